@@ -1,0 +1,68 @@
+# make install   .venv with everything in it; .venv/bin/hopwatch is the program
+# make demo      the demo pipeline, its monitor and its table; flags in ARGS="--drop router=0.02 --minutes 3"
+# make test      all tests; some of them in ARGS="tests/monitor -k books"
+# make check     linter, formatter, types, import contracts
+# make bench     measures against peers; flags in ARGS
+# make lock      writes requirements/dev.txt anew, the newest of all packages with ARGS=--upgrade
+# make clean     removes what the above made
+
+PYTHON ?= python3
+VENV := .venv
+LOCK := requirements/dev.txt
+PIP_TOOLS := pip-tools==7.6.2
+ARGS ?=
+
+.PHONY: install demo test check bench lock clean java
+.NOTPARALLEL:
+
+install: java $(VENV)/installed
+
+demo: java $(VENV)/installed
+	@$(VENV)/bin/hopwatch demo $(ARGS)
+
+test: java $(VENV)/installed
+	@$(VENV)/bin/python -m pytest $(ARGS)
+
+check: $(VENV)/installed
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy --strict
+	@$(VENV)/bin/lint-imports
+
+bench: java $(VENV)/installed
+	@$(VENV)/bin/python -m bench $(ARGS)
+
+# Spark takes the Java of JAVA_HOME, and only without one that of PATH.
+java:
+	@major=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
+	[ "$${major:-0}" -ge 17 ] || { echo "Hopwatch needs Java 17 or newer, found $${major:-none}: install it with" \
+	  "'apt-get install openjdk-17-jre-headless' (Debian, Ubuntu) or 'brew install openjdk@17' (macOS), and let" \
+	  "JAVA_HOME, if it is set, point to it" >&2; exit 1; }
+
+$(VENV)/installed: $(LOCK) pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Hopwatch needs Python 3.11 or newer, found $$($(PYTHON) --version 2>&1): install it with" \
+	  "'apt-get install python3 python3-venv' (Debian 12 or newer) or 'brew install python@3.11' (macOS)," \
+	  "or name one with 'make PYTHON=python3.12 install'" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "Hopwatch needs Python's venv module, which Debian and Ubuntu keep in a package of its own: install it with" \
+	  "'apt-get install python3-venv'" >&2; exit 1; }
+	@echo "installing into $(VENV); the first time Spark alone is a download of 400 MB" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Run it after a change of the dependencies in pyproject.toml. It has a .venv of its own, because pip-tools pins no pip.
+lock: $(VENV)/lock/bin/pip-compile
+	@CUSTOM_COMPILE_COMMAND="make lock" $< --quiet --all-extras --strip-extras --generate-hashes --no-emit-index-url \
+	  --no-emit-trusted-host --no-emit-find-links --output-file $(LOCK) $(ARGS) pyproject.toml
+
+$(VENV)/lock/bin/pip-compile: Makefile
+	@$(PYTHON) -m venv $(VENV)/lock
+	@$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_TOOLS)
+	@touch $@
+
+clean:
+	@rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist var
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

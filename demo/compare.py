@@ -1,0 +1,92 @@
+"""Injected against measured: what the demo did, by its own truth, and what the monitor says of it, line by line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from demo.compare_nodes import node_lines, surely_lost
+from demo.faults import Faults
+from demo.line import Line, at_most, difference, equal
+from demo.measured import Json, Measured, start_us
+from demo.nodes import NODES
+from demo.truth import Deed, Truth, as_bytes
+
+
+def compare(faults: Faults, truth: Truth, measured: Measured) -> list[Line]:
+    """Return all lines: end to end, node by node, and what the monitor must never do."""
+    lines = [*_end_to_end(faults, truth, measured)]
+    for node in NODES:
+        lines.extend(node_lines(node, faults, truth, measured))
+    if faults.kills:
+        lines.append(_kill_line(truth, measured))
+    lines.append(_verdict_line(faults, truth, measured))
+    lines.append(equal("refused by the monitor", "", 0, measured.refused))
+    return lines
+
+
+def _end_to_end(faults: Faults, truth: Truth, measured: Measured) -> Iterator[Line]:
+    known = at_most if NODES[0] in faults.blurred else equal
+    yield known("messages", "", len(truth.created), measured.total("known"))
+    delivered = at_most if NODES[-1] in faults.blurred else equal
+    yield delivered("delivered", "", len(truth.delivered), measured.total("delivered"))
+    yield _lost_line(faults, truth, measured)
+    yield _sum_line(measured)
+
+
+def _lost_line(faults: Faults, truth: Truth, measured: Measured) -> Line:
+    """Return the line of all that is lost: exact, or where a node is blurred within the bounds of every window."""
+    if not faults.blurred:
+        return equal("lost end to end", "", len(truth.lost), measured.total("lost"))
+    lost = _by_window(truth, truth.lost)
+    uppers = [window["lost_upper"] for window in measured.windows]
+    holds = all(
+        window["lost_lower"] <= lost[start_us(window)] <= (np.inf if upper is None else upper)
+        for window, upper in zip(measured.windows, uppers, strict=True)
+    )
+    upper_text = "?" if None in uppers else f"{sum(uppers):,}"
+    bounds = f"{measured.total('lost_lower'):,} … {upper_text}"
+    return Line("lost end to end", "", f"{len(truth.lost):,}", "∈", bounds, holds)
+
+
+def _sum_line(measured: Measured) -> Line:
+    """Return the line of conservation: in every window known = delivered + filtered + rejected + lost."""
+    adding_up = sum(
+        window["known"] == window["delivered"] + window["filtered"] + window["rejected"] + window["lost"]
+        for window in measured.windows
+    )
+    return equal("windows, and those that add up", "", len(measured.windows), adding_up)
+
+
+def _kill_line(truth: Truth, measured: Measured) -> Line:
+    """Return the line of what the kills took: what is called surely lost, at whatever node, was really lost."""
+    lost, dropped = as_bytes(truth.lost), as_bytes(truth.anywhere(Deed.DROPPED))
+    sure = set().union(*(surely_lost(node, truth, measured) for node in NODES)) - dropped
+    text = f"{len(sure):,} surely{difference(set(), sure - lost)}"
+    return Line("lost by kills", "", f"{len(lost - dropped):,}", "≥", text, sure <= lost)
+
+
+def _verdict_line(faults: Faults, truth: Truth, measured: Measured) -> Line:
+    """Return the line of the verdicts: LOSSY where something was lost, else CLEAN; with blurred nodes also UNKNOWN."""
+    lost = _by_window(truth, truth.lost)
+    right = {start: "LOSSY" if lost[start] else "CLEAN" for start in _by_window(truth, truth.created)}
+    given = _verdicts(measured.windows)
+    found = {start: given.get(start, "missing") for start in right}
+    allowed = {"UNKNOWN"} if faults.blurred else set()
+    holds = all(found[start] in {right[start], *allowed} for start in right)
+    relation = "≥" if faults.blurred else "="
+    return Line("verdicts", "", _counted(right), relation, _counted(found), holds)
+
+
+def _verdicts(windows: list[Json]) -> dict[int, str]:
+    return {start_us(window): str(window["verdict"]) for window in windows}
+
+
+def _counted(verdicts: dict[int, str]) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(Counter(verdicts.values()).items()))
+
+
+def _by_window(truth: Truth, ids: np.ndarray) -> Counter[int]:
+    return Counter(truth.windows_us(ids).tolist())

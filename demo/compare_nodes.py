@@ -1,0 +1,137 @@
+"""Injected against measured at one node: ids lost, messages stopped, repeated, delayed, clocks set wrong.
+
+A node is *blurred* when its probe could not tell all: it was killed, or its transport refused batches. At such a node
+the monitor may say less than what happened, and never more; at all others it has to be exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from demo.faults import Faults
+from demo.line import Line, at_most, difference, equal, within
+from demo.measured import Measured
+from demo.nodes import NODES
+from demo.truth import Deed, Truth, as_bytes
+
+SKEW_TOLERANCE_S: Final = 0.5
+"""A message needs milliseconds from one node to the next; this is room for a machine that is busy."""
+BORDER_S: Final = 0.1
+"""A stamp whose true lag is this close to the skew may come out negative or not."""
+PASSED: Final = (Deed.HANDED_ON, Deed.REPEATED)
+STOPPED: Final = (Deed.DROPPED, Deed.FILTERED, Deed.REJECTED)
+
+
+def node_lines(node: str, faults: Faults, truth: Truth, measured: Measured) -> Iterator[Line]:
+    """Yield the lines of one node; those of faults that neither happened nor were measured are left out."""
+    yield lost_line(node, faults, truth, measured)
+    counted = at_most if node in faults.blurred else equal
+    for what, deed in (("filtered", Deed.FILTERED), ("rejected", Deed.REJECTED)):
+        injected, found = len(truth.ids(node, deed)), measured.node_total(node, what)
+        if injected or found:
+            yield counted(what, node, injected, found)
+    if node not in faults.killed:  # a killed node handled messages that it had no time to write down
+        yield from _duplicate_lines(node, faults, truth, measured)
+    untold = truth.count(node, Deed.UNTOLD)
+    if untold or measured.node_total(node, "dropped"):
+        told = at_most if node in faults.killed else equal
+        yield told("dropped by the probe", node, untold, measured.node_total(node, "dropped"))
+    yield from _delay_lines(node, faults, measured)
+    yield from _skew_lines(node, faults, truth, measured)
+
+
+def lost_line(node: str, faults: Faults, truth: Truth, measured: Measured) -> Line:
+    """Return the line of the ids that are lost at a node.
+
+    Nothing blurred: exactly those it dropped. Elsewhere in a run with blurred nodes: at least those it dropped, and
+    besides them only what was really lost. At a blurred node: what is called *surely* lost was really lost.
+    """
+    dropped, lost = as_bytes(truth.ids(node, Deed.DROPPED)), as_bytes(truth.lost)
+    found = measured.lost_ids(node)
+    if node in faults.blurred:
+        sure = surely_lost(node, truth, measured)
+        text = f"{len(sure):,} surely{difference(set(), sure - lost)}"
+        return Line("lost ids", node, f"{len(dropped & lost):,}", "≥", text, sure <= lost)
+    kept, loss = measured.kept_count(node), measured.node_total(node, "loss")
+    allowed = lost if faults.blurred else dropped
+    # The store keeps the first ids of a window and counts the others: of those, none can be missing.
+    missing = dropped - found if kept == loss else set()
+    extra = found - allowed
+    holds = not missing and not extra and len(found) == kept and len(dropped) <= loss <= len(allowed)
+    relation = "⊆" if faults.blurred else "="
+    return Line("lost ids", node, f"{len(dropped):,}", relation, f"{loss:,}{difference(missing, extra)}", holds)
+
+
+def surely_lost(node: str, truth: Truth, measured: Measured) -> set[bytes]:
+    """Return the ids that the monitor calls surely lost at a node.
+
+    They are all that it lost in the windows in which the lower bound is over 0, and any id that nobody created: it
+    belongs to no window, and must not be overlooked.
+    """
+    found = np.array(sorted(measured.lost_ids(node)), dtype="S16")
+    created = np.isin(found, truth.created)
+    known = found[created]
+    sure = np.isin(truth.windows_us(known), list(measured.surely_lost_starts_us(node)))
+    return as_bytes(np.concatenate([known[sure], found[~created]]))
+
+
+def _duplicate_lines(node: str, faults: Faults, truth: Truth, measured: Measured) -> Iterator[Line]:
+    counted = at_most if node in faults.blurred else equal
+    for side, deeds in (("in", PASSED + STOPPED), ("out", PASSED)):
+        injected = truth.count(node, *deeds) - len(truth.ids(node, *deeds))
+        found = measured.node_total(node, f"duplicates_{side}")
+        if injected or found:
+            yield counted(f"duplicates {side}", node, injected, found)
+
+
+def _delay_lines(node: str, faults: Faults, measured: Measured) -> Iterator[Line]:
+    delay_s = faults.of(node).delay_s
+    if not delay_s:
+        return
+    shifts_us = [shift for entry in measured.at(node) if (shift := _time_inside_us(entry)) is not None]
+    shift_s = min(shifts_us, default=0) / 1e6
+    yield Line("delay, p95 inside", node, f"{delay_s:g} s", "≤", f"{shift_s:.3f} s", shift_s >= delay_s)
+
+
+def _time_inside_us(entry: dict[str, Any]) -> int | None:
+    """Return p95 of the time inside a node: of the durations, or where the probe told the two stamps apart, of the lags."""
+    inside: dict[str, int] | None = entry["inside_us"]
+    apart: int | None = entry["process_duration_p95_us"]
+    return inside["p95"] if inside else apart
+
+
+def _skew_lines(node: str, faults: Faults, truth: Truth, measured: Measured) -> Iterator[Line]:
+    skew_s = faults.of(node).skew_s
+    if skew_s:
+        shift_s = _clock_shift_s(node, faults, measured)
+        holds = abs(shift_s - skew_s) <= SKEW_TOLERANCE_S
+        yield Line("clock skew, p50 of lag", node, f"{skew_s:+g} s", "≈", f"{shift_s:+.3f} s", holds)
+    found = measured.node_total(node, "lag_negative")
+    if skew_s < 0 or found:
+        lower, upper = _negative_stamps(node, faults, truth)
+        yield within("negative lags", node, 0 if node in faults.blurred else lower, upper, found)
+
+
+def _clock_shift_s(node: str, faults: Faults, measured: Measured) -> float:
+    """Return how far the lag jumps on the way to this node, less what the clock of the node before is wrong by."""
+    here = measured.fullest(node)
+    arrived_s = here["lag_in_us"]["p50"] / 1e6 if here and here["lag_in_us"] else 0.0
+    place = NODES.index(node)
+    if place == 0:
+        return arrived_s
+    before = measured.fullest(NODES[place - 1])
+    left_s = before["lag_out_us"]["p50"] / 1e6 if before and before["lag_out_us"] else 0.0
+    return float(arrived_s - left_s + faults.of(NODES[place - 1]).skew_s)
+
+
+def _negative_stamps(node: str, faults: Faults, truth: Truth) -> tuple[int, int]:
+    """Return how many stamps must have come out negative by the clock's being behind, and how many may have."""
+    own = faults.of(node)
+    left_s = truth.lags_us(node, *PASSED) / 1e6 + own.skew_s
+    arrived_at_latest_s = np.concatenate([left_s - own.delay_s, truth.lags_us(node, *STOPPED) / 1e6 + own.skew_s])
+    lower = np.count_nonzero(left_s < -BORDER_S) + np.count_nonzero(arrived_at_latest_s < -BORDER_S)
+    upper = np.count_nonzero(left_s < BORDER_S) + len(arrived_at_latest_s) if own.skew_s < 0 else 0
+    return int(lower), int(upper)

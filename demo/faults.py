@@ -1,0 +1,104 @@
+"""What goes wrong in the demo, where, and how often: decided by the seed and the message's number, never by timing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from hashlib import blake2b
+
+
+class Fate(Enum):
+    """What a node does with one message; ``PASS`` is the healthy one."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    DROP = "drop"
+    FILTER = "filter"
+    REJECT = "reject"
+    DUPLICATE = "duplicate"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFaults:
+    """The faults of one node. Ratios are of the messages it handles, 0 … 1, together at most 1; see ``Faults``."""
+
+    drop_ratio: float = 0.0
+    filter_ratio: float = 0.0
+    reject_ratio: float = 0.0
+    duplicate_ratio: float = 0.0
+    probe_drop_ratio: float = 0.0
+    delay_s: float = 0.0
+    skew_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """``kill -9`` of a node, so many seconds after the start of the pipeline."""
+
+    node: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """All that is to go wrong in one run.
+
+    * drop: the node receives the message, and silently neither hands it on nor stamps it out
+    * filter, reject: the node stops it and says so, with a reason
+    * duplicate: the node handles, stamps and hands it on twice
+    * delay: the node keeps every message for that long
+    * skew: the clock of the node's probe is ahead by that much, or behind
+    * probe drop: so many of the probe's batches are refused by its transport
+    * kill: the process gets SIGKILL, and is started again some seconds later
+    """
+
+    seed: int = 0
+    nodes: dict[str, NodeFaults] = field(default_factory=dict)
+    kills: tuple[Kill, ...] = ()
+
+    def of(self, node: str) -> NodeFaults:
+        """Return the faults of ``node``, none if nothing was asked for."""
+        return self.nodes.get(node, NodeFaults())
+
+    @property
+    def blurred(self) -> frozenset[str]:
+        """Return the nodes whose probes cannot tell all: killed, or refused by their transport."""
+        refused = {node for node, faults in self.nodes.items() if faults.probe_drop_ratio}
+        return frozenset(refused | self.killed)
+
+    @property
+    def killed(self) -> frozenset[str]:
+        """Return the nodes that are to be killed."""
+        return frozenset(kill.node for kill in self.kills)
+
+
+def chance(seed: int, node: str, what: str, number: int) -> float:
+    """Return a number in [0, 1) that depends on the arguments alone: the first 53 bits of their BLAKE2b digest."""
+    digest = blake2b(f"{seed}/{node}/{what}/{number}".encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "big") >> 11) / (1 << 53)
+
+
+class Dice:
+    """Decides the fate of each message at one node."""
+
+    def __init__(self, seed: int, node: str, faults: NodeFaults) -> None:
+        """Lay the ratios of ``faults`` end to end on [0, 1)."""
+        self._seed = seed
+        self._node = node
+        self._steps: list[tuple[float, Fate]] = []
+        end = 0.0
+        for ratio, fate in (
+            (faults.drop_ratio, Fate.DROP),
+            (faults.filter_ratio, Fate.FILTER),
+            (faults.reject_ratio, Fate.REJECT),
+            (faults.duplicate_ratio, Fate.DUPLICATE),
+        ):
+            end += ratio
+            if ratio:
+                self._steps.append((end, fate))
+
+    def fate(self, number: int) -> Fate:
+        """Return what happens to message ``number`` here: the same for the same seed, whenever it comes."""
+        if not self._steps:
+            return Fate.PASS
+        drawn = chance(self._seed, self._node, "fate", number)
+        return next((fate for end, fate in self._steps if drawn < end), Fate.PASS)

@@ -1,0 +1,101 @@
+"""Reads the faults as they are written on the command line, ``router=0.02`` or ``norm@40``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Final
+
+from demo.faults import Faults, Kill, NodeFaults
+from demo.nodes import NODES
+from monitor.errors import ConfigurationError
+
+RATIO_FLAGS: Final = {
+    "--drop": "drop_ratio",
+    "--filter": "filter_ratio",
+    "--reject": "reject_ratio",
+    "--duplicate": "duplicate_ratio",
+    "--probe-drop": "probe_drop_ratio",
+}
+SECONDS_FLAGS: Final = {"--delay": "delay_s", "--skew": "skew_s"}
+MAX_DELAY_S: Final = 15.0
+"""All delays together: they have to leave room in the demo's transit of 20 s."""
+MIN_SKEW_S: Final = 1.0
+MAX_SKEW_S: Final = 60.0
+
+
+class FaultError(ConfigurationError):
+    """A fault that was asked for in words that make no sense, or more than the demo can show."""
+
+
+def read_faults(seed: int, wishes: Mapping[str, Iterable[str]], kills: Iterable[str], *, run_s: float | None) -> Faults:
+    """Return what the flags ask for: ``wishes`` is flag to its values, ``run_s`` the length of the run, if it has one.
+
+    Raises:
+        FaultError: a value cannot be read, names no node, or lies outside what the demo can show.
+    """
+    nodes: dict[str, NodeFaults] = {}
+    for flag, values in wishes.items():
+        for value in values:
+            node, number = _read(flag, value, "=")
+            name = RATIO_FLAGS.get(flag) or SECONDS_FLAGS[flag]
+            if getattr(nodes.get(node), name, 0.0):
+                raise FaultError(f"{flag} {value}: {node} has a {flag} already; give it once a node")
+            _check_range(flag, value, number)
+            nodes[node] = replace(nodes.get(node, NodeFaults()), **{name: number})
+    _check_together(nodes)
+    return Faults(seed, nodes, tuple(sorted((_read_kill(value, run_s) for value in kills), key=lambda kill: kill.at_s)))
+
+
+def _read_kill(value: str, run_s: float | None) -> Kill:
+    node, at_s = _read("--kill", value, "@")
+    if at_s <= 0 or (run_s is not None and at_s >= run_s):
+        end = "" if run_s is None else f" and before the end at {run_s:g} s"
+        raise FaultError(f"--kill {value}: a node is killed after the start{end}, got {at_s:g} s")
+    return Kill(node, at_s)
+
+
+def _read(flag: str, value: str, sign: str) -> tuple[str, float]:
+    """Split ``NODE=NUMBER`` (or ``NODE@NUMBER``) and check both halves."""
+    unit, example = ("RATIO", "0.02") if flag in RATIO_FLAGS else ("SECONDS", "5")
+    node, found, text = value.partition(sign)
+    if not found:
+        raise FaultError(f"{flag} {value}: expected NODE{sign}{unit}, for example {flag} router{sign}{example}")
+    if node not in NODES:
+        near = get_close_matches(node, NODES, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise FaultError(f"{flag} {value}: no node is called {node!r}{hint}; the nodes are {', '.join(NODES)}")
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise FaultError(f"{flag} {value}: {unit} has to be a number, got {text!r}")
+    return node, number
+
+
+def _check_range(flag: str, value: str, number: float) -> None:
+    allowed = {
+        "--delay": (0 < number <= MAX_DELAY_S, f"a delay is more than 0 and at most {MAX_DELAY_S:g} s"),
+        "--skew": (
+            MIN_SKEW_S <= abs(number) <= MAX_SKEW_S,
+            f"a skew is {MIN_SKEW_S:g} … {MAX_SKEW_S:g} s ahead, or as much behind with a minus",
+        ),
+    }
+    holds, rule = allowed.get(flag, (0 < number <= 1, "a ratio is more than 0 and at most 1"))
+    if not holds:
+        raise FaultError(f"{flag} {value}: {rule}, got {number:g}")
+
+
+def _check_together(nodes: Mapping[str, NodeFaults]) -> None:
+    for node, faults in nodes.items():
+        total = faults.drop_ratio + faults.filter_ratio + faults.reject_ratio + faults.duplicate_ratio
+        if total > 1:
+            raise FaultError(
+                f"drop, filter, reject and duplicate share the messages of {node}: at most 1 in all, got {total:g}"
+            )
+    delay_s = sum(faults.delay_s for faults in nodes.values())
+    if delay_s > MAX_DELAY_S:
+        raise FaultError(f"all delays are at most {MAX_DELAY_S:g} s in all, to stay within transit; got {delay_s:g} s")

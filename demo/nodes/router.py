@@ -1,0 +1,28 @@
+"""router: tells by the carrier which market a flight belongs to, and by its times what became of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from demo.nodes.process import at_work, next_node, own_settings, relay
+from demo.records import Flight
+
+MARKETS: Final = {
+    **dict.fromkeys(("AA", "DL", "UA", "US", "AS", "HA"), "mainline"),
+    **dict.fromkeys(("B6", "WN", "F9", "FL", "VX"), "low cost"),
+    **dict.fromkeys(("EV", "MQ", "9E", "YV", "OO"), "regional"),
+}
+"""Carrier code to market, for the sixteen carriers of 2013."""
+
+
+def route(flight: Flight) -> Flight:
+    """Return the flight with its market, and with its state: cancelled, diverted or flown."""
+    landed = "diverted" if flight["air_time"] is None else "flown"
+    state = "cancelled" if flight["dep_time"] is None else landed
+    return {**flight, "market": MARKETS.get(str(flight["carrier"]), "other"), "state": state}
+
+
+if __name__ == "__main__":
+    settings = own_settings()
+    with next_node(settings) as hand_on, at_work(settings, route, hand_on) as step:
+        relay(settings, step)

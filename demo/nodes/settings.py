@@ -1,0 +1,40 @@
+"""What a node's process is told when it starts: one JSON object, its only argument."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from demo.faults import NodeFaults
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """One node of the pipeline."""
+
+    node: str
+    folder: str
+    """The folder of the run, laid out as ``demo.config.Layout`` says."""
+    listen_fd: int
+    """A loopback socket that the parent listens on, so that a killed node comes back to the same address."""
+    next_port: int
+    """The loopback port of the next node; 0 for the last one."""
+    rate_per_s: float
+    seed: int
+    faults: NodeFaults
+
+    @property
+    def path(self) -> Path:
+        """Return ``folder`` as a path."""
+        return Path(self.folder)
+
+    def to_json(self) -> str:
+        """Return the settings as the argument of a process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> NodeSettings:
+        """Return the settings that ``to_json`` wrote."""
+        fields = json.loads(text)
+        return cls(**{**fields, "faults": NodeFaults(**fields["faults"])})

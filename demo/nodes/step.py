@@ -1,0 +1,115 @@
+"""One step of a service, and where its probe goes: stamp in, work, hand on, stamp out.
+
+The rest of this file is the faults, and the truth about them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from demo.faults import Dice, Fate
+from demo.records import Flight, Message
+from demo.truth import Deed, TruthLog
+
+
+class Stamps(Protocol):
+    """What a step needs of a probe."""
+
+    def arrived(self, message_id: bytes, event_time: int) -> None:
+        """Stamp the message in."""
+
+    def departed(self, message_id: bytes, event_time: int) -> None:
+        """Stamp it out."""
+
+    def filtered(self, message_id: bytes, event_time: int, reason: str) -> None:
+        """Say that it was stopped on purpose."""
+
+    def rejected(self, message_id: bytes, event_time: int, reason: str) -> None:
+        """Say that it was refused as bad."""
+
+
+class Held(NamedTuple):
+    """A message that waits for its delay to pass."""
+
+    due_s: float
+    message: Message
+    deed: Deed
+
+
+class Step:
+    """Takes messages, does the node's work on them, hands them on, and lets the faults happen on the way."""
+
+    def __init__(  # noqa: PLR0913 - a step has these six parts, each named where it is made
+        self,
+        *,
+        probe: Stamps,
+        truth: TruthLog,
+        dice: Dice,
+        delay_s: float,
+        work: Callable[[Flight], Flight],
+        hand_on: Callable[[Message], None],
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Put the parts together; ``monotonic_s`` is the clock that delays are kept by."""
+        self._probe = probe
+        self._truth = truth
+        self._dice = dice
+        self._delay_s = delay_s
+        self._work = work
+        self._hand_on = hand_on
+        self._monotonic_s = monotonic_s
+        self._held: deque[Held] = deque()
+
+    def create(self, message: Message) -> None:
+        """Note that a message has come into being, and handle it."""
+        self._truth.write(Deed.CREATED, message.event_time_us, message.id)
+        self.take(message)
+
+    def take(self, message: Message) -> None:
+        """Handle one message that has come, as its fate will have it."""
+        match self._dice.fate(message.number):
+            case Fate.PASS:
+                self._handle(message, Deed.HANDED_ON)
+            case Fate.DUPLICATE:
+                self._handle(message, Deed.HANDED_ON)
+                self._handle(message, Deed.REPEATED)
+            case Fate.DROP:
+                self._note(Deed.DROPPED, message)
+                self._probe.arrived(message.id, message.event_time_us)
+            case Fate.FILTER:
+                self._note(Deed.FILTERED, message)
+                self._probe.filtered(message.id, message.event_time_us, reason="demo: filtered by wish")
+            case Fate.REJECT:
+                self._note(Deed.REJECTED, message)
+                self._probe.rejected(message.id, message.event_time_us, reason="demo: rejected by wish")
+
+    def release(self) -> None:
+        """Hand on the messages whose delay has passed."""
+        while self._held and self._held[0].due_s <= self._monotonic_s():
+            held = self._held.popleft()
+            self._send(held.message, held.deed)
+
+    @property
+    def wait_s(self) -> float | None:
+        """Return how long it is until ``release`` has something to do; ``None`` when nothing is held."""
+        return max(0.0, self._held[0].due_s - self._monotonic_s()) if self._held else None
+
+    def _handle(self, message: Message, deed: Deed) -> None:
+        self._probe.arrived(message.id, message.event_time_us)
+        done = message._replace(flight=self._work(message.flight))
+        if self._delay_s:
+            self._held.append(Held(self._monotonic_s() + self._delay_s, done, deed))
+        else:
+            self._send(done, deed)
+
+    def _send(self, message: Message, deed: Deed) -> None:
+        self._hand_on(message)
+        self._note(deed, message)
+        self._probe.departed(message.id, message.event_time_us)
+
+    def _note(self, deed: Deed, message: Message) -> None:
+        # Before the stamp, always: after a kill the monitor must not know more than the truth does.
+        self._truth.write(deed, time.time_ns() // 1000, message.id)

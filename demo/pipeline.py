@@ -1,0 +1,157 @@
+"""The four processes: started, watched, killed when that is wished, started again, and stopped one after the other."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from demo.config import Layout
+from demo.faults import Faults
+from demo.nodes import NODES
+from demo.nodes.process import LOOPBACK
+from demo.nodes.settings import NodeSettings
+from monitor.errors import HopwatchError
+
+RESTART_AFTER_S: Final = 3.0
+PACKAGES: Final = Path(__file__).resolve().parent.parent
+
+
+class NodeDiedError(HopwatchError):
+    """A node's process ended although nobody had told it to."""
+
+
+class Pipeline:
+    """The processes of one run. A context: whatever happens, none of them outlives it."""
+
+    def __init__(
+        self, layout: Layout, faults: Faults, rate_per_s: float, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Open a socket for every node. They stay with this process, so that a killed node finds its own again."""
+        self._layout = layout
+        self._faults = faults
+        self._rate_per_s = rate_per_s
+        self._now_s = now_s
+        self._listeners = {node: socket.create_server((LOOPBACK, 0)) for node in NODES}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._kills = list(faults.kills)
+        self._restarts_s: dict[str, float] = {}
+        self._started_s = 0.0
+
+    def __enter__(self) -> Self:
+        """Start the nodes, the last one first."""
+        self._started_s = self._now_s()
+        for node in reversed(NODES):
+            self._start(node)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End whatever still runs."""
+        for process in self._processes.values():
+            process.kill()
+            _close_input(process)
+            process.wait()
+        for listener in self._listeners.values():
+            listener.close()
+
+    def watch(self) -> list[str]:
+        """Do the kills and restarts that are due, and say in a line each what was done.
+
+        Raises:
+            NodeDiedError: a node ended by itself.
+        """
+        done: list[str] = []
+        for node, due_s in list(self._restarts_s.items()):
+            if self._now_s() >= due_s:
+                self._start(node)
+                done.append(f"{node} is started again")
+        self._check_alive()
+        while self._kills and self._now_s() - self._started_s >= self._kills[0].at_s:
+            node = self._kills[0].node
+            if node in self._restarts_s:
+                break  # it is dead already: its next kill waits until it is back
+            self._kills.pop(0)
+            self._kill(node)
+            done.append(f"{node} is killed (SIGKILL)")
+        return done
+
+    def drain(self) -> str | None:
+        """Let the first node that still runs drain and end; return its name, or ``None`` once all have ended.
+
+        Raises:
+            NodeDiedError: a node failed on its way out.
+        """
+        self._kills.clear()
+        for node in list(self._restarts_s):
+            self._start(node)  # what waits in its socket has to be drained too
+        for node in NODES:
+            process = self._processes[node]
+            if process.poll() is None:
+                _close_input(process)
+                return node
+            self._check_exit(node, allowed=0)
+        return None
+
+    def _start(self, node: str) -> None:
+        listen_fd = self._listeners[node].fileno()
+        with self._layout.log(node).open("ab") as log:
+            self._processes[node] = subprocess.Popen(  # noqa: S603 - our own program, our own arguments
+                [sys.executable, "-m", f"demo.nodes.{node}", self._settings(node).to_json()],
+                stdin=subprocess.PIPE,  # the node drains and ends when we close it, or die
+                stdout=log,
+                stderr=log,
+                cwd=PACKAGES,
+                pass_fds=[listen_fd],
+                start_new_session=True,  # Ctrl-C is for the demo alone
+            )
+        self._restarts_s.pop(node, None)
+
+    def _settings(self, node: str) -> NodeSettings:
+        place = NODES.index(node)
+        following = NODES[place + 1 : place + 2]
+        return NodeSettings(
+            node=node,
+            folder=str(self._layout.folder),
+            listen_fd=self._listeners[node].fileno(),
+            next_port=self._listeners[following[0]].getsockname()[1] if following else 0,
+            rate_per_s=self._rate_per_s,
+            seed=self._faults.seed,
+            faults=self._faults.of(node),
+        )
+
+    def _kill(self, node: str) -> None:
+        process = self._processes[node]
+        process.kill()
+        _close_input(process)
+        process.wait()
+        self._restarts_s[node] = self._now_s() + RESTART_AFTER_S
+
+    def _check_alive(self) -> None:
+        for node, process in self._processes.items():
+            if node not in self._restarts_s and process.poll() is not None:
+                self._check_exit(node, allowed=None)
+
+    def _check_exit(self, node: str, allowed: int | None) -> None:
+        code = self._processes[node].returncode
+        if code != allowed:
+            log = self._layout.log(node)
+            raise NodeDiedError(f"{node} ended by itself with exit code {code}; {last_words(log)} ({log})")
+
+
+def last_words(log: Path) -> str:
+    """Return the last line of a log in words: what a process said before it ended."""
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.exists() else []
+    said = [line.strip() for line in lines if line.strip()]
+    return f"its last words: {said[-1]}" if said else "it said nothing"
+
+
+def _close_input(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()

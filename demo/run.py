@@ -1,0 +1,190 @@
+"""The demo from beginning to end: run the pipeline, drain it, wait for the last window, hold measure against truth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Protocol
+
+from rich.console import Console
+
+from demo.compare import compare
+from demo.config import SETTLE_S, TRANSIT_S, Layout, lay_out
+from demo.faults import Faults
+from demo.interrupts import Interrupts
+from demo.measured import Json, Measured, is_final, start_us, windows_of
+from demo.pipeline import Pipeline
+from demo.progress import Progress
+from demo.screen import Screen
+from demo.truth import WINDOW_US, Truth
+from demo.watch import MonitorProcess, Results
+
+TICK_S: Final = 0.25
+STATUS_EVERY_S: Final = 1.0
+REPORT_EVERY_S: Final = 2.0
+OVERDUE_S: Final = 120.0
+"""A last window that is so late to become final never will: the demo stops waiting for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What was asked for on the command line; ``run_s`` is ``None`` for: until Ctrl-C."""
+
+    folder: Path
+    faults: Faults = field(default_factory=Faults)
+    rate_per_s: float = 2000.0
+    run_s: float | None = None
+
+
+class PipelineLike(Protocol):
+    """The pipeline as the demo sees it."""
+
+    def watch(self) -> list[str]:
+        """Do what is due and say so."""
+
+    def drain(self) -> str | None:
+        """Let the first node that runs drain; return it, or ``None`` at the end."""
+
+
+class MonitorLike(Protocol):
+    """The monitor as the demo sees it."""
+
+    def check(self) -> None:
+        """Raise if it has ended."""
+
+    def stop(self) -> None:
+        """End it."""
+
+
+class ResultsLike(Protocol):
+    """The store as the demo sees it."""
+
+    def report(self) -> Json | None:
+        """Return what is there."""
+
+    def measured(self) -> Measured | None:
+        """Return what is to be compared."""
+
+
+@dataclass(slots=True)
+class Demo:
+    """One run, with everything that it looks at and acts on."""
+
+    wishes: Wishes
+    layout: Layout
+    pipeline: PipelineLike
+    monitor: MonitorLike
+    results: ResultsLike
+    screen: Screen
+    interrupts: Interrupts
+    now_s: Callable[[], float] = time.monotonic
+    wall_s: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    _windows: list[Json] = field(default_factory=list)
+    _status: str = ""
+    _due_s: dict[str, float] = field(default_factory=dict)
+
+    def produce(self) -> None:
+        """Let the pipeline run until its time is over, or Ctrl-C."""
+        progress = Progress(self.layout, self.now_s)
+        self._due_s["status"] = self.now_s() + STATUS_EVERY_S
+        end_s = None if self.wishes.run_s is None else self.now_s() + self.wishes.run_s
+        while not self.interrupts.count and (end_s is None or self.now_s() < end_s):
+            for words in self.pipeline.watch():
+                self.screen.say(words)
+            if self._is_due("status", STATUS_EVERY_S):
+                self._status = progress.status()
+            self._tick(self._status)
+
+    def drain(self) -> bool:
+        """End the nodes one after the other; return whether all have handed on what they had."""
+        while (node := self.pipeline.drain()) is not None:
+            if self.interrupts.count > 1:
+                return False
+            self._tick(f"draining: {node}")
+        return True
+
+    def await_final(self, last_start_us: int | None) -> bool:
+        """Wait until every window up to the last is final; return whether that is so, and not skipped or overdue."""
+        if last_start_us is None:
+            return True
+        due_s = last_start_us / 1e6 + WINDOW_US / 1e6 + TRANSIT_S + SETTLE_S
+        while not self._all_final(last_start_us):
+            left_s = due_s - self.wall_s()
+            if self.interrupts.count > 1 or left_s < -OVERDUE_S:
+                return False
+            window = datetime.fromtimestamp(last_start_us / 1e6, UTC).strftime("%H:%M")
+            when = f"is due in {left_s:.0f} s" if left_s > 0 else "is due"
+            self._tick(f"waiting: the last window, {window}, {when} (Ctrl-C skips this, and the comparison)")
+        return True
+
+    def _all_final(self, last_start_us: int) -> bool:
+        with_messages = [window for window in self._windows if start_us(window) <= last_start_us]
+        has_last = bool(with_messages) and start_us(with_messages[-1]) == last_start_us
+        return has_last and all(is_final(window) for window in with_messages)
+
+    def _tick(self, status: str) -> None:
+        self.monitor.check()
+        if self._is_due("report", REPORT_EVERY_S) and (report := self.results.report()) is not None:
+            self._windows = windows_of(report)
+        self.screen.show(status, self._windows)
+        self.sleep(TICK_S)
+
+    def _is_due(self, what: str, every_s: float) -> bool:
+        if self.now_s() < self._due_s.get(what, 0.0):
+            return False
+        self._due_s[what] = self.now_s() + every_s
+        return True
+
+
+def run(wishes: Wishes, console: Console) -> int:
+    """Run the demo; return 0 if measured is what was injected, 1 if it differs or could not be compared.
+
+    Raises:
+        WorkdirError: the folder is not empty or cannot be written.
+        NodeDiedError: a node ended by itself.
+        MonitorDiedError: the monitor did.
+    """
+    layout = lay_out(wishes.folder)
+    results = Results(layout.store_url)
+    with Interrupts() as interrupts, Screen(console) as screen:
+        screen.say(f"files of this run: {layout.folder}")
+        screen.say(f"what the monitor says: {layout.log('monitor')}")
+        with (
+            Pipeline(layout, wishes.faults, wishes.rate_per_s) as pipeline,
+            MonitorProcess(layout) as monitor,
+        ):
+            demo = Demo(wishes, layout, pipeline, monitor, results, screen, interrupts)
+            demo.produce()
+            truth = Truth(layout.truth_logs()) if demo.drain() else None
+            finished = truth is not None and demo.await_final(truth.last_window_us)
+            screen.say("stopping the monitor")
+            monitor.stop()
+    return conclude(wishes.faults, truth if finished else None, results, screen)
+
+
+def conclude(faults: Faults, truth: Truth | None, results: ResultsLike, screen: Screen) -> int:
+    """Write the final table and the comparison; without ``truth``, which is for windows that are not final, only the table."""
+    measured = results.measured()
+    if measured is None or truth is None:
+        screen.conclude(measured.windows if measured else [], [])
+        screen.say("not compared: not every window is final")
+        return 1
+    lines = compare(faults, truth, measured)
+    screen.conclude(measured.windows, lines)
+    differing = [line for line in lines if not line.holds]
+    if differing:
+        screen.say(f"injected and measured differ in {len(differing)} of {len(lines)} lines")
+        return 1
+    screen.say(_agreement(faults))
+    return 0
+
+
+def _agreement(faults: Faults) -> str:
+    if not faults.blurred:
+        return "injected = measured"
+    nodes = ", ".join(sorted(faults.blurred))
+    return f"injected = measured, as far as the probes could tell; of {nodes} nothing is claimed beyond the truth"

@@ -1,0 +1,76 @@
+"""What the demo shows while it runs: a table that fills in on a terminal, lines of plain text when piped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from demo.line import Line
+from demo.measured import Json, is_final
+from demo.table import comparison_table, window_cells, window_line, window_table
+
+PLAIN_STATUS_EVERY_S: Final = 10.0
+
+
+class Screen:
+    """Shows the state of the pipeline and the windows; as a context it keeps the terminal's last lines to itself."""
+
+    def __init__(self, console: Console, now_s: Callable[[], float] = time.monotonic) -> None:
+        """Take the console to write to; whether it is a terminal decides how."""
+        self._console = console
+        self._now_s = now_s
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        self._status_due_s = 0.0
+        self._printed: dict[str, tuple[str, ...]] = {}
+
+    def __enter__(self) -> Self:
+        """Begin to show what is live."""
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take away what was live: the final table comes in its place."""
+        if self._live:
+            self._live.stop()
+
+    def say(self, words: str) -> None:
+        """Write a line that stays."""
+        self._console.print(words)
+
+    def show(self, status: str, windows: Sequence[Json]) -> None:
+        """Show how things stand: all of it on a terminal, else a status now and then, and each window once it is final."""
+        if self._live:
+            parts = [window_table(windows)] if windows else []
+            self._live.update(Group(*parts, Text(status)), refresh=True)
+            return
+        if status and self._now_s() >= self._status_due_s:
+            self._status_due_s = self._now_s() + PLAIN_STATUS_EVERY_S
+            self._console.print(status)
+        self._print_final(windows)
+
+    def conclude(self, windows: Sequence[Json], lines: Sequence[Line]) -> None:
+        """Write the final table and the comparison."""
+        if self._console.is_terminal:
+            self._console.print(window_table(windows))
+        else:
+            for line in (window_line(), *(window_line(window_cells(window)) for window in windows)):
+                self._console.print(line)
+        self._console.print(comparison_table(lines, plain=not self._console.is_terminal))
+
+    def _print_final(self, windows: Sequence[Json]) -> None:
+        for window in windows:
+            cells = window_cells(window)
+            if is_final(window) and self._printed.get(window["window_start"]) != cells:
+                if not self._printed:
+                    self._console.print(window_line())
+                self._printed[window["window_start"]] = cells
+                self._console.print(window_line(cells))

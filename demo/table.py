@@ -1,0 +1,86 @@
+"""The window table, and "injected against measured", as rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from rich import box
+from rich.table import Table
+
+from demo.line import Line
+from demo.measured import Json, is_final
+from demo.nodes import NODES
+
+HEADINGS: Final = (
+    "window",
+    "status",
+    "verdict",
+    "known",
+    "delivered",
+    "lost",
+    *(f"lost at {node}" for node in NODES),
+    "p95 lag",
+)
+WIDTHS: Final = tuple(max(len(heading), 11) for heading in HEADINGS)
+SECOND_US: Final = 1_000_000
+NOTHING: Final = "·"
+COLOURS: Final = {"LOSSY": "red", "CLEAN": "green", "UNKNOWN": "yellow"}
+
+
+def window_cells(window: Json) -> tuple[str, ...]:
+    """Return the cells of one window; what is not judged yet is no loss, and shown as a dot."""
+    final = is_final(window)
+    losses = [_bounds(window, "lost"), *(_bounds(node, "loss") for node in window["nodes"])]
+    return (
+        window["window_start"][11:16],
+        window["status"],
+        window["verdict"] or NOTHING,
+        f"{window['known']:,}",
+        f"{window['delivered']:,}",
+        *(losses if final else [NOTHING] * len(losses)),
+        NOTHING if window["lag_us"] is None else _duration(window["lag_us"]["p95"]),
+    )
+
+
+def window_line(cells: Iterable[str] = HEADINGS) -> str:
+    """Return cells as one line of plain text; without any, the headings."""
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+
+
+def window_table(windows: Iterable[Json]) -> Table:
+    """Return the windows as a table for a terminal."""
+    table = Table(box=box.SIMPLE_HEAD, title="windows of event time (UTC)", title_justify="left")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right")
+    for window in windows:
+        table.add_row(*window_cells(window), style=COLOURS.get(window["verdict"] or "", ""))
+    return table
+
+
+def comparison_table(lines: Iterable[Line], *, plain: bool) -> Table:
+    """Return "injected against measured" as a table, without lines around it when ``plain``."""
+    table = Table(box=None if plain else box.SIMPLE_HEAD, title="injected against measured", title_justify="left")
+    for heading in ("what", "node"):
+        table.add_column(heading)
+    table.add_column("injected", justify="right")
+    table.add_column("", justify="center")
+    table.add_column("measured", justify="right")
+    table.add_column("")
+    for line in lines:
+        end = "ok" if line.holds else "DIFFERS"
+        style = "" if line.holds else "bold red"
+        table.add_row(line.what, line.node, line.injected, line.relation, line.measured, end, style=style)
+    return table
+
+
+def _bounds(entry: Json, name: str) -> str:
+    """Return a loss as one number where it is certain, else as its bounds."""
+    value, lower, upper = entry[name], entry[f"{name}_lower"], entry[f"{name}_upper"]
+    if lower == value == upper:
+        return f"{value:,}"
+    return f"{lower:,}…{'?' if upper is None else f'{upper:,}'}"
+
+
+def _duration(value_us: int) -> str:
+    return f"{value_us / 1e3:,.1f} ms" if abs(value_us) < SECOND_US else f"{value_us / 1e6:,.1f} s"

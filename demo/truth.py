@@ -1,0 +1,149 @@
+"""The demo's own truth: every node writes down what it did to which message, whatever its probe says about it.
+
+A truth log is a file of ``ENTRY_BYTES`` an entry, each written with one unbuffered ``write``, so that what a node did
+before ``kill -9`` stays told. The probes never see these files, and the monitor never reads them.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from demo.nodes import NODES
+
+Ids = NDArray[np.bytes_]
+"""Distinct message ids, 16 bytes each, in byte order."""
+
+WINDOW_US: Final = 60_000_000
+
+_ENTRY: Final = struct.Struct("<16sqB")
+ENTRY_BYTES: Final = _ENTRY.size
+_ENTRY_DTYPE: Final = np.dtype([("id", "S16"), ("at_us", "<i8"), ("deed", "u1")])
+
+
+class Deed(IntEnum):
+    """What a node did to a message."""
+
+    CREATED = 0
+    """Gave it its id; the moment is its event time. At ingest alone."""
+    HANDED_ON = 1
+    """Gave it to the next node; at connector: wrote it to the file, which is what delivered means."""
+    REPEATED = 2
+    """Handed it on once more, by the duplicate fault."""
+    DROPPED = 3
+    FILTERED = 4
+    REJECTED = 5
+    UNTOLD = 6
+    """Its probe had an observation of it in a batch that the transport refused, by the probe drop fault."""
+
+
+class TruthLog:
+    """The pen of one node's process."""
+
+    def __init__(self, path: Path) -> None:
+        """Open ``path`` for appending; half an entry, left behind by a kill in the middle of a write, is cut off."""
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        size = os.fstat(self._descriptor).st_size
+        os.ftruncate(self._descriptor, size - size % ENTRY_BYTES)
+
+    def write(self, deed: Deed, at_us: int, *message_ids: bytes) -> None:
+        """Note that ``deed`` was done to these messages, at ``at_us`` µs since 1970."""
+        os.write(self._descriptor, b"".join(_ENTRY.pack(message_id, at_us, deed) for message_id in message_ids))
+
+    def close(self) -> None:
+        """Put the pen down."""
+        os.close(self._descriptor)
+
+
+def entry_count(path: Path) -> int:
+    """Return how many entries a truth log holds; 0 when there is no log yet."""
+    return path.stat().st_size // ENTRY_BYTES if path.exists() else 0
+
+
+def deed_count(path: Path, deed: Deed) -> int:
+    """Return how often a truth log says ``deed``; 0 when there is no log yet."""
+    return int(np.count_nonzero(_read(path)["deed"] == deed))
+
+
+class Truth:
+    """What all nodes together did, read from their logs once the pipeline stands still."""
+
+    def __init__(self, logs: Mapping[str, Iterable[Path]]) -> None:
+        """Read the logs of each node; one that was never written counts as empty."""
+        self._entries = {node: np.concatenate([_read(path) for path in paths]) for node, paths in logs.items()}
+
+    def count(self, node: str, *deeds: Deed) -> int:
+        """Return how often ``node`` did one of ``deeds``."""
+        return len(self._of(node, *deeds))
+
+    def ids(self, node: str, *deeds: Deed) -> Ids:
+        """Return the distinct messages to which ``node`` did one of ``deeds``."""
+        return np.unique(self._of(node, *deeds)["id"])
+
+    def anywhere(self, *deeds: Deed) -> Ids:
+        """Return the distinct messages to which any node did one of ``deeds``."""
+        return np.unique(np.concatenate([self.ids(node, *deeds) for node in NODES]))
+
+    @cached_property
+    def created(self) -> Ids:
+        """Return all messages there ever were."""
+        return self.ids(NODES[0], Deed.CREATED)
+
+    @cached_property
+    def delivered(self) -> Ids:
+        """Return the messages that connector wrote to its file."""
+        return self.ids(NODES[-1], Deed.HANDED_ON, Deed.REPEATED)
+
+    @cached_property
+    def lost(self) -> Ids:
+        """Return the messages that were created, and neither delivered nor stopped on purpose: drops and kills."""
+        stopped = self.anywhere(Deed.FILTERED, Deed.REJECTED)
+        return np.setdiff1d(np.setdiff1d(self.created, self.delivered), stopped)
+
+    @property
+    def last_window_us(self) -> int | None:
+        """Return the start of the last window that has messages, ``None`` without any."""
+        return int(self.windows_us(self.created).max()) if len(self.created) else None
+
+    def windows_us(self, ids: Ids) -> NDArray[np.int64]:
+        """Return the start of the window, in µs since 1970, of each of ``ids``, all of them created ones."""
+        event_times_us = self._event_times_us(ids)
+        return event_times_us - event_times_us % WINDOW_US
+
+    def lags_us(self, node: str, *deeds: Deed) -> NDArray[np.int64]:
+        """Return how long after their event time ``node`` did ``deeds``, once for every time it did."""
+        done = self._of(node, *deeds)
+        lags_us: NDArray[np.int64] = done["at_us"] - self._event_times_us(done["id"])
+        return lags_us
+
+    def _of(self, node: str, *deeds: Deed) -> NDArray[np.void]:
+        entries = self._entries[node]
+        chosen: NDArray[np.void] = entries[np.isin(entries["deed"], deeds)]
+        return chosen
+
+    @cached_property
+    def _births(self) -> NDArray[np.void]:
+        return np.sort(self._of(NODES[0], Deed.CREATED), order="id")
+
+    def _event_times_us(self, ids: Ids) -> NDArray[np.int64]:
+        event_times_us: NDArray[np.int64] = self._births["at_us"][np.searchsorted(self._births["id"], ids)]
+        return event_times_us
+
+
+def as_bytes(ids: Ids) -> set[bytes]:
+    """Return ``ids`` as Python's bytes, 16 each (numpy by itself would cut zeros off their ends)."""
+    packed = ids.tobytes()
+    return {packed[start : start + 16] for start in range(0, len(packed), 16)}
+
+
+def _read(path: Path) -> NDArray[np.void]:
+    data = path.read_bytes() if path.exists() else b""
+    return np.frombuffer(data[: len(data) - len(data) % ENTRY_BYTES], dtype=_ENTRY_DTYPE)

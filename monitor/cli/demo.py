@@ -1,0 +1,69 @@
+"""``hopwatch demo``: a small pipeline with probes and a monitor, faults on demand, and injected against measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from demo import flags
+from demo.config import default_folder
+from demo.run import Wishes, run
+from monitor.cli import console
+
+PER_NODE = "Once for each node: ingest, router, norm or connector."
+
+
+def command(  # noqa: PLR0913 - one parameter a flag
+    *,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.05, help="End after so many minutes; else with Ctrl-C.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="NODE=RATIO", help=f"Lose messages silently. {PER_NODE}")
+    ] = None,
+    filter_: Annotated[
+        list[str] | None, typer.Option("--filter", metavar="NODE=RATIO", help=f"Stop messages on purpose. {PER_NODE}")
+    ] = None,
+    reject: Annotated[list[str] | None, typer.Option(metavar="NODE=RATIO", help=f"Refuse messages. {PER_NODE}")] = None,
+    duplicate: Annotated[
+        list[str] | None, typer.Option(metavar="NODE=RATIO", help=f"Handle messages twice. {PER_NODE}")
+    ] = None,
+    delay: Annotated[
+        list[str] | None, typer.Option(metavar="NODE=SECONDS", help=f"Keep every message. {PER_NODE}")
+    ] = None,
+    skew: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODE=SECONDS", help=f"Set the probe's clock ahead, or behind. {PER_NODE}"),
+    ] = None,
+    kill: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODE@SECONDS", help="kill -9 a node so long after the start; repeatable."),
+    ] = None,
+    probe_drop: Annotated[
+        list[str] | None, typer.Option(metavar="NODE=RATIO", help=f"Refuse batches of the probe. {PER_NODE}")
+    ] = None,
+    rate: Annotated[float, typer.Option(min=1, max=20_000, help="Messages a second.")] = 2000,
+    seed: Annotated[int, typer.Option(help="The same seed, the same messages are hit.")] = 0,
+    no_dashboard: Annotated[  # noqa: ARG001 - scripts may ask for it already
+        bool, typer.Option("--no-dashboard", help="Show the terminal's table alone, which is all there is so far.")
+    ] = False,
+    workdir: Annotated[
+        Path | None, typer.Option(help="A new folder for the files of the run; var/demo/TIME by default.")
+    ] = None,
+) -> None:
+    """Start a small pipeline with probes and a monitor, and show its loss and lag."""
+    wishes = {
+        "--drop": drop,
+        "--filter": filter_,
+        "--reject": reject,
+        "--duplicate": duplicate,
+        "--delay": delay,
+        "--skew": skew,
+        "--probe-drop": probe_drop,
+    }
+    run_s = None if minutes is None else minutes * 60
+    faults = flags.read_faults(seed, {flag: values or () for flag, values in wishes.items()}, kill or (), run_s=run_s)
+    code = run(Wishes(workdir or default_folder(), faults, rate, run_s), console.data())
+    raise typer.Exit(code)

@@ -1,0 +1,75 @@
+"""``hopwatch find``: one message's journey, as far as it is kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.progress import Progress
+from rich.table import Table
+
+from monitor import journey, settings
+from monitor.cli import console
+from monitor.cli.loss_table import span
+from monitor.results import iso
+from monitor.spark.sources import spool
+from monitor.store import dialect, reader
+
+A_FINDING = 1
+
+
+def command(
+    message_id: Annotated[str, typer.Argument(metavar="ID", help="A UUID, 32 hexadecimal digits, a number or a text.")],
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Show one message's journey, as far as it is kept. Exit 1 when nothing is known of it."""
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    spool.check(spool.root(chosen.transport.url))
+    wanted = journey.readings(message_id)
+    with Progress(console=console.words(), transient=True) as progress:
+        stamps = list(journey.stamps(progress.track(spool.segments(spool.root(chosen.transport.url)), description="searching"), wanted, stream))
+    told = {"id": message_id, "stamps": [_stamp(s) for s in stamps], "lost": _lost(chosen.store.url, wanted, stream)}
+    if as_json:
+        console.emit_json(told)
+    elif told["stamps"] or told["lost"]:
+        _show(told)
+    else:
+        console.words().print(f"nothing is kept of {message_id!r:.80}: not among the segments of the spool, not among the lost ids")
+    if not told["stamps"] and not told["lost"]:
+        raise typer.Exit(A_FINDING)
+
+
+def _lost(url: str, wanted: tuple[bytes, ...], stream: str | None) -> list[dict[str, str]]:
+    file = dialect.database_file(url)
+    if file is not None and not file.exists():
+        return []
+    engine = dialect.engine(url)
+    return [
+        {"stream": name, "window_start": iso(start_us), "node": node}
+        for message_id in wanted
+        for name, start_us, node in reader.where_lost(engine, message_id, stream)
+    ]
+
+
+def _stamp(stamp: journey.Stamp) -> dict[str, Any]:
+    told = stamp._asdict()
+    return told | {"message_id": stamp.message_id.hex(), "event_time": iso(stamp.event_time_us)}
+
+
+def _show(told: dict[str, Any]) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("event time", "stream", "node", "probe", "lag in", "lag out", "outcome", "reason"):
+        table.add_column(name, no_wrap=True)
+    for stamp in told["stamps"]:
+        lags = (span(stamp["lag_in_us"]), span(stamp["lag_out_us"]))
+        table.add_row(stamp["event_time"], stamp["stream"], stamp["node"], stamp["probe"], *lags, stamp["outcome"], stamp["reason"])
+    data = console.data()
+    data.print(table)
+    for lost in told["lost"]:
+        data.print(f"lost at {lost['node']} of {lost['stream']}, window {lost['window_start']}")

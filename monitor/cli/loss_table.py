@@ -1,0 +1,147 @@
+"""The loss and lag table of the source talks: nodes as columns; count, loss and lag as rows; end to end below.
+
+A single window is drawn as the talk draws it. Several are listed first, one row a window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Json = dict[str, Any]
+
+UNKNOWN: Final = "?"
+NONE: Final = "–"
+COLOURS: Final = {"CLEAN": "green", "LOSSY": "red", "UNKNOWN": "yellow", "SILENT": "yellow", "IDLE": "dim"}
+REPORTED_REASONS: Final = 3
+
+
+def show(console: Console, told: Json) -> None:
+    """Draw the object of ``report --json`` for a person."""
+    for stream in told["streams"]:
+        windows = stream["windows"]
+        if len(windows) != 1:
+            console.print(listing(stream["stream"], windows))
+        for window in windows if len(windows) == 1 else windows[-1:]:
+            _show_window(console, stream["stream"], window)
+    if not told["streams"]:
+        console.print("no window yet: the monitor has not read any record of the configured streams")
+    _show_accounts(console, told["accounts"])
+
+
+def listing(stream: str, windows: Sequence[Json]) -> Table:
+    """Return the table with one row a window: the loss of each node, and end to end."""
+    nodes = [node["node"] for node in windows[0]["nodes"]] if windows else []
+    table = Table(title=f"stream {stream}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("window", "status", "verdict"):
+        table.add_column(name, no_wrap=True)
+    for name in ("known", "delivered", "lost", "lost %", *(f"loss {node}" for node in nodes), "p95 lag"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for window in windows:
+        losses = [_count(node["loss"]) for node in window["nodes"]]
+        lag = window["lag_us"]["p95"] if window["lag_us"] else None
+        counts = (_count(window[name]) for name in ("known", "delivered", "lost"))
+        table.add_row(
+            _minute(window), window["status"], _verdict(window), *counts, _percent(window["loss_ratio"]), *losses, span(lag)
+        )
+    return table
+
+
+def node_table(window: Json) -> Table:
+    """Return the talk's table for one window: nodes as columns."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    for node in window["nodes"]:
+        table.add_column(node["node"], justify="right", no_wrap=True)
+    for name, cell in _ROWS:
+        cells = [cell(node) for node in window["nodes"]]
+        if any(text != NONE for text in cells):
+            table.add_row(name, *cells)
+    return table
+
+
+def span(lag_us: int | None) -> str:
+    """Return a lag in the unit that a person would choose."""
+    if lag_us is None:
+        return NONE
+    for unit, size_us, most_us in (("µs", 1, 1_000), ("ms", 1_000, 1_000_000), ("s", 1_000_000, 120_000_000)):
+        if abs(lag_us) < most_us:
+            return f"{lag_us / size_us:,.{0 if size_us == 1 else 1}f} {unit}"
+    return f"{lag_us / 60_000_000:,.1f} min"
+
+
+def _show_window(console: Console, stream: str, window: Json) -> None:
+    head = Text.assemble(f"{stream}  {_minute(window)}  {window['status']}  ", _verdict(window))
+    console.print(head)
+    console.print(node_table(window))
+    lost, known = window["lost"], window["known"]
+    percent = _percent(window["loss_ratio"])
+    console.print(f"end to end: {known:,} known, {window['delivered']:,} delivered, {_stopped(window)}{lost:,} lost ({percent})")
+    if window["verdict"] == "UNKNOWN":
+        upper = UNKNOWN if window["lost_upper"] is None else f"{window['lost_upper']:,}"
+        console.print(f"surely lost: {window['lost_lower']:,}, at most {upper}")
+    for reason in window["reasons"][:REPORTED_REASONS]:
+        console.print(f"  {reason}")
+    console.print()
+
+
+def _stopped(window: Json) -> str:
+    names = [name for name in ("filtered", "rejected", "in_flight", "recovered") if window[name]]
+    return "".join(f"{window[name]:,} {name.replace('_', ' ')}, " for name in names)
+
+
+def _show_accounts(console: Console, accounts: Json) -> None:
+    odd = [f"{accounts[name]:,} {name.replace('_', ' ')}" for name in ("duplicate_batches", "too_late", "implausible") if accounts[name]]
+    odd += [f"{count:,} quarantined as {reason}" for reason, count in accounts["quarantined"].items()]
+    told = f"{accounts['records']:,} records, {accounts['observations']:,} observations"
+    console.print("; ".join([told, *odd]))
+
+
+def _minute(window: Json) -> str:
+    return str(window["window_start"]).replace("T", " ").replace(":00Z", "Z")
+
+
+def _verdict(window: Json) -> Text:
+    verdict = window["verdict"] or ""
+    return Text(verdict, style=COLOURS.get(verdict, ""))
+
+
+def _count(count: int | None) -> str:
+    return UNKNOWN if count is None else f"{count:,}"
+
+
+def _percent(ratio: float | None) -> str:
+    return NONE if ratio is None else f"{ratio:.2%}"
+
+
+def _some(name: str) -> Callable[[Json], str]:
+    return lambda node: _count(node[name]) if node[name] else NONE
+
+
+def _p95(name: str) -> Callable[[Json], str]:
+    return lambda node: span(node[name]["p95"]) if node[name] else NONE
+
+
+_ROWS: Final[tuple[tuple[str, Callable[[Json], str]], ...]] = (
+    ("count", lambda node: _count(node["seen"])),
+    ("loss of node", lambda node: _count(node["loss"])),
+    ("loss %", lambda node: _percent(node["loss_ratio"])),
+    ("filtered", _some("filtered")),
+    ("rejected", _some("rejected")),
+    ("in flight", _some("in_flight")),
+    ("unobserved", _some("unobserved")),
+    ("orphans", _some("orphans")),
+    ("duplicates in", _some("duplicates_in")),
+    ("duplicates out", _some("duplicates_out")),
+    ("dropped by probe", _some("dropped")),
+    ("coverage", lambda node: _percent(node["coverage"])),
+    ("p95 lag in", _p95("lag_in_us")),
+    ("p95 lag out", _p95("lag_out_us")),
+    ("p95 inside", _p95("inside_us")),
+    ("process duration p95", lambda node: span(node["process_duration_p95_us"])),
+)

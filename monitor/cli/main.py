@@ -1,0 +1,75 @@
+"""The program ``hopwatch``: runs a command, and turns whatever ends it into words for a person and an exit code.
+
+0 ok · 1 a finding · 2 usage or configuration · 3 a dependency is down · 70 a fault of Hopwatch's own · 130 interrupted
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from typing import Final
+
+from monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SettingsError
+
+INTERRUPTED_EXIT_CODE: Final = 130
+OWN_PACKAGES: Final = frozenset({"bench", "demo", "monitor", "probes"})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the arguments name, those of this process by default; return the exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        from monitor.cli.commands import application
+
+        application(given)(given, prog_name="hopwatch")
+    except SystemExit as end:
+        # The library ends so: with its own code for a wrong flag, and with that of a command that asked for one.
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        return INTERRUPTED_EXIT_CODE
+    except Exception as error:  # noqa: BLE001 - the last one who can tell a person what happened
+        return _told(error)
+    return 0
+
+
+def _told(error: Exception) -> int:
+    """Say on stderr what ended the command, and return its exit code."""
+    match error:
+        case SettingsError():
+            # Each line opens with file and line already, so that an editor can jump there.
+            _say(str(error))
+        case HopwatchError():
+            _say(f"hopwatch: {error}")
+        case ModuleNotFoundError() if (error.name or "").partition(".")[0] not in OWN_PACKAGES:
+            _say(f"hopwatch: the Python package {error.name!r} is not installed: pip install 'hopwatch[monitor,demo]'")
+            return DependencyError.exit_code
+        case _:
+            what = "".join(traceback.format_exception_only(error)).strip()
+            _say(f"hopwatch: a fault of Hopwatch's own: {what}\nPlease report it with {_kept(error)}")
+            return FAULT_EXIT_CODE
+    return error.exit_code
+
+
+def _kept(error: Exception) -> str:
+    """Write the traceback to a file and say which; print it where one cannot be written, or HOPWATCH_DEBUG=1 asks."""
+    trace = "".join(traceback.format_exception(error))
+    if os.environ.get("HOPWATCH_DEBUG") != "1":
+        try:
+            with tempfile.NamedTemporaryFile("w", prefix="hopwatch-fault-", suffix=".txt", delete=False) as file:
+                file.write(trace)
+        except OSError:
+            pass
+        else:
+            return f"the traceback in {file.name}; HOPWATCH_DEBUG=1 prints it instead"
+    return f"this traceback:\n{trace}"
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(words.rstrip("\n") + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

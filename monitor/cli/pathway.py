@@ -1,0 +1,80 @@
+"""``hopwatch pathway check FILE``: says all that is wrong with a configuration, or draws its pathways."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from monitor.cli.console import data, emit_json
+from monitor.errors import Problem, SettingsError
+from monitor.pathway import Pathway
+from monitor.settings import Settings, load
+
+command = typer.Typer(help="Look at the pathways that a configuration declares.", no_args_is_help=True)
+
+
+@command.callback()
+def _pathway() -> None:
+    """Look at the pathways that a configuration declares."""
+
+
+@command.command()
+def check(
+    file: Annotated[Path, typer.Argument(help="The configuration, hopwatch.toml.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Say all that is wrong with a configuration, with file, line and key, or draw its pathways.
+
+    Exits with 2 when something is wrong.
+    """
+    try:
+        settings = _declaring(file)
+    except SettingsError as error:
+        if as_json:
+            problems = [asdict(problem) for problem in error.problems]
+            emit_json({"file": str(file), "problems": problems, "streams": []})
+        raise
+    if as_json:
+        streams = [_as_json(name, stream.pathway) for name, stream in settings.streams.items()]
+        emit_json({"file": str(file), "problems": [], "streams": streams})
+        return
+    for name, stream in settings.streams.items():
+        data().print("\n".join(drawn(name, stream.pathway)))
+
+
+def _declaring(file: Path) -> Settings:
+    settings = load(file, flags={}, environ=os.environ)
+    if not settings.streams:
+        message = 'no stream is declared: add a table [streams.NAME] with path = "a -> b -> c"'
+        raise SettingsError([Problem(message, "streams", str(file))])
+    return settings
+
+
+def drawn(stream: str, pathway: Pathway) -> list[str]:
+    """Return one line for the stream and one for each node, in pathway order: where its messages go, what it stamps."""
+    width = max(map(len, pathway.nodes))
+    lines = [stream]
+    for place, node in enumerate(pathway.nodes):
+        arrows = [f"-> {' | '.join(targets)}" for targets in _targets(pathway, place)] or ["(end)"]
+        one_sided = "" if pathway.stamps[place] == "both" else f"   stamps {pathway.stamps[place]} only"
+        lines.append(f"  {node.ljust(width)} {'  '.join(arrows)}{one_sided}")
+    return lines
+
+
+def _as_json(stream: str, pathway: Pathway) -> dict[str, Any]:
+    nodes = [
+        {"node": node, "stamps": pathway.stamps[place], "targets": _targets(pathway, place)}
+        for place, node in enumerate(pathway.nodes)
+    ]
+    return {"stream": stream, "nodes": nodes}
+
+
+def _targets(pathway: Pathway, place: int) -> list[list[str]]:
+    """Return what each arrow out of a node leads to: all to one node, or each message to one of several."""
+    groups = [group for group in pathway.groups if group.source == place]
+    return [[pathway.nodes[target] for target in group.targets] for group in groups]

@@ -1,0 +1,73 @@
+"""``hopwatch report``: the loss and lag of each window and node."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from monitor import settings
+from monitor.cli import console, loss_table
+from monitor.errors import ConfigurationError, StoreError
+from monitor.store import dialect, reader
+
+A_FINDING = 1
+
+
+def command(  # noqa: PLR0913 - one a flag
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
+    from_time: Annotated[str | None, typer.Option("--from", help="Windows from this moment on, ISO 8601.")] = None,
+    to_time: Annotated[str | None, typer.Option("--to", help="Windows that start before this moment.")] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    fail_on_loss: Annotated[
+        float | None,
+        typer.Option("--fail-on-loss", min=0, max=1, help="Exit 1 if a final window surely lost more than this part."),
+    ] = None,
+) -> None:
+    """Show the loss and lag of each window and node."""
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    if stream is not None and stream not in chosen.streams:
+        names = ", ".join(chosen.streams) or "none"
+        raise ConfigurationError(f"--stream names {stream!r}, the configuration has: {names}")
+    file = dialect.database_file(chosen.store.url)
+    if file is not None and not file.exists():
+        raise StoreError(f"there is no store at {file} yet: start the monitor with hopwatch run, it makes one")
+    told = reader.report(dialect.engine(chosen.store.url), stream, _moment("--from", from_time), _moment("--to", to_time))
+    if as_json:
+        console.emit_json(told)
+    else:
+        loss_table.show(console.data(), told)
+    if fail_on_loss is not None and any(_lost_part(window) > fail_on_loss for window in _windows(told)):
+        raise typer.Exit(A_FINDING)
+
+
+def _windows(told: reader.Json) -> list[reader.Json]:
+    return [window for stream in told["streams"] for window in stream["windows"]]
+
+
+def _lost_part(window: reader.Json) -> float:
+    """Return the part that was surely lost; of what nobody can know, nothing is held against anybody."""
+    return window["lost_lower"] / window["known"] if window["known"] else 0.0
+
+
+def _moment(flag: str, text: str | None) -> int | None:
+    """Return a moment as µs since 1970; a time without a zone is UTC.
+
+    Raises:
+        ConfigurationError: the text is no time.
+    """
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        msg = f"{flag} is a time such as 2026-11-21T06:40:00Z, got {text!r:.60}"
+        raise ConfigurationError(msg) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

@@ -1,0 +1,119 @@
+"""``hopwatch run``: the monitor, as a stream that goes on, or once over all that is there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from monitor import java, rules, settings
+from monitor.cli import console
+from monitor.errors import DependencyError
+from monitor.results import iso
+from monitor.store import dialect, lineage, writer
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+    from monitor.ledger import Conclusion
+    from monitor.settings import Settings
+    from monitor.spark.job import Place
+
+LOOK_S: Final = 0.5
+"""How often a running stream is looked after."""
+
+
+def command(
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Read all that is there, make it final, and stop.")] = False,
+    workdir: Annotated[Path | None, typer.Option("--workdir", help="Folder for checkpoint, log and scratch.")] = None,
+) -> None:
+    """Run the monitor: read what the probes say, write what was lost and how late it was."""
+    flags = {"monitor": {"workdir": None if workdir is None else str(workdir)}}
+    chosen = settings.load(config, flags=flags, environ=os.environ)
+    java.require()
+    from monitor.spark import job
+    from monitor.spark.sources import spool
+
+    spool.check(spool.root(chosen.transport.url), is_written=not once)
+    with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url):
+        engine = dialect.engine(chosen.store.url)
+        writer.prepare(engine)
+        place = job.Place(spool.root(chosen.transport.url), engine, rules.of(chosen), chosen.monitor.workdir)
+        if once:
+            _once(place)
+        else:
+            lineage.check(engine, place.checkpoint, place.rules)
+            _stream(place, chosen)
+
+
+def _once(place: Place) -> None:
+    from monitor.spark import job, session
+
+    words = console.words()
+    shown = Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=words, transient=True)
+    with shown as progress:
+        task = progress.add_task("starting Spark")
+        spark = session.start(place.workdir)
+        judged = 0
+
+        def say(conclusions: list[Conclusion]) -> None:
+            nonlocal judged
+            judged += len(conclusions)
+            progress.update(task, description=f"judged {judged:,} windows")
+
+        progress.update(task, description="reading the spool")
+        with session.watched(spark, lambda told: progress.update(task, description=f"reading the spool: {told}")):
+            job.run_once(spark, place, say)
+        spark.stop()
+    words.print(f"{judged:,} windows are final: see hopwatch report")
+
+
+def _stream(place: Place, chosen: Settings) -> None:
+    from monitor import pulse
+    from monitor.spark import job, session
+
+    words, stop = console.words(), threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
+    spark = session.start(place.workdir)
+    beat = pulse.start(chosen.transport.url, chosen.monitor.pulse_us / 1e6)
+    try:
+        query = job.start_stream(spark, place, f"{chosen.monitor.trigger_us // 1_000} milliseconds", _tell)
+        words.print(f"hopwatch: watching {place.spool}, {len(place.rules)} streams; Ctrl-C stops")
+        while not stop.wait(LOOK_S):
+            _raise_failure(query, place)
+        words.print("hopwatch: stopping")
+        query.stop()
+    finally:
+        beat.close()
+        spark.stop()
+
+
+def _tell(conclusions: list[Conclusion]) -> None:
+    """Say which windows were judged: one line each on stderr."""
+    for conclusion in conclusions:
+        result = conclusion.result
+        if result.status.is_final:
+            console.words().print(
+                f"{iso(result.window_start_us)} {result.stream} {result.status} {result.verdict}: "
+                f"{result.known:,} known, {result.delivered:,} delivered, {result.lost:,} lost"
+            )
+
+
+def _raise_failure(query: StreamingQuery, place: Place) -> None:
+    from monitor.spark import failures
+
+    failure = query.exception()
+    if failure is not None:
+        raise failures.named(failure, place)
+    if not query.isActive:
+        msg = "the stream has stopped by itself without saying why: look into its log, then start the monitor again"
+        raise DependencyError(msg)

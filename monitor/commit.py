@@ -1,0 +1,89 @@
+"""One micro-batch, or all of ``--once``, into the ledger and the store: the rows in, one transaction out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from monitor.ledger import Conclusion, Ledger, Live
+from monitor.parcels import FactSheet, Quarantined
+from monitor.results import Status
+from monitor.rules import StreamRules
+from monitor.spark.rows import FACTS_ROW, QUARANTINE_ROW, TALLY_ROW
+from monitor.store import reader, writer
+from monitor.store.past import StoredPast
+
+CONCLUSIONS_A_WRITE: Final = 200
+EARLIEST_US: Final = -(2**63)
+
+
+def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
+    """Return the ledger as the store last left it."""
+    ledger = Ledger(rules)
+    ledger.books = {book.key: book for book in reader.books(connection)}
+    ledger.ranges = {stream: span for stream, span in reader.stream_ranges(connection).items() if stream in rules}
+    for stream in ledger.ranges:
+        ledger.live[stream] = {}
+    for row in reader.live_windows(connection):
+        if row["stream"] in rules:
+            ledger.live[row["stream"]][row["window_start_us"]] = Live(
+                Status(row["status"]),
+                row["revision"],
+                row["recovered"],
+                row["last_first_sighting_us"],
+                row["is_settled"],
+                row["books"],
+            )
+    return ledger
+
+
+def take_in(
+    connection: Connection, ledger: Ledger, rows: Iterable[Any], watermark_us: int, batch_id: int = 0
+) -> set[tuple[str, int]]:
+    """Write what came in: tallies, books, quarantine; return the windows that were tallied anew."""
+    changes = writer.Changes(watermark_us, batch_id)
+    sheets, sighted = [], {}
+    for row in rows:
+        if row.kind == TALLY_ROW:
+            key = row.stream, row.window_start_ms * 1_000
+            changes.tallies[*key, row.shard] = bytes(row.payload)
+            sighted[key] = max(sighted.get(key, 0), row.last_first_sighting_us)
+        elif row.kind == FACTS_ROW:
+            sheets.append(FactSheet.unpack(bytes(row.payload)))
+        elif row.kind == QUARANTINE_ROW:
+            changes.quarantined.append(Quarantined.unpack(bytes(row.payload)))
+    changes.books = [ledger.books[key] for key in ledger.absorb(sheets)]
+    changes.streams = dict(ledger.ranges)
+    changes.segments = _segments(ledger, sheets, changes.quarantined)
+    for (stream, start_us), sighted_us in sighted.items():
+        ledger.sight(stream, start_us, sighted_us)
+    writer.write(connection, changes)
+    return set(sighted)
+
+
+def _segments(ledger: Ledger, sheets: Iterable[FactSheet], quarantined: Iterable[Quarantined]) -> dict[str, int]:
+    """Return until when each segment is needed; one with a quarantined record is kept for whoever looks into it."""
+    needed: dict[str, int] = {}
+    for sheet in sheets:
+        needed[sheet.path] = max(needed.get(sheet.path, 0), ledger.needed_until_us(sheet))
+    for place in quarantined:
+        needed.pop(place.path, None)
+    return needed
+
+
+def conclude(
+    connection: Connection, ledger: Ledger, tallied: set[tuple[str, int]], watermark_us: int
+) -> Iterator[list[Conclusion]]:
+    """Judge what is due and write it, piece by piece; yields each piece once it is written."""
+    conclusions = ledger.conclude(tallied, watermark_us, StoredPast(connection))
+    while piece := list(islice(conclusions, CONCLUSIONS_A_WRITE)):
+        writer.write_conclusions(connection, piece, watermark_us)
+        yield piece
+
+
+def forget(connection: Connection, ledger: Ledger, watermark_us: int) -> None:
+    """Drop from ledger and store what nothing can change any more; what windows became stays."""
+    writer.forget(connection, ledger.forget(watermark_us))

@@ -1,0 +1,25 @@
+"""Checks of all that Hopwatch stands on, each a finding with what to do; nothing is changed or started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from monitor.clock import Clock
+from monitor.doctor import machine, places
+from monitor.doctor.finding import Finding, Level
+from monitor.settings import Settings
+
+__all__ = ["Finding", "Level", "examine"]
+
+
+def examine(settings: Settings, clock: Clock) -> Iterator[Finding]:
+    """Yield one finding a check, as soon as it is made."""
+    yield machine.python()
+    yield machine.java()
+    yield machine.spark()
+    transport = places.transport(settings.transport.spool)
+    yield transport
+    if transport.level is not Level.FAIL:
+        yield places.clocks(settings.transport.spool, clock)
+    yield places.store(settings.store.url)
+    yield places.workdir(settings.monitor.workdir)

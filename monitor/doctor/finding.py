@@ -1,0 +1,26 @@
+"""What a check found: a level, what was seen, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    OK = "OK"
+    WARN = "WARN"
+    """It works, and somebody should look."""
+    FAIL = "FAIL"
+    """The monitor cannot work like this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found; there is advice unless all is well."""
+
+    check: str
+    level: Level
+    message: str
+    advice: str = ""

@@ -1,0 +1,48 @@
+"""The Java that Spark needs: whether it is there, and how to get it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from monitor.errors import JavaError
+
+LEAST: Final = 17
+INSTALL: Final = "apt-get install openjdk-17-jre-headless (Debian, Ubuntu) or brew install openjdk@17 (macOS)"
+_PATIENCE_S: Final = 30
+
+
+def executable() -> str | None:
+    """Return the java that Spark would run: of JAVA_HOME, else of the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+
+
+def version(java: str) -> int | None:
+    """Return the major version of a java, none if it does not say."""
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=False)  # noqa: S603 - the user's own java
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    return int(found.group(1)) if found else None
+
+
+def require() -> int:
+    """Return the major version of the Java that is there.
+
+    Raises:
+        JavaError: there is none, or it is too old.
+    """
+    java = executable()
+    if java is None:
+        raise JavaError(f"Spark needs Java {LEAST} or newer, none was found on the PATH: {INSTALL}")
+    found = version(java)
+    if found is None or found < LEAST:
+        got = "one that does not tell its version" if found is None else f"Java {found}"
+        raise JavaError(f"Spark needs Java {LEAST} or newer, got {got} at {java}: {INSTALL}")
+    return found

@@ -1,0 +1,88 @@
+"""One message's journey: every stamp of it that the segments of the spool still hold."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from probes.contract import envelope, segment
+from probes.contract.batch import Outcome
+from probes.contract.ids import IdError, id_bytes
+from probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
+
+
+class Stamp(NamedTuple):
+    """One observation of a message; a lag is null where the node did not stamp."""
+
+    event_time_us: int
+    message_id: bytes
+    stream: str
+    node: str
+    probe: str
+    lag_in_us: int | None
+    lag_out_us: int | None
+    outcome: str
+    reason: str
+
+
+def readings(text: str) -> tuple[bytes, ...]:
+    """Return the ids that a person may mean: a UUID or its digits, a number, and the text itself."""
+    meant: list[bytes] = []
+    try:
+        meant.append(uuid.UUID(text).bytes)
+    except ValueError:
+        pass
+    if text.isdecimal():
+        try:
+            meant.append(id_bytes(int(text)))
+        except (IdError, ValueError):
+            pass
+    return tuple(dict.fromkeys((*meant, id_bytes(text))))
+
+
+def stamps(segments: Iterable[Path], wanted: tuple[bytes, ...], stream: str | None = None) -> Iterator[Stamp]:
+    """Yield every observation of the wanted ids, in order of event time and node by node as they were stamped."""
+    found = [stamp for path in segments for stamp in _of_segment(path, wanted) if stream in (None, stamp.stream)]
+    yield from sorted(found, key=lambda s: (s.event_time_us, s.lag_in_us if s.lag_in_us is not None else s.lag_out_us or 0))
+
+
+def _of_segment(path: Path, wanted: tuple[bytes, ...]) -> Iterator[Stamp]:
+    data = path.read_bytes()
+    if not any(message_id in data for message_id in wanted):
+        return
+    for frame in segment.walk(data):
+        try:
+            view = envelope.read(data, frame.start, frame.end) if not frame.fault else None
+        except envelope.RecordError:
+            continue
+        if view is not None and view.count:
+            yield from _of_record(data, view, wanted)
+
+
+def _of_record(data: bytes, view: envelope.RecordView, wanted: tuple[bytes, ...]) -> Iterator[Stamp]:
+    ids = envelope.packed(data, view.message_ids, f"V{ID_BYTES}")
+    for message_id in wanted:
+        for at in np.flatnonzero(ids == np.void(message_id)).tolist():
+            offset_us, lag_in, lag_out, outcome, reason = (
+                _item(data, span, dtype, at) for span, dtype in zip(view[11:16], ("<u4", "<i8", "<i8", "u1", "u1"), strict=True)
+            )
+            yield Stamp(
+                view.window_start_ms * 1_000 + (offset_us or 0),
+                message_id,
+                view.stream,
+                view.node,
+                view.probe,
+                None if lag_in == NOT_STAMPED else lag_in,
+                None if lag_out == NOT_STAMPED else lag_out,
+                Outcome(outcome or 0).name.lower(),
+                "" if reason in (None, NO_REASON) else view.reasons[reason],
+            )
+
+
+def _item(data: bytes, span: envelope.Span, dtype: str, at: int) -> int | None:
+    column = envelope.packed(data, span, dtype)
+    return int(column[at]) if len(column) else None

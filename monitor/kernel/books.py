@@ -1,0 +1,260 @@
+"""Books: which batches of a probe instance have come, and what its account of a window is therefore worth.
+
+Silence, loss and ignorance are three things, and the books tell them apart. A book is a value: :func:`absorb` returns a
+new one; :func:`accounts` judges it against windows. All moments are µs since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.contract.batch import Kind
+
+AFTERLIFE_US: Final = 10_000_000
+"""How long an instance that did not say bye lives beyond its last ``complete_through``."""
+RETIRED_AFTER_US: Final = 600_000_000
+"""How long a silent instance without a bye may hold unreported stamps."""
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+FACTS: Final = np.dtype(
+    [
+        ("seq", "<i8"),
+        ("arrival_us", "<i8"),
+        ("complete_through_us", "<i8"),
+        ("sent_at_us", "<i8"),
+        ("window_start_ms", "<i8"),
+        ("count", "<i4"),
+        ("kind", "u1"),
+        ("standing", "u1"),
+    ]
+)
+"""What the books need of one batch; ``complete_through_us`` is no later than the arrival already."""
+
+IN_WINDOW: Final = 0
+TOO_LATE: Final = 1
+IMPLAUSIBLE: Final = 2
+"""The standing of a batch's observations, decided by its own arrival alone."""
+
+
+class Run(NamedTuple):
+    """Batches ``first`` to ``last`` without a hole, and the ``complete_through`` at both ends."""
+
+    first: int
+    last: int
+    complete_first_us: int
+    complete_last_us: int
+
+
+class DropFact(NamedTuple):
+    """Drops of one window and cause that the batch at place ``row`` of the facts reported."""
+
+    row: int
+    window_start_ms: int
+    count: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tallies:
+    """What became of everything that an instance sent; the parts of each line add up to its first."""
+
+    batches: int = 0
+    duplicate_batches: int = 0
+    observations: int = 0
+    duplicate_observations: int = 0
+    too_late: int = 0
+    implausible: int = 0
+
+    @property
+    def in_windows(self) -> int:
+        """Observations that count in a window."""
+        return self.observations - self.duplicate_observations - self.too_late - self.implausible
+
+    def plus(self, other: Tallies) -> Tallies:
+        """Return the sums."""
+        return Tallies(*(getattr(self, name) + getattr(other, name) for name in Tallies.__dataclass_fields__))
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The account of one probe instance: (stream, node, probe, epoch).
+
+    ``runs`` are in order and never touch; between two of them lies a hole. ``sent`` maps the windows that it sent
+    observations of to whether any of them came too late.
+    """
+
+    stream: str
+    node: str
+    probe: str
+    epoch_us: int
+    first_arrival_us: int = 2**63 - 1
+    last_arrival_us: int = 0
+    runs: tuple[Run, ...] = ()
+    said_bye: bool = False
+    skew_us: int = 0
+    drops: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    sent: Mapping[int, bool] = field(default_factory=dict)
+    tallies: Tallies = Tallies()
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """What tells this instance from every other."""
+        return self.stream, self.node, self.probe, self.epoch_us
+
+    @property
+    def alive_from_us(self) -> int:
+        """The epoch, no later than the first arrival: a clock that is ahead completes nothing that nobody kept."""
+        return min(self.epoch_us, self.first_arrival_us)
+
+    @property
+    def complete_through_us(self) -> int:
+        """The moment that its last batch completes."""
+        return self.runs[-1].complete_last_us if self.runs else self.alive_from_us
+
+    def holes(self) -> list[tuple[int, int, int]]:
+        """Return (missing batches, from, to) for each hole: the moments that its batches may speak of."""
+        found, before, expected = [], self.alive_from_us, 0
+        for run in self.runs:
+            if run.first > expected:
+                found.append((run.first - expected, before, run.complete_first_us))
+            before, expected = run.complete_last_us, run.last + 1
+        return found
+
+
+class Accounts(NamedTuple):
+    """How one instance stands to windows; each of shape (windows,)."""
+
+    has_a_say: Bools
+    heard: Bools
+    told: Bools
+    complete: Bools
+    dropped: Int64s
+
+
+def absorb(book: Book, facts: NDArray[np.void], drops: Sequence[DropFact] = ()) -> tuple[Book, Bools]:
+    """Return the book with the batches ``facts`` (dtype FACTS) written in, and which of them were new.
+
+    A batch whose number the book has, or that stands earlier among ``facts`` by arrival, is a duplicate: it changes
+    the tallies alone, whatever its content. The order of ``facts`` does not matter.
+    """
+    order = np.lexsort((facts["arrival_us"], facts["seq"]))
+    ordered = facts[order]
+    first = np.ones(len(ordered), bool)
+    first[1:] = ordered["seq"][1:] != ordered["seq"][:-1]
+    first &= ~_covered(book.runs, ordered["seq"])
+    is_new = np.empty(len(order), bool)
+    is_new[order] = first
+    new = ordered[first]
+    written = replace(
+        book,
+        first_arrival_us=int(facts["arrival_us"].min(initial=book.first_arrival_us)),
+        last_arrival_us=int(facts["arrival_us"].max(initial=book.last_arrival_us)),
+        runs=_extend(book.runs, new),
+        said_bye=_said_bye(book, new),
+        skew_us=int(new["sent_at_us"][-1] - new["arrival_us"][-1]) if len(new) else book.skew_us,
+        drops=_with_drops(book.drops, [drop for drop in drops if is_new[drop.row]]),
+        sent=_with_sent(book.sent, new),
+        tallies=book.tallies.plus(_count(facts, is_new)),
+    )
+    return written, is_new
+
+
+def accounts(book: Book, starts_us: Int64s, ends_us: Int64s, horizons_us: Int64s) -> Accounts:
+    """Judge a book against windows, each given by its start, end and horizon; SEMANTICS.md, "Books"."""
+    alive_from_us, through_us = book.alive_from_us, book.complete_through_us
+    lives_to_us = through_us + (0 if book.said_bye else AFTERLIFE_US)
+    may_hold_to_us = through_us + (0 if book.said_bye else RETIRED_AFTER_US)
+    sent = np.isin(starts_us, [start * 1_000 for start in book.sent])
+    late = np.isin(starts_us, [start * 1_000 for start, came_too_late in book.sent.items() if came_too_late])
+    dropped = _dropped(book, starts_us)
+    heard = sent | ((alive_from_us < ends_us) & (lives_to_us >= starts_us))
+    has_a_say = heard | (dropped > 0) | ((alive_from_us <= horizons_us) & (may_hold_to_us >= starts_us))
+    told = ((through_us >= horizons_us) | book.said_bye) & ~late
+    for _, from_us, to_us in book.holes():
+        told &= ~((from_us <= horizons_us) & (to_us >= starts_us))
+    return Accounts(has_a_say, heard, told, told & (dropped == 0), dropped)
+
+
+def forget(book: Book, before_ms: int) -> Book:
+    """Return the book without what it knows of windows that start before ``before_ms``; numbers and tallies stay."""
+    return replace(
+        book,
+        drops={key: count for key, count in book.drops.items() if key[0] >= before_ms},
+        sent={start: late for start, late in book.sent.items() if start >= before_ms},
+    )
+
+
+def _covered(runs: Sequence[Run], seqs: Int64s) -> Bools:
+    """Whether each number lies in a run."""
+    if not runs:
+        return np.zeros(len(seqs), bool)
+    firsts, lasts = np.array([run.first for run in runs]), np.array([run.last for run in runs])
+    place = np.searchsorted(firsts, seqs, side="right") - 1
+    return np.asarray((place >= 0) & (seqs <= lasts[np.maximum(place, 0)]))
+
+
+def _extend(runs: Sequence[Run], new: NDArray[np.void]) -> tuple[Run, ...]:
+    """Merge new batches, in order of their numbers and none of them in a run, into the runs."""
+    if not len(new):
+        return tuple(runs)
+    seqs, through_us = new["seq"], new["complete_through_us"]
+    begins = np.concatenate(([0], np.flatnonzero(np.diff(seqs) != 1) + 1))
+    ends = np.append(begins[1:], len(seqs)) - 1
+    added = map(
+        Run, seqs[begins].tolist(), seqs[ends].tolist(), through_us[begins].tolist(), through_us[ends].tolist()
+    )
+    merged: list[Run] = []
+    for run in sorted((*runs, *added)):
+        if merged and merged[-1].last + 1 == run.first:
+            run = Run(merged[-1].first, run.last, merged.pop().complete_first_us, run.complete_last_us)  # noqa: PLW2901
+        merged.append(run)
+    return tuple(merged)
+
+
+def _said_bye(book: Book, new: NDArray[np.void]) -> bool:
+    """Whether the batch with the highest number is a bye."""
+    if len(new) and (not book.runs or int(new["seq"][-1]) > book.runs[-1].last):
+        return bool(new["kind"][-1] == Kind.BYE)
+    return book.said_bye
+
+
+def _with_drops(known: Mapping[tuple[int, str], int], drops: Sequence[DropFact]) -> Mapping[tuple[int, str], int]:
+    counts = dict(known)
+    for _, window_start_ms, count, cause in drops:
+        counts[window_start_ms, cause] = counts.get((window_start_ms, cause), 0) + count
+    return counts
+
+
+def _with_sent(known: Mapping[int, bool], new: NDArray[np.void]) -> Mapping[int, bool]:
+    counted = new[(new["kind"] == Kind.OBSERVATIONS) & (new["standing"] != IMPLAUSIBLE)]
+    late = set(counted["window_start_ms"][counted["standing"] == TOO_LATE].tolist())
+    starts = set(counted["window_start_ms"].tolist())
+    return {**known, **{start: start in late or known.get(start, False) for start in starts}}
+
+
+def _count(facts: NDArray[np.void], is_new: Bools) -> Tallies:
+    counts, standing = facts["count"].astype(np.int64), facts["standing"]
+    return Tallies(
+        batches=len(facts),
+        duplicate_batches=int((~is_new).sum()),
+        observations=int(counts.sum()),
+        duplicate_observations=int(counts[~is_new].sum()),
+        too_late=int(counts[is_new & (standing == TOO_LATE)].sum()),
+        implausible=int(counts[is_new & (standing == IMPLAUSIBLE)].sum()),
+    )
+
+
+def _dropped(book: Book, starts_us: Int64s) -> Int64s:
+    by_start: dict[int, int] = {}
+    for (window_start_ms, _), count in book.drops.items():
+        by_start[window_start_ms * 1_000] = by_start.get(window_start_ms * 1_000, 0) + count
+    if not by_start:
+        return np.zeros(len(starts_us), np.int64)
+    return np.array([by_start.get(start, 0) for start in starts_us.tolist()], np.int64)

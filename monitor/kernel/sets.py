@@ -1,0 +1,100 @@
+"""What is lost, and the other sets of SEMANTICS.md, as functions of a message's mask and the pathway.
+
+Each field of :class:`Sets` is one set of the page, written once: whether a message with the row's mask belongs to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.kernel import masks
+from monitor.pathway import Pathway
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """Membership by mask: per node of shape (masks, nodes), end to end of shape (masks,).
+
+    ``lost_after_branch`` is apart for each one-of group, shape (masks, branches).
+    """
+
+    arrived: Bools
+    departed: Bools
+    seen: Bools
+    expected: Bools
+    filtered: Bools
+    rejected: Bools
+    lost_in_transit: Bools
+    lost_inside: Bools
+    lost_after_branch: Bools
+    lost_after: Bools
+    loss: Bools
+    unobserved: Bools
+    orphan: Bools
+    delivered: Bools
+    filtered_end_to_end: Bools
+    rejected_end_to_end: Bools
+    lost: Bools
+
+
+def classify(pathway: Pathway, words: NDArray[np.uint64]) -> Sets:
+    """Evaluate every set once for each distinct mask; ``words`` has the shape (masks, words)."""
+    nodes = len(pathway.nodes)
+    arrived, departed = masks.has(words, masks.IN, nodes), masks.has(words, masks.OUT, nodes)
+    said_filtered, said_rejected = masks.has(words, masks.FILTERED, nodes), masks.has(words, masks.REJECTED, nodes)
+    seen = arrived | departed | said_filtered | said_rejected
+    after, before = seen @ pathway.downstream.T, seen @ pathway.downstream
+    expected = np.where(pathway.must.any(axis=0), departed @ pathway.must, seen)
+    stopped = (said_filtered | said_rejected) & ~departed & ~after
+    lost_in_transit = expected & ~seen & ~after
+    lost_inside = arrived & ~departed & ~stopped & ~after
+    lost_after_branch = _lost_after_branch(pathway, departed, seen | after)
+    lost_after = np.zeros_like(seen)
+    for place, branch in enumerate(pathway.branches):
+        lost_after[:, branch.source] |= lost_after_branch[:, place]
+    delivered = departed[:, pathway.terminals].any(axis=1)
+    ended = stopped.any(axis=1) & ~delivered
+    rejected_end_to_end = ended & said_rejected.any(axis=1)
+    return Sets(
+        arrived=arrived,
+        departed=departed,
+        seen=seen,
+        expected=expected,
+        filtered=stopped & ~said_rejected,
+        rejected=stopped & said_rejected,
+        lost_in_transit=lost_in_transit,
+        lost_inside=lost_inside,
+        lost_after_branch=lost_after_branch,
+        lost_after=lost_after,
+        loss=lost_in_transit | lost_inside | lost_after,
+        unobserved=expected & ~seen & after,
+        orphan=seen & ~before & ~pathway.origins,
+        delivered=delivered,
+        filtered_end_to_end=ended & ~rejected_end_to_end,
+        rejected_end_to_end=rejected_end_to_end,
+        lost=~delivered & ~ended,
+    )
+
+
+def surely_lost(pathway: Pathway, sets: Sets, complete: Bools) -> Bools:
+    """Return what is surely lost at each node, shape (masks, nodes); ``complete`` says which books are, shape (nodes,).
+
+    Only a node with complete books can show it, and at a branch only when the books of all its next nodes are complete.
+    """
+    surely = sets.lost_in_transit | sets.lost_inside
+    for place, branch in enumerate(pathway.branches):
+        if complete[list(branch.targets)].all():
+            surely[:, branch.source] |= sets.lost_after_branch[:, place]
+    return surely & complete
+
+
+def _lost_after_branch(pathway: Pathway, departed: Bools, seen_or_below: Bools) -> Bools:
+    lost = np.zeros((len(departed), len(pathway.branches)), bool)
+    for place, branch in enumerate(pathway.branches):
+        lost[:, place] = departed[:, branch.source] & ~seen_or_below[:, list(branch.targets)].any(axis=1)
+    return lost

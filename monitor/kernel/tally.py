@@ -1,0 +1,269 @@
+"""The tally: all that a window, or one shard of it, is reduced to before anything is judged.
+
+A few distinct masks with counts, stamps by node, the lag digests, and the ids behind a loss. Tallies of shards merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.kernel import masks, tdigest
+from monitor.kernel.sets import classify
+from monitor.pathway import Pathway
+from probes.contract.batch import Outcome
+from probes.contract.limits import NOT_STAMPED
+
+MAX_LOST_IDS: Final = 10_000
+"""How many lost ids a node-window keeps, the first in byte order; beyond them they are counted."""
+
+NEVER_US: Final = 2**63 - 1
+"""A moment after all others: at it nothing is in flight any more."""
+ALWAYS_US: Final = -(2**63)
+"""The sighting of messages that were sighted by the end of their window: whoever judges it, they are settled."""
+
+
+class Observed(NamedTuple):
+    """The observations of one batch, as arrays over where they were read; empty arrays as on the wire."""
+
+    node: int
+    arrival_us: int
+    message_ids: masks.Ids
+    lag_in_us: NDArray[np.int64]
+    lag_out_us: NDArray[np.int64]
+    outcome: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLags:
+    """The digests of one node: lag at arrival, lag at departure, time inside."""
+
+    lag_in_us: tdigest.Digest
+    lag_out_us: tdigest.Digest
+    inside_us: tdigest.Digest
+
+
+class LostIds(NamedTuple):
+    """Ids of one node's loss: the first MAX_LOST_IDS in byte order, shape (ids, 2), and when each was first sighted."""
+
+    message_ids: masks.Ids
+    sighted_us: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What the observations of one window come to.
+
+    ``masks`` has the shape (rows, words), ``counts`` and ``sighted_us`` the shape (rows,): how many messages have the
+    row's mask and were first sighted then. Sightings by the end of the window are all ALWAYS_US, so that there are few
+    rows. ``stamps`` counts in and out stamps, shape (nodes, 2); ``negative`` those of them with a negative lag, shape
+    (nodes,). ``last_first_sighting_us`` is the latest moment at which a message was first sighted, 0 without any.
+    """
+
+    masks: NDArray[np.uint64]
+    counts: NDArray[np.int64]
+    sighted_us: NDArray[np.int64]
+    stamps: NDArray[np.int64]
+    negative: NDArray[np.int64]
+    lags: tuple[NodeLags, ...]
+    lost_ids: tuple[LostIds, ...]
+    last_first_sighting_us: int
+    observations: int
+
+    def settled(self, before_us: int) -> NDArray[np.int64]:
+        """Return the counts of the messages first sighted before a moment, shape (rows,); the others are in flight."""
+        return np.where(self.sighted_us < before_us, self.counts, 0)
+
+    def lost(self, node: int, before_us: int) -> masks.Ids:
+        """Return the ids of a node's loss that were first sighted before a moment."""
+        ids, sighted_us = self.lost_ids[node]
+        return ids[sighted_us < before_us]
+
+
+class _Alike(NamedTuple):
+    """Batches of one node whose packed fields are given or empty alike, laid end to end."""
+
+    node: int
+    arrival_us: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    message_ids: masks.Ids
+    lag_in_us: NDArray[np.int64]
+    lag_out_us: NDArray[np.int64]
+    outcome: NDArray[np.uint8]
+
+
+def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> Tally:
+    """Reduce the observations of the window that ends at ``window_end_us`` to a tally.
+
+    Order and batching change nothing.
+    """
+    nodes = len(pathway.nodes)
+    alike = _lay_out(batches)
+    stamps, negative = np.zeros((nodes, 2), np.int64), np.zeros(nodes, np.int64)
+    values: list[tuple[list[NDArray[np.int64]], ...]] = [([], [], []) for _ in range(nodes)]
+    codes = [_stamp(pathway, part, stamps, values[part.node]) for part in alike]
+    lags = tuple(_digests(lists, negative, node) for node, lists in enumerate(values))
+    ids = _joined([part.message_ids for part in alike], (0, 2), np.uint64)
+    groups = masks.group(ids)
+    node_of = np.repeat(
+        np.array([part.node for part in alike], np.uint8), np.array([len(part.message_ids) for part in alike], np.int64)
+    )
+    words = masks.masks(groups, _joined(codes, (0,), np.uint8), node_of, nodes)
+    distinct, place = masks.distinct(words)
+    first_us = _first_sightings(alike, groups)
+    last_us = int(first_us.max(initial=0))
+    late_us = np.where(first_us > window_end_us, first_us, ALWAYS_US)
+    lost = _lost_ids(classify(pathway, distinct).loss, place, late_us, ids, groups)
+    rows = _rows(distinct, place, late_us)
+    return Tally(*rows, stamps, negative, lags, lost, last_us, len(ids))
+
+
+def _rows(
+    distinct: NDArray[np.uint64], place: NDArray[np.int64], sighted_us: NDArray[np.int64], counts: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    """Count by mask and sighting: return the masks, counts and sightings of the rows, in one order for all inputs."""
+    moments, moment = np.unique(sighted_us, return_inverse=True) if len(sighted_us) else (sighted_us, place)
+    cells = np.bincount(place * len(moments) + moment, counts, len(distinct) * len(moments)).astype(np.int64)
+    filled = np.flatnonzero(cells)
+    if not len(filled):
+        return distinct, cells, moments
+    return distinct[filled // len(moments)], cells[filled], moments[filled % len(moments)]
+
+
+def merge(tallies: Sequence[Tally]) -> Tally:
+    """Merge the tallies of a window's shards, whose messages are apart."""
+    if len(tallies) == 1:
+        return tallies[0]
+    words, place = masks.distinct(np.concatenate([tally.masks for tally in tallies]))
+    counts, sighted_us = (np.concatenate([getattr(t, name) for t in tallies]) for name in ("counts", "sighted_us"))
+    return Tally(
+        *_rows(words, place, sighted_us, counts),
+        np.sum([tally.stamps for tally in tallies], axis=0),
+        np.sum([tally.negative for tally in tallies], axis=0),
+        tuple(_merge_lags(parts) for parts in zip(*(tally.lags for tally in tallies), strict=True)),
+        tuple(_merge_lost(parts) for parts in zip(*(tally.lost_ids for tally in tallies), strict=True)),
+        max(tally.last_first_sighting_us for tally in tallies),
+        sum(tally.observations for tally in tallies),
+    )
+
+
+def empty(pathway: Pathway) -> Tally:
+    """Return the tally of a window in which nothing was observed."""
+    return take(pathway, (), NEVER_US)
+
+
+def _lay_out(batches: Iterable[Observed]) -> list[_Alike]:
+    """Lay batches of one kind end to end: what is left to Python is a step a batch, whatever it holds."""
+    kinds: dict[tuple[int, int, int, int], list[Observed]] = {}
+    for batch in batches:
+        kind = (batch.node, len(batch.lag_in_us) > 0, len(batch.lag_out_us) > 0, len(batch.outcome) > 0)
+        kinds.setdefault(kind, []).append(batch)
+    return [
+        _Alike(
+            kind[0],
+            np.array([batch.arrival_us for batch in of_kind], np.int64),
+            np.array([len(batch.message_ids) for batch in of_kind], np.int64),
+            *(np.concatenate(column) for column in list(zip(*of_kind, strict=True))[2:]),
+        )
+        for kind, of_kind in sorted(kinds.items())
+    ]
+
+
+def _stamp(
+    pathway: Pathway, part: _Alike, stamps: NDArray[np.int64], values: tuple[list[NDArray[np.int64]], ...]
+) -> NDArray[np.uint8]:
+    """Return the code of each observation, and add its stamps and lags to those of its node."""
+    count = len(part.message_ids)
+    lag_in, lag_out = part.lag_in_us, part.lag_out_us
+    has_in, has_out = _given(lag_in, count), _given(lag_out, count)
+    inside = _both(has_in, has_out)
+    if pathway.stamps[part.node] != "both":
+        # One stamp stands for both sides; the side that is missing takes the lag of the one that is there.
+        lag_in, lag_out = _either(lag_in, lag_out, has_in), _either(lag_out, lag_in, has_out)
+        has_in = has_out = has_in | has_out
+        inside = np.zeros(count, bool)
+    passed = part.outcome == Outcome.PASSED if len(part.outcome) else np.ones(count, bool)
+    departs, inside = has_out & passed, inside & passed
+    code = has_in.astype(np.uint8) * np.uint8(masks.IN) + departs.astype(np.uint8) * np.uint8(masks.OUT)
+    if len(part.outcome):
+        code |= np.array([0, masks.FILTERED, masks.REJECTED], np.uint8)[part.outcome]
+    stamps[part.node] += (np.count_nonzero(has_in), np.count_nonzero(departs))
+    for lags, chosen, into in ((lag_in, has_in, values[0]), (lag_out, departs, values[1])):
+        if len(lags):
+            into.append(lags if chosen.all() else lags[chosen])
+    if len(lag_in) and len(lag_out):
+        values[2].append(lag_out - lag_in if inside.all() else lag_out[inside] - lag_in[inside])
+    return code
+
+
+def _given(lags: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
+    return lags != NOT_STAMPED if len(lags) else np.zeros(count, bool)
+
+
+def _both(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return one & other
+
+
+def _either(
+    lags: NDArray[np.int64], instead: NDArray[np.int64], given: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    if not len(lags) or not len(instead):
+        return lags if len(lags) else instead
+    return np.where(given, lags, instead)
+
+
+def _digests(lists: tuple[list[NDArray[np.int64]], ...], negative: NDArray[np.int64], node: int) -> NodeLags:
+    joined = [_joined(parts, (0,), np.int64) for parts in lists]
+    negative[node] = sum(int(np.count_nonzero(values < 0)) for values in joined[:2])
+    return NodeLags(*(tdigest.build(values) for values in joined))
+
+
+def _first_sightings(alike: list[_Alike], groups: masks.Groups) -> NDArray[np.int64]:
+    """Return for each message the earliest arrival of an observation of it; shape (messages,)."""
+    if not len(groups.starts):
+        return np.zeros(0, np.int64)
+    arrivals, counts = (np.concatenate(column) for column in zip(*((p.arrival_us, p.counts) for p in alike), strict=True))
+    ranked, rank = np.unique(arrivals, return_inverse=True)
+    of_observation = np.repeat(rank.astype(np.uint16 if len(ranked) < 1 << 16 else np.uint32), counts)
+    return np.asarray(ranked[np.minimum.reduceat(of_observation[groups.order], groups.starts)])
+
+
+def _lost_ids(
+    loss: NDArray[np.bool_],
+    place: NDArray[np.int64],
+    sighted_us: NDArray[np.int64],
+    ids: masks.Ids,
+    groups: masks.Groups,
+) -> tuple[LostIds, ...]:
+    none = LostIds(np.empty((0, 2), np.uint64), np.empty(0, np.int64))
+    found = []
+    for of_node in loss.T:
+        lost = np.flatnonzero(of_node[place]) if of_node.any() else []
+        chosen = LostIds(ids[groups.order[groups.starts[lost]]], sighted_us[lost]) if len(lost) else none
+        found.append(_first_ids(chosen))
+    return tuple(found)
+
+
+def _first_ids(lost: LostIds) -> LostIds:
+    first = masks.byte_order(lost.message_ids)[:MAX_LOST_IDS]
+    return LostIds(lost.message_ids[first], lost.sighted_us[first])
+
+
+def _merge_lost(parts: Sequence[LostIds]) -> LostIds:
+    return _first_ids(LostIds(*(np.concatenate(column) for column in zip(*parts, strict=True))))
+
+
+def _merge_lags(parts: Sequence[NodeLags]) -> NodeLags:
+    return NodeLags(
+        tdigest.merge([part.lag_in_us for part in parts]),
+        tdigest.merge([part.lag_out_us for part in parts]),
+        tdigest.merge([part.inside_us for part in parts]),
+    )
+
+
+def _joined(parts: list, shape: tuple[int, ...], dtype: type) -> NDArray:  # type: ignore[type-arg]
+    return np.concatenate(parts) if parts else np.empty(shape, dtype)

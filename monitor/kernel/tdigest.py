@@ -1,0 +1,213 @@
+"""Lag percentiles: a t-digest built in bulk from one array, the same to the byte for the same values, and mergeable.
+
+GUARANTEE-PLACEHOLDER
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from monitor.kernel.centroids import EMPTY, Bools, Digest, DigestError, Floats, Ints, grouped
+from monitor.kernel.tdigest_forms import from_bytes, from_dict, to_bytes, to_dict
+
+__all__ = [
+    "DELTA",
+    "EMPTY",
+    "EXACT_UP_TO",
+    "Digest",
+    "DigestError",
+    "build",
+    "cdf",
+    "from_bytes",
+    "from_dict",
+    "merge",
+    "quantile",
+    "quantiles",
+    "to_bytes",
+    "to_dict",
+]
+
+Places = NDArray[np.intp]
+Offsets = NDArray[np.unsignedinteger[Any]]
+
+DELTA: Final = 400
+EXACT_UP_TO: Final = 256
+# min, p50, p95, p99, max: the value at each of these ranks is a centroid by itself.
+_REPORTED_PERMILLE: Final = (0, 500, 950, 990, 1000)
+# k1 solved for q at every whole k. Rounded, so that the last bit of a platform's sine cannot move a boundary.
+_GRID: Final = np.round((1 + np.sin(2 * np.pi * np.arange(1 - DELTA // 4, DELTA // 4) / DELTA)) / 2, 12)
+_RADIX_BYTES: Final = 2
+_HALF: Final = np.uint64(32)
+
+
+def build(values: NDArray[np.int64]) -> Digest:
+    """Return the digest of ``values``, int64 of shape (n,), n < 2**31, in any order.
+
+    The work is done on offsets from the least value, in the narrowest unsigned type that holds them, because a narrow
+    sort is the faster one; all sums are of integers, so that nothing is rounded before the mean itself.
+
+    Raises:
+        DigestError: ``values`` is no one-dimensional array of int64.
+    """
+    if values.dtype != np.int64 or values.ndim != 1:
+        raise DigestError(
+            f"A digest is built from an int64 array of shape (n,); got {values.dtype} of shape {values.shape}."
+        )
+    if not values.size:
+        return EMPTY
+    low, high = int(values.min()), int(values.max())
+    base = np.uint64(low % 2**64)
+    offsets: Offsets = (values.view(np.uint64) - base).astype(np.min_scalar_type(high - low))
+    # numpy's stable sort is a radix sort for narrow types, and slow for wide ones.
+    offsets.sort(kind="stable" if offsets.itemsize <= _RADIX_BYTES else "quicksort")
+    starts = _starts(offsets)
+    weights = np.diff(starts, append=offsets.size)
+    means = (_whole_means(offsets, starts, weights) + base).view(np.int64).astype(np.float64)
+    return grouped(Digest(means, weights, offsets[starts] == offsets[starts + weights - 1], low, high))
+
+
+def merge(digests: Sequence[Digest]) -> Digest:
+    """Return the digest of all the values in ``digests``: the same to the byte in whatever order these are given.
+
+    Up to ``EXACT_UP_TO`` different centroids are kept as they are; more are joined within the boundaries of k1.
+    """
+    parts = [digest for digest in digests if digest.weights.size]
+    if len(parts) <= 1:
+        return parts[0] if parts else EMPTY
+    means, weights = np.concatenate([part.means for part in parts]), np.concatenate([part.weights for part in parts])
+    pure = np.concatenate([part.pure for part in parts])
+    low, high = min(part.min for part in parts), max(part.max for part in parts)
+    order = np.lexsort((pure, means))
+    together = grouped(Digest(means[order], weights[order], pure[order], low, high))
+    return together if together.means.size <= EXACT_UP_TO else _joined(together)
+
+
+def quantile(digest: Digest, q: float) -> float:
+    """Return the value at rank ``q``, from 0 to 1, in µs; see :func:`quantiles`."""
+    return float(quantiles(digest, q))
+
+
+def quantiles(digest: Digest, qs: ArrayLike) -> Floats:
+    """Return the values at the ranks ``qs``, each from 0 to 1; in µs, in the shape of ``qs``.
+
+    A pure centroid answers for each of its ranks, so that what it says is the inverse of the distribution function:
+    the smallest value whose rank is at least q. Beside and between other centroids the answer is interpolated linearly
+    from middle to middle.
+
+    Raises:
+        DigestError: the digest is empty, or a rank is outside 0 to 1.
+    """
+    wanted = np.asarray(qs, np.float64)
+    if not ((wanted >= 0) & (wanted <= 1)).all():
+        raise DigestError(f"A quantile is asked for at a rank from 0 to 1; got {qs!r}.")
+    ranks, values = _knots(digest)
+    right = np.minimum(np.searchsorted(ranks, wanted, side="left"), ranks.size - 1)
+    return _between(ranks, values, right, wanted)
+
+
+def cdf(digest: Digest, x: float) -> float:
+    """Return the share of values that are at most ``x`` µs, from 0 to 1: the inverse of :func:`quantile`.
+
+    Raises:
+        DigestError: the digest is empty, or ``x`` is not a number.
+    """
+    if math.isnan(x):
+        raise DigestError(f"The share of values up to x is asked for with x in microseconds; got {x}.")
+    ranks, values = _knots(digest)
+    right = np.searchsorted(values, x, side="right")
+    if right in {0, values.size}:
+        return float(right > 0)
+    return float(_between(values, ranks, right, np.float64(x)))
+
+
+def _starts(offsets: Offsets) -> Places:
+    """Return where the clusters of sorted ``offsets`` start: one a distinct value while these are few."""
+    count = offsets.size
+    gaps = offsets[1:] - offsets[:-1]
+    if np.count_nonzero(gaps) < EXACT_UP_TO:
+        return np.concatenate(([0], np.flatnonzero(gaps) + 1))
+    reported = _reported_ranks(count)
+    starts = np.unique(np.concatenate(([0], np.rint(_GRID * count).astype(np.intp), reported - 1, reported)))
+    return _cut_at_gaps(offsets, gaps, starts[starts < count])
+
+
+def _reported_ranks(count: int) -> Places:
+    """Return the ranks, from 1, of the values that the reported percentiles are: the least r with r / count >= q."""
+    return np.array([max(1, -(-count * permille // 1000)) for permille in _REPORTED_PERMILLE])
+
+
+def _cut_at_gaps(ordered: NDArray[Any], gaps: NDArray[Any], starts: Places) -> Places:
+    """Return ``starts`` and a start behind every gap wider than a third of what its cluster spans.
+
+    A mean says little of a cluster with a hole in it: it may lie where no value is, and there an interpolated rank is
+    off by the whole cluster.
+    """
+    sizes = np.diff(starts, append=ordered.size)
+    third = ((ordered[starts + sizes - 1] - ordered[starts]) / 3).astype(ordered.dtype)
+    return np.union1d(starts, np.flatnonzero(gaps > np.repeat(third, sizes)[:-1]) + 1)
+
+
+def _whole_means(offsets: Offsets, starts: Places, weights: Ints) -> NDArray[np.uint64]:
+    """Return the mean of each cluster to the nearest whole number, exactly.
+
+    The rounding costs no rank: values are whole, so none lies between a mean and the whole numbers beside it.
+    """
+    counts = weights.astype(np.uint64)
+    if offsets.itemsize < np.dtype(np.uint64).itemsize:
+        return (np.add.reduceat(offsets, starts, dtype=np.uint64) + counts // 2) // counts
+    # Sums of 64-bit numbers may not fit into 64 bits: the upper and the lower halves are summed apart.
+    upper = np.add.reduceat(offsets >> _HALF, starts)
+    lower = np.add.reduceat(offsets & np.uint64(2**32 - 1), starts)
+    return ((upper // counts) << _HALF) + (((upper % counts) << _HALF) + lower + counts // 2) // counts
+
+
+def _joined(digest: Digest) -> Digest:
+    """Return ``digest`` with its centroids joined where the middles of their ranks fall between the same boundaries."""
+    means, weights = digest.means, digest.weights
+    upto = np.cumsum(weights)
+    count = int(upto[-1])
+    slot = np.searchsorted(_GRID * count, upto - weights / 2)
+    is_start = np.ones(means.size + 1, np.bool_)
+    is_start[1:-1] = slot[1:] != slot[:-1]
+    reported = np.searchsorted(upto, _reported_ranks(count))
+    is_start[reported] = is_start[reported + 1] = True
+    starts = _cut_at_gaps(means, means[1:] - means[:-1], np.flatnonzero(is_start[:-1]))
+    sizes = np.diff(starts, append=means.size)
+    first, last = means[starts], means[starts + sizes - 1]
+    heavier = np.add.reduceat(weights, starts)
+    centres = first + np.add.reduceat((means - np.repeat(first, sizes)) * weights, starts) / heavier
+    if _are_whole(means):
+        centres = np.rint(centres)
+    pure: Bools = digest.pure[starts] & (sizes == 1)
+    return grouped(Digest(np.clip(centres, first, last), heavier, pure, digest.min, digest.max))
+
+
+def _are_whole(means: Floats) -> bool:
+    return bool((np.rint(means) == means).all())
+
+
+def _knots(digest: Digest) -> tuple[Floats, Floats]:
+    """Return ranks and values of the polyline between them: two knots a centroid, both rising.
+
+    A pure centroid is level from its first rank to its last; any other one has both knots in its middle.
+    """
+    if not digest.weights.size:
+        raise DigestError("An empty digest has no quantiles and no ranks: look at its count first.")
+    upto = np.cumsum(digest.weights)
+    half = np.where(digest.pure, 0, digest.weights / 2)
+    ranks = np.stack((upto - digest.weights + half, upto - half), axis=1).ravel() / upto[-1]
+    return ranks, np.repeat(digest.means, 2)
+
+
+def _between(xs: Floats, ys: Floats, right: NDArray[np.intp] | np.intp, wanted: Floats | np.float64) -> Floats:
+    """Return y at ``wanted`` on the line from knot ``right - 1`` to knot ``right``, never beyond the latter."""
+    left = np.maximum(right - 1, 0)
+    span = xs[right] - xs[left]
+    share = np.where(span > 0, (wanted - xs[left]) / np.where(span > 0, span, 1), 1)
+    risen = np.minimum(ys[left] + (ys[right] - ys[left]) * share, ys[right])
+    return np.asarray(np.where(share < 1, risen, ys[right]))

@@ -1,0 +1,188 @@
+"""A digest as bytes, for the store, and as the dict of the PyPI package ``tdigest``, to take along."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.kernel.centroids import EMPTY, Digest, DigestError, grouped
+
+MAX_CENTROIDS: Final = 65_535
+MAX_COUNT: Final = 2**53
+_MAX_MEAN: Final = 2**63
+_VERSION: Final = 1
+_ALL_ONE: Final = 1
+_FLOAT_MEANS: Final = 2
+_HEAD: Final = struct.Struct("<BBH")
+_FLOAT: Final = np.dtype("<f8")
+_BITS: Final = np.uint64(7)
+_MORE: Final = np.uint8(0x80)
+_VARINT_BYTES: Final = 10
+_SHIFTS: Final = np.arange(_VARINT_BYTES, dtype=np.uint64) * _BITS
+
+Numbers = NDArray[np.uint64]
+
+
+def to_bytes(digest: Digest) -> bytes:
+    """Return the stored form of a digest, version 1.
+
+    ``<BBH``: version; form (bit 0: every weight is 1 and none is written, bit 1: means as floats); number of centroids.
+    Then LEB128 numbers: min and max; unless bit 1 is set the first mean less min, and the steps from mean to mean;
+    unless bit 0 is set ``2 * (weight - 1) + (0 if pure else 1)`` for each centroid. Signed numbers are zigzag.
+    With bit 1, the means as float64 LE stand at the end. The empty digest is its head alone.
+
+    Raises:
+        DigestError: the digest has more than ``MAX_CENTROIDS`` centroids.
+    """
+    means = digest.means
+    if means.size > MAX_CENTROIDS:
+        raise DigestError(f"A stored digest has at most {MAX_CENTROIDS} centroids; got {means.size}.")
+    if not means.size:
+        return _HEAD.pack(_VERSION, 0, 0)
+    is_whole = bool(((np.rint(means) == means) & (np.abs(means) < 2.0**63)).all())
+    weights = ((digest.weights - 1) * 2 + ~digest.pure).astype(np.uint64)
+    numbers = [np.array([_zigzag(digest.min), _zigzag(digest.max)], np.uint64)]
+    if is_whole:
+        first = np.array([_zigzag(int(means[0]) - digest.min)], np.uint64)
+        whole = means.astype(np.int64).view(np.uint64)
+        numbers += [first, whole[1:] - whole[:-1]]
+    if weights.any():
+        numbers.append(weights)
+    form = (0 if weights.any() else _ALL_ONE) | (0 if is_whole else _FLOAT_MEANS)
+    tail = b"" if is_whole else means.astype(_FLOAT).tobytes()
+    return _HEAD.pack(_VERSION, form, means.size) + _varints(np.concatenate(numbers)) + tail
+
+
+def from_bytes(data: bytes) -> Digest:
+    """Return the digest that :func:`to_bytes` wrote.
+
+    Raises:
+        DigestError: these are not the bytes of a digest of a known version, whole and within its bounds.
+    """
+    if len(data) < _HEAD.size:
+        raise _unreadable(f"the head alone is {_HEAD.size} bytes, got {len(data)}")
+    version, form, size = _HEAD.unpack_from(data)
+    if version != _VERSION or form > _ALL_ONE | _FLOAT_MEANS:
+        raise _unreadable(f"known are version {_VERSION} and forms 0 to 3, got version {version} and form {form}")
+    tail = size * _FLOAT.itemsize if form & _FLOAT_MEANS else 0
+    if len(data) < _HEAD.size + tail:
+        raise _unreadable(f"{size} means as floats do not fit into {len(data)} bytes")
+    numbers = _from_varints(data[_HEAD.size : len(data) - tail])
+    expected = (2 + (0 if tail else size) + (0 if form & _ALL_ONE else size)) if size else 0
+    if numbers.size != expected:
+        raise _unreadable(f"{size} centroids of form {form} are {expected} numbers, got {numbers.size}")
+    if not size:
+        return EMPTY
+    low, high = _unzigzag(numbers[0]), _unzigzag(numbers[1])
+    if tail:
+        means = np.frombuffer(data, _FLOAT, offset=len(data) - tail).astype(np.float64)
+    else:
+        first = np.array([(low + _unzigzag(numbers[2])) % 2**64], np.uint64)
+        means = np.cumsum(np.concatenate((first, numbers[3 : size + 2]))).view(np.int64).astype(np.float64)
+    packed = np.zeros(size, np.uint64) if form & _ALL_ONE else numbers[-size:]
+    weights = (packed >> np.uint64(1)).astype(np.int64) + 1
+    return _checked(Digest(means, weights, packed & np.uint64(1) == 0, low, high))
+
+
+def to_dict(digest: Digest) -> dict[str, Any]:
+    """Return the form that ``tdigest.TDigest().update_from_dict`` reads; ``delta`` and ``K`` are the package's own.
+
+    The mean of a pure centroid is an ``int`` if it is whole, every other one a ``float``: so :func:`from_dict` knows
+    them again, and the package does not mind.
+    """
+    columns = (digest.means.tolist(), digest.weights.tolist(), digest.pure.tolist())
+    centroids = [
+        {"m": int(mean) if is_pure and mean.is_integer() else mean, "c": weight}
+        for mean, weight, is_pure in zip(*columns, strict=True)
+    ]
+    return {"n": digest.count, "delta": 0.01, "K": 25, "centroids": centroids}
+
+
+def from_dict(form: Mapping[str, Any]) -> Digest:
+    """Return the digest of what :func:`to_dict` or ``tdigest.TDigest.to_dict`` gave.
+
+    The package splits weights into fractions: they are rounded such that each sum from the left is the nearest whole
+    number. It keeps no bounds: they are the outermost means, to the next whole µs outside. A centroid is taken for pure
+    when its weight is 1 or its mean an ``int``.
+
+    Raises:
+        DigestError: a key is missing, or a number is none or out of bounds.
+    """
+    try:
+        listed = [(float(each["m"]), float(each["c"]), isinstance(each["m"], int)) for each in form["centroids"]]
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise DigestError(f"A digest as dict is {{'centroids': [{{'m': 1.5, 'c': 2}}, …]}}; got {error!r}.") from error
+    if len(listed) > MAX_CENTROIDS:
+        raise DigestError(f"A digest as dict has at most {MAX_CENTROIDS} centroids; got {len(listed)}.")
+    for mean, share, _ in listed:
+        if not (abs(mean) <= _MAX_MEAN and share > 0):
+            raise DigestError(f"A digest as dict has means within 2**63 and weights over 0; got {mean} and {share}.")
+    if (count := math.fsum(share for _, share, _ in listed)) >= MAX_COUNT:
+        raise DigestError(f"A digest as dict counts less than 2**53 values; got {count}.")
+    listed.sort(key=itemgetter(0))
+    means, shares, is_int = (np.array([each[column] for each in listed]) for column in range(3))
+    weights = np.diff(np.rint(np.cumsum(shares)), prepend=0).astype(np.int64)
+    kept = np.flatnonzero(weights)
+    if not kept.size:
+        return EMPTY
+    low, high = math.floor(means[kept[0]]), min(math.ceil(means[kept[-1]]), _MAX_MEAN - 1)
+    return grouped(Digest(means[kept], weights[kept], (is_int | (weights == 1))[kept], low, high))
+
+
+def _checked(digest: Digest) -> Digest:
+    """Return ``digest`` if it keeps what every digest keeps: order, bounds, a countable count."""
+    means, weights = digest.means, digest.weights
+    if not np.isfinite(means).all() or (means[1:] < means[:-1]).any():
+        raise _unreadable("its means are not finite numbers in rising order")
+    if not digest.min <= means[0] <= means[-1] <= digest.max:
+        raise _unreadable(f"its means reach from {means[0]} to {means[-1]}, outside {digest.min} to {digest.max}")
+    if weights.min() < 1 or weights.sum(dtype=np.float64) >= MAX_COUNT:
+        raise _unreadable("its weights are not whole numbers from 1, less than 2**53 in all")
+    return digest
+
+
+def _unreadable(what: str) -> DigestError:
+    return DigestError(f"These bytes are no stored digest: {what}. Store the digest again from its observations.")
+
+
+def _zigzag(number: int) -> int:
+    return 2 * number if number >= 0 else -2 * number - 1
+
+
+def _unzigzag(coded: np.uint64) -> int:
+    number = int(coded)
+    return number // 2 if number % 2 == 0 else -(number + 1) // 2
+
+
+def _varints(numbers: Numbers) -> bytes:
+    """Return ``numbers`` as LEB128: seven bits a byte, the lowest first, the top bit set on all but the last byte."""
+    width = max(1, -(-int(numbers.max()).bit_length() // 7))
+    shifted = numbers[:, np.newaxis] >> _SHIFTS[:width]
+    is_last = shifted >> _BITS == 0
+    coded = shifted.astype(np.uint8) & ~_MORE | np.where(is_last, np.uint8(0), _MORE)
+    is_used = np.ones_like(is_last)
+    is_used[:, 1:] = shifted[:, 1:] != 0
+    return bytes(coded[is_used].tobytes())
+
+
+def _from_varints(data: bytes) -> Numbers:
+    """Return the LEB128 numbers that ``data`` is made of; shape (numbers,)."""
+    coded = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(coded < _MORE)
+    if not coded.size:
+        return np.empty(0, np.uint64)
+    if not ends.size or ends[-1] != coded.size - 1:
+        raise _unreadable("it breaks off within a number")
+    sizes = np.diff(ends, prepend=-1)
+    is_longest = sizes == _VARINT_BYTES
+    if sizes.max() > _VARINT_BYTES or (coded[ends[is_longest]] > 1).any():
+        raise _unreadable("one of its numbers has more than 64 bits")
+    starts = ends - sizes + 1
+    place = np.arange(coded.size) - np.repeat(starts, sizes)
+    return np.bitwise_or.reduceat((coded & ~_MORE).astype(np.uint64) << _SHIFTS[place], starts)

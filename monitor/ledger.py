@@ -1,0 +1,240 @@
+"""The ledger: books of all probe instances, and the windows that can still change. It decides what is judged anew.
+
+The same ledger serves the stream, a micro-batch at a time, and ``--once``, where all that there is comes at once. It
+reads no clock: the watermark is given, and what was concluded before comes through :class:`Past`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.kernel.books import IN_WINDOW, Accounts, Book, absorb, accounts, forget
+from monitor.kernel.masks import Ids
+from monitor.kernel.tally import Tally, empty, merge
+from monitor.kernel.verdict import NodeBooks, Standing, conclude
+from monitor.kernel.window import minutes
+from monitor.parcels import FactSheet
+from monitor.results import Status, WindowResult
+from monitor.rules import StreamRules
+from probes.contract.batch import Kind
+from probes.contract.limits import WINDOW_MS, WINDOW_US
+
+STRAGGLING_US: Final = 60_000_000
+"""How long after its amendments end a window is kept, for what was read out of order."""
+
+_LIFE: Final = ("stream", "window_start_us", "status", "revision", "recovered")
+
+
+class Past(Protocol):
+    """What was concluded before."""
+
+    def tallies(self, stream: str, start_us: int) -> Sequence[Tally]:
+        """Return the tallies of a window's shards, the newest of each."""
+
+    def result(self, stream: str, start_us: int) -> WindowResult | None:
+        """Return the window as it was last concluded."""
+
+    def lost_ids(self, stream: str, start_us: int) -> set[bytes]:
+        """Return the ids that are kept as lost at any node of the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What is remembered of a window that can still change.
+
+    ``is_settled`` says that nothing was in flight when it was last judged, ``books`` are those that it was judged by.
+    """
+
+    status: Status | None = None
+    revision: int = 0
+    recovered: int = 0
+    last_first_sighting_us: int = 0
+    is_settled: bool = False
+    books: bytes = b""
+
+
+class Conclusion(NamedTuple):
+    """A window as it stands now, what it was judged from, and what changed if it was final before."""
+
+    result: WindowResult
+    tally: Tally
+    lost_ids: tuple[Ids, ...]
+    is_settled: bool
+    books: bytes
+    changed: Mapping[str, Any] | None
+
+
+@dataclass(slots=True)
+class Ledger:
+    """All that the monitor remembers between micro-batches, apart from observations; the store holds the same."""
+
+    rules: Mapping[str, StreamRules]
+    books: dict[tuple[str, str, str, int], Book] = field(default_factory=dict)
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    live: dict[str, dict[int, Live]] = field(default_factory=dict)
+
+    def absorb(self, sheets: Iterable[FactSheet]) -> set[tuple[str, str, str, int]]:
+        """Write fact sheets into the books, list the windows they fall in, and return the keys of the books."""
+        by_instance: dict[tuple[str, str, str, int], list[FactSheet]] = {}
+        for sheet in sheets:
+            by_instance.setdefault((sheet.stream, sheet.node, sheet.probe, sheet.epoch_us), []).append(sheet)
+        for key, own in by_instance.items():
+            facts, drops = _joined(own)
+            self.books[key], _ = absorb(self.books.get(key) or Book(*key), facts, drops)
+            if key[0] in self.rules:
+                self._list(key[0], facts)
+        return set(by_instance)
+
+    def needed_until_us(self, sheet: FactSheet) -> int:
+        """Return until when, in arrival time, a window may point into the segment of a fact sheet."""
+        if sheet.stream not in self.rules:
+            return 0
+        terms, facts = self.rules[sheet.stream].terms, sheet.facts
+        counted = facts["window_start_ms"][(facts["kind"] == Kind.OBSERVATIONS) & (facts["standing"] == IN_WINDOW)]
+        return terms.amendable_until_us(int(counted.max()) * 1_000) + STRAGGLING_US if len(counted) else 0
+
+    def sight(self, stream: str, start_us: int, last_first_sighting_us: int) -> None:
+        """Note that a window was tallied anew: it is due, and its horizon may have moved."""
+        windows = self.live.setdefault(stream, {})
+        known = windows.get(start_us, Live())
+        latest_us = max(known.last_first_sighting_us, last_first_sighting_us)
+        windows[start_us] = replace(known, last_first_sighting_us=latest_us)
+
+    def conclude(self, tallied: set[tuple[str, int]], watermark_us: int, past: Past) -> Iterator[Conclusion]:
+        """Yield each window whose tally, status or books have changed, judged anew."""
+        for stream, rules in self.rules.items():
+            windows = self.live.get(stream)
+            if not windows:
+                continue
+            starts = np.array(sorted(windows), np.int64)
+            books = self._node_books(stream, rules, starts, windows)
+            nothing = empty(rules.pathway)
+            for place, start_us in enumerate(starts.tolist()):
+                known = windows[start_us]
+                status = rules.terms.status(start_us, watermark_us)
+                of_window = np.ascontiguousarray(books[:, :, place])
+                print_of_books = of_window.tobytes()
+                is_tallied = (stream, start_us) in tallied
+                settled_at_us = rules.terms.settled_at_us(start_us, known.last_first_sighting_us)
+                if not is_tallied and not _is_due(known, status, print_of_books, settled_at_us <= watermark_us):
+                    continue
+                before_us = rules.terms.settled_before_us(watermark_us)
+                tally = merge(past.tallies(stream, start_us) or [nothing])
+                standing = Standing(stream, start_us, status, before_us, known.revision, known.recovered)
+                result = conclude(rules.pathway, standing, tally, NodeBooks(*of_window))
+                lost = [tally.lost(node, before_us) for node in range(len(rules.pathway.nodes))]
+                result, changed = _amend(known, result, lost, past)
+                windows[start_us] = Live(
+                    result.status,
+                    result.revision,
+                    result.recovered,
+                    known.last_first_sighting_us,
+                    settled_at_us <= watermark_us,
+                    print_of_books,
+                )
+                yield Conclusion(result, tally, tuple(lost), settled_at_us <= watermark_us, print_of_books, changed)
+
+    def forget(self, watermark_us: int) -> list[tuple[str, int]]:
+        """Drop what nothing can change any more, and return the windows that it was."""
+        gone: list[tuple[str, int]] = []
+        for stream, windows in self.live.items():
+            terms = self.rules[stream].terms
+            past = [s for s in windows if terms.amendable_until_us(s) + STRAGGLING_US < watermark_us]
+            gone.extend((stream, start_us) for start_us in past)
+            for start_us in past:
+                del windows[start_us]
+        for stream in {stream for stream, _ in gone}:
+            oldest_us = min(self.live[stream], default=watermark_us)
+            for key in [key for key in self.books if key[0] == stream]:
+                self.books[key] = forget(self.books[key], oldest_us // 1_000)
+        return gone
+
+    def _list(self, stream: str, facts: NDArray[np.void]) -> None:
+        """Widen the range of windows by those in which a plausible batch falls, gaps included."""
+        terms = self.rules[stream].terms
+        pairs = zip(facts["window_start_ms"].tolist(), facts["arrival_us"].tolist(), strict=True)
+        plausible = [start_ms for start_ms, arrival_us in set(pairs) if terms.is_plausible(start_ms, arrival_us)]
+        if not plausible:
+            return
+        windows = self.live.setdefault(stream, {})
+        first_ms, last_ms = min(plausible), max(plausible)
+        if stream in self.ranges:
+            old_first_ms, old_last_ms = (moment_us // 1_000 for moment_us in self.ranges[stream])
+            added = [*minutes(first_ms, old_first_ms - WINDOW_MS), *minutes(old_last_ms + WINDOW_MS, last_ms)]
+            first_ms, last_ms = min(first_ms, old_first_ms), max(last_ms, old_last_ms)
+        else:
+            added = list(minutes(first_ms, last_ms))
+        self.ranges[stream] = first_ms * 1_000, last_ms * 1_000
+        for start_ms in added:
+            windows.setdefault(start_ms * 1_000, Live())
+
+    def _node_books(
+        self, stream: str, rules: StreamRules, starts: NDArray[np.int64], windows: Mapping[int, Live]
+    ) -> NDArray[np.int64]:
+        """Return the fields of NodeBooks for every window; shape (fields, nodes, windows)."""
+        terms = rules.terms
+        horizons = np.array([terms.horizon_us(s, windows[s].last_first_sighting_us) for s in starts.tolist()], np.int64)
+        counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(rules.pathway.nodes), len(starts)), np.int64)
+        for book in self.books.values():
+            if book.stream == stream:
+                judged = accounts(book, starts, starts + WINDOW_US, horizons)
+                counts[:, rules.pathway.nodes.index(book.node)] += _as_counts(judged)
+        return counts
+
+
+def _joined(sheets: Sequence[FactSheet]) -> tuple[NDArray[np.void], list[Any]]:
+    drops, before = [], 0
+    for sheet in sheets:
+        drops += [drop._replace(row=drop.row + before) for drop in sheet.drops]
+        before += len(sheet.facts)
+    return np.concatenate([sheet.facts for sheet in sheets]), drops
+
+
+def _as_counts(judged: Accounts) -> NDArray[np.int64]:
+    """Return one instance's part of NodeBooks: an account counts only where it has a say; shape (fields, windows)."""
+    say = judged.has_a_say
+    parts = (say, judged.heard, judged.told & say, judged.complete & say, judged.dropped)
+    return np.stack([part.astype(np.int64) for part in parts])
+
+
+def _is_due(known: Live, status: Status, books: bytes, is_settled: bool) -> bool:  # noqa: FBT001 - a fact, not a flag
+    if known.status is None:
+        return True
+    if known.status.is_final:
+        return books != known.books or is_settled != known.is_settled
+    return status != known.status
+
+
+def _amend(
+    known: Live, result: WindowResult, lost: Sequence[Ids], past: Past
+) -> tuple[WindowResult, Mapping[str, Any] | None]:
+    """Turn the new judgement of a window that was final into its next revision, if anything changed."""
+    before = past.result(result.stream, result.window_start_us) if known.status and known.status.is_final else None
+    if before is None or known.status is None:
+        return result, None
+    changed = _difference(before, result)
+    if not changed:
+        return replace(result, status=known.status), None
+    lost_now = {bytes(message_id) for ids in lost for message_id in ids}
+    recovered = known.recovered + len(past.lost_ids(result.stream, result.window_start_us) - lost_now)
+    if before.in_flight:
+        # The window was not through being judged: this completes its revision, it does not amend it.
+        return replace(result, status=known.status, recovered=recovered), None
+    return replace(result, status=Status.AMENDED, revision=known.revision + 1, recovered=recovered), changed
+
+
+def _difference(before: WindowResult, after: WindowResult) -> dict[str, list[Any]]:
+    """Return {field: [before, after]} for all that differs, apart from where the window stands in its life."""
+    return {name: [old, new] for (name, old), new in zip(_flat(before).items(), _flat(after).values(), strict=True) if old != new}
+
+
+def _flat(result: WindowResult) -> dict[str, Any]:
+    told = {name: value for name, value in asdict(result).items() if name not in (*_LIFE, "nodes")}
+    for node in result.nodes:
+        told |= {f"{node.node}.{name}": value for name, value in asdict(node).items() if name != "node"}
+    return told

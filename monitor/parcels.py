@@ -1,0 +1,157 @@
+"""What travels between the parts of the job, and into the store, as bytes: claims, facts, quarantine, tallies.
+
+A parcel is a JSON header with its length in front, and arrays behind it. Nothing here is read back from strangers:
+parcels live in shuffles, checkpoints and the store, all written by the monitor.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.kernel import tdigest
+from monitor.kernel.books import FACTS, DropFact
+from monitor.kernel.tally import LostIds, NodeLags, Tally
+
+CLAIMS: Final = np.dtype([("seq", "<i8"), ("offset", "<i8"), ("length", "<i4")])
+"""A claim check on one record: its number, and where its bytes are in the segment."""
+
+_LENGTH: Final = struct.Struct("<I")
+_LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Claim checks on the batches of one window that one probe instance left in one segment; refs of dtype CLAIMS."""
+
+    path: str
+    arrival_us: int
+    node: str
+    instance: str
+    observations: int
+    refs: NDArray[np.void]
+
+    def pack(self) -> bytes:
+        """Return the parcel."""
+        header = {name: getattr(self, name) for name in ("path", "arrival_us", "node", "instance", "observations")}
+        return _pack(header, self.refs.tobytes())
+
+    @classmethod
+    def unpack(cls, parcel: bytes) -> Claims:
+        """Return what was packed."""
+        header, body = _unpack(parcel)
+        return cls(**header, refs=np.frombuffer(body, CLAIMS))
+
+
+@dataclass(frozen=True, slots=True)
+class FactSheet:
+    """What the books need of the batches of one probe instance in one segment; facts of dtype FACTS."""
+
+    path: str
+    stream: str
+    node: str
+    probe: str
+    epoch_us: int
+    labels: dict[str, str]
+    facts: NDArray[np.void]
+    drops: tuple[DropFact, ...]
+
+    def pack(self) -> bytes:
+        """Return the parcel."""
+        header = {name: getattr(self, name) for name in ("path", "stream", "node", "probe", "epoch_us", "labels", "drops")}
+        return _pack(header, self.facts.tobytes())
+
+    @classmethod
+    def unpack(cls, parcel: bytes) -> FactSheet:
+        """Return what was packed."""
+        header, body = _unpack(parcel)
+        drops = tuple(DropFact(*drop) for drop in header.pop("drops"))
+        return cls(**header, drops=drops, facts=np.frombuffer(body, FACTS))
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A record that cannot be counted: where it stood, and why."""
+
+    path: str
+    position: int
+    length: int
+    arrival_us: int
+    reason: str
+    message: str
+
+    def pack(self) -> bytes:
+        """Return the parcel."""
+        return _pack({name: getattr(self, name) for name in self.__dataclass_fields__}, b"")
+
+    @classmethod
+    def unpack(cls, parcel: bytes) -> Quarantined:
+        """Return what was packed."""
+        return cls(**_unpack(parcel)[0])
+
+
+def pack_tally(tally: Tally) -> bytes:
+    """Return the parcel of a tally."""
+    digests = [tdigest.to_bytes(getattr(lags, name)) for lags in tally.lags for name in _LAGS]
+    header = {
+        "shape": tally.masks.shape,
+        "nodes": len(tally.lags),
+        "lost_ids": [len(lost.message_ids) for lost in tally.lost_ids],
+        "digests": [len(digest) for digest in digests],
+        "last_first_sighting_us": tally.last_first_sighting_us,
+        "observations": tally.observations,
+    }
+    lost = [column for lost in tally.lost_ids for column in lost]
+    arrays = (tally.masks, tally.counts, tally.sighted_us, tally.stamps, tally.negative, *lost)
+    return _pack(header, b"".join((*(np.ascontiguousarray(array).tobytes() for array in arrays), *digests)))
+
+
+def unpack_tally(parcel: bytes) -> Tally:
+    """Return the tally that was packed."""
+    header, body = _unpack(parcel)
+    (count, words), nodes = header["shape"], header["nodes"]
+    cut = _Cutter(body)
+    masks = cut.array("<u8", count * words).reshape(count, words)
+    counts, sighted_us = cut.array("<i8", count), cut.array("<i8", count)
+    stamps, negative = cut.array("<i8", nodes * 2).reshape(nodes, 2), cut.array("<i8", nodes)
+    lost_ids = tuple(
+        LostIds(cut.array("<u8", 2 * ids).reshape(ids, 2), cut.array("<i8", ids)) for ids in header["lost_ids"]
+    )
+    digests = [tdigest.from_bytes(cut.bytes(length)) for length in header["digests"]]
+    lags = tuple(NodeLags(*digests[place : place + len(_LAGS)]) for place in range(0, len(digests), len(_LAGS)))
+    return Tally(
+        masks, counts, sighted_us, stamps, negative, lags, lost_ids,
+        header["last_first_sighting_us"], header["observations"],
+    )  # fmt: skip
+
+
+class _Cutter:
+    """Cuts a body into pieces, front to back."""
+
+    def __init__(self, body: memoryview) -> None:
+        self.body = body
+        self.position = 0
+
+    def bytes(self, length: int) -> bytes:
+        piece = bytes(self.body[self.position : self.position + length])
+        self.position += length
+        return piece
+
+    def array(self, dtype: str, count: int) -> NDArray[Any]:
+        return np.frombuffer(self.bytes(count * np.dtype(dtype).itemsize), dtype)
+
+
+def _pack(header: dict[str, Any], body: bytes) -> bytes:
+    head = json.dumps(header, separators=(",", ":")).encode()
+    return b"".join((_LENGTH.pack(len(head)), head, body))
+
+
+def _unpack(parcel: bytes) -> tuple[dict[str, Any], memoryview]:
+    (length,) = _LENGTH.unpack_from(parcel)
+    end = _LENGTH.size + length
+    return json.loads(parcel[_LENGTH.size : end]), memoryview(parcel)[end:]

@@ -1,0 +1,199 @@
+"""The declared graph of a stream: its nodes, and what is expected where.
+
+An arrow says that what leaves its left side is expected on its right side. ``a -> b`` and ``a -> b & c`` are *must*
+edges: everything that leaves a goes to b, and to c. ``a -> b | c`` is a *one-of* group: each message goes to one of them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal, get_args
+
+import numpy as np
+
+from probes.contract.limits import NAME_PATTERN
+
+Stamps = Literal["both", "in", "out"]
+"""Which sides a node stamps; a node that stamps one side counts any stamp for both."""
+
+_STAMPS: Final[tuple[str, ...]] = get_args(Stamps)
+
+
+class PathwayError(ValueError):
+    """A path that is no pathway; ``hop`` is the piece of it that is at fault."""
+
+    def __init__(self, message: str, hop: str = "") -> None:
+        """Keep the piece at fault beside the sentence."""
+        super().__init__(message)
+        self.hop = hop
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One arrow out of a node: a single target must take everything, of several each message takes one."""
+
+    source: int
+    targets: tuple[int, ...]
+
+    @property
+    def is_must(self) -> bool:
+        """Whether all that leaves the source is expected at the one target."""
+        return len(self.targets) == 1
+
+
+@dataclass(frozen=True)
+class Pathway:
+    """A stream's nodes in topological order (ties by first mention), its arrows, and the sides that each node stamps.
+
+    Nodes are numbered by their place in ``nodes``; a matrix is boolean, of shape (nodes, nodes).
+    """
+
+    nodes: tuple[str, ...]
+    groups: tuple[Group, ...]
+    stamps: tuple[Stamps, ...]
+
+    @classmethod
+    def parse(cls, path: str | Sequence[str], stamps: Mapping[str, str] | None = None) -> Pathway:
+        """Read the ``path`` and ``stamps`` of a stream's configuration.
+
+        Raises:
+            PathwayError: a name or a hop that cannot be, a cycle, an edge of two kinds, stamps of an unknown node.
+        """
+        chains = [path] if isinstance(path, str) else list(path)
+        if not chains:
+            raise PathwayError("a path names at least one node, got an empty list")
+        mentioned: dict[str, None] = {}
+        arrows: dict[tuple[str, tuple[str, ...]], str] = {}
+        for chain in chains:
+            for source, targets, text in _arrows(chain, mentioned):
+                arrows.setdefault((source, targets), text)
+        _refuse_two_kinds(arrows)
+        nodes = _topological(list(mentioned), [(source, target) for source, targets in arrows for target in targets])
+        index = {node: place for place, node in enumerate(nodes)}
+        groups = tuple(
+            Group(index[source], tuple(sorted(index[target] for target in targets))) for source, targets in arrows
+        )
+        return cls(nodes, tuple(sorted(groups, key=lambda g: (g.source, g.targets))), _stamps(nodes, stamps or {}))
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """Whether an arrow leads from the row's node to the column's."""
+        edges = np.zeros((len(self.nodes), len(self.nodes)), bool)
+        for group in self.groups:
+            edges[group.source, list(group.targets)] = True
+        return edges
+
+    @cached_property
+    def downstream(self) -> np.ndarray:
+        """Whether the column's node lies anywhere below the row's."""
+        reach = self.edges.copy()
+        for node in reversed(range(len(self.nodes))):
+            # Later nodes are complete already, because the order is topological.
+            reach[node] |= reach[self.edges[node]].any(axis=0)
+        return reach
+
+    @cached_property
+    def must(self) -> np.ndarray:
+        """Whether all that leaves the row's node is expected at the column's."""
+        must = np.zeros_like(self.edges)
+        for group in self.groups:
+            if group.is_must:
+                must[group.source, group.targets[0]] = True
+        return must
+
+    @cached_property
+    def branches(self) -> tuple[Group, ...]:
+        """The one-of groups."""
+        return tuple(group for group in self.groups if not group.is_must)
+
+    @cached_property
+    def origins(self) -> np.ndarray:
+        """Which nodes no arrow leads to; shape (nodes,)."""
+        return np.asarray(~self.edges.any(axis=0))
+
+    @cached_property
+    def terminals(self) -> np.ndarray:
+        """Which nodes no arrow leaves; shape (nodes,)."""
+        return np.asarray(~self.edges.any(axis=1))
+
+    @cached_property
+    def sends_to_several(self) -> bool:
+        """Whether some node sends a message to more than one place."""
+        sources = [group.source for group in self.groups]
+        return len(sources) > len(set(sources))
+
+
+def _arrows(chain: str, mentioned: dict[str, None]) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Yield (source, targets, text) for each arrow of one chain, and note its nodes in order of mention."""
+    hops = [_hop(text, chain) for text in chain.split("->")]
+    for names, _ in hops:
+        mentioned.update(dict.fromkeys(names))
+    for (sources, _), (targets, one_of) in zip(hops, hops[1:], strict=False):
+        for source in sources:
+            text = f"{source} -> {(' | ' if one_of else ' & ').join(targets)}"
+            yield from ((source, part, text) for part in ([targets] if one_of else [(name,) for name in targets]))
+
+
+def _hop(text: str, chain: str) -> tuple[tuple[str, ...], bool]:
+    """Read one hop: its names, and whether it is a one-of."""
+    if "|" in text and "&" in text:
+        raise PathwayError(f"a hop joins its nodes by | or by &, got both in {text.strip()!r}", text.strip())
+    names = tuple(name.strip() for name in text.replace("&", "|").split("|"))
+    for name in names:
+        if not NAME_PATTERN.fullmatch(name):
+            msg = f"a node is 1 to 128 of the characters A-Za-z0-9._-, got {name[:40]!r} in {chain.strip()[:80]!r}"
+            raise PathwayError(msg, text.strip())
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise PathwayError(f"a node stands once in a hop, got {twice!r} twice in {text.strip()!r}", text.strip())
+    return names, "|" in text
+
+
+def _refuse_two_kinds(arrows: Mapping[tuple[str, tuple[str, ...]], str]) -> None:
+    must = {(source, targets[0]): text for (source, targets), text in arrows.items() if len(targets) == 1}
+    for (source, targets), text in arrows.items():
+        for target in targets if len(targets) > 1 else ():
+            if (source, target) in must:
+                other = must[source, target]
+                msg = f"{source} -> {target} is expected of every message in {other!r} and of some in {text!r}: keep one"
+                raise PathwayError(msg, text)
+
+
+def _topological(mentioned: list[str], edges: list[tuple[str, str]]) -> tuple[str, ...]:
+    """Order the nodes so that each stands after all that lead to it; among those that may come, the first mentioned."""
+    rank = {node: place for place, node in enumerate(mentioned)}
+    waiting = {node: {source for source, target in edges if target == node} for node in mentioned}
+    ready = [rank[node] for node in mentioned if not waiting[node]]
+    heapq.heapify(ready)
+    ordered: list[str] = []
+    while ready:
+        node = mentioned[heapq.heappop(ready)]
+        ordered.append(node)
+        for target in {target for source, target in edges if source == node}:
+            waiting[target].discard(node)
+            if not waiting[target]:
+                heapq.heappush(ready, rank[target])
+    if len(ordered) < len(mentioned):
+        cycle = _cycle(edges, set(mentioned) - set(ordered), mentioned)
+        raise PathwayError(f"a path leads on and never back, got the cycle {' -> '.join(cycle)}", " -> ".join(cycle[:2]))
+    return tuple(ordered)
+
+
+def _cycle(edges: list[tuple[str, str]], left: set[str], mentioned: list[str]) -> list[str]:
+    """Return one cycle among the nodes that could not be ordered; each of them has a predecessor among them."""
+    walked = [next(node for node in mentioned if node in left)]
+    while walked.count(walked[-1]) == 1:
+        walked.append(next(source for source, target in edges if target == walked[-1] and source in left))
+    return walked[walked.index(walked[-1]) :][::-1]
+
+
+def _stamps(nodes: tuple[str, ...], stamps: Mapping[str, str]) -> tuple[Stamps, ...]:
+    for node, side in stamps.items():
+        if node not in nodes:
+            raise PathwayError(f"stamps names the node {node!r}, which is not in the path: {', '.join(nodes)}", node)
+        if side not in _STAMPS:
+            raise PathwayError(f"stamps of {node!r} is one of {', '.join(_STAMPS)}, got {side!r}", node)
+    return tuple(stamps.get(node, "both") for node in nodes)  # type: ignore[misc]  # checked above

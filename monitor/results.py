@@ -1,0 +1,117 @@
+"""Contract: what the monitor concludes of a window. Field for field what ``hopwatch report --json`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Status(StrEnum):
+    """Where a window stands in its life, by the arrival watermark."""
+
+    OPEN = "OPEN"
+    PROVISIONAL = "PROVISIONAL"
+    FINAL = "FINAL"
+    AMENDED = "AMENDED"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the window was judged."""
+        return self in (Status.FINAL, Status.AMENDED)
+
+
+class Verdict(StrEnum):
+    """What can be said of a final window; UNKNOWN is never shown as good nor as loss."""
+
+    SILENT = "SILENT"
+    IDLE = "IDLE"
+    LOSSY = "LOSSY"
+    CLEAN = "CLEAN"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """A lag in figures, µs; the count is the number of stamps."""
+
+    count: int
+    min: int
+    p50: int
+    p95: int
+    p99: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """One node in one window; a ratio is over what was expected or seen, null when that is empty."""
+
+    node: str
+    expected: int
+    seen: int
+    arrived: int
+    departed: int
+    filtered: int
+    rejected: int
+    lost_in_transit: int
+    lost_inside: int
+    lost_after: int
+    loss: int
+    loss_lower: int
+    loss_upper: int | None
+    loss_ratio: float | None
+    in_flight: int
+    unobserved: int
+    orphans: int
+    duplicates_in: int
+    duplicates_out: int
+    lag_negative: int
+    dropped: int
+    coverage: float | None
+    lag_in_us: Quantiles | None
+    lag_out_us: Quantiles | None
+    inside_us: Quantiles | None
+    process_duration_p95_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowResult:
+    """One minute of one stream; ``verdict`` is null until the window is final."""
+
+    stream: str
+    window_start_us: int
+    status: Status
+    revision: int
+    verdict: Verdict | None
+    reasons: tuple[str, ...]
+    known: int
+    delivered: int
+    filtered: int
+    rejected: int
+    lost: int
+    lost_lower: int
+    lost_upper: int | None
+    loss_ratio: float | None
+    in_flight: int
+    recovered: int
+    lag_us: Quantiles | None
+    nodes: tuple[NodeResult, ...]
+
+
+def as_json(result: WindowResult, lost_ids: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Return a window as ``report --json`` shows it; ``lost_ids`` in hexadecimal, for each node in order."""
+    told = asdict(result)
+    start_us = told.pop("window_start_us")
+    del told["stream"]
+    told |= {"reasons": list(result.reasons)}
+    told["nodes"] = [node | {"lost_ids": list(ids)} for node, ids in zip(told["nodes"], lost_ids, strict=True)]
+    return {"window_start": iso(start_us)} | told
+
+
+def iso(moment_us: int) -> str:
+    """Return a moment in µs since 1970 as ISO 8601 UTC with Z; whole seconds without a fraction."""
+    moment = datetime.fromtimestamp(moment_us // 1_000_000, UTC).replace(microsecond=moment_us % 1_000_000)
+    return moment.isoformat().replace("+00:00", "Z")

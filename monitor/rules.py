@@ -1,0 +1,33 @@
+"""What the job needs to know of a stream: its pathway, the spans its windows live by, over how many keys it is split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from monitor.kernel.window import Terms
+from monitor.pathway import Pathway
+
+if TYPE_CHECKING:
+    from monitor.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRules:
+    """One stream's rules; ``shards`` is the number of state keys that each of its windows is split over."""
+
+    pathway: Pathway
+    terms: Terms
+    shards: int = 1
+
+
+def of(settings: Settings) -> dict[str, StreamRules]:
+    """Return the rules of all configured streams."""
+    return {
+        name: StreamRules(
+            stream.pathway,
+            Terms(stream.transit_us, stream.settle_us, stream.amend_for_us, stream.max_age_us),
+            stream.shards,
+        )
+        for name, stream in settings.streams.items()
+    }

@@ -1,0 +1,65 @@
+"""All settings of the monitor, from flags, environment, file and defaults, checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from monitor.errors import SettingsError
+from monitor.settings.layers import Layer, from_environ, from_file, from_flags
+from monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
+from monitor.settings.places import anchored
+from monitor.settings.problems import problems_of
+
+__all__ = [
+    "DEFAULTS",
+    "MonitorSettings",
+    "Settings",
+    "StoreSettings",
+    "StreamSettings",
+    "TransportSettings",
+    "load",
+]
+
+DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "transport": {"url": "spool:./var/spool"},
+    "store": {"url": "sqlite:///./var/hopwatch.db"},
+    "monitor": {"workdir": "./var/monitor"},
+}
+"""The defaults that depend on where one stands; those of other keys are in the model."""
+
+
+def load(path: Path | None, *, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+    """Read the settings: ``flags`` before ``environ`` before the file at ``path`` before the defaults.
+
+    ``flags`` is nested as the file is, ``{"monitor": {"workdir": …}}``; a flag that is None was not given. Relative
+    paths of the file and of the defaults are relative to the file, those of flags and environment, and all of them when
+    there is no file, to the current folder.
+
+    Raises:
+        SettingsError: something is wrong with them; it holds all that is.
+        ConfigurationError: the file cannot be read.
+    """
+    here = Path.cwd()
+    base = here / path.parent if path else here
+    file = from_file(path) if path else Layer()
+    flag = from_flags(flags)
+    streams = [name for layer in (flag, file) for name in _streams(layer)]
+    environment = from_environ(environ, streams)
+    try:
+        return Settings(
+            anchored(flag.values, here),
+            anchored(environment.values, here),
+            anchored(file.values, base),
+            anchored(DEFAULTS, base),
+        )
+    except ValidationError as error:
+        raise SettingsError(problems_of(error, (flag, environment, file))) from None
+
+
+def _streams(layer: Layer) -> list[str]:
+    streams = layer.values.get("streams")
+    return list(streams) if isinstance(streams, Mapping) else []

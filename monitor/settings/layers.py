@@ -1,0 +1,122 @@
+"""The layers that settings come from: flags, environment and file, each with the place where a key was said."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from monitor.errors import ConfigurationError, Problem, SettingsError
+from monitor.settings.lines import Key, lines_of
+
+PREFIX: Final = "HOPWATCH_"
+NESTING: Final = "__"
+_AT: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Settings as they were said: nested tables, the source of each key, and its line when the source is a file."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[Key, tuple[str, int | None]] = field(default_factory=dict)
+
+
+def from_file(path: Path) -> Layer:
+    """Read a TOML file.
+
+    Raises:
+        SettingsError: it is no TOML, with line and column.
+        ConfigurationError: it is not there or cannot be read.
+    """
+    text = _text(path)
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError([_syntax_problem(path, text, str(error))]) from None
+    return Layer(values, {key: (str(path), line) for key, line in lines_of(text).items()})
+
+
+def _text(path: Path) -> str:
+    try:
+        # TOML knows both line ends; read as bytes, they come through as they are.
+        data = path.read_bytes()
+    except OSError as error:
+        msg = f"the configuration {path} cannot be read: {error.strerror}; name a file that is there"
+        raise ConfigurationError(msg) from None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"not TOML: its text is UTF-8, got the byte 0x{data[error.start]:02x}"
+        raise SettingsError([Problem(message, "", str(path), line)]) from None
+
+
+def _syntax_problem(path: Path, text: str, told: str) -> Problem:
+    match = _AT.fullmatch(told)
+    what, line, column = match.groups() if match else (told, None, None)
+    last = text.count("\n") + 1
+    return Problem(f"not TOML: {what}", "", str(path), int(line or last), int(column) if column else None)
+
+
+def from_flags(flags: Mapping[str, Any]) -> Layer:
+    """Take the flags of a command, nested as the file is; one that is None was not given."""
+    given = [(key, value) for key, value in _leaves(flags, ()) if value is not None]
+    values: dict[str, Any] = {}
+    for key, value in given:
+        _put(values, key, str(value) if isinstance(value, Path) else value)
+    return Layer(values, {key: (f"--{str(key[-1]).replace('_', '-')}", None) for key, _ in given})
+
+
+def from_environ(environ: Mapping[str, str], streams: Iterable[str]) -> Layer:
+    """Take the variables that name a setting, ``HOPWATCH_STORE__URL`` for ``url`` of ``[store]``.
+
+    A value is read as TOML if it is some, and else as text. ``streams`` are the streams known so far: a variable can
+    only spell their names in capitals, with ``_`` for all that is no letter or digit. Variables without ``__`` are not
+    settings: other programs have some that start alike.
+    """
+    known = {re.sub(r"[^A-Z0-9]+", "_", stream.upper()): stream for stream in streams}
+    values: dict[str, Any] = {}
+    sources: dict[Key, tuple[str, int | None]] = {}
+    for variable in sorted(environ):
+        name = variable.removeprefix(PREFIX)
+        if name == variable or NESTING not in name:
+            continue
+        first, *rest = name.split(NESTING)
+        if first == "STREAMS":
+            rest[0] = known.get(rest[0], rest[0].lower())
+            key = ("streams", rest[0], *(part.lower() for part in rest[1:]))
+        else:
+            key = tuple(part.lower() for part in (first, *rest))
+        _put(values, key, _toml_or_text(environ[variable]))
+        sources[key] = (f"environment {variable}", None)
+    return Layer(values, sources)
+
+
+def _toml_or_text(text: str) -> object:
+    try:
+        read = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return read["value"] if len(read) == 1 else text
+
+
+def _leaves(table: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*above, name))
+        else:
+            yield (*above, name), value
+
+
+def _put(values: dict[str, Any], key: tuple[str, ...], value: object) -> None:
+    *tables, name = key
+    for table in tables:
+        below = values.setdefault(table, {})
+        if not isinstance(below, dict):
+            below = values[table] = {}
+        values = below
+    values[name] = value

@@ -1,0 +1,68 @@
+"""On which line of a TOML text each key stands; the standard library's parser does not tell."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Final
+
+import tree_sitter_toml
+from tree_sitter import Language, Node, Parser
+
+Key = tuple[str | int, ...]
+"""The way to a value: the keys of its tables and its own, and a number for the place in an array."""
+
+_TOML: Final = Language(tree_sitter_toml.language())
+_KEYS: Final = frozenset({"bare_key", "quoted_key", "dotted_key"})
+_TABLES: Final = frozenset({"table", "table_array_element"})
+
+
+def lines_of(text: str) -> dict[Key, int]:
+    """Return the line, counted from 1, of each table, key and array element of a valid TOML text.
+
+    A table that was never written by itself has the line of the first key below it; of the tables of an array only the
+    last is kept, under the array's own name.
+    """
+    lines: dict[Key, int] = {}
+    _note_pairs(Parser(_TOML).parse(text.encode()).root_node, (), lines)
+    return lines
+
+
+def _note_pairs(node: Node, above: Key, lines: dict[Key, int]) -> None:
+    """Note the pairs and tables that stand directly in the document, in a table, or in an inline table."""
+    for child in node.named_children:
+        if child.type in _TABLES:
+            _note_pairs(child, _note_key(child.named_children[0], (), lines), lines)
+        elif child.type == "pair":
+            _note_value(child.named_children[-1], _note_key(child.named_children[0], above, lines), lines)
+
+
+def _note_value(value: Node, key: Key, lines: dict[Key, int]) -> None:
+    if value.type == "inline_table":
+        _note_pairs(value, key, lines)
+    elif value.type == "array":
+        elements = [element for element in value.named_children if element.type != "comment"]
+        for place, element in enumerate(elements):
+            lines[*key, place] = _line(element)
+            _note_value(element, (*key, place), lines)
+
+
+def _note_key(node: Node, above: Key, lines: dict[Key, int]) -> Key:
+    """Note the line of a key, and of the tables that a dotted one makes on its way; return the whole key."""
+    parts = _parts(node)
+    for end in range(1, len(parts)):
+        lines.setdefault((*above, *parts[:end]), _line(node))
+    key = (*above, *parts)
+    lines[key] = _line(node)
+    return key
+
+
+def _parts(node: Node) -> tuple[str, ...]:
+    if node.type == "dotted_key":
+        return tuple(part for child in node.named_children if child.type in _KEYS for part in _parts(child))
+    text = (node.text or b"").decode()
+    # A quoted key has all the escapes of a string.
+    return (str(tomllib.loads(f"key = {text}")["key"]) if node.type == "quoted_key" else text,)
+
+
+def _line(node: Node) -> int:
+    return node.start_point.row + 1

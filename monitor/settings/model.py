@@ -1,0 +1,186 @@
+"""What can be configured: every table, key, default and bound of ``hopwatch.toml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from monitor.kernel.window import Terms
+from monitor.pathway import Pathway, PathwayError
+from monitor.rules import StreamRules
+from monitor.settings.durations import duration_us, positive_us
+from monitor.settings.places import SPOOL, folder, store_url, transport_url
+from probes.contract.limits import MONITOR_STREAM, NAME_PATTERN
+
+MAX_SHARDS: Final = 256
+"""Over how many state keys a window may be split."""
+
+
+def _stream_name(name: str) -> str:
+    if name == MONITOR_STREAM:
+        msg = f"the stream name {MONITOR_STREAM!r} is reserved for the monitor's own pulse: choose another"
+        raise ValueError(msg)
+    if not NAME_PATTERN.fullmatch(name):
+        msg = f"a stream's name is 1 to 128 of the characters A-Za-z0-9._-, got {name!r:.80}"
+        raise ValueError(msg)
+    return name
+
+
+def _chains(value: object) -> tuple[str, ...]:
+    chains = (value,) if isinstance(value, str) else value
+    if isinstance(chains, list | tuple) and chains and all(isinstance(chain, str) for chain in chains):
+        return tuple(chains)
+    msg = f'a path is a text such as "a -> b -> c", or a list of such texts; got {value!r:.80}'
+    raise ValueError(msg)
+
+
+def _readable(chain: str) -> str:
+    """Check one chain by itself, so that each bad one is told with its own line."""
+    Pathway.parse(chain)
+    return chain
+
+
+def _joined(chains: tuple[str, ...]) -> tuple[str, ...]:
+    """Check what only the chains together can get wrong."""
+    Pathway.parse(chains)
+    return chains
+
+
+def _misfit(path: tuple[str, ...], node: str, side: str) -> InitErrorDetails | None:
+    """Return what is wrong with one node's stamps, if anything, so that each bad one is told with its own line."""
+    try:
+        Pathway.parse(path, {node: side})
+    except PathwayError as error:
+        told = PydanticCustomError("value_error", "{error}", {"error": str(error)})
+        return InitErrorDetails(type=told, loc=(node,), input=side)
+    return None
+
+
+def _ratio(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    msg = f"a ratio is a number from 0 to 1, got {value!r:.80}"
+    raise ValueError(msg)
+
+
+def _shards(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SHARDS:
+        return value
+    msg = f"shards is a whole number from 1 to {MAX_SHARDS}, got {value!r:.80}"
+    raise ValueError(msg)
+
+
+Duration = Annotated[int, BeforeValidator(duration_us)]
+PositiveDuration = Annotated[int, BeforeValidator(positive_us)]
+Chain = Annotated[str, AfterValidator(_readable)]
+
+
+class _Table(BaseModel):
+    """A table of the file: it cannot be changed, and knows no other keys than its own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class TransportSettings(_Table):
+    """``[transport]``: where the records of the probes are read from."""
+
+    url: Annotated[str, BeforeValidator(transport_url)]
+
+    @property
+    def spool(self) -> Path:
+        """The folder of the spool."""
+        return Path(self.url.removeprefix(SPOOL))
+
+
+class StoreSettings(_Table):
+    """``[store]``: where the results are kept."""
+
+    url: Annotated[str, BeforeValidator(store_url)]
+
+
+class MonitorSettings(_Table):
+    """``[monitor]``: the job itself: where it works, how often it concludes, how often it sends its own heartbeat."""
+
+    workdir: Annotated[Path, BeforeValidator(folder)]
+    trigger_us: PositiveDuration = Field(5_000_000, alias="trigger")
+    pulse_us: PositiveDuration = Field(3_000_000, alias="pulse")
+
+
+class StreamSettings(_Table):
+    """``[streams.NAME]``: the path of a stream's messages, and how its windows are judged. Spans are in µs."""
+
+    path: Annotated[tuple[Chain, ...], BeforeValidator(_chains), AfterValidator(_joined)]
+    stamps: Mapping[str, str] = {}
+    transit_us: Duration = Field(150_000_000, alias="transit")
+    settle_us: Duration = Field(30_000_000, alias="settle")
+    amend_for_us: Duration = Field(3_600_000_000, alias="amend_for")
+    max_age_us: PositiveDuration = Field(86_400_000_000, alias="max_age")
+    loss_alarm: Annotated[float, BeforeValidator(_ratio)] = 0.01
+    shards: Annotated[int, BeforeValidator(_shards)] = 1
+
+    @field_validator("stamps")
+    @classmethod
+    def _of_the_path(cls, stamps: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+        # A path that is wrong itself is told already.
+        path = info.data.get("path")
+        misfits = [misfit for node, side in stamps.items() if path and (misfit := _misfit(path, node, side))]
+        if misfits:
+            raise ValidationError.from_exception_data("stamps", misfits)
+        return stamps
+
+    @cached_property
+    def pathway(self) -> Pathway:
+        """The graph that path and stamps declare."""
+        return Pathway.parse(self.path, self.stamps)
+
+    @property
+    def rules(self) -> StreamRules:
+        """What the job needs to know of the stream."""
+        terms = Terms(self.transit_us, self.settle_us, self.amend_for_us, self.max_age_us)
+        return StreamRules(self.pathway, terms, self.shards)
+
+
+class Settings(BaseSettings):
+    """All settings, merged from their layers and checked; nothing is read from this process by itself."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid")
+
+    transport: TransportSettings
+    store: StoreSettings
+    monitor: MonitorSettings
+    streams: Mapping[Annotated[str, AfterValidator(_stream_name)], StreamSettings] = {}
+
+    def __init__(self, *layers: Mapping[str, Any]) -> None:
+        """Merge the layers, the first wins key by key.
+
+        Raises:
+            pydantic.ValidationError: a key is unknown, missing, or has a value that cannot be.
+        """
+        super().__init__(**{str(rank): layer for rank, layer in enumerate(layers)})  # type: ignore[arg-type]
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is the library's
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take the layers as the only sources."""
+        return tuple(InitSettingsSource(settings_cls, layer) for layer in init_settings().values())

@@ -1,0 +1,79 @@
+"""What is wrong with settings, in words: which key, where it was said, what was got and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from monitor.errors import Problem
+from monitor.settings.layers import Layer
+from monitor.settings.lines import Key
+from monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
+
+_TABLES: Final[dict[str | int, type[BaseModel]]] = {
+    "monitor": MonitorSettings,
+    "store": StoreSettings,
+    "streams": StreamSettings,
+    "transport": TransportSettings,
+}
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def problems_of(error: ValidationError, layers: Sequence[Layer]) -> list[Problem]:
+    """Return all that is wrong, in order of the places; ``layers`` are those that were merged, the first wins."""
+    found = [_problem(details, layers) for details in error.errors()]
+    return sorted(found, key=lambda problem: (problem.source, problem.line or 0, problem.key))
+
+
+def _problem(details: ErrorDetails, layers: Sequence[Layer]) -> Problem:
+    # pydantic marks a key that is itself at fault with "[key]" behind it.
+    key: Key = tuple(part for part in details["loc"] if part != "[key]")
+    source, line = _source(key, layers)
+    return Problem(_message(key, details), _dotted(key), source, line)
+
+
+def _source(key: Key, layers: Sequence[Layer]) -> tuple[str, int | None]:
+    """Return where the key was said last: by itself, else in the nearest table around it, or by what is in that."""
+    for end in range(len(key), 0, -1):
+        around = key[:end]
+        for layer in layers:
+            if around in layer.sources:
+                return layer.sources[around]
+        below = [source for layer in layers for said, source in layer.sources.items() if said[:end] == around]
+        if below:
+            return below[0]
+    return "", None
+
+
+def _message(key: Key, details: ErrorDetails) -> str:
+    got = f"got {details['input']!r:.80}"
+    match details["type"]:
+        case "value_error":
+            return str(details["ctx"]["error"])
+        case "extra_forbidden":
+            return _unknown(key)
+        case "missing":
+            return 'a stream has a path, such as path = "a -> b -> c"'
+        case "model_type" | "dict_type" | "mapping_type":
+            return f"this is a table, {got}"
+        case _:
+            return f"{details['msg'][:1].lower()}{details['msg'][1:]}, {got}"
+
+
+def _unknown(key: Key) -> str:
+    model = _TABLES[key[0]] if len(key) > 1 else Settings
+    known = [field.alias or name for name, field in model.model_fields.items()]
+    nearest = difflib.get_close_matches(str(key[-1]), known, n=1, cutoff=0)[0]
+    return f"there is no such key; did you mean {nearest!r}? Known here: {', '.join(known)}"
+
+
+def _dotted(key: Key) -> str:
+    """Write the key as TOML would; a number, the place in an array, is told by the line."""
+    parts = [part for part in key if isinstance(part, str)]
+    return ".".join(part if _BARE.fullmatch(part) else json.dumps(part, ensure_ascii=False) for part in parts)

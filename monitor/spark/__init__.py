@@ -1,0 +1,1 @@
+"""The job: Spark reads, decodes, keeps the state of windows and hands every micro-batch to the store."""

@@ -1,0 +1,81 @@
+"""Redeem claim checks: read a window's observations where they were left, and reduce them to a tally."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.kernel import masks
+from monitor.kernel.tally import Observed, Tally, take
+from monitor.parcels import Claims
+from monitor.pathway import Pathway
+from probes.contract import envelope
+
+
+def tally(pathway: Pathway, claims: Sequence[Claims], window_end_us: int, shard: int = 0, shards: int = 1) -> Tally:
+    """Return the tally of the observations that the claims point to, those of one shard, each batch once."""
+    return take(pathway, _observed(pathway, claims, shard, shards), window_end_us)
+
+
+def without_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
+    """Return the refs of each claim that stand for a batch not claimed before it, by arrival."""
+    if not claims:
+        return []
+    sizes = [len(claim.refs) for claim in claims]
+    names = {name: number for number, name in enumerate({claim.instance: 0 for claim in claims})}
+    instance = np.repeat([names[claim.instance] for claim in claims], sizes)
+    place = np.repeat(np.arange(len(claims)), sizes)
+    by_arrival = sorted(range(len(claims)), key=lambda at: (claims[at].arrival_us, claims[at].path))
+    rank = np.empty(len(claims), np.int64)
+    rank[by_arrival] = np.arange(len(claims))
+    seq = np.concatenate([claim.refs["seq"] for claim in claims])
+    order = np.lexsort((np.arange(len(seq)), rank[place], seq, instance))
+    first = np.ones(len(order), bool)
+    first[1:] = (seq[order][1:] != seq[order][:-1]) | (instance[order][1:] != instance[order][:-1])
+    keep = np.zeros(len(order), bool)
+    keep[order[first]] = True
+    return [claim.refs[part] for claim, part in zip(claims, np.split(keep, np.cumsum(sizes)[:-1]), strict=True)]
+
+
+def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: int) -> Iterator[Observed]:
+    for claim, refs in zip(claims, without_duplicates(claims), strict=True):
+        if not len(refs):
+            continue
+        node = pathway.nodes.index(claim.node)
+        segment = _mapped(claim.path)
+        for _, offset, length in refs.tolist():
+            batch = _batch(node, claim.arrival_us, segment, offset, offset + length)
+            yield batch if shards == 1 else _of_shard(batch, shard, shards)
+
+
+def _mapped(path: str) -> mmap.mmap:
+    """Return a segment's bytes without reading them: a whole segment is never written again."""
+    with Path(path).open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _batch(node: int, arrival_us: int, segment: mmap.mmap, start: int, end: int) -> Observed:
+    # The record was checked when it was claimed: only its layout is read again.
+    view = envelope.read(segment, start, end)
+    return Observed(
+        node,
+        arrival_us,
+        envelope.packed(segment, view.message_ids, "<u8").reshape(-1, 2),
+        envelope.packed(segment, view.lag_in_us, "<i8"),
+        envelope.packed(segment, view.lag_out_us, "<i8"),
+        envelope.packed(segment, view.outcome, "u1"),
+    )
+
+
+def _of_shard(batch: Observed, shard: int, shards: int) -> Observed:
+    chosen = masks.shard_of(batch.message_ids, shards) == shard
+    return Observed(
+        batch.node,
+        batch.arrival_us,
+        batch.message_ids[chosen],
+        *(column[chosen] if len(column) else column for column in (batch.lag_in_us, batch.lag_out_us, batch.outcome)),
+    )

@@ -1,0 +1,67 @@
+"""The rows of the job: their kinds, and their columns as Spark and Arrow see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+
+DECODED: Final = "kind string, stream string, window_start_ms long, shard int, clock timestamp, payload binary"
+"""What the decoder yields."""
+
+TALLIED: Final = (
+    "kind string, stream string, window_start_ms long, shard int, "
+    "watermark_us long, last_first_sighting_us long, payload binary"
+)
+"""What leaves the job: tallies of window shards, and what passed by."""
+
+KEY: Final = ("kind", "stream", "window_start_ms", "shard")
+CLAIMS_ROW: Final = "claims"
+"""Claim checks on batches of one window: for the window shard that the row names."""
+FACTS_ROW: Final = "facts"
+"""What the books need of the batches of one segment."""
+QUARANTINE_ROW: Final = "quarantine"
+"""A record that cannot be counted."""
+CLOCK_ROW: Final = "clock"
+"""The latest arrival that a task has read; the only rows with a value in the watermark's column."""
+TALLY_ROW: Final = "tally"
+"""A window shard, tallied."""
+TICK_ROW: Final = "tick"
+"""Nothing but the watermark."""
+
+_ARROW: Final = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("stream", pa.string()),
+        ("window_start_ms", pa.int64()),
+        ("shard", pa.int32()),
+        ("clock", pa.timestamp("us", tz="UTC")),
+        ("payload", pa.binary()),
+    ]
+)
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class Row(NamedTuple):
+    """One row of the job. Claims go to the window shard that the three middle fields name, all else passes by.
+
+    ``clock_us`` is null but in clock rows: Spark drops rows below its watermark, and keeps those without a value.
+    """
+
+    kind: str
+    stream: str
+    window_start_ms: int
+    shard: int
+    clock_us: int | None
+    payload: bytes
+
+
+def arrow(rows: Iterable[Row]) -> pa.RecordBatch:
+    """Return rows as one Arrow batch."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return pa.record_batch(
+        [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW
+    )

@@ -1,0 +1,124 @@
+"""The Spark session: settings that the job relies on, each with its reason."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from monitor.errors import DependencyError
+from monitor.spark import simd
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PARTITIONS_A_CORE: Final = 2
+"""Shuffle partitions a core: more than one, so that one fat window does not hold up all others."""
+LOOK_S: Final = 0.25
+
+_PROVIDER: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def log_file(workdir: Path) -> Path:
+    """Return the file that takes all that Spark and its workers print."""
+    return workdir / "spark.log"
+
+
+def start(workdir: Path, *, cores: int | None = None) -> SparkSession:
+    """Start Spark in this process, with log and scratch files below ``workdir``.
+
+    Raises:
+        DependencyError: the folder cannot be written.
+    """
+    cores = cores or os.cpu_count() or 1
+    scratch = workdir / "scratch"
+    try:
+        scratch.mkdir(parents=True, exist_ok=True)
+        log = log_file(workdir).open("ab")
+    except OSError as error:
+        msg = f"the working folder {workdir} cannot be written: {error.strerror}; name another with --workdir"
+        raise DependencyError(msg) from None
+    # Spark would otherwise run the machine's own python3, which has none of our packages.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Python workers inherit the environment of the process that starts Spark.
+    os.environ.setdefault(simd.VARIABLE, simd.for_this_machine())
+    with log, _standard_streams_to(log.fileno()):
+        return _builder(scratch, cores)
+
+
+def _builder(scratch: Path, cores: int) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("hopwatch")
+    for name, value in _settings(scratch, cores).items():
+        builder = builder.config(name, value)
+    started = builder.getOrCreate()
+    started.sparkContext.setLogLevel("ERROR")
+    return started
+
+
+def _settings(scratch: Path, cores: int) -> dict[str, str]:
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.python.daemon.module": "monitor.spark.daemon",
+        "spark.sql.session.timeZone": "UTC",
+        # The keys are few and known: letting Spark guess partitions anew costs a stage.
+        "spark.sql.shuffle.partitions": str(cores * PARTITIONS_A_CORE),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+        # More than 32 files a trigger would start a job just to list them.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+        "spark.sql.files.openCostInBytes": str(64 * 1024),
+        "spark.sql.files.maxPartitionBytes": str(64 * 1024 * 1024),
+        "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.minBatchesToRetain": "10",
+    }
+
+
+@contextmanager
+def _standard_streams_to(descriptor: int) -> Iterator[None]:
+    """Let what is started meanwhile write elsewhere: Java and the workers print on both streams, which are ours."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [(stream, os.dup(stream)) for stream in (1, 2)]
+    try:
+        for stream, _ in kept:
+            os.dup2(descriptor, stream)
+        yield
+    finally:
+        for stream, copy in kept:
+            os.dup2(copy, stream)
+            os.close(copy)
+
+
+@contextmanager
+def watched(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
+    """Say how far Spark is while the block runs: tasks done of all tasks of the stage at work."""
+    done = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def look() -> None:
+        while not done.wait(LOOK_S):
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                if info:
+                    say(f"{info.numCompletedTasks} of {info.numTasks} tasks")
+
+    watcher = threading.Thread(target=look, name="hopwatch-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()

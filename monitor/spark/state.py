@@ -1,0 +1,135 @@
+"""The one state operator: a window shard keeps claim checks, is tallied as it fills, and is forgotten on time.
+
+Its clock is the watermark of arrival times. Timers wake it when the window's end has passed, when it is to be judged,
+when what is in flight is due, and when nothing can change it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from monitor.kernel.window import Terms
+from monitor.ledger import STRAGGLING_US
+from monitor.parcels import Claims, pack_tally
+from monitor.rules import StreamRules
+from monitor.spark import redeem
+from monitor.spark.rows import CLAIMS_ROW, TALLY_ROW, TICK_ROW
+from probes.contract.limits import WINDOW_US
+
+ALWAYS_TALLIED: Final = 500_000
+"""Up to so many observations a window is tallied at every trigger that brings some; a larger one as it grows by half."""
+GROWTH: Final = 1.5
+RECOUNTED_US: Final = 60_000_000
+"""How long claims may wait for a tally."""
+
+_OUT: Final = Row("kind", "stream", "window_start_ms", "shard", "watermark_us", "last_first_sighting_us", "payload")
+"""Makes a row with the columns of TALLIED."""
+_STATE: Final = "claims array<binary>, claimed long, tallied long"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """What is kept of a window shard: packed claims, how many observations they stand for, how many were tallied."""
+
+    claims: tuple[bytes, ...] = ()
+    claimed: int = 0
+    tallied: int = 0
+
+    def with_claims(self, parcels: list[bytes]) -> Shard:
+        """Return the shard with more claims."""
+        more = sum(Claims.unpack(parcel).observations for parcel in parcels)
+        return replace(self, claims=(*self.claims, *parcels), claimed=self.claimed + more)
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether a tally is worth its cost while more is to come: of a large window, each would cost as much as all."""
+        return self.claimed <= ALWAYS_TALLIED or self.claimed >= GROWTH * self.tallied
+
+    @property
+    def is_due(self) -> bool:
+        """Whether claims were left aside."""
+        return self.claimed > self.tallied
+
+
+class WindowState(StatefulProcessor):
+    """Keeps one window shard a key: (kind, stream, window_start_ms, shard). Rows of other kinds pass by."""
+
+    def __init__(self, rules: Mapping[str, StreamRules]) -> None:
+        """Take the rules of all streams along to the workers."""
+        self.rules = rules
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name the state."""
+        self.handle = handle
+        self.state = handle.getValueState("shard", _STATE)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
+        """Take in what a trigger brings."""
+        watermark_us = timerValues.getCurrentWatermarkInMs() * 1_000
+        kind, stream, start_ms, _ = key
+        if kind != CLAIMS_ROW:
+            yield from (_OUT(kind, "", 0, 0, watermark_us, 0, row.payload) for row in rows)
+            return
+        terms, start_us = self.rules[stream].terms, start_ms * 1_000
+        if _is_over(terms, start_us, watermark_us):
+            return
+        known = self._known()
+        if not known.claims:
+            self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), _over_at_us(terms, start_us))
+        shard = known.with_claims([bytes(row.payload) for row in rows])
+        if shard.has_grown or watermark_us >= terms.final_at_us(start_us):
+            shard, row = self._tally(key, shard, watermark_us)
+            yield row
+        else:
+            self._wake_at(watermark_us + RECOUNTED_US)
+        self._keep(shard)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
+        """Wake up: the watermark has passed one of the moments that were asked for."""
+        watermark_us = timerValues.getCurrentWatermarkInMs() * 1_000
+        _, stream, start_ms, _ = key
+        shard = self._known()
+        if shard.is_due:
+            shard, row = self._tally(key, shard, watermark_us)
+            self._keep(shard)
+            yield row
+        else:
+            yield _OUT(TICK_ROW, "", 0, 0, watermark_us, 0, b"")
+        if _is_over(self.rules[stream].terms, start_ms * 1_000, watermark_us):
+            self.state.clear()
+
+    def _tally(self, key: Any, shard: Shard, watermark_us: int) -> tuple[Shard, Row]:  # noqa: ANN401
+        _, stream, start_ms, number = key
+        rules, end_us = self.rules[stream], start_ms * 1_000 + WINDOW_US
+        claims = [Claims.unpack(parcel) for parcel in shard.claims]
+        tally = redeem.tally(rules.pathway, claims, end_us, number, rules.shards)
+        sighted_us = tally.last_first_sighting_us
+        # In flight is what was sighted late: the ledger looks again once that has settled, and needs a tick for it.
+        self._wake_at(rules.terms.settled_at_us(end_us - WINDOW_US, sighted_us))
+        row = _OUT(TALLY_ROW, stream, start_ms, number, watermark_us, sighted_us, pack_tally(tally))
+        return replace(shard, tallied=shard.claimed), row
+
+    def _known(self) -> Shard:
+        kept = self.state.get()
+        return Shard(tuple(bytes(parcel) for parcel in kept[0]), *kept[1:]) if kept else Shard()
+
+    def _keep(self, shard: Shard) -> None:
+        self.state.update((list(shard.claims), shard.claimed, shard.tallied))
+
+    def _wake_at(self, *moments_us: int) -> None:
+        for moment_us in moments_us:
+            # Timers count in ms; the next whole one is surely not too early.
+            self.handle.registerTimer(moment_us // 1_000 + 1)
+
+
+def _over_at_us(terms: Terms, start_us: int) -> int:
+    return terms.amendable_until_us(start_us) + STRAGGLING_US
+
+
+def _is_over(terms: Terms, start_us: int, watermark_us: int) -> bool:
+    return watermark_us > _over_at_us(terms, start_us)

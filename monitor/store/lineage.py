@@ -1,0 +1,102 @@
+"""Which run a store belongs to: the fence against replays, and the refusal of what does not fit together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, Engine
+
+from monitor.errors import CheckpointError, StoreError
+from monitor.rules import StreamRules
+from monitor.store import dialect, writer
+from monitor.store.writer import set_values, value
+
+ONCE: Final = "once"
+_NO_BATCH: Final = -1
+
+
+def begin_once(connection: Connection, rules: Mapping[str, StreamRules]) -> None:
+    """Empty the store for a run over all that is there; such a run is complete in itself.
+
+    Raises:
+        StoreError: the store holds what a stream has written, part of which the spool has no more.
+    """
+    found = value(connection, "query_id")
+    if found not in (None, ONCE):
+        msg = "the store holds the results of a running monitor, --once would replace them: name another store in [store] url"
+        raise StoreError(msg)
+    writer.clear(connection)
+    set_values(connection, {"query_id": ONCE, "rules": _rules_text(rules)})
+
+
+def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules]) -> None:
+    """Check that store, checkpoint and configuration belong together, before a stream starts.
+
+    Raises:
+        StoreError: they do not; the message says which of them to put aside.
+    """
+    with dialect.errors_named(str(engine.url)), engine.begin() as connection:
+        wrote, last = value(connection, "query_id"), int(value(connection, "batch_id") or _NO_BATCH)
+        kept = json.loads(value(connection, "rules") or "{}")
+    if wrote == ONCE:
+        raise StoreError("the store holds the results of a --once run: name another store in [store] url, or delete it")
+    _refuse_changed(kept, rules)
+    planned, done = _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
+    advice = f"put the store and {checkpoint} aside together to begin anew, or bring back the one that belongs to the other"
+    if wrote is None:
+        if done > _NO_BATCH:
+            raise CheckpointError(f"the checkpoint {checkpoint} is at batch {done}, the store is empty: {advice}")
+    elif planned == _NO_BATCH:
+        raise CheckpointError(f"the store was written up to batch {last}, the checkpoint {checkpoint} has none: {advice}")
+    elif query_id(checkpoint) != wrote:
+        raise CheckpointError(f"the store was written by query {wrote}, the checkpoint is of {query_id(checkpoint)}: {advice}")
+    elif not done <= last <= planned:
+        raise CheckpointError(f"the store is at batch {last}, the checkpoint has done {done} and planned {planned}: {advice}")
+
+
+def enter(connection: Connection, query: str, batch_id: int, rules: Mapping[str, StreamRules]) -> bool:
+    """Pass the fence: return whether this batch is new, and note it as written if so."""
+    if value(connection, "query_id") == query and int(value(connection, "batch_id") or _NO_BATCH) >= batch_id:
+        return False
+    set_values(connection, {"query_id": query, "batch_id": str(batch_id), "rules": _rules_text(rules)})
+    return True
+
+
+def watermark_us(connection: Connection) -> int:
+    """Return the watermark of the last batch."""
+    return int(value(connection, "watermark_us") or 0)
+
+
+def query_id(checkpoint: Path) -> str:
+    """Return the id that Spark gave the query of this checkpoint."""
+    return str(json.loads((checkpoint / "metadata").read_text("utf-8"))["id"])
+
+
+def _refuse_changed(kept: Mapping[str, object], rules: Mapping[str, StreamRules]) -> None:
+    """Refuse other nodes, arrows or shards under the same name: what is kept of open windows counts by them."""
+    now = json.loads(_rules_text(rules))
+    for stream in kept:
+        if stream in now and now[stream] != kept[stream]:
+            msg = f"the stream {stream!r} had another path, stamps or shards when the store was begun: give it a new name, or begin with a new store and workdir"
+            raise StoreError(msg)
+
+
+def _rules_text(rules: Mapping[str, StreamRules]) -> str:
+    told = {
+        stream: [
+            of_stream.pathway.nodes,
+            [[group.source, *group.targets] for group in of_stream.pathway.groups],
+            of_stream.pathway.stamps,
+            of_stream.shards,
+        ]
+        for stream, of_stream in rules.items()
+    }
+    return json.dumps(told, sort_keys=True)
+
+
+def _newest(log: Path) -> int:
+    """Return the number of the newest batch in one of the checkpoint's logs."""
+    return max((int(entry.name) for entry in log.glob("*") if entry.name.isdigit()), default=_NO_BATCH)

@@ -1,0 +1,180 @@
+"""The only place that reads the store: what ``report --json``, ``find``, the demo and the dashboards see."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, RowMapping, Select, Table, func, select
+
+from monitor.kernel.books import Book, Run, Tallies
+from monitor.kernel.tally import Tally
+from monitor.parcels import unpack_tally
+from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json, iso
+from monitor.store import dialect, tables
+from monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
+from probes.contract.limits import ID_BYTES, MONITOR_STREAM
+
+REPORTED_IDS: Final = 100
+"""How many lost ids a node of the report lists."""
+
+Json = dict[str, Any]
+
+_WINDOW_FIELDS: Final = tuple(f.name for f in fields(WindowResult))
+_NODE_FIELDS: Final = tuple(f.name for f in fields(NodeResult))
+
+
+def report(engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None) -> Json:
+    """Return the object of ``hopwatch report --json``: windows that start in ``[from_us, to_us)``, and the accounts.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    with dialect.errors_named(str(engine.url)), engine.begin() as connection:
+        nodes, lost = _by_window(connection, stream, from_us, to_us), _lost_by_node(connection, stream, from_us, to_us)
+        streams: dict[str, list[Json]] = {name: [] for name in _stream_names(connection, stream)}
+        for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
+            key = row["stream"], row["window_start_us"]
+            result = _result(row, nodes[key])
+            streams[row["stream"]].append(as_json(result, [lost[*key, node.node] for node in result.nodes]))
+        return {
+            "streams": [{"stream": name, "windows": windows} for name, windows in streams.items()],
+            "accounts": accounts(connection),
+        }
+
+
+def accounts(connection: Connection) -> Json:
+    """Return the monitor's own accounting: what was received, and what became of it."""
+    summed = select(*(func.coalesce(func.sum(tables.books.c[name]), 0).label(name) for name in TALLIES))
+    row = connection.execute(summed).mappings().one()
+    reason = tables.quarantine.c.reason
+    by_reason = connection.execute(select(reason, func.count()).group_by(reason).order_by(reason)).all()
+    quarantined = {name: int(count) for name, count in by_reason}
+    return {
+        "records": int(row["batches"]) + sum(quarantined.values()),
+        "batches": int(row["batches"]),
+        "duplicate_batches": int(row["duplicate_batches"]),
+        "observations": int(row["observations"]),
+        "too_late": int(row["too_late"]),
+        "implausible": int(row["implausible"]),
+        "quarantined": quarantined,
+    }
+
+
+def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
+    """Return the ids that are kept as lost at a node, over all windows."""
+    column = tables.lost_ids.c
+    wanted = select(column.message_ids).where(column.stream == stream, column.node == node)
+    with dialect.errors_named(str(engine.url)), engine.begin() as connection:
+        return {message_id for packed in connection.execute(wanted).scalars() for message_id in _apart(packed)}
+
+
+def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[tuple[str, int, str]]:
+    """Return (stream, start of the window in µs, node) wherever a message is kept as lost."""
+    with dialect.errors_named(str(engine.url)), engine.begin() as connection:
+        return [
+            (row.stream, row.window_start_us, row.node)
+            for row in connection.execute(_in_range(tables.lost_ids, stream, None, None))
+            if message_id in row.message_ids and message_id in _apart(row.message_ids)
+        ]
+
+
+def books(connection: Connection) -> Iterator[Book]:
+    """Yield the book of every probe instance."""
+    for row in connection.execute(select(tables.books)).mappings():
+        yield Book(
+            **{name: row[name] for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")},
+            last_arrival_us=row["last_arrival_us"],
+            runs=tuple(Run(*run) for run in json.loads(row["runs"])),
+            said_bye=row["said_bye"],
+            skew_us=row["skew_us"],
+            drops={(start_ms, cause): count for start_ms, cause, count in json.loads(row["drops"])},
+            sent=dict(json.loads(row["sent"])),
+            tallies=Tallies(*(row[name] for name in TALLIES)),
+        )
+
+
+def stream_ranges(connection: Connection) -> dict[str, tuple[int, int]]:
+    """Return the first and the last window of each stream, µs."""
+    return {row.stream: (row.first_start_us, row.last_start_us) for row in connection.execute(select(tables.streams))}
+
+
+def live_windows(connection: Connection) -> Iterator[RowMapping]:
+    """Yield the rows of the windows that can still change."""
+    yield from connection.execute(select(tables.windows).where(tables.windows.c.is_live)).mappings()
+
+
+def window(connection: Connection, stream: str, start_us: int) -> WindowResult | None:
+    """Return one window as it was last concluded."""
+    row = connection.execute(_in_range(tables.windows, stream, start_us, start_us + 1)).mappings().first()
+    return _result(row, _by_window(connection, stream, start_us, start_us + 1)[stream, start_us]) if row else None
+
+
+def window_lost_ids(connection: Connection, stream: str, start_us: int) -> set[bytes]:
+    """Return the ids that are kept as lost at any node in one window."""
+    wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1)
+    return {message_id for row in connection.execute(wanted) for message_id in _apart(row.message_ids)}
+
+
+def tallies(connection: Connection, stream: str, start_us: int) -> list[Tally]:
+    """Return the tallies of a window's shards."""
+    column = tables.tallies.c
+    wanted = select(column.shard, column.parcel).where(column.stream == stream, column.window_start_us == start_us)
+    return [unpack_tally(row.parcel) for row in connection.execute(wanted.order_by(column.shard))]
+
+
+def _stream_names(connection: Connection, stream: str | None) -> list[str]:
+    names = connection.execute(select(tables.streams.c.stream).order_by(tables.streams.c.stream)).scalars()
+    return [name for name in names if name != MONITOR_STREAM and stream in (None, name)]
+
+
+def _in_range(table: Table, stream: str | None, from_us: int | None, to_us: int | None) -> Select[Any]:
+    wanted = select(table).where(table.c.stream != MONITOR_STREAM).order_by(*table.primary_key)
+    wanted = wanted if stream is None else wanted.where(table.c.stream == stream)
+    wanted = wanted if from_us is None else wanted.where(table.c.window_start_us >= from_us)
+    return wanted if to_us is None else wanted.where(table.c.window_start_us < to_us)
+
+
+def _by_window(
+    connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
+) -> dict[tuple[str, int], list[RowMapping]]:
+    found: dict[tuple[str, int], list[RowMapping]] = defaultdict(list)
+    for row in connection.execute(_in_range(tables.node_windows, stream, from_us, to_us)).mappings():
+        found[row["stream"], row["window_start_us"]].append(row)
+    return found
+
+
+def _lost_by_node(
+    connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
+) -> dict[tuple[str, int, str], list[str]]:
+    column = tables.lost_ids.c
+    first = func.substr(column.message_ids, 1, REPORTED_IDS * ID_BYTES).label("first")
+    chosen = _in_range(tables.lost_ids, stream, from_us, to_us)
+    wanted = chosen.with_only_columns(column.stream, column.window_start_us, column.node, first)
+    found: dict[tuple[str, int, str], list[str]] = defaultdict(list)
+    for row in connection.execute(wanted):
+        found[row.stream, row.window_start_us, row.node] = [message_id.hex() for message_id in _apart(row.first)]
+    return found
+
+
+def _apart(packed: bytes) -> list[bytes]:
+    return [bytes(packed[at : at + ID_BYTES]) for at in range(0, len(packed), ID_BYTES)]
+
+
+def _result(row: RowMapping, nodes: list[RowMapping]) -> WindowResult:
+    values = {name: row[name] for name in _WINDOW_FIELDS if name not in ("lag_us", "nodes")}
+    values |= {"status": Status(row["status"]), "reasons": tuple(json.loads(row["reasons"]))}
+    values |= {"verdict": Verdict(row["verdict"]) if row["verdict"] else None, "lag_us": _lag(row, "lag_us")}
+    return WindowResult(**values, nodes=tuple(_node(node) for node in nodes))
+
+
+def _node(row: RowMapping) -> NodeResult:
+    return NodeResult(**{name: _lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIELDS})
+
+
+def _lag(row: RowMapping, name: str) -> Quantiles | None:
+    lag = {part: row[f"{name}_{part}"] for part in QUANTILES}
+    return None if lag["count"] is None else Quantiles(**lag)

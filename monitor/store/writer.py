@@ -1,0 +1,199 @@
+"""The only place that writes to the store: one transaction a micro-batch, fenced, so that a replay changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, Table, delete, select, update
+
+from monitor.errors import StoreError
+from monitor.kernel import tdigest
+from monitor.kernel.books import Book
+from monitor.ledger import Conclusion
+from monitor.parcels import Quarantined
+from monitor.results import NodeResult, Quantiles, WindowResult
+from monitor.store import dialect, tables
+from monitor.store.tables import NODE_LAGS, QUANTILES, SCHEMA_VERSION
+
+WindowKey = tuple[str, int]
+"""Stream and start of the window, µs."""
+
+_EVERY_TABLE: Final = tuple(tables.metadata.sorted_tables)
+
+
+@dataclass(slots=True)
+class Changes:
+    """All that one micro-batch changes in the store, before anything is concluded from it.
+
+    ``segments`` says until when, in arrival time, a window may point into the segment.
+    """
+
+    watermark_us: int
+    batch_id: int = 0
+    streams: dict[str, tuple[int, int]] = field(default_factory=dict)
+    tallies: dict[tuple[str, int, int], bytes] = field(default_factory=dict)
+    books: list[Book] = field(default_factory=list)
+    quarantined: list[Quarantined] = field(default_factory=list)
+    segments: dict[str, int] = field(default_factory=dict)
+
+
+def prepare(engine: Engine) -> None:
+    """Make the tables where there are none.
+
+    Raises:
+        StoreError: the store has a schema that this program does not know.
+    """
+    with dialect.errors_named(str(engine.url)), engine.execution_options(writes=True).begin() as connection:
+        if dialect.is_empty(connection):
+            tables.metadata.create_all(connection)
+            _put(connection, tables.meta, [{"name": "schema_version", "value": str(SCHEMA_VERSION)}])
+        found = value(connection, "schema_version")
+        if found != str(SCHEMA_VERSION):
+            msg = f"the store has schema version {found}, this program knows {SCHEMA_VERSION}: use the program that wrote it, or another store"
+            raise StoreError(msg)
+
+
+def value(connection: Connection, name: str) -> str | None:
+    """Return what the store keeps under a name."""
+    return connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == name)).scalar()
+
+
+def set_values(connection: Connection, values: Mapping[str, str]) -> None:
+    """Keep values under their names."""
+    _put(connection, tables.meta, [{"name": name, "value": value} for name, value in values.items()])
+
+
+def clear(connection: Connection) -> None:
+    """Empty the store of all results, for a run that reads everything anew."""
+    for table in reversed(_EVERY_TABLE):
+        if table is not tables.meta:
+            connection.execute(delete(table))
+
+
+def write(connection: Connection, changes: Changes) -> None:
+    """Write what came in; the caller holds the transaction."""
+    rows = [{"stream": name, "first_start_us": a, "last_start_us": b} for name, (a, b) in changes.streams.items()]
+    _put(connection, tables.streams, rows)
+    _put(connection, tables.books, [_book_row(book) for book in changes.books])
+    _put(connection, tables.quarantine, [asdict(place) for place in changes.quarantined])
+    _put(
+        connection,
+        tables.tallies,
+        [
+            {"stream": stream, "window_start_us": start_us, "shard": shard, "parcel": parcel}
+            for (stream, start_us, shard), parcel in changes.tallies.items()
+        ],
+    )
+    segments = [
+        {"path": path, "needed_until_us": until_us, "batch_id": changes.batch_id}
+        for path, until_us in changes.segments.items()
+    ]
+    _put(connection, tables.segments, segments)
+    set_values(connection, {"watermark_us": str(changes.watermark_us)})
+
+
+def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion], watermark_us: int) -> None:
+    """Write windows, their nodes, their lost ids and the revisions that they are."""
+    _put(connection, tables.windows, [_window_row(conclusion) for conclusion in conclusions])
+    _put(connection, tables.node_windows, [row for conclusion in conclusions for row in _node_rows(conclusion)])
+    final = [conclusion for conclusion in conclusions if conclusion.result.status.is_final]
+    _delete_windows(connection, tables.lost_ids, [_key(conclusion.result) for conclusion in final])
+    _put(connection, tables.lost_ids, [row for conclusion in final for row in _lost_rows(conclusion)])
+    amended = [conclusion for conclusion in conclusions if conclusion.changed is not None]
+    _put(connection, tables.revisions, [_revision_row(conclusion, watermark_us) for conclusion in amended])
+
+
+def _put(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    batch = list(rows)
+    if batch:
+        connection.execute(dialect.upsert(table), batch)
+
+
+def forget(connection: Connection, keys: Sequence[WindowKey]) -> None:
+    """Drop what windows were judged from, once nothing can judge them again; what they became stays."""
+    _delete_windows(connection, tables.tallies, keys)
+    column = tables.windows.c
+    for stream, start_us in keys:
+        chosen = (column.stream == stream) & (column.window_start_us == start_us)
+        connection.execute(update(tables.windows).where(chosen).values(is_live=False))
+
+
+def release_segments(connection: Connection, watermark_us: int, before_batch: int) -> list[str]:
+    """Strike out the segments that nothing points into any more, and return their paths."""
+    column = tables.segments.c
+    spent = (column.needed_until_us < watermark_us) & (column.batch_id < before_batch)
+    paths = list(connection.execute(select(column.path).where(spent)).scalars())
+    connection.execute(delete(tables.segments).where(spent))
+    return paths
+
+
+def forget_all(connection: Connection) -> None:
+    """Drop what every window was judged from: nothing will be judged again."""
+    connection.execute(delete(tables.tallies))
+    connection.execute(update(tables.windows).values(is_live=False))
+
+
+def _delete_windows(connection: Connection, table: Table, keys: Sequence[WindowKey]) -> None:
+    for stream, start_us in keys:
+        connection.execute(delete(table).where(table.c.stream == stream, table.c.window_start_us == start_us))
+
+
+def _key(result: WindowResult) -> WindowKey:
+    return result.stream, result.window_start_us
+
+
+def _quantiles(name: str, lag: Quantiles | None) -> dict[str, int | None]:
+    return {f"{name}_{part}": getattr(lag, part) if lag else None for part in QUANTILES}
+
+
+def _window_row(conclusion: Conclusion) -> dict[str, Any]:
+    result = conclusion.result
+    row = {name: getattr(result, name) for name in WindowResult.__dataclass_fields__ if name not in ("nodes", "lag_us")}
+    row |= {"status": result.status.value, "verdict": result.verdict.value if result.verdict else None}
+    row |= {"reasons": json.dumps(result.reasons), "books": conclusion.books}
+    row |= {"is_settled": conclusion.is_settled, "is_live": True}
+    row |= {"last_first_sighting_us": conclusion.tally.last_first_sighting_us}
+    return row | _quantiles("lag_us", result.lag_us)
+
+
+def _node_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
+    result = conclusion.result
+    for place, (node, lags) in enumerate(zip(result.nodes, conclusion.tally.lags, strict=True)):
+        row = {name: getattr(node, name) for name in NodeResult.__dataclass_fields__ if name not in NODE_LAGS}
+        row |= {"stream": result.stream, "window_start_us": result.window_start_us, "place": place}
+        for name in NODE_LAGS:
+            row |= _quantiles(name, getattr(node, name))
+            row[f"{name}_digest"] = tdigest.to_bytes(getattr(lags, name))
+        yield row
+
+
+def _lost_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
+    key = {"stream": conclusion.result.stream, "window_start_us": conclusion.result.window_start_us}
+    for node, ids in zip(conclusion.result.nodes, conclusion.lost_ids, strict=True):
+        if len(ids):
+            yield key | {"node": node.node, "message_ids": ids.tobytes()}
+
+
+def _revision_row(conclusion: Conclusion, watermark_us: int) -> dict[str, Any]:
+    result = conclusion.result
+    return {
+        "stream": result.stream,
+        "window_start_us": result.window_start_us,
+        "revision": result.revision,
+        "watermark_us": watermark_us,
+        "changed": json.dumps(conclusion.changed),
+    }
+
+
+def _book_row(book: Book) -> dict[str, Any]:
+    row = {name: getattr(book, name) for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")}
+    row |= {name: getattr(book, name) for name in ("last_arrival_us", "complete_through_us", "skew_us", "said_bye")}
+    row |= asdict(book.tallies)
+    row["missing_batches"] = sum(missing for missing, _, _ in book.holes())
+    row["runs"] = json.dumps(book.runs)
+    row["drops"] = json.dumps([[start_ms, cause, count] for (start_ms, cause), count in book.drops.items()])
+    row["sent"] = json.dumps(list(book.sent.items()))
+    return row

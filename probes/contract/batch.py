@@ -1,0 +1,60 @@
+"""The batch: what one probe instance says at once, as WIRE.md lays it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Kind(IntEnum):
+    """What a batch is; the numbers are the positions of the wire's enum."""
+
+    OBSERVATIONS = 0
+    HEARTBEAT = 1
+    BYE = 2
+
+
+class Outcome(IntEnum):
+    """What a node did with a message; the numbers are those on the wire."""
+
+    PASSED = 0
+    FILTERED = 1
+    REJECTED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Observations of one window that the probe instance had to drop since its last batch."""
+
+    window_start_ms: int
+    count: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Observations of one (stream, node, window) from one probe instance, or a heartbeat, or a bye.
+
+    The packed fields are little-endian arrays of ``count`` items: ``message_ids`` 16 bytes each, ``event_offset_us``
+    uint32, ``lag_in_us`` and ``lag_out_us`` int64, ``outcome`` and ``reason`` uint8; all but the ids may be empty.
+    """
+
+    probe: str
+    epoch_us: int
+    seq: int
+    kind: Kind
+    stream: str
+    node: str
+    window_start_ms: int
+    sent_at_us: int
+    complete_through_us: int
+    count: int = 0
+    message_ids: bytes = b""
+    event_offset_us: bytes = b""
+    lag_in_us: bytes = b""
+    lag_out_us: bytes = b""
+    outcome: bytes = b""
+    reason: bytes = b""
+    reasons: tuple[str, ...] = ()
+    drops: tuple[Drop, ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,30 @@
+"""The bounds of the wire, one name each; every reader checks them before it allocates anything."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_RECORD_BYTES: Final = 4 * 1024 * 1024
+MAX_COUNT: Final = 65_536
+MAX_REASONS: Final = 32
+MAX_REASON_CHARS: Final = 64
+MAX_DROPS: Final = 1_024
+MAX_CAUSE_CHARS: Final = 64
+MAX_LABELS: Final = 8
+MAX_LABEL_CHARS: Final = 64
+MAX_NAME_CHARS: Final = 128
+
+NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+"""What a stream or a node may be called; to be used with ``fullmatch``."""
+
+ID_BYTES: Final = 16
+WINDOW_MS: Final = 60_000
+WINDOW_US: Final = 60_000_000
+NOT_STAMPED: Final = -(2**63)
+"""The lag that says that the stamp is absent."""
+NO_REASON: Final = 255
+"""The reason index that says that no reason was given."""
+
+MONITOR_STREAM: Final = "_hopwatch"
+"""The stream of the monitor's own pulse; known to every monitor, listed in no report."""

@@ -1,0 +1,191 @@
+"""Tests of what a person reads when settings are wrong: place, key, what was got, what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from monitor.errors import SettingsError
+from monitor.settings import load
+
+PATH = '[streams.s]\npath = "a -> b"\n'
+NAME = "is 1 to 128 of the characters A-Za-z0-9._-, got"
+DURATION = 'a duration is a whole number with ms, s, m, h or d behind it, in quotes: "500ms", "150s", "10m", "1h", "7d"'
+SPOOL = 'this version reads from a spool only: "spool:FOLDER", such as "spool:./var/spool"; got'
+SQLITE = (
+    'this version stores in a SQLite file only: "sqlite:///FILE", such as "sqlite:///./var/hopwatch.db" '
+    "(four slashes before an absolute path); got"
+)
+STREAM_KEYS = "path, stamps, transit, settle, amend_for, max_age, loss_alarm, shards"
+
+
+def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **environ: str) -> list[str]:
+    """Return what is told of a configuration, the folder cut off."""
+    file = folder / "h.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError) as refused:
+        load(file, flags=flags or {}, environ=environ)
+    return str(refused.value).replace(f"{folder}/", "").split("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        # Keys that there are not, each with the nearest that there is.
+        (
+            '[stroe]\nurl = "x"',
+            "1: stroe: there is no such key; did you mean 'store'? Known here: transport, store, monitor, streams",
+        ),
+        ('[store]\n\nuri = "x"', "3: store.uri: there is no such key; did you mean 'url'? Known here: url"),
+        (
+            PATH + 'tansit = "1s"',
+            f"3: streams.s.tansit: there is no such key; did you mean 'transit'? Known here: {STREAM_KEYS}",
+        ),
+        (
+            PATH + "transit_us = 1",
+            f"3: streams.s.transit_us: there is no such key; did you mean 'transit'? Known here: {STREAM_KEYS}",
+        ),
+        (
+            '[monitor]\n"trig ger" = "1s"',
+            '2: monitor."trig ger": there is no such key; did you mean \'trigger\'? Known here: workdir, trigger, pulse',
+        ),
+        # Places.
+        ('transport.url = "kafka://h:9092/t"', f"1: transport.url: {SPOOL} 'kafka://h:9092/t'"),
+        ('[transport]\nurl = "spool:"', f"2: transport.url: {SPOOL} 'spool:'"),
+        ('[store]\nurl = "postgresql+psycopg://h/d"', f"2: store.url: {SQLITE} 'postgresql+psycopg://h/d'"),
+        ('[store]\nurl = "sqlite:///:memory:"', f"2: store.url: {SQLITE} 'sqlite:///:memory:'"),
+        ("[store]\nurl = 5", f"2: store.url: {SQLITE} 5"),
+        ("[monitor]\nworkdir = 5", '2: monitor.workdir: a folder is a text such as "./var/monitor", got 5'),
+        ("store = 5", "1: store: this is a table, got 5"),
+        ("streams = 5", "1: streams: this is a table, got 5"),
+        ("[streams]\ns = 5", "2: streams.s: this is a table, got 5"),
+        # Numbers.
+        (PATH + "transit = 150", f"3: streams.s.transit: {DURATION}; got 150"),
+        (PATH + 'settle = "2 minutes"', f"3: streams.s.settle: {DURATION}; got '2 minutes'"),
+        ('[monitor]\npulse = "0s"', "2: monitor.pulse: this duration is longer than zero, got '0s'"),
+        (PATH + "shards = 0", "3: streams.s.shards: shards is a whole number from 1 to 256, got 0"),
+        (PATH + "shards = 257", "3: streams.s.shards: shards is a whole number from 1 to 256, got 257"),
+        (PATH + "shards = true", "3: streams.s.shards: shards is a whole number from 1 to 256, got True"),
+        (PATH + "loss_alarm = 1.01", "3: streams.s.loss_alarm: a ratio is a number from 0 to 1, got 1.01"),
+        (PATH + "loss_alarm = -1", "3: streams.s.loss_alarm: a ratio is a number from 0 to 1, got -1"),
+        (PATH + "loss_alarm = nan", "3: streams.s.loss_alarm: a ratio is a number from 0 to 1, got nan"),
+        (PATH + 'loss_alarm = "0.1"', "3: streams.s.loss_alarm: a ratio is a number from 0 to 1, got '0.1'"),
+        # Streams and their names.
+        ("[streams.s]", '1: streams.s.path: a stream has a path, such as path = "a -> b -> c"'),
+        ('[streams."a b"]\npath = "a"', f"1: streams.\"a b\": a stream's name {NAME} 'a b'"),
+        (
+            '[streams._hopwatch]\npath = "a"',
+            "1: streams._hopwatch: the stream name '_hopwatch' is reserved for the monitor's own pulse: choose another",
+        ),
+        # Paths; each bad chain of a list has its own line.
+        (
+            "[streams.s]\npath = 5",
+            '2: streams.s.path: a path is a text such as "a -> b -> c", or a list of such texts; got 5',
+        ),
+        (
+            "[streams.s]\npath = []",
+            '2: streams.s.path: a path is a text such as "a -> b -> c", or a list of such texts; got []',
+        ),
+        (
+            '[streams.s]\npath = "a -> b -> a"',
+            "2: streams.s.path: a path leads on and never back, got the cycle a -> b -> a",
+        ),
+        (
+            '[streams.s]\npath = [\n"a -> b",\n"b -> a"]',
+            "2: streams.s.path: a path leads on and never back, got the cycle a -> b -> a",
+        ),
+        (
+            '[streams.s]\npath = [\n"a -> b",\n"b -> c | c"]',
+            "4: streams.s.path: a node stands once in a hop, got 'c' twice in 'c | c'",
+        ),
+        (
+            '[streams.s]\npath = "a -> b | c & d"',
+            "2: streams.s.path: a hop joins its nodes by | or by &, got both in 'b | c & d'",
+        ),
+        (
+            '[streams.s]\npath = ["a -> b", "a -> b | c"]',
+            "2: streams.s.path: a -> b is expected of every message in 'a -> b' and of some in 'a -> b | c': keep one",
+        ),
+        ('[streams.s]\npath = "a -> [b]"', f"2: streams.s.path: a node {NAME} '[b]' in 'a -> [b]'"),
+        # Stamps; each bad node has its own line.
+        (
+            PATH + '[streams.s.stamps]\nb = "in"\nz = "in"',
+            "5: streams.s.stamps.z: stamps names the node 'z', which is not in the path: a, b",
+        ),
+        (
+            PATH + 'stamps = { a = "left" }',
+            "3: streams.s.stamps.a: stamps of 'a' is one of both, in, out, got 'left'",
+        ),
+        (PATH + "stamps = { a = 1 }", "3: streams.s.stamps.a: input should be a valid string, got 1"),
+        (PATH + 'stamps = "in"', "3: streams.s.stamps: this is a table, got 'in'"),
+    ],
+)
+def test_what_is_told(tmp_path: Path, text: str, told: str) -> None:
+    """One line: file, line, key, and what is allowed against what was got."""
+    assert _told(tmp_path, text) == [f"h.toml:{told}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[store]\nurl = = 1", "2:7: not TOML: Invalid value"),
+        ("[store]\n[store]", "2:7: not TOML: Cannot declare ('store',) twice"),
+        ("[store]\nurl = [", "2: not TOML: Invalid value"),
+        ("a = 1\n\na = 2", "3:6: not TOML: Cannot overwrite a value"),
+    ],
+)
+def test_what_is_no_toml_has_line_and_column(tmp_path: Path, text: str, told: str) -> None:
+    """The parser's word with file, line and column; at the end of the file there is no column."""
+    assert _told(tmp_path, text) == [f"h.toml:{told}"]
+
+
+def test_what_is_no_text_has_its_line(tmp_path: Path) -> None:
+    """A byte that is no UTF-8 is named, with its line."""
+    file = tmp_path / "h.toml"
+    file.write_bytes(b'[store]\nurl = "\xff"\n')
+    with pytest.raises(SettingsError) as refused:
+        load(file, flags={}, environ={})
+    assert str(refused.value) == f"{file}:2: not TOML: its text is UTF-8, got the byte 0xff"
+
+
+def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    """All problems of all tables, in the order of their lines, those of flags and variables with their names."""
+    text = """
+[stroe]
+[store]
+url = "x"
+[streams.s]
+path = ["a ->", "b -> b"]
+shards = 0
+[streams.t]
+path = "a -> b"
+stamps = { y = "in", z = "in" }
+"""
+    told = _told(tmp_path, text, flags={"monitor": {"workdir": ""}}, HOPWATCH_STREAMS__T__SHARDS="none", HOPWATCH_X__Y="1")
+    assert [line.split(": ")[:2] for line in told] == [
+        ["--workdir", "monitor.workdir"],
+        ["environment HOPWATCH_STREAMS__T__SHARDS", "streams.t.shards"],
+        ["environment HOPWATCH_X__Y", "x"],
+        ["h.toml:2", "stroe"],
+        ["h.toml:4", "store.url"],
+        ["h.toml:6", "streams.s.path"],
+        ["h.toml:6", "streams.s.path"],
+        ["h.toml:7", "streams.s.shards"],
+        ["h.toml:10", "streams.t.stamps.y"],
+        ["h.toml:10", "streams.t.stamps.z"],
+    ]
+
+
+def test_a_stream_of_variables_alone_is_told_by_one_of_them(tmp_path: Path) -> None:
+    """What is missing has no place of its own: a variable that speaks of the same stream is named."""
+    told = _told(tmp_path, "", HOPWATCH_STREAMS__NEW__SHARDS="2")
+    assert told == [
+        'environment HOPWATCH_STREAMS__NEW__SHARDS: streams.new.path: a stream has a path, such as path = "a -> b -> c"'
+    ]
+
+
+def test_what_was_got_is_cut_short(tmp_path: Path) -> None:
+    """Ten thousand characters of value do not hide what is wrong with them."""
+    (told,) = _told(tmp_path, f'{PATH}shards = "{"x" * 10_000}"')
+    assert len(told) < 200

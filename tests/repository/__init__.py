@@ -1,0 +1,1 @@
+"""Tests that hold the build files true."""
