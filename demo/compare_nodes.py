@@ -97,7 +97,7 @@ def _delay_lines(node: str, faults: Faults, measured: Measured) -> Iterator[Line
 
 
 def _time_inside_us(entry: dict[str, Any]) -> int | None:
-    """Return p95 of the time inside a node: of the durations, or where the probe told the two stamps apart, of the lags."""
+    """Return p95 of the time inside a node: of the durations, or of the lags where the two stamps were told apart."""
     inside: dict[str, int] | None = entry["inside_us"]
     apart: int | None = entry["process_duration_p95_us"]
     return inside["p95"] if inside else apart

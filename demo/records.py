@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import struct
+import time
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
@@ -40,6 +41,11 @@ class Message(NamedTuple):
     number: int
     event_time_us: int
     flight: Flight
+
+
+def wall_clock_us() -> int:
+    """Return the wall clock, µs since 1970 UTC: the event time of what is created now."""
+    return time.time_ns() // 1000
 
 
 def new_message(number: int, event_time_us: int, flight: Flight) -> Message:

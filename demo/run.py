@@ -167,7 +167,7 @@ def run(wishes: Wishes, console: Console) -> int:
 
 
 def conclude(faults: Faults, truth: Truth | None, results: ResultsLike, screen: Screen) -> int:
-    """Write the final table and the comparison; without ``truth``, which is for windows that are not final, only the table."""
+    """Write the final table and the comparison; ``truth`` is ``None`` when not every window is final: only the table."""
     measured = results.measured()
     if measured is None or truth is None:
         screen.conclude(measured.windows if measured else [], [])

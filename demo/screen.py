@@ -47,7 +47,7 @@ class Screen:
         self._console.print(words)
 
     def show(self, status: str, windows: Sequence[Json]) -> None:
-        """Show how things stand: all of it on a terminal, else a status now and then, and each window once it is final."""
+        """Show how things stand: all of it on a terminal, else a status now and then, and each window once final."""
         if self._live:
             parts = [window_table(windows)] if windows else []
             self._live.update(Group(*parts, Text(status)), refresh=True)

@@ -45,7 +45,8 @@ def take_in(
 ) -> set[tuple[str, int]]:
     """Write what came in: tallies, books, quarantine; return the windows that were tallied anew."""
     changes = writer.Changes(watermark_us, batch_id)
-    sheets, sighted = [], {}
+    sheets: list[FactSheet] = []
+    sighted: dict[tuple[str, int], int] = {}
     for row in rows:
         if row.kind == TALLY_ROW:
             key = row.stream, row.window_start_ms * 1_000

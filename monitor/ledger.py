@@ -230,7 +230,8 @@ def _amend(
 
 def _difference(before: WindowResult, after: WindowResult) -> dict[str, list[Any]]:
     """Return {field: [before, after]} for all that differs, apart from where the window stands in its life."""
-    return {name: [old, new] for (name, old), new in zip(_flat(before).items(), _flat(after).values(), strict=True) if old != new}
+    pairs = zip(_flat(before).items(), _flat(after).values(), strict=True)
+    return {name: [old, new] for (name, old), new in pairs if old != new}
 
 
 def _flat(result: WindowResult) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the job needs to know of a stream: its pathway, the spans its windows live by, over how many keys it is split."""
+"""What the job needs to know of a stream: its pathway, the spans its windows live by, how many shards they have."""
 
 from __future__ import annotations
 
@@ -23,11 +23,4 @@ class StreamRules:
 
 def of(settings: Settings) -> dict[str, StreamRules]:
     """Return the rules of all configured streams."""
-    return {
-        name: StreamRules(
-            stream.pathway,
-            Terms(stream.transit_us, stream.settle_us, stream.amend_for_us, stream.max_age_us),
-            stream.shards,
-        )
-        for name, stream in settings.streams.items()
-    }
+    return {name: stream.rules for name, stream in settings.streams.items()}

@@ -9,7 +9,7 @@ from typing import Final
 from demo.config import Layout
 from demo.nodes.process import at_work, next_node, own_settings, told_to_stop
 from demo.nodes.settings import NodeSettings
-from demo.records import Flight, Message, new_message, raw_flights
+from demo.records import Flight, Message, new_message, raw_flights, wall_clock_us
 from demo.truth import Deed, deed_count
 
 NUMBERS: Final = ("year", "month", "day", "dep_delay", "arr_delay", "air_time", "distance", "hour", "minute")
@@ -56,7 +56,7 @@ def new_messages(
     while not stop():
         for _ in range(metronome.due(time.monotonic())):
             number, row = next(rows)
-            yield new_message(number, time.time_ns() // 1000, row)
+            yield new_message(number, wall_clock_us(), row)
         time.sleep(TICK_S)
 
 

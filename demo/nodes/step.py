@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from demo.faults import Dice, Fate
-from demo.records import Flight, Message
+from demo.records import Flight, Message, wall_clock_us
 from demo.truth import Deed, TruthLog
 
 
@@ -42,7 +42,7 @@ class Held(NamedTuple):
 class Step:
     """Takes messages, does the node's work on them, hands them on, and lets the faults happen on the way."""
 
-    def __init__(  # noqa: PLR0913 - a step has these six parts, each named where it is made
+    def __init__(  # noqa: PLR0913 - a step has these parts, each named where it is made
         self,
         *,
         probe: Stamps,
@@ -52,8 +52,9 @@ class Step:
         work: Callable[[Flight], Flight],
         hand_on: Callable[[Message], None],
         monotonic_s: Callable[[], float] = time.monotonic,
+        now_us: Callable[[], int] = wall_clock_us,
     ) -> None:
-        """Put the parts together; ``monotonic_s`` is the clock that delays are kept by."""
+        """Put the parts together; delays are kept by ``monotonic_s``, deeds are dated by ``now_us``."""
         self._probe = probe
         self._truth = truth
         self._dice = dice
@@ -61,6 +62,7 @@ class Step:
         self._work = work
         self._hand_on = hand_on
         self._monotonic_s = monotonic_s
+        self._now_us = now_us
         self._held: deque[Held] = deque()
 
     def create(self, message: Message) -> None:
@@ -112,4 +114,4 @@ class Step:
 
     def _note(self, deed: Deed, message: Message) -> None:
         # Before the stamp, always: after a kill the monitor must not know more than the truth does.
-        self._truth.write(deed, time.time_ns() // 1000, message.id)
+        self._truth.write(deed, self._now_us(), message.id)

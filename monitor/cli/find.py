@@ -30,17 +30,20 @@ def command(
 ) -> None:
     """Show one message's journey, as far as it is kept. Exit 1 when nothing is known of it."""
     chosen = settings.load(config, flags={}, environ=os.environ)
-    spool.check(spool.root(chosen.transport.url))
+    folder = spool.root(chosen.transport.url)
+    spool.check(folder)
     wanted = journey.readings(message_id)
     with Progress(console=console.words(), transient=True) as progress:
-        stamps = list(journey.stamps(progress.track(spool.segments(spool.root(chosen.transport.url)), description="searching"), wanted, stream))
+        segments = progress.track(spool.segments(folder), description="searching")
+        stamps = list(journey.stamps(segments, wanted, stream))
     told = {"id": message_id, "stamps": [_stamp(s) for s in stamps], "lost": _lost(chosen.store.url, wanted, stream)}
     if as_json:
         console.emit_json(told)
     elif told["stamps"] or told["lost"]:
         _show(told)
     else:
-        console.words().print(f"nothing is kept of {message_id!r:.80}: not among the segments of the spool, not among the lost ids")
+        where = "not among the segments of the spool, not among the lost ids"
+        console.words().print(f"nothing is kept of {message_id!r:.80}: {where}")
     if not told["stamps"] and not told["lost"]:
         raise typer.Exit(A_FINDING)
 
@@ -68,7 +71,8 @@ def _show(told: dict[str, Any]) -> None:
         table.add_column(name, no_wrap=True)
     for stamp in told["stamps"]:
         lags = (span(stamp["lag_in_us"]), span(stamp["lag_out_us"]))
-        table.add_row(stamp["event_time"], stamp["stream"], stamp["node"], stamp["probe"], *lags, stamp["outcome"], stamp["reason"])
+        before, behind = ("event_time", "stream", "node", "probe"), ("outcome", "reason")
+        table.add_row(*(stamp[name] for name in before), *lags, *(stamp[name] for name in behind))
     data = console.data()
     data.print(table)
     for lost in told["lost"]:

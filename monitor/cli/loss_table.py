@@ -16,7 +16,7 @@ from rich.text import Text
 Json = dict[str, Any]
 
 UNKNOWN: Final = "?"
-NONE: Final = "–"
+NONE: Final = "-"
 COLOURS: Final = {"CLEAN": "green", "LOSSY": "red", "UNKNOWN": "yellow", "SILENT": "yellow", "IDLE": "dim"}
 REPORTED_REASONS: Final = 3
 
@@ -45,10 +45,9 @@ def listing(stream: str, windows: Sequence[Json]) -> Table:
     for window in windows:
         losses = [_count(node["loss"]) for node in window["nodes"]]
         lag = window["lag_us"]["p95"] if window["lag_us"] else None
-        counts = (_count(window[name]) for name in ("known", "delivered", "lost"))
-        table.add_row(
-            _minute(window), window["status"], _verdict(window), *counts, _percent(window["loss_ratio"]), *losses, span(lag)
-        )
+        counts = [_count(window[name]) for name in ("known", "delivered", "lost")]
+        figures = (*counts, _percent(window["loss_ratio"]), *losses, span(lag))
+        table.add_row(_minute(window), window["status"], _verdict(window), *figures)
     return table
 
 
@@ -79,9 +78,8 @@ def _show_window(console: Console, stream: str, window: Json) -> None:
     head = Text.assemble(f"{stream}  {_minute(window)}  {window['status']}  ", _verdict(window))
     console.print(head)
     console.print(node_table(window))
-    lost, known = window["lost"], window["known"]
-    percent = _percent(window["loss_ratio"])
-    console.print(f"end to end: {known:,} known, {window['delivered']:,} delivered, {_stopped(window)}{lost:,} lost ({percent})")
+    came = f"{window['known']:,} known, {window['delivered']:,} delivered"
+    console.print(f"end to end: {came}, {_stopped(window)}{window['lost']:,} lost ({_percent(window['loss_ratio'])})")
     if window["verdict"] == "UNKNOWN":
         upper = UNKNOWN if window["lost_upper"] is None else f"{window['lost_upper']:,}"
         console.print(f"surely lost: {window['lost_lower']:,}, at most {upper}")
@@ -96,7 +94,8 @@ def _stopped(window: Json) -> str:
 
 
 def _show_accounts(console: Console, accounts: Json) -> None:
-    odd = [f"{accounts[name]:,} {name.replace('_', ' ')}" for name in ("duplicate_batches", "too_late", "implausible") if accounts[name]]
+    names = [name for name in ("duplicate_batches", "too_late", "implausible") if accounts[name]]
+    odd = [f"{accounts[name]:,} {name.replace('_', ' ')}" for name in names]
     odd += [f"{count:,} quarantined as {reason}" for reason, count in accounts["quarantined"].items()]
     told = f"{accounts['records']:,} records, {accounts['observations']:,} observations"
     console.print("; ".join([told, *odd]))

@@ -37,7 +37,8 @@ def command(  # noqa: PLR0913 - one a flag
     file = dialect.database_file(chosen.store.url)
     if file is not None and not file.exists():
         raise StoreError(f"there is no store at {file} yet: start the monitor with hopwatch run, it makes one")
-    told = reader.report(dialect.engine(chosen.store.url), stream, _moment("--from", from_time), _moment("--to", to_time))
+    from_us, to_us = _moment("--from", from_time), _moment("--to", to_time)
+    told = reader.report(dialect.engine(chosen.store.url), stream, from_us, to_us)
     if as_json:
         console.emit_json(told)
     else:

@@ -18,7 +18,7 @@ from monitor.results import iso
 from monitor.store import dialect, lineage, writer
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from monitor.ledger import Conclusion
     from monitor.settings import Settings
@@ -57,8 +57,8 @@ def _once(place: Place) -> None:
     from monitor.spark import job, session
 
     words = console.words()
-    shown = Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=words, transient=True)
-    with shown as progress:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=words, transient=True) as progress:
         task = progress.add_task("starting Spark")
         spark = session.start(place.workdir)
         judged = 0

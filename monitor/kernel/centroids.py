@@ -47,8 +47,17 @@ def grouped(digest: Digest) -> Digest:
     Without that, equal values that came in different parts would leave a trace of how they were parted.
     """
     means, pure = digest.means, digest.pure
-    is_new = (means[1:] != means[:-1]) | (pure[1:] != pure[:-1])
+    is_new = np.ones(means.size, np.bool_)
+    is_new[1:] = (means[1:] != means[:-1]) | (pure[1:] != pure[:-1])
     if is_new.all():
         return digest
-    starts = np.concatenate(([0], np.flatnonzero(is_new) + 1))
+    starts = np.flatnonzero(is_new)
     return Digest(means[starts], np.add.reduceat(digest.weights, starts), pure[starts], digest.min, digest.max)
+
+
+def sizes(starts: NDArray[np.intp], total: int) -> Ints:
+    """Return how long each of the runs is that begin at ``starts``, the last one ending at ``total``."""
+    lengths = np.empty_like(starts)
+    lengths[:-1] = starts[1:] - starts[:-1]
+    lengths[-1] = total - starts[-1]
+    return lengths

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from monitor.kernel.centroids import EMPTY, Bools, Digest, DigestError, Floats, Ints, grouped
+from monitor.kernel.centroids import EMPTY, Bools, Digest, DigestError, Floats, Ints, grouped, sizes
 from monitor.kernel.tdigest_forms import from_bytes, from_dict, to_bytes, to_dict
 
 __all__ = [
@@ -62,11 +62,11 @@ def build(values: NDArray[np.int64]) -> Digest:
         return EMPTY
     low, high = int(values.min()), int(values.max())
     base = np.uint64(low % 2**64)
-    offsets: Offsets = (values.view(np.uint64) - base).astype(np.min_scalar_type(high - low))
+    offsets: Offsets = (values.view(np.uint64) - base).astype(np.min_scalar_type(high - low), copy=False)
     # numpy's stable sort is a radix sort for narrow types, and slow for wide ones.
     offsets.sort(kind="stable" if offsets.itemsize <= _RADIX_BYTES else "quicksort")
     starts = _starts(offsets)
-    weights = np.diff(starts, append=offsets.size)
+    weights = sizes(starts, offsets.size)
     means = (_whole_means(offsets, starts, weights) + base).view(np.int64).astype(np.float64)
     return grouped(Digest(means, weights, offsets[starts] == offsets[starts + weights - 1], low, high))
 
@@ -129,11 +129,17 @@ def _starts(offsets: Offsets) -> Places:
     """Return where the clusters of sorted ``offsets`` start: one a distinct value while these are few."""
     count = offsets.size
     gaps = offsets[1:] - offsets[:-1]
+    is_start = np.zeros(count + 1, np.bool_)
+    is_start[0] = True
     if np.count_nonzero(gaps) < EXACT_UP_TO:
-        return np.concatenate(([0], np.flatnonzero(gaps) + 1))
-    reported = _reported_ranks(count)
-    starts = np.unique(np.concatenate(([0], np.rint(_GRID * count).astype(np.intp), reported - 1, reported)))
-    return _cut_at_gaps(offsets, gaps, starts[starts < count])
+        is_start[1:count] = gaps != 0
+    else:
+        is_start[np.rint(_GRID * count).astype(np.intp)] = True
+        reported = _reported_ranks(count)
+        is_start[reported - 1] = is_start[reported] = True
+        _cut_at_gaps(is_start, offsets, gaps)
+        _cut_out_ties(is_start, offsets)
+    return np.flatnonzero(is_start[:count])
 
 
 def _reported_ranks(count: int) -> Places:
@@ -141,15 +147,26 @@ def _reported_ranks(count: int) -> Places:
     return np.array([max(1, -(-count * permille // 1000)) for permille in _REPORTED_PERMILLE])
 
 
-def _cut_at_gaps(ordered: NDArray[Any], gaps: NDArray[Any], starts: Places) -> Places:
-    """Return ``starts`` and a start behind every gap wider than a third of what its cluster spans.
+def _cut_at_gaps(is_start: Bools, ordered: NDArray[Any], gaps: NDArray[Any]) -> None:
+    """Mark a start behind every gap that is wider than a third of what its cluster spans.
 
     A mean says little of a cluster with a hole in it: it may lie where no value is, and there an interpolated rank is
     off by the whole cluster.
     """
-    sizes = np.diff(starts, append=ordered.size)
-    third = ((ordered[starts + sizes - 1] - ordered[starts]) / 3).astype(ordered.dtype)
-    return np.union1d(starts, np.flatnonzero(gaps > np.repeat(third, sizes)[:-1]) + 1)
+    starts = np.flatnonzero(is_start[:-1])
+    counts = sizes(starts, ordered.size)
+    third = ((ordered[starts + counts - 1] - ordered[starts]) / 3).astype(ordered.dtype)
+    is_start[1:-1] |= gaps > np.repeat(third, counts)[:-1]
+
+
+def _cut_out_ties(is_start: Bools, offsets: Offsets) -> None:
+    """Mark a start before and behind the values equal to a cluster's middle one, if they are over a third of it."""
+    starts = np.flatnonzero(is_start[:-1])
+    counts = sizes(starts, offsets.size)
+    middle = offsets[starts + counts // 2]
+    first, behind = np.searchsorted(offsets, middle, side="left"), np.searchsorted(offsets, middle, side="right")
+    is_heavy = 3 * (behind - first) > counts
+    is_start[first[is_heavy]] = is_start[behind[is_heavy]] = True
 
 
 def _whole_means(offsets: Offsets, starts: Places, weights: Ints) -> NDArray[np.uint64]:
@@ -158,9 +175,9 @@ def _whole_means(offsets: Offsets, starts: Places, weights: Ints) -> NDArray[np.
     The rounding costs no rank: values are whole, so none lies between a mean and the whole numbers beside it.
     """
     counts = weights.astype(np.uint64)
-    if offsets.itemsize < np.dtype(np.uint64).itemsize:
+    if int(offsets[-1]) * int(weights.max()) < 2**64:
         return (np.add.reduceat(offsets, starts, dtype=np.uint64) + counts // 2) // counts
-    # Sums of 64-bit numbers may not fit into 64 bits: the upper and the lower halves are summed apart.
+    # A sum might not fit into 64 bits: the upper and the lower halves are summed apart.
     upper = np.add.reduceat(offsets >> _HALF, starts)
     lower = np.add.reduceat(offsets & np.uint64(2**32 - 1), starts)
     return ((upper // counts) << _HALF) + (((upper % counts) << _HALF) + lower + counts // 2) // counts
@@ -176,14 +193,19 @@ def _joined(digest: Digest) -> Digest:
     is_start[1:-1] = slot[1:] != slot[:-1]
     reported = np.searchsorted(upto, _reported_ranks(count))
     is_start[reported] = is_start[reported + 1] = True
-    starts = _cut_at_gaps(means, means[1:] - means[:-1], np.flatnonzero(is_start[:-1]))
-    sizes = np.diff(starts, append=means.size)
-    first, last = means[starts], means[starts + sizes - 1]
+    _cut_at_gaps(is_start, means, means[1:] - means[:-1])
+    starts = np.flatnonzero(is_start[:-1])
+    merged = sizes(starts, means.size)
+    heavy = np.flatnonzero(digest.pure & (3 * weights > np.repeat(np.add.reduceat(weights, starts), merged)))
+    is_start[heavy] = is_start[heavy + 1] = True
+    starts = np.flatnonzero(is_start[:-1])
+    merged = sizes(starts, means.size)
+    first, last = means[starts], means[starts + merged - 1]
     heavier = np.add.reduceat(weights, starts)
-    centres = first + np.add.reduceat((means - np.repeat(first, sizes)) * weights, starts) / heavier
+    centres = first + np.add.reduceat((means - np.repeat(first, merged)) * weights, starts) / heavier
     if _are_whole(means):
         centres = np.rint(centres)
-    pure: Bools = digest.pure[starts] & (sizes == 1)
+    pure: Bools = digest.pure[starts] & (merged == 1)
     return grouped(Digest(np.clip(centres, first, last), heavier, pure, digest.min, digest.max))
 
 

@@ -26,9 +26,9 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def problems_of(error: ValidationError, layers: Sequence[Layer]) -> list[Problem]:
-    """Return all that is wrong, in order of the places; ``layers`` are those that were merged, the first wins."""
+    """Return all that is wrong, that of the file by line and last; ``layers`` are those that were merged."""
     found = [_problem(details, layers) for details in error.errors()]
-    return sorted(found, key=lambda problem: (problem.source, problem.line or 0, problem.key))
+    return sorted(found, key=lambda problem: (problem.line or 0, problem.source, problem.key))
 
 
 def _problem(details: ErrorDetails, layers: Sequence[Layer]) -> Problem:

@@ -5,8 +5,8 @@ A worker otherwise spends its first second on imports, and the first trigger of 
 
 from __future__ import annotations
 
-import pandas  # noqa: F401 - imported for the workers, as all below
-import pyarrow  # noqa: F401
+import pandas as pd  # noqa: F401 - imported for the workers, as all below
+import pyarrow as pa  # noqa: F401
 from pyspark import daemon
 from pyspark.sql.pandas import serializers  # noqa: F401
 from pyspark.sql.streaming import stateful_processor_util  # noqa: F401

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -79,10 +79,7 @@ def _rows(path: str, arrival_us: int, data: bytes, rules: Mapping[str, StreamRul
     sheets: dict[_Instance, _Sheet] = {}
     for frame in segment.walk(data):
         try:
-            if frame.fault:
-                raise envelope.RecordError(frame.fault, frame.message)
-            view = envelope.read(data, frame.start, frame.end)
-            envelope.check(data, view)
+            view = _read_record(data, frame)
             terms = _terms(view, rules)
         except envelope.RecordError as error:
             place = Quarantined(path, frame.start, frame.end - frame.start, arrival_us, error.reason, str(error))
@@ -92,6 +89,14 @@ def _rows(path: str, arrival_us: int, data: bytes, rules: Mapping[str, StreamRul
     for instance, sheet in sheets.items():
         yield _facts_row(path, instance, sheet)
         yield from _claims_rows(path, arrival_us, instance, sheet, rules)
+
+
+def _read_record(data: bytes, frame: segment.Frame) -> envelope.RecordView:
+    if frame.fault:
+        raise envelope.RecordError(frame.fault, frame.message)
+    view = envelope.read(data, frame.start, frame.end)
+    envelope.check(data, view)
+    return view
 
 
 def _terms(view: envelope.RecordView, rules: Mapping[str, StreamRules]) -> Terms | None:
@@ -119,19 +124,15 @@ def _write_down(
         sheet = sheets[instance] = _Sheet(view.labels)
     standing = terms.standing(view.window_start_ms, arrival_us) if terms else IN_WINDOW
     complete_through_us = min(view.complete_through_us, arrival_us)
-    sheet.drops.extend(DropFact(len(sheet.facts), *_of_drop(drop)) for drop in view.drops)
-    sheet.facts.append(
-        (view.seq, arrival_us, complete_through_us, view.sent_at_us, view.window_start_ms, view.count, view.kind, standing)
-    )  # fmt: skip
+    row = len(sheet.facts)
+    sheet.drops.extend(DropFact(row, drop.window_start_ms, drop.count, drop.cause) for drop in view.drops)
+    came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
+    sheet.facts.append((*came, view.window_start_ms, view.count, view.kind, standing))
     if view.kind == Kind.OBSERVATIONS and standing == IN_WINDOW and terms:
         refs = sheet.claims.setdefault(view.window_start_ms, [])
         refs.append((view.seq, frame.start, frame.end - frame.start))
         counted = sheet.observations.get(view.window_start_ms, 0)
         sheet.observations[view.window_start_ms] = counted + view.count
-
-
-def _of_drop(drop: Any) -> tuple[int, int, str]:  # noqa: ANN401
-    return drop.window_start_ms, drop.count, drop.cause
 
 
 def _facts_row(path: str, instance: _Instance, sheet: _Sheet) -> Row:

@@ -10,13 +10,39 @@ from monitor.errors import CheckpointError, DependencyError, HopwatchError, Stor
 if TYPE_CHECKING:
     from monitor.spark.job import Place
 
+_DAMAGED: Final = "|".join(
+    rf"{beginning}[^\n]*"
+    for beginning in (
+        "Error reading (?:delta|changelog|snapshot) file",
+        "CANNOT_LOAD_STATE_STORE",
+        "Incomplete log file",
+        "Failed to read log file",
+    )
+)
+
 _CAUSES: Final[tuple[tuple[str, type[HopwatchError], str], ...]] = (
-    (r"No space left on device|database or disk is full", DependencyError, "the disk is full: free some space and start again, nothing is lost"),
+    (
+        r"No space left on device|database or disk is full",
+        DependencyError,
+        "the disk is full: free some space and start again, nothing is lost",
+    ),
     (r"StoreError: (.*)", StoreError, "{0}"),
-    (r"sqlite3\.OperationalError: \(?(.*)", StoreError, "the store failed ({0}): mend it and start again, nothing is lost"),
-    (r"FileNotFoundError: .*'(.*\.seg)'", TransportError, "the segment {0} is gone before its windows were judged: do not delete from the spool, the monitor does"),
+    (
+        r"sqlite3\.OperationalError: \(?(.*)",
+        StoreError,
+        "the store failed ({0}): mend it and start again, nothing is lost",
+    ),
+    (
+        r"FileNotFoundError: .*'(.*\.seg)'",
+        TransportError,
+        "the segment {0} is gone before its windows were judged: do not delete from the spool, the monitor does",
+    ),
     (r"PermissionError: .*'(.*)'", TransportError, "{0} cannot be read by this user: grant read on it"),
-    (r"(Error reading (?:delta|changelog|snapshot) file[^\n]*|CANNOT_LOAD_STATE_STORE[^\n]*|Incomplete log file[^\n]*|Failed to read log file[^\n]*)", CheckpointError, "the checkpoint {checkpoint} is damaged ({0}): put it and the store aside to begin anew"),
+    (
+        rf"({_DAMAGED})",
+        CheckpointError,
+        "the checkpoint {checkpoint} is damaged ({0}): put it and the store aside to begin anew",
+    ),
 )
 
 
@@ -27,5 +53,7 @@ def named(failure: Exception, place: Place) -> HopwatchError:
         found = re.search(pattern, text)
         if found:
             return error(message.format(*found.groups(), checkpoint=place.checkpoint))
-    last = next((line.strip() for line in reversed(text.splitlines()) if "Error" in line or "Exception" in line), text[:200])
-    return DependencyError(f"the stream died: {last[:400]}; the whole report is in Spark's log, nothing is lost: start again")
+    lines = (line.strip() for line in reversed(text.splitlines()))
+    last = next((line for line in lines if "Error" in line or "Exception" in line), text)
+    advice = "the whole report is in Spark's log, nothing is lost: start again"
+    return DependencyError(f"the stream died: {last[:400]}; {advice}")

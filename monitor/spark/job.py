@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Final
 
 import structlog
 from sqlalchemy import Engine
@@ -13,8 +14,8 @@ from sqlalchemy import Engine
 from monitor import commit
 from monitor.ledger import Conclusion, Ledger
 from monitor.rules import StreamRules
-from monitor.spark.once import WATERMARK_US, tallied
 from monitor.spark.decode import decoder
+from monitor.spark.once import WATERMARK_US, tallied
 from monitor.spark.rows import DECODED, KEY, TALLIED
 from monitor.spark.sources import spool
 from monitor.spark.state import WindowState
@@ -22,7 +23,7 @@ from monitor.store import lineage, writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 BYTES_A_TRIGGER: Final = 512 * 1024 * 1024
 """How much of a backlog one trigger reads: enough to be fast, little enough to show progress and to bound memory."""
@@ -82,7 +83,7 @@ class Sink:
 
     def commit(self, batch: DataFrame, batch_id: int) -> None:
         """Write one micro-batch; Spark may call this again with the same batch after a crash."""
-        rows = [_Fields(row) for row in batch.toArrow().to_pylist()]
+        rows = [SimpleNamespace(**row) for row in batch.toArrow().to_pylist()]
         query_id = lineage.query_id(self.place.checkpoint)
         with self.place.engine.execution_options(writes=True).begin() as connection:
             if not lineage.enter(connection, query_id, batch_id, self.place.rules):
@@ -96,13 +97,6 @@ class Sink:
             commit.forget(connection, self.ledger, watermark_us)
             spent = writer.release_segments(connection, before_us, batch_id)
         _delete(spent)
-
-
-class _Fields:
-    """A row's columns as attributes."""
-
-    def __init__(self, columns: dict[str, Any]) -> None:
-        self.__dict__ = columns
 
 
 def _delete(paths: list[str]) -> None:

@@ -40,10 +40,12 @@ _TALLIED = pa.schema(
 def tallied(paths: DataFrame, rules: Mapping[str, StreamRules]) -> DataFrame:
     """Return one row a window shard with its tally, and the rows that pass by; columns of TALLIED."""
     rows = paths.mapInArrow(decoder(rules), DECODED)
-    return rows.groupBy(*KEY).applyInArrow(_tallier(rules), TALLIED)
+    return rows.groupBy(*KEY).applyInArrow(tallier(rules), TALLIED)
 
 
-def _tallier(rules: Mapping[str, StreamRules]) -> Callable[[pa.Table], pa.Table]:
+def tallier(rules: Mapping[str, StreamRules]) -> Callable[[pa.Table], pa.Table]:
+    """Return the function for ``applyInArrow`` that turns the claims of a window shard into its tally."""
+
     def tally_group(group: pa.Table) -> pa.Table:
         kind, stream, start_ms, shard = (group.column(name)[0].as_py() for name in KEY)
         payloads = group.column("payload").to_pylist()

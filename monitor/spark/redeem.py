@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,5 +78,11 @@ def _of_shard(batch: Observed, shard: int, shards: int) -> Observed:
         batch.node,
         batch.arrival_us,
         batch.message_ids[chosen],
-        *(column[chosen] if len(column) else column for column in (batch.lag_in_us, batch.lag_out_us, batch.outcome)),
+        _of_chosen(batch.lag_in_us, chosen),
+        _of_chosen(batch.lag_out_us, chosen),
+        _of_chosen(batch.outcome, chosen),
     )
+
+
+def _of_chosen(column: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[Any]:
+    return column[chosen] if len(column) else column

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-
 DECODED: Final = "kind string, stream string, window_start_ms long, shard int, clock timestamp, payload binary"
 """What the decoder yields."""
 

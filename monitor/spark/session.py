@@ -51,7 +51,7 @@ def start(workdir: Path, *, cores: int | None = None) -> SparkSession:
 
 
 def _builder(scratch: Path, cores: int) -> SparkSession:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - what is imported with the module is imported by --help too
 
     builder = SparkSession.builder.master(f"local[{cores}]").appName("hopwatch")
     for name, value in _settings(scratch, cores).items():

@@ -11,6 +11,11 @@ import re
 from pathlib import Path
 from typing import Final
 
+from numpy._core._multiarray_umath import (  # type: ignore[import-not-found]  # it has no types
+    __cpu_dispatch__,
+    __cpu_features__,
+)
+
 VARIABLE: Final = "NPY_DISABLE_CPU_FEATURES"
 _CPUINFO: Final = Path("/proc/cpuinfo")
 _SLOW_FAMILY: Final = "25"
@@ -21,18 +26,21 @@ def disabled_features(cpuinfo: str, dispatched: list[str]) -> str:
 
     ``cpuinfo`` is the text of Linux' /proc/cpuinfo, ``dispatched`` the features that this numpy has code for.
     """
-    said = {name: found.group(1).strip() for name in ("vendor_id", "cpu family", "flags") if (found := re.search(rf"^{name}\s*:(.*)$", cpuinfo, re.M))}
-    if said.get("vendor_id") != "AuthenticAMD" or said.get("cpu family") != _SLOW_FAMILY:
+    if _said(cpuinfo, "vendor_id") != "AuthenticAMD" or _said(cpuinfo, "cpu family") != _SLOW_FAMILY:
         return ""
-    if "avx512f" not in said.get("flags", "").split():
+    if "avx512f" not in _said(cpuinfo, "flags").split():
         return ""
     return " ".join(name for name in dispatched if name.startswith("AVX512") or name == "X86_V4")
 
 
+def _said(cpuinfo: str, name: str) -> str:
+    """Return the value of the first line of that name, empty without one."""
+    found = re.search(rf"^{name}[ \t]*:(.*)$", cpuinfo, re.MULTILINE)
+    return found.group(1).strip() if found else ""
+
+
 def for_this_machine() -> str:
     """Return the value for this machine's workers."""
-    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
-
     if not _CPUINFO.exists():
         return ""
     # A feature that the processor does not have must not be named: numpy would warn on every import.

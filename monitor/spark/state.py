@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from monitor.kernel.window import Terms
 from monitor.ledger import STRAGGLING_US
@@ -22,7 +22,7 @@ from monitor.spark.rows import CLAIMS_ROW, TALLY_ROW, TICK_ROW
 from probes.contract.limits import WINDOW_US
 
 ALWAYS_TALLIED: Final = 500_000
-"""Up to so many observations a window is tallied at every trigger that brings some; a larger one as it grows by half."""
+"""Up to so many observations a window is tallied at every trigger that brings some; a larger one as it grows."""
 GROWTH: Final = 1.5
 RECOUNTED_US: Final = 60_000_000
 """How long claims may wait for a tally."""
@@ -47,7 +47,7 @@ class Shard:
 
     @property
     def has_grown(self) -> bool:
-        """Whether a tally is worth its cost while more is to come: of a large window, each would cost as much as all."""
+        """Whether a tally is worth its cost while more is to come: of a large window, each costs as much as all."""
         return self.claimed <= ALWAYS_TALLIED or self.claimed >= GROWTH * self.tallied
 
     @property
@@ -89,10 +89,14 @@ class WindowState(StatefulProcessor):
             self._wake_at(watermark_us + RECOUNTED_US)
         self._keep(shard)
 
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ANN401, ARG002, N802, N803 - Spark's names
         """Wake up: the watermark has passed one of the moments that were asked for."""
         watermark_us = timerValues.getCurrentWatermarkInMs() * 1_000
         _, stream, start_ms, _ = key
+        if stream not in self.rules:
+            # The configuration has dropped the stream while windows of it were open.
+            self.state.clear()
+            return
         shard = self._known()
         if shard.is_due:
             shard, row = self._tally(key, shard, watermark_us)

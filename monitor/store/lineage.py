@@ -26,8 +26,8 @@ def begin_once(connection: Connection, rules: Mapping[str, StreamRules]) -> None
     """
     found = value(connection, "query_id")
     if found not in (None, ONCE):
-        msg = "the store holds the results of a running monitor, --once would replace them: name another store in [store] url"
-        raise StoreError(msg)
+        what = "the store holds the results of a running monitor, --once would replace them"
+        raise StoreError(f"{what}: name another store in [store] url")
     writer.clear(connection)
     set_values(connection, {"query_id": ONCE, "rules": _rules_text(rules)})
 
@@ -45,23 +45,27 @@ def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules]) ->
         raise StoreError("the store holds the results of a --once run: name another store in [store] url, or delete it")
     _refuse_changed(kept, rules)
     planned, done = _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
-    advice = f"put the store and {checkpoint} aside together to begin anew, or bring back the one that belongs to the other"
+    told = ""
     if wrote is None:
-        if done > _NO_BATCH:
-            raise CheckpointError(f"the checkpoint {checkpoint} is at batch {done}, the store is empty: {advice}")
+        told = f"the checkpoint {checkpoint} is at batch {done}, the store is empty" if done > _NO_BATCH else ""
     elif planned == _NO_BATCH:
-        raise CheckpointError(f"the store was written up to batch {last}, the checkpoint {checkpoint} has none: {advice}")
+        told = f"the store was written up to batch {last}, the checkpoint {checkpoint} has none"
     elif query_id(checkpoint) != wrote:
-        raise CheckpointError(f"the store was written by query {wrote}, the checkpoint is of {query_id(checkpoint)}: {advice}")
+        told = f"the store was written by query {wrote}, the checkpoint {checkpoint} is of {query_id(checkpoint)}"
     elif not done <= last <= planned:
-        raise CheckpointError(f"the store is at batch {last}, the checkpoint has done {done} and planned {planned}: {advice}")
+        told = f"the store is at batch {last}, the checkpoint {checkpoint} has done {done} and planned {planned}"
+    if told:
+        advice = f"put the store and {checkpoint} aside together to begin anew, or bring back the other's own"
+        raise CheckpointError(f"{told}: {advice}")
 
 
 def enter(connection: Connection, query: str, batch_id: int, rules: Mapping[str, StreamRules]) -> bool:
     """Pass the fence: return whether this batch is new, and note it as written if so."""
     if value(connection, "query_id") == query and int(value(connection, "batch_id") or _NO_BATCH) >= batch_id:
         return False
-    set_values(connection, {"query_id": query, "batch_id": str(batch_id), "rules": _rules_text(rules)})
+    # A stream that the configuration has no more stays known: it may come back while its windows are kept.
+    known = json.loads(value(connection, "rules") or "{}") | json.loads(_rules_text(rules))
+    set_values(connection, {"query_id": query, "batch_id": str(batch_id), "rules": json.dumps(known, sort_keys=True)})
     return True
 
 
@@ -71,8 +75,16 @@ def watermark_us(connection: Connection) -> int:
 
 
 def query_id(checkpoint: Path) -> str:
-    """Return the id that Spark gave the query of this checkpoint."""
-    return str(json.loads((checkpoint / "metadata").read_text("utf-8"))["id"])
+    """Return the id that Spark gave the query of this checkpoint.
+
+    Raises:
+        CheckpointError: the checkpoint does not tell it.
+    """
+    try:
+        return str(json.loads((checkpoint / "metadata").read_text("utf-8"))["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        what = f"the checkpoint {checkpoint} is damaged, its file metadata tells no id"
+        raise CheckpointError(f"{what}: put it and the store aside to begin anew") from None
 
 
 def _refuse_changed(kept: Mapping[str, object], rules: Mapping[str, StreamRules]) -> None:
@@ -80,8 +92,8 @@ def _refuse_changed(kept: Mapping[str, object], rules: Mapping[str, StreamRules]
     now = json.loads(_rules_text(rules))
     for stream in kept:
         if stream in now and now[stream] != kept[stream]:
-            msg = f"the stream {stream!r} had another path, stamps or shards when the store was begun: give it a new name, or begin with a new store and workdir"
-            raise StoreError(msg)
+            what = f"the stream {stream!r} had another path, stamps or shards when the store was begun"
+            raise StoreError(f"{what}: give it a new name, or begin with a new store and workdir")
 
 
 def _rules_text(rules: Mapping[str, StreamRules]) -> str:

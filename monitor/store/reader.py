@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, RowMapping, Select, Table, func, sele
 from monitor.kernel.books import Book, Run, Tallies
 from monitor.kernel.tally import Tally
 from monitor.parcels import unpack_tally
-from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json, iso
+from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json
 from monitor.store import dialect, tables
 from monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
 from probes.contract.limits import ID_BYTES, MONITOR_STREAM
@@ -172,7 +172,8 @@ def _result(row: RowMapping, nodes: list[RowMapping]) -> WindowResult:
 
 
 def _node(row: RowMapping) -> NodeResult:
-    return NodeResult(**{name: _lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIELDS})
+    values: Json = {name: _lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIELDS}
+    return NodeResult(**values)
 
 
 def _lag(row: RowMapping, name: str) -> Quantiles | None:

@@ -50,10 +50,13 @@ def prepare(engine: Engine) -> None:
         if dialect.is_empty(connection):
             tables.metadata.create_all(connection)
             _put(connection, tables.meta, [{"name": "schema_version", "value": str(SCHEMA_VERSION)}])
+        if not dialect.has_table(connection, tables.meta):
+            msg = f"the database {engine.url} holds other tables than a store's: name another store in [store] url"
+            raise StoreError(msg)
         found = value(connection, "schema_version")
         if found != str(SCHEMA_VERSION):
-            msg = f"the store has schema version {found}, this program knows {SCHEMA_VERSION}: use the program that wrote it, or another store"
-            raise StoreError(msg)
+            what = f"the store has schema version {found}, this program knows {SCHEMA_VERSION}"
+            raise StoreError(f"{what}: use the program that wrote it, or another store")
 
 
 def value(connection: Connection, name: str) -> str | None:

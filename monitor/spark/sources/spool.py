@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlparse
 
 from monitor.errors import TransportError
 from probes.contract.segment import SEGMENT_SUFFIX
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SCHEME: Final = "spool:"
 SCHEMA: Final = "path string, modificationTime timestamp, length long, content binary"
 _OPTIONS: Final = {"pathGlobFilter": f"*{SEGMENT_SUFFIX}", "recursiveFileLookup": "true"}
+_GLOB: Final = re.compile(r"[\\*?\[\]{}]")
 
 
 def root(url: str) -> Path:
@@ -31,14 +32,14 @@ def check(folder: Path, *, is_written: bool = False) -> None:
     """
     if not folder.is_dir():
         got = "a file" if folder.exists() else "nothing"
-        msg = f"the spool {folder} is a folder that probes write to, got {got}: start a probe with this sink, or correct [transport] url"
-        raise TransportError(msg)
+        advice = "start a probe with this sink, or correct [transport] url"
+        raise TransportError(f"the spool {folder} is a folder that probes write to, got {got}: {advice}")
     if not os.access(folder, os.R_OK | os.X_OK):
-        msg = f"the spool {folder} cannot be read by this user: grant read and execute on it and its folders"
-        raise TransportError(msg)
+        advice = "grant read and execute on it and its folders"
+        raise TransportError(f"the spool {folder} cannot be read by this user: {advice}")
     if is_written and not os.access(folder, os.W_OK):
-        msg = f"the spool {folder} cannot be written by this user, so the monitor's pulse cannot go through it: grant write on it"
-        raise TransportError(msg)
+        what = "cannot be written by this user, so the monitor's pulse cannot go through it"
+        raise TransportError(f"the spool {folder} {what}: grant write on it")
 
 
 def segments(folder: Path) -> list[Path]:
@@ -47,8 +48,15 @@ def segments(folder: Path) -> list[Path]:
 
 
 def batch(spark: SparkSession, folder: Path) -> DataFrame:
-    """Return the paths of all segments that are there now."""
-    return spark.read.format("binaryFile").schema(SCHEMA).options(**_OPTIONS).load(str(folder)).select("path")
+    """Return the paths of all segments that are there now.
+
+    Each is named to Spark, which by itself would look into no folder whose name starts with ``_`` or a dot.
+    """
+    paths = [str(path) for path in segments(folder)]
+    if not paths:
+        return spark.createDataFrame([], "path string")
+    reader = spark.read.format("binaryFile").schema(SCHEMA).options(**_OPTIONS).option("__globPaths__", "false")
+    return reader.load(paths).select("path")
 
 
 def stream(spark: SparkSession, folder: Path, bytes_a_trigger: int) -> DataFrame:
@@ -56,9 +64,10 @@ def stream(spark: SparkSession, folder: Path, bytes_a_trigger: int) -> DataFrame
     reader = spark.readStream.format("binaryFile").schema(SCHEMA).options(**_OPTIONS)
     # Segments older than this against the newest would be skipped in silence; a decade is longer than any backlog.
     reader = reader.option("maxFileAge", "3650d").option("maxBytesPerTrigger", str(bytes_a_trigger))
-    return reader.load(str(folder)).select("path")
+    # Spark reads the folder's name as a pattern.
+    return reader.load(_GLOB.sub(r"\\\g<0>", str(folder))).select("path")
 
 
-def local_path(uri: str) -> str:
-    """Return the file behind the URI that Spark calls a path."""
-    return unquote(urlparse(uri).path) if uri.startswith("file:") else uri
+def local_path(path: str) -> str:
+    """Return the file behind what Spark calls a path: a scheme in front, nothing of it escaped."""
+    return path.removeprefix("file://").removeprefix("file:")

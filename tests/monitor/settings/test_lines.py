@@ -59,7 +59,7 @@ second = 2
     ],
 )
 def test_the_line_of_a_key(key: Key, line: int) -> None:
-    """Tables, plain, quoted and dotted keys, inline tables and elements of arrays over several lines have their line."""
+    """Tables, plain, quoted and dotted keys, inline tables and elements of long arrays have their line."""
     assert lines_of(TEXT)[key] == line
 
 

@@ -47,8 +47,8 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
             f"3: streams.s.transit_us: there is no such key; did you mean 'transit'? Known here: {STREAM_KEYS}",
         ),
         (
-            '[monitor]\n"trig ger" = "1s"',
-            '2: monitor."trig ger": there is no such key; did you mean \'trigger\'? Known here: workdir, trigger, pulse',
+            '[monitor]\n"trig er" = "1s"',
+            "2: monitor.\"trig er\": there is no such key; did you mean 'trigger'? Known here: workdir, trigger, pulse",
         ),
         # Places.
         ('transport.url = "kafka://h:9092/t"', f"1: transport.url: {SPOOL} 'kafka://h:9092/t'"),
@@ -132,7 +132,7 @@ def test_what_is_told(tmp_path: Path, text: str, told: str) -> None:
         ("[store]\nurl = = 1", "2:7: not TOML: Invalid value"),
         ("[store]\n[store]", "2:7: not TOML: Cannot declare ('store',) twice"),
         ("[store]\nurl = [", "2: not TOML: Invalid value"),
-        ("a = 1\n\na = 2", "3:6: not TOML: Cannot overwrite a value"),
+        ("a = 1\n\na = 2\n", "3:6: not TOML: Cannot overwrite a value"),
     ],
 )
 def test_what_is_no_toml_has_line_and_column(tmp_path: Path, text: str, told: str) -> None:
@@ -162,7 +162,9 @@ shards = 0
 path = "a -> b"
 stamps = { y = "in", z = "in" }
 """
-    told = _told(tmp_path, text, flags={"monitor": {"workdir": ""}}, HOPWATCH_STREAMS__T__SHARDS="none", HOPWATCH_X__Y="1")
+    told = _told(
+        tmp_path, text, flags={"monitor": {"workdir": ""}}, HOPWATCH_STREAMS__T__SHARDS="none", HOPWATCH_X__Y="1"
+    )
     assert [line.split(": ")[:2] for line in told] == [
         ["--workdir", "monitor.workdir"],
         ["environment HOPWATCH_STREAMS__T__SHARDS", "streams.t.shards"],

@@ -1,0 +1,24 @@
+"""A sink that keeps records in memory: for tests of probes, ours and those of teams."""
+
+from __future__ import annotations
+
+
+class MemorySink:
+    """Keeps every record; ``is_full`` makes it refuse."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.records: list[bytes] = []
+        self.is_full = False
+
+    def send(self, record: bytes) -> bool:
+        """Keep a record, unless full."""
+        if not self.is_full:
+            self.records.append(record)
+        return not self.is_full
+
+    def tick(self) -> None:
+        """Nothing is due."""
+
+    def close(self) -> None:
+        """Nothing is open."""

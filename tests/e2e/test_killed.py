@@ -1,0 +1,141 @@
+"""``kill -9`` of the job at random moments, and between the store's commit and Spark's: nothing is lost, nothing double."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.e2e.traffic import Segment, config, rest, traffic
+
+KILLS: Final = 10
+PATIENCE_S: Final = 90
+RUN: Final = (sys.executable, "-m", "monitor.cli.main")
+
+
+class Job:
+    """``hopwatch run`` on a configuration, started, killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.spool, self.folder = folder / "spool", folder
+        self.spool.mkdir(parents=True)
+        self.config = folder / "hopwatch.toml"
+        self.config.write_text(config(self.spool, folder))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the job in a session of its own, so that all of it can be killed at once."""
+        log = (self.folder / "job.log").open("ab")
+        self.process = subprocess.Popen([*RUN, "run", "--config", str(self.config)], stdout=log, stderr=log, start_new_session=True)
+
+    def kill(self) -> None:
+        """Kill driver, Java and workers without a word."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        """Ask the job to end, as an operator would."""
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(PATIENCE_S)
+
+    def batch(self) -> int:
+        """Return the number of the batch that the store has last."""
+        try:
+            with sqlite3.connect(f"file:{self.folder / 'hopwatch.db'}?mode=ro", uri=True) as store:
+                row = store.execute("select value from meta where name = 'batch_id'").fetchone()
+        except sqlite3.OperationalError:
+            return -1
+        return int(row[0]) if row else -1
+
+    def committed(self) -> int:
+        """Return the number of the batch that Spark has committed last."""
+        commits = (self.folder / "work" / "checkpoint" / "commits").glob("[0-9]*")
+        return max((int(path.name) for path in commits if path.name.isdigit()), default=-1)
+
+    def report(self) -> dict[str, Any]:
+        """Return what ``report --json`` says."""
+        told = subprocess.run([*RUN, "report", "--config", str(self.config), "--json"], capture_output=True, check=True)
+        return dict(json.loads(told.stdout))
+
+    def await_(self, holds: Callable[[], bool], what: str) -> None:
+        """Look until something holds."""
+        for _ in rest(PATIENCE_S):
+            assert self.process is not None
+            assert self.process.poll() is None, (self.folder / "job.log").read_text()[-2_000:]
+            if holds():
+                return
+        pytest.fail(f"{what} did not come within {PATIENCE_S} s: {(self.folder / 'job.log').read_text()[-2_000:]}")
+
+    def is_final(self) -> bool:
+        """Whether all windows of all streams are judged."""
+        if self.batch() < 0:
+            return False
+        streams = self.report()["streams"]
+        return bool(streams) and all(w["status"] == "FINAL" and not w["in_flight"] for s in streams for w in s["windows"][:8])
+
+
+@contextmanager
+def _running(folder: Path) -> Iterator[Job]:
+    job = Job(folder)
+    try:
+        yield job
+    finally:
+        if job.process is not None and job.process.poll() is None:
+            job.kill()
+
+
+def _undisturbed(folder: Path, segments: list[Segment]) -> dict[str, Any]:
+    with _running(folder) as job:
+        for segment in segments:
+            segment.write(job.spool)
+        job.start()
+        job.await_(job.is_final, "the last final window")
+        assert job.stop() == 0
+        return _without_pulse(job.report())
+
+
+def _without_pulse(report: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the monitor's own heartbeats: how many there are depends on how long it ran."""
+    accounts = {name: value for name, value in report["accounts"].items() if name not in ("records", "batches")}
+    return report | {"accounts": accounts}
+
+
+def _hit_between_commits(job: Job) -> None:
+    """Kill the job when the store has a batch that Spark has not noted yet."""
+    before = job.batch()
+    job.await_(lambda: job.batch() > max(before, job.committed()), "a batch between the two commits")
+
+
+def test_a_job_killed_ten_times_reports_what_an_undisturbed_one_does(tmp_path: Path) -> None:
+    """Ten kills, every third of them between the store's commit and Spark's: 0 cells of the report differ."""
+    segments, chance = traffic(seed=7), random.Random(11)
+    expected = _undisturbed(tmp_path / "undisturbed", segments)
+    with _running(tmp_path / "killed") as job:
+        share = -(-len(segments) // KILLS)
+        for kill in range(KILLS):
+            job.start()
+            for segment in segments[kill * share : (kill + 1) * share]:
+                segment.write(job.spool)
+            if kill % 3 == 2:
+                _hit_between_commits(job)
+            else:
+                for _ in rest(chance.uniform(2, 12)):
+                    pass
+            job.kill()
+        job.start()
+        job.await_(job.is_final, "the last final window")
+        assert job.stop() == 0
+        got = _without_pulse(job.report())
+    assert got == expected

@@ -1,0 +1,68 @@
+"""The source talk's worked example, from probe to report: ten messages, four nodes, five lost on the way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from probes import Probe
+
+RUN: Final = (sys.executable, "-m", "monitor.cli.main")
+NODES: Final = ("node-1", "node-2", "node-3", "node-4")
+PASSED: Final = {
+    1: "1111", 2: "1111", 3: "1000", 4: "1111", 5: "1111",
+    6: "1111", 7: "1110", 8: "1110", 9: "1100", 10: "1100",
+}  # fmt: skip
+EVENT_US: Final = 1_760_000_040_000_000
+
+
+class _Clock:
+    """A clock that the test moves: the talk's minute is long past."""
+
+    def __init__(self) -> None:
+        self.ns = EVENT_US * 1_000
+
+    def wall_ns(self) -> int:
+        """Return the time."""
+        return self.ns
+
+    def monotonic_ns(self) -> int:
+        """Return the same."""
+        return self.ns
+
+
+def _stamp(spool: Path) -> None:
+    for place, node in enumerate(NODES):
+        clock = _Clock()
+        probe = Probe(stream="talk", node=node, sink=f"spool:{spool}", probe="talk", strict=True, clock=clock)
+        for message, passed in PASSED.items():
+            if passed[place] == "1":
+                clock.ns = (EVENT_US + message * 1_000_000 + place * 1_000) * 1_000
+                with probe.passing(message, EVENT_US + message * 1_000_000):
+                    clock.ns += 500_000
+        probe.close()
+
+
+def _hopwatch(*arguments: str) -> str:
+    return subprocess.run([*RUN, *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def test_the_talks_table_comes_out_to_the_digit(tmp_path: Path) -> None:
+    """Counts 10, 9, 7, 5; losses 0, 1, 2, 2; five of ten lost end to end: in JSON, by id, and drawn as the talk does."""
+    spool, config = tmp_path / "spool", tmp_path / "hopwatch.toml"
+    _stamp(spool)
+    config.write_text(f'[transport]\nurl = "spool:./spool"\n[streams.talk]\npath = "{" -> ".join(NODES)}"\nmax_age = "3650d"\namend_for = "3650d"\n')
+    _hopwatch("run", "--config", str(config), "--once")
+    report = json.loads(_hopwatch("report", "--config", str(config), "--json"))
+    window, *_ = report["streams"][0]["windows"]
+    nodes = window["nodes"]
+    assert [node["seen"] for node in nodes] == [10, 9, 7, 5]
+    assert [node["loss"] for node in nodes] == [0, 1, 2, 2]
+    assert [[int(lost, 16) for lost in node["lost_ids"]] for node in nodes] == [[], [3], [9, 10], [7, 8]]
+    assert (window["known"], window["delivered"], window["lost"], window["loss_ratio"]) == (10, 5, 5, 0.5)
+    assert (window["verdict"], window["lost_lower"], window["lost_upper"]) == ("LOSSY", 5, 5)
+    drawn = _hopwatch("report", "--config", str(config))
+    assert drawn == (Path(__file__).parent / "talk.txt").read_text("utf-8")

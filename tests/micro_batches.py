@@ -1,0 +1,153 @@
+"""Spark's micro-batches without Spark: the same decoder, state operator and sink, a thousand times faster.
+
+Keeps what the product relies on and nothing else: rows grouped by key, timers on the watermark that the batch before
+left, one value state a key, a batch that is replayed with its number after a crash. Real Spark runs in tests/e2e.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine
+
+from monitor import commit
+from monitor.kernel.tally import NEVER_US
+from monitor.rules import StreamRules
+from monitor.spark import once
+from monitor.spark.decode import decode
+from monitor.spark.rows import CLOCK_ROW, DECODED, KEY, Row, arrow
+from monitor.spark.state import WindowState
+from monitor.store import lineage, writer
+
+__all__ = ["DECODED", "MicroBatches", "run_once"]
+
+Key = tuple[Any, ...]
+
+
+class _Value:
+    """The value state of the key that is at work."""
+
+    def __init__(self, kept: dict[Key, Any]) -> None:
+        self.kept = kept
+        self.key: Key = ()
+
+    def get(self) -> Any:
+        return self.kept.get(self.key)
+
+    def update(self, value: Any) -> None:
+        self.kept[self.key] = value
+
+    def clear(self) -> None:
+        self.kept.pop(self.key, None)
+
+
+class _Handle:
+    """The handle of a stateful processor: one value state, and timers by key."""
+
+    def __init__(self, kept: dict[Key, Any], timers: set[tuple[int, Key]]) -> None:
+        self.value, self.timers = _Value(kept), timers
+
+    def getValueState(self, name: str, schema: str) -> _Value:  # noqa: N802 - Spark's name
+        del name, schema
+        return self.value
+
+    def registerTimer(self, moment_ms: int) -> None:  # noqa: N802 - Spark's name
+        self.timers.add((moment_ms, self.value.key))
+
+
+@dataclass
+class _Timers:
+    watermark_ms: int
+
+    def getCurrentWatermarkInMs(self) -> int:  # noqa: N802 - Spark's name
+        return self.watermark_ms
+
+
+@dataclass
+class MicroBatches:
+    """A stream over the store behind ``engine``; each call of :meth:`run` is one micro-batch."""
+
+    rules: Mapping[str, StreamRules]
+    engine: Engine
+    query: str = "a-query"
+    batch_id: int = -1
+    watermark_us: int = 0
+    kept: dict[Key, Any] = field(default_factory=dict)
+    timers: set[tuple[int, Key]] = field(default_factory=set)
+    ledger: commit.Ledger | None = None
+
+    def run(self, paths: Iterable[Path], *, crash_after_store: bool = False) -> None:
+        """Run one micro-batch over the segments; a crash comes before Spark has noted it, so that it is run again."""
+        listed = [str(path) for path in paths]
+        before = deepcopy((self.kept, self.timers))
+        self._once_through(listed)
+        if crash_after_store:
+            self.kept, self.timers = before
+            self.restart()
+            self._once_through(listed)
+        self.batch_id += 1
+        clocks = [row.clock_us for row in decode(listed, self.rules) if row.kind == CLOCK_ROW and row.clock_us]
+        self.watermark_us = max([self.watermark_us, *clocks])
+
+    def restart(self) -> None:
+        """Forget what a process remembers; state and store stay."""
+        self.ledger = None
+
+    def _once_through(self, paths: list[str]) -> None:
+        rows = self._process(paths)
+        with self.engine.execution_options(writes=True).begin() as connection:
+            if not lineage.enter(connection, self.query, self.batch_id + 1, self.rules):
+                return
+            self.ledger = self.ledger or commit.restore(connection, self.rules)
+            watermark_us = max([lineage.watermark_us(connection), *(row.watermark_us for row in rows)])
+            windows = commit.take_in(connection, self.ledger, rows, watermark_us, self.batch_id + 1)
+            for _ in commit.conclude(connection, self.ledger, windows, watermark_us):
+                pass
+            commit.forget(connection, self.ledger, watermark_us)
+
+    def _process(self, paths: list[str]) -> list[Any]:
+        state, handle = WindowState(self.rules), _Handle(self.kept, self.timers)
+        state.init(handle)  # type: ignore[arg-type]  # all of it that the processor uses
+        timers = _Timers(self.watermark_us // 1_000)
+        by_key: dict[Key, list[Row]] = {}
+        for row in decode(paths, self.rules):
+            if row.kind != CLOCK_ROW:
+                by_key.setdefault(tuple(getattr(row, name) for name in KEY), []).append(row)
+        out = []
+        for key, rows in by_key.items():
+            handle.value.key = key
+            out += state.handleInputRows(key, iter(rows), timers)  # type: ignore[arg-type]
+        due = sorted(timer for timer in self.timers if timer[0] <= timers.watermark_ms)
+        self.timers.difference_update(due)
+        for _, key in due:
+            handle.value.key = key
+            out += state.handleExpiredTimer(key, timers, None)
+        return out
+
+
+def run_once(engine: Engine, rules: Mapping[str, StreamRules], paths: Iterable[Path]) -> None:
+    """Do what ``run --once`` does, without Spark between the decoder and the tallies."""
+    import pyarrow as pa
+
+    by_key: dict[Key, list[Row]] = {}
+    for row in decode([str(path) for path in paths], rules):
+        by_key.setdefault(tuple(getattr(row, name) for name in KEY), []).append(row)
+    tallier = once.tallier(rules)
+    tables = [tallier(pa.Table.from_batches([arrow(rows)])) for rows in by_key.values()]
+    out = [_Fields(row) for table in tables for row in table.to_pylist()]
+    with engine.execution_options(writes=True).begin() as connection:
+        lineage.begin_once(connection, rules)
+        ledger = commit.Ledger(rules)
+        windows = commit.take_in(connection, ledger, out, NEVER_US)
+        for _ in commit.conclude(connection, ledger, windows, NEVER_US):
+            pass
+        writer.forget_all(connection)
+
+
+class _Fields:
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self.__dict__ = columns

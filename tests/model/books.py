@@ -1,0 +1,147 @@
+"""Books: who stamped, who has a say in a window, and whose account of it has no hole.
+
+All moments are µs since 1970. An interval here includes both its ends, and one whose end is before its start is empty.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.model.wire import Received
+
+Interval = tuple[int, int]
+SECOND_US = 1_000_000
+LIVES_ON_US = 10 * SECOND_US
+RETIRES_AFTER_US = 600 * SECOND_US
+
+
+def meet(one: Interval, other: Interval) -> bool:
+    """Say whether two closed intervals have a moment in common."""
+    return max(one[0], other[0]) <= min(one[1], other[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window that is judged: its start, its end, and its horizon."""
+
+    start_us: int
+    end_us: int
+    horizon_us: int
+
+    @property
+    def start_ms(self) -> int:
+        """The start as the wire writes it."""
+        return self.start_us // 1000
+
+    @property
+    def minute(self) -> Interval:
+        """[start, end): the last whole µs before the end is in it."""
+        return self.start_us, self.end_us - 1
+
+    @property
+    def judged(self) -> Interval:
+        """[start, horizon]."""
+        return self.start_us, self.horizon_us
+
+
+class Instance:
+    """One running probe: what came of it, duplicates set aside."""
+
+    def __init__(self, node: str, sent: Sequence[Received], touched: frozenset[int], late: frozenset[int]) -> None:
+        """Open its book; `touched` and `late` are the windows (start, ms) of its observations and of those too late."""
+        self.node = node
+        self.sent = sorted(sent, key=lambda one: one.batch.seq)
+        self.touched = touched | late
+        self.late = late
+
+    @property
+    def epoch_us(self) -> int:
+        """Its start, no later than the arrival of any of its batches."""
+        return min(min(one.batch.epoch_us, one.arrival_us) for one in self.sent)
+
+    def complete_through_us(self, one: Received) -> int:
+        """Give what a batch of it completes, no later than the arrival of that batch."""
+        return min(one.batch.complete_through_us, one.arrival_us)
+
+    @property
+    def last_complete_through_us(self) -> int:
+        """What the batch with the highest number completes."""
+        return self.complete_through_us(self.sent[-1])
+
+    @property
+    def said_bye(self) -> bool:
+        """Whether the batch with the highest number is a bye."""
+        return self.sent[-1].batch.kind == "BYE"
+
+    @property
+    def life(self) -> Interval:
+        """From its epoch to its last `complete_through`, 10 s more without a bye."""
+        return self.epoch_us, self.last_complete_through_us + (0 if self.said_bye else LIVES_ON_US)
+
+    @property
+    def may_hold_stamps(self) -> Interval:
+        """When stamps may have been made that it never reported; empty after a bye."""
+        last = self.last_complete_through_us
+        return last, last - 1 if self.said_bye else last + RETIRES_AFTER_US
+
+    @property
+    def holes(self) -> list[Interval]:
+        """The spans in which its missing batches were made: between what the batches around them complete."""
+        spans = []
+        number, moment = -1, self.epoch_us
+        for one in self.sent:
+            here = self.complete_through_us(one)
+            if one.batch.seq > number + 1:
+                spans.append((min(moment, here), max(moment, here)))
+            number, moment = one.batch.seq, here
+        return spans
+
+    def dropped(self, window: Window) -> int:
+        """Count the observations of the window that it says it dropped."""
+        return sum(count for one in self.sent for start_ms, count in one.batch.drops if start_ms == window.start_ms)
+
+    def heard(self, window: Window) -> bool:
+        """It sent observations of the window, or its life meets [start, end)."""
+        return window.start_ms in self.touched or meet(self.life, window.minute)
+
+    def has_a_say(self, window: Window) -> bool:
+        """It is heard, reported a drop, or lived or may hold stamps at some moment of [start, horizon]."""
+        return (
+            self.heard(window)
+            or self.dropped(window) > 0
+            or meet(self.life, window.judged)
+            or meet(self.may_hold_stamps, window.judged)
+        )
+
+    def told(self, window: Window) -> bool:
+        """It has reported up to the horizon, misses no batch that may belong to the window, and none came too late."""
+        reported = self.said_bye or self.last_complete_through_us >= window.horizon_us
+        return reported and not any(meet(hole, window.judged) for hole in self.holes) and window.start_ms not in self.late
+
+    def complete(self, window: Window) -> bool:
+        """Its account is told, and nothing was dropped."""
+        return self.told(window) and self.dropped(window) == 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBooks:
+    """What a node's instances make of a window."""
+
+    complete: bool
+    bounded: bool
+    heard: bool
+    dropped: int
+    coverage: float | None
+
+
+def node_books(instances: Sequence[Instance], window: Window) -> NodeBooks:
+    """Judge the books of the node that all these instances stamp."""
+    with_a_say = [one for one in instances if one.has_a_say(window)]
+    heard = any(one.heard(window) for one in instances)
+    complete = sum(one.complete(window) for one in with_a_say)
+    return NodeBooks(
+        complete=heard and complete == len(with_a_say),
+        bounded=heard and all(one.told(window) for one in with_a_say),
+        heard=heard,
+        dropped=sum(one.dropped(window) for one in instances),
+        coverage=complete / len(with_a_say) if with_a_say else None,
+    )

@@ -1,0 +1,120 @@
+"""What is done with a batch before it may touch a window: duplicate, implausible, too late, or in its window."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.model.pathway import Pathway, parse
+from tests.model.wire import Received, Spool
+
+MINUTE_US = 60_000_000
+AHEAD_US = 5 * MINUTE_US
+PULSE = "_hopwatch"
+_UNITS_US = {"ms": 1000, "s": 1_000_000, "m": MINUTE_US, "h": 60 * MINUTE_US, "d": 24 * 60 * MINUTE_US}
+
+
+def duration_us(text: str) -> int:
+    """Read "150s", "1h" and the like."""
+    number, unit = re.fullmatch(r"(\d+)(ms|s|m|h|d)", text).groups()  # type: ignore[union-attr]
+    return int(number) * _UNITS_US[unit]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One `[streams.X]` table."""
+
+    pathway: Pathway
+    transit_us: int
+    settle_us: int
+    amend_for_us: int
+    max_age_us: int
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> "Stream":
+        """Read the table; what is not in it has the default of the page."""
+        return cls(
+            pathway=parse(table["path"], table.get("stamps", {})),
+            transit_us=duration_us(table.get("transit", "150s")),
+            settle_us=duration_us(table.get("settle", "30s")),
+            amend_for_us=duration_us(table.get("amend_for", "1h")),
+            max_age_us=duration_us(table.get("max_age", "24h")),
+        )
+
+    def implausible(self, one: Received) -> bool:
+        """Its window starts more than 5 min after its arrival, or ended more than `max_age` before."""
+        start_us = one.window_us
+        return start_us > one.arrival_us + AHEAD_US or start_us + MINUTE_US < one.arrival_us - self.max_age_us
+
+    def too_late(self, one: Received) -> bool:
+        """It came when its window could no longer be amended."""
+        return one.arrival_us > one.window_us + MINUTE_US + self.transit_us + self.settle_us + self.amend_for_us
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """All that was received, each batch in one place and one place only."""
+
+    known: tuple[Received, ...]
+    """Of a stream and node of the configuration, or of the monitor's pulse."""
+    first: tuple[Received, ...]
+    """The known less the duplicates."""
+    in_windows: tuple[Received, ...]
+    too_late: tuple[Received, ...]
+    implausible: tuple[Received, ...]
+    quarantined: Counter[str]
+
+    def accounts(self) -> dict[str, Any]:
+        """Give the accounts of INTERFACE.md."""
+        return {
+            "records": len(self.known) + self.quarantined.total(),
+            "batches": len(self.known),
+            "duplicate_batches": len(self.known) - len(self.first),
+            "observations": _observations(self.known),
+            "too_late": _observations(self.too_late),
+            "implausible": _observations(self.implausible),
+            "quarantined": dict(self.quarantined),
+        }
+
+
+def _observations(batches: Iterable[Received]) -> int:
+    return sum(len(one.batch.observations) for one in batches)
+
+
+def take_in(spool: Spool, streams: Mapping[str, Stream]) -> Intake:
+    """Sort what the spool holds; `streams` has the pulse's too."""
+    quarantined = Counter(one.reason for one in spool.quarantined)
+    known = []
+    for one in spool.received:
+        if (unknown := _unknown(one, streams)) is None:
+            known.append(one)
+        else:
+            quarantined[unknown] += 1
+    first = _first_of_each(known)
+    plausible = [one for one in first if not streams[one.batch.stream].implausible(one)]
+    return Intake(
+        known=tuple(known),
+        first=tuple(first),
+        in_windows=tuple(one for one in plausible if not streams[one.batch.stream].too_late(one)),
+        too_late=tuple(one for one in plausible if streams[one.batch.stream].too_late(one)),
+        implausible=tuple(one for one in first if streams[one.batch.stream].implausible(one)),
+        quarantined=quarantined,
+    )
+
+
+def _unknown(one: Received, streams: Mapping[str, Stream]) -> str | None:
+    if one.batch.stream == PULSE:
+        return None
+    if one.batch.stream not in streams:
+        return "unknown_stream"
+    return None if one.batch.node in streams[one.batch.stream].pathway.nodes else "unknown_node"
+
+
+def _first_of_each(known: Iterable[Received]) -> list[Received]:
+    """Keep of the batches of one instance with one number the first that arrived; ties by path, then position."""
+    kept: dict[tuple[str, str, str, int, int], Received] = {}
+    for one in sorted(known, key=lambda one: (one.arrival_us, one.place)):
+        batch = one.batch
+        kept.setdefault((batch.stream, batch.node, batch.probe, batch.epoch_us, batch.seq), one)
+    return list(kept.values())

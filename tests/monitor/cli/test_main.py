@@ -1,0 +1,204 @@
+"""Tests of the program as a whole: its help, its exit codes, and what it says when something ends a command."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import typer
+
+from monitor.cli import commands
+from monitor.cli.main import main
+from monitor.errors import ConfigurationError, DependencyError, StoreError
+
+
+@pytest.fixture
+def ended_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], int]:
+    """Return a function that runs a command which raises, and returns the exit code."""
+
+    def run(error: BaseException) -> int:
+        def command() -> None:
+            raise error
+
+        monkeypatch.setitem(sys.modules, "monitor.cli.report", SimpleNamespace(command=command))
+        return main(["report"])
+
+    return run
+
+
+def test_the_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """All commands with a whole line each, and nothing on stderr."""
+    assert main(["--help"]) == 0
+    told = capsys.readouterr()
+    for name, summary in commands.COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(summary)}$", told.out, re.MULTILINE)
+    assert told.err == ""
+
+
+def test_the_help_imports_nothing_heavy() -> None:
+    """Spark, the store, arrays and settings stay out, so that help and completion are quick."""
+    heavy = {"pyspark", "pandas", "pyarrow", "numpy", "sqlalchemy", "pydantic", "fastavro", "probes"}
+    script = "import sys; from monitor.cli.main import main; main(['--help']); print('imported', *sys.modules)"
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert heavy.isdisjoint(out.partition("imported")[2].split())
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_every_command_is_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each name of the list has its file, and a help of its own with a whole sentence."""
+    assert callable(import_module(f"monitor.cli.{name}").command)
+    assert main([name, "--help"]) == 0
+    assert f"hopwatch {name}" in capsys.readouterr().out
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """The version is the distribution's."""
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == "hopwatch 0.1.0\n"
+
+
+def test_the_arguments_of_the_process_are_taken_by_default(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The installed script calls main() without any."""
+    monkeypatch.setattr(sys, "argv", ["hopwatch", "--version"])
+    assert main() == 0
+    assert capsys.readouterr().out == "hopwatch 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["repot"], "No such command 'repot'. Did you mean 'report'?"),
+        (["--nope"], "No such option: --nope"),
+        (["doctor", "--nope"], "No such option: --nope"),
+        (["pathway", "check"], "Missing argument 'file'."),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was wrong is said on stderr, and how to get help."""
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert "--help" in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code"), [(ConfigurationError("it is [bold] wrong"), 2), (StoreError("it is [bold] wrong"), 3)]
+)
+def test_an_error_of_the_tree_is_one_line(
+    ended_by: Callable[[BaseException], int],
+    error: Exception,
+    exit_code: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its message as it is on stderr, no traceback, the exit code of its branch."""
+    assert ended_by(error) == exit_code
+    assert capsys.readouterr() == ("", "hopwatch: it is [bold] wrong\n")
+
+
+def test_a_command_chooses_its_exit_code(ended_by: Callable[[BaseException], int]) -> None:
+    """A finding ends with 1, in silence."""
+    assert ended_by(typer.Exit(1)) == 1
+
+
+@pytest.mark.parametrize(("ending", "exit_code"), [(SystemExit(), 0), (SystemExit(4), 4), (SystemExit("words"), 1)])
+def test_a_library_that_ends_the_process_has_its_way(
+    ended_by: Callable[[BaseException], int], ending: SystemExit, exit_code: int
+) -> None:
+    """As Python itself counts: none is 0, a number is itself, words are 1."""
+    assert ended_by(ending) == exit_code
+
+
+def test_an_interrupted_command_is_130(
+    ended_by: Callable[[BaseException], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C is no fault: no traceback, the exit code of shells."""
+    assert ended_by(KeyboardInterrupt()) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_interrupted_while_a_command_is_imported_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing Spark takes a moment, and Ctrl-C works then too."""
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "application", interrupted)
+    assert main(["report"]) == 130
+
+
+def test_a_package_that_is_not_installed_is_named(
+    ended_by: Callable[[BaseException], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who installed the probes only is told what else to install."""
+    assert ended_by(ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql")) == DependencyError.exit_code
+    told = "hopwatch: the Python package 'pyspark.sql' is not installed: pip install 'hopwatch[monitor,demo]'\n"
+    assert capsys.readouterr().err == told
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ZeroDivisionError("x / 0"), "ZeroDivisionError: x / 0"),
+        (
+            ModuleNotFoundError("No module named 'monitor.x'", name="monitor.x"),
+            "ModuleNotFoundError: No module named 'monitor.x'",
+        ),
+    ],
+)
+def test_a_fault_of_our_own_is_70_with_what_to_report(
+    ended_by: Callable[[BaseException], int],
+    error: Exception,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two lines: what it is, and the file that the traceback was written to."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("HOPWATCH_DEBUG", raising=False)
+    assert ended_by(error) == 70
+    (kept,) = tmp_path.glob("hopwatch-fault-*.txt")
+    assert kept.read_text().startswith("Traceback (most recent call last):\n")
+    assert kept.read_text().endswith(f"{told}\n")
+    assert capsys.readouterr().err == (
+        f"hopwatch: a fault of Hopwatch's own: {told}\n"
+        f"Please report it with the traceback in {kept}; HOPWATCH_DEBUG=1 prints it instead\n"
+    )
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_traceback_is_printed_when_asked_for_or_not_to_be_written(
+    ended_by: Callable[[BaseException], int],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    asked: bool,
+) -> None:
+    """HOPWATCH_DEBUG=1 prints it; so does a folder for temporary files that is not there."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path if asked else tmp_path / "none"))
+    monkeypatch.setenv("HOPWATCH_DEBUG", "1" if asked else "0")
+    assert ended_by(ZeroDivisionError("x / 0")) == 70
+    assert list(tmp_path.iterdir()) == []
+    said = capsys.readouterr().err
+    assert "Please report it with this traceback:\nTraceback (most recent call last):\n" in said
+    assert said.endswith("\nZeroDivisionError: x / 0\n")
+
+
+def test_the_module_runs_as_a_program() -> None:
+    """``python -m monitor.cli.main`` is the program too, exit code and all."""
+    command = [sys.executable, "-m", "monitor.cli.main", "nope"]
+    ended = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."}, check=False)
+    assert ended.returncode == 2
+    assert "No such command 'nope'" in ended.stderr

@@ -1,0 +1,150 @@
+"""Tests of the checks of places: spool, clock, store, work folder."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
+
+import pytest
+
+from monitor.clock import SystemClock
+from monitor.doctor import Finding, Level, places
+from tests.monitor.manual_clock import ManualClock
+
+GIB = 1024**3
+
+
+def _set_free(monkeypatch: pytest.MonkeyPatch, free_bytes: int) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free_bytes))
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+
+def _clocks(folder: Path) -> Finding:
+    return places.clocks(folder, SystemClock())
+
+
+def _store(folder: Path) -> Finding:
+    return places.store(f"sqlite:///{folder}/hopwatch.db")
+
+
+@pytest.mark.parametrize("check", [places.transport, _clocks, _store, places.workdir])
+def test_a_place_that_is_in_order_is_left_as_it_was(check: Callable[[Path], Finding], tmp_path: Path) -> None:
+    """OK, without advice, and no trace of the check remains."""
+    finding = check(tmp_path)
+    assert (finding.level, finding.advice) == (Level.OK, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spool_that_is_not_there(tmp_path: Path) -> None:
+    """It is named, with what makes one."""
+    finding = places.transport(tmp_path / "none")
+    assert finding.level is Level.FAIL
+    assert f"the spool {tmp_path}/none is a folder that probes write to, got nothing" in finding.message
+    assert finding.advice == "start a probe with this sink, or correct [transport] url"
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "level"),
+    [(GIB, Level.OK), (GIB - 1, Level.WARN), (64 << 20, Level.WARN), ((64 << 20) - 1, Level.FAIL)],
+)
+@pytest.mark.parametrize("check", [places.transport, _store, places.workdir])
+def test_little_room_is_a_warning_and_none_a_failure(
+    check: Callable[[Path], Finding],
+    free_bytes: int,
+    level: Level,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Below 1 GiB somebody should look, below 64 MiB nothing works for long; the disk is told by the folder."""
+    _set_free(monkeypatch, free_bytes)
+    finding = check(tmp_path)
+    assert finding.level is level
+    assert finding.message.endswith(" GiB free")
+    assert (f"free some space on the disk of {tmp_path}" in finding.advice) == (level is not Level.OK)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(-100.0, "the spool's file system is 100.0 s ahead of this machine"), (100.0, "100.0 s behind this machine")],
+)
+def test_clocks_that_are_apart_are_a_warning(seconds: float, told: str, tmp_path: Path) -> None:
+    """A file server whose clock differs would shift every arrival time: which way, by how much, what to do."""
+    clock = ManualClock(SystemClock().now_us())
+    clock.advance(seconds)
+    finding = places.clocks(tmp_path, clock)
+    assert finding.level is Level.WARN
+    assert told in finding.message
+    assert finding.advice == "let one time server set the clocks of this machine and of the file server"
+
+
+@pytest.mark.parametrize(
+    ("check", "name"),
+    [(_clocks, "NamedTemporaryFile"), (_store, "TemporaryDirectory"), (places.workdir, "NamedTemporaryFile")],
+)
+def test_a_place_that_cannot_be_written_fails(
+    check: Callable[[Path], Finding], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder and the reason of the operating system are told."""
+    monkeypatch.setattr(places, name, _refuse)
+    finding = check(tmp_path)
+    assert (finding.level, finding.message) == (Level.FAIL, f"{tmp_path} cannot be written: Permission denied")
+    assert finding.advice == f"make {tmp_path} a folder that this user can write, or name another in the configuration"
+
+
+def test_a_store_and_a_work_folder_are_made_where_their_parents_can_be(tmp_path: Path) -> None:
+    """Folders that are not there yet are no fault: the nearest one above is checked."""
+    finding = places.store(f"sqlite:///{tmp_path}/a/b/hopwatch.db")
+    assert (finding.level, "is not there yet, and can be made" in finding.message) == (Level.OK, True)
+    finding = places.workdir(tmp_path / "a" / "b")
+    assert (finding.level, "is not there yet, and can be made" in finding.message) == (Level.OK, True)
+
+
+def test_a_work_folder_below_a_file_fails(tmp_path: Path) -> None:
+    """A file stands where a folder has to."""
+    (tmp_path / "file").touch()
+    finding = places.workdir(tmp_path / "file" / "work")
+    assert (finding.level, finding.message) == (Level.FAIL, f"{tmp_path}/file cannot be written: Not a directory")
+
+
+def test_a_store_that_is_there_and_free(tmp_path: Path) -> None:
+    """It is opened for writing and left as it was."""
+    sqlite3.connect(tmp_path / "hopwatch.db").execute("CREATE TABLE t (x)").connection.close()
+    finding = _store(tmp_path)
+    assert finding.level is Level.OK
+    assert finding.message.startswith(f"the store {tmp_path}/hopwatch.db can be read and written; ")
+
+
+def test_a_store_that_another_program_holds_fails(tmp_path: Path) -> None:
+    """A lock is told as a lock, with what to do."""
+    holder = sqlite3.connect(tmp_path / "hopwatch.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    finding = _store(tmp_path)
+    holder.close()
+    told = f"the store {tmp_path}/hopwatch.db cannot be written: database is locked"
+    assert (finding.level, finding.message) == (Level.FAIL, told)
+    assert finding.advice.startswith("end the program that holds it")
+
+
+def test_a_store_that_is_no_database_fails(tmp_path: Path) -> None:
+    """A foreign file in its place is not touched."""
+    (tmp_path / "hopwatch.db").write_text("a foreign file, longer than a hundred bytes: " + "." * 100)
+    finding = _store(tmp_path)
+    told = f"the store {tmp_path}/hopwatch.db cannot be written: file is not a database"
+    assert (finding.level, finding.message) == (Level.FAIL, told)
+
+
+def test_a_file_system_without_a_write_ahead_log_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a network share SQLite falls back to another log, in which readers would block the monitor."""
+    monkeypatch.setattr(places, "_journal_mode", lambda _: "delete")
+    finding = _store(tmp_path)
+    told = f"SQLite cannot keep a write-ahead log in {tmp_path}, only 'delete'"
+    assert (finding.level, finding.message) == (Level.FAIL, told)
+    assert finding.advice == "keep the store on a local disk, not on a network share"

@@ -1,0 +1,1 @@
+"""Tests of the job: mostly of its parts, without Spark."""

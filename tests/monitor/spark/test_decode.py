@@ -1,0 +1,311 @@
+"""Tests of the decoder: what becomes of every record of a segment."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
+from monitor.parcels import Claims, FactSheet, Quarantined
+from monitor.spark import decode as decode_module
+from monitor.spark.decode import decode, decoder
+from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, QUARANTINE_ROW, Row
+from probes.contract import envelope, segment
+from probes.contract.batch import Batch, Drop, Kind
+from probes.contract.limits import MAX_RECORD_BYTES
+from tests.monitor.spooled import (
+    RULES,
+    START_MS,
+    TERMS,
+    at,
+    framed,
+    minute,
+    observed,
+    said,
+    unchecked,
+    write_file,
+    write_segment,
+)
+
+GOOD = observed([1, 2])
+RECORD = envelope.encode(GOOD)
+BODY = len(RECORD) - 33
+
+
+def rows_of(*paths: Path) -> dict[str, list[Row]]:
+    """Decode segments and sort the rows by kind."""
+    rows: dict[str, list[Row]] = {CLAIMS_ROW: [], FACTS_ROW: [], QUARANTINE_ROW: [], CLOCK_ROW: []}
+    for row in decode([str(path) for path in paths], RULES):
+        rows[row.kind].append(row)
+    return rows
+
+
+def sheet_of(rows: dict[str, list[Row]]) -> FactSheet:
+    """Return the only fact sheet."""
+    (row,) = rows[FACTS_ROW]
+    return FactSheet.unpack(row.payload)
+
+
+def test_a_batch_becomes_a_claim_check_on_where_it_lies(tmp_path: Path) -> None:
+    """Of a batch's observations nothing travels but number, place and length of its record, and how many there are."""
+    path = write_segment(tmp_path / "s.seg", said(Kind.HEARTBEAT), observed([1, 2], seq=1), arrival_us=at(70))
+    (row,) = rows_of(path)[CLAIMS_ROW]
+    claims = Claims.unpack(row.payload)
+    assert row[:5] == (CLAIMS_ROW, "orders", START_MS, 0, None)
+    assert (claims.path, claims.arrival_us, claims.node, claims.observations) == (str(path), at(70), "a", 2)
+    ((seq, offset, length),) = claims.refs.tolist()
+    assert seq == 1
+    assert envelope.decode(path.read_bytes()[offset : offset + length]) == observed([1, 2], seq=1)
+
+
+def test_each_window_of_an_instance_has_a_claim_of_its_own(tmp_path: Path) -> None:
+    """Batches are claimed by window, those of one window together."""
+    batches = [observed([n], seq=n, window_start_ms=minute(n % 2)) for n in range(4)]
+    rows = rows_of(write_segment(tmp_path / "s.seg", *batches))[CLAIMS_ROW]
+    claimed = {row.window_start_ms: Claims.unpack(row.payload).refs["seq"].tolist() for row in rows}
+    assert claimed == {minute(0): [0, 2], minute(1): [1, 3]}
+
+
+def test_the_books_get_a_fact_for_every_batch(tmp_path: Path) -> None:
+    """Heartbeats and byes too: number, arrival, complete_through, sent_at, window, count, kind, standing."""
+    kinds = (said(Kind.HEARTBEAT), observed([1, 2], seq=1, sent_at_us=at(66)), said(Kind.BYE, seq=2))
+    sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", *kinds, arrival_us=at(70))))
+    assert (sheet.stream, sheet.node, sheet.probe, sheet.epoch_us) == ("orders", "a", "probe-of-a", at(-10))
+    assert sheet.facts.tolist() == [
+        (0, at(70), at(65), at(65), START_MS, 0, Kind.HEARTBEAT, IN_WINDOW),
+        (1, at(70), at(65), at(66), START_MS, 2, Kind.OBSERVATIONS, IN_WINDOW),
+        (2, at(70), at(65), at(65), START_MS, 0, Kind.BYE, IN_WINDOW),
+    ]
+
+
+def test_a_clock_that_is_ahead_completes_nothing_beyond_the_arrival(tmp_path: Path) -> None:
+    """What an instance says to be complete is cut at the moment at which its batch arrived."""
+    ahead = said(Kind.HEARTBEAT, complete_through_us=at(500))
+    sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", ahead, arrival_us=at(70))))
+    assert sheet.facts["complete_through_us"].tolist() == [at(70)]
+
+
+def test_drops_stand_beside_the_batch_that_reported_them(tmp_path: Path) -> None:
+    """So that the drops of a batch that comes twice count once."""
+    drops = (Drop(START_MS, 3, "queue full"), Drop(minute(1), 1, "spool full"))
+    batches = (said(Kind.HEARTBEAT), said(Kind.HEARTBEAT, seq=1, drops=drops))
+    sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", *batches)))
+    assert sheet.drops == (DropFact(1, START_MS, 3, "queue full"), DropFact(1, minute(1), 1, "spool full"))
+
+
+def test_labels_go_along_with_the_facts(tmp_path: Path) -> None:
+    """An instance's host and version are those of its first batch in the segment."""
+    batches = (said(Kind.HEARTBEAT, labels={"host": "h1"}), said(Kind.HEARTBEAT, seq=1, labels={"host": "h2"}))
+    assert sheet_of(rows_of(write_segment(tmp_path / "s.seg", *batches))).labels == {"host": "h1"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"node": "b"}, {"probe": "other"}, {"probe": 'x", 1]'}, {"probe": "[bold]"}, {"epoch_us": at(-9)}],
+    ids=str,
+)
+def test_instances_are_told_apart(other: dict[str, object], tmp_path: Path) -> None:
+    """Another node, probe name or start is another account, whatever characters the names are made of."""
+    path = write_segment(tmp_path / "s.seg", GOOD, replace(GOOD, **other))  # type: ignore[arg-type]  # one field
+    rows = rows_of(path)
+    assert len(rows[FACTS_ROW]) == 2
+    assert len({Claims.unpack(row.payload).instance for row in rows[CLAIMS_ROW]}) == 2
+
+
+def _header(**fields: object) -> bytes:
+    return unchecked(replace(said(Kind.HEARTBEAT), **fields))  # type: ignore[arg-type]  # what no probe would send
+
+
+def _packed(**fields: object) -> bytes:
+    return unchecked(replace(GOOD, **fields))  # type: ignore[arg-type]  # what no probe would send
+
+
+BROKEN = {
+    "no marker": (b"\x80" + RECORD[1:], "bad_marker", "a record starts with 0x81, got 0x80"),
+    "strange schema": (RECORD[:1] + bytes(32) + RECORD[33:], "unknown_schema", "no schema is known by .* 0000"),
+    "empty": (b"", "truncated", "a record has at least 33 bytes, got 0"),
+    "cut": (RECORD[:-3], "truncated", "starts where .* are left|no whole number"),
+    "endless number": (RECORD[:33] + b"\xff" * BODY, "malformed", "no whole number of at most 64 bits at byte"),
+    "no UTF-8": (RECORD.replace(b"probe-of-a", b"probe-of-\xff"), "malformed", "a probe is not UTF-8"),
+    "more behind": (RECORD + b"\0\0", "trailing_bytes", "2 bytes follow the last field"),
+    "number below 0": (_header(seq=-1), "bad_value", "seq counts from 0, got -1"),
+    "half a minute": (_header(window_start_ms=START_MS + 1), "bad_value", f"a whole minute, got {START_MS + 1}"),
+    "offset": (_packed(event_offset_us=b"\0\x87\x93\x03" * 2), "bad_value", "below 60000000, got 60000000"),
+    "outcome": (_packed(outcome=b"\0\x03"), "bad_value", "outcome is 0, 1 or 2, got 3"),
+    "reason": (_packed(reason=b"\xff\x01", reasons=("one",)), "bad_value", "an index into the 1 reasons given"),
+    "no stamp": (_packed(lag_in_us=b"", lag_out_us=b""), "bad_value", "carries neither an in nor an out stamp"),
+    "no drop": (_header(drops=(Drop(START_MS, 0, "x"),)), "bad_value", "a count over 0"),
+    "markup": (_header(stream="<b>"), "bad_name", "a stream is 1 to 128 of the characters .*, got '<b>'"),
+    "SQL": (_header(node="'; DROP TABLE windows"), "bad_name", 'got "\'; DROP TABLE windows"'),
+    "long name": (_header(probe="p" * 129), "bad_length", "a probe has 1 to 128 characters, got 129"),
+    "very long name": (_header(probe="p" * 10_000), "bad_length", "at most 128 characters, got 10000 bytes"),
+    "too few ids": (_packed(message_ids=bytes(16)), "bad_length", "16 bytes for each of 2, got 16"),
+    "too few lags": (_packed(lag_in_us=bytes(8)), "bad_length", "lag_in_us is empty or 8 bytes for each of 2, got 8"),
+    "labels": (_header(labels={str(n): "" for n in range(9)}), "bad_length", "labels has at most 8 items"),
+    "nothing observed": (_packed(count=0), "bad_count", "count is 1 to 65536, .*, got 0"),
+    "busy heartbeat": (_header(count=1), "bad_count", "and 0 without observations, got 1"),
+    "stream": (envelope.encode(observed([1], stream="ordres")), "unknown_stream", "has no stream 'ordres'"),
+    "node": (envelope.encode(observed([1], node="c")), "unknown_node", "the path of 'orders' has no node 'c'"),
+}
+
+
+@pytest.mark.parametrize(("record", "reason", "message"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_record_goes_to_quarantine_and_the_good_ones_around_it_count(
+    record: bytes, reason: str, message: str, tmp_path: Path
+) -> None:
+    """It is told with where it stood and why; the batch before it and the batch behind it are claimed."""
+    path = write_segment(tmp_path / "s.seg", GOOD, record, replace(GOOD, seq=1), arrival_us=at(70))
+    rows = rows_of(path)
+    (row,) = rows[QUARANTINE_ROW]
+    found = Quarantined.unpack(row.payload)
+    position = len(segment.MAGIC) + len(framed(GOOD)) + segment.FRAME_BYTES
+    assert (found.path, found.position, found.length) == (str(path), position, len(record))
+    assert (found.arrival_us, found.reason) == (at(70), reason)
+    assert re.search(message, found.message)
+    assert [Claims.unpack(row.payload).refs["seq"].tolist() for row in rows[CLAIMS_ROW]] == [[0, 1]]
+
+
+FAULTY_FILES = {
+    "bad CRC": (
+        framed(GOOD)[:-1] + b"\1" + framed(replace(GOOD, seq=1)),
+        ("bad_crc", 14, len(RECORD), "CRC-32C 0x.* was written, 0x.* was read"),
+        [1],
+    ),
+    "oversized": (
+        framed(bytes(MAX_RECORD_BYTES + 1)) + framed(GOOD),
+        ("oversized", 14, MAX_RECORD_BYTES + 1, "at most 4194304 bytes, got 4194305"),
+        [0],
+    ),
+    "torn in a record": (
+        framed(GOOD) + framed(replace(GOOD, seq=1))[:-1],
+        ("torn_tail", 14 + len(RECORD) + 8, len(RECORD) - 1, "bytes starts where .* are left"),
+        [0],
+    ),
+    "torn in a frame": (
+        framed(GOOD) + b"\x01\x00\x00",
+        ("torn_tail", 14 + len(RECORD), 3, "3 bytes are left where a frame needs 8"),
+        [0],
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "quarantined", "claimed"), FAULTY_FILES.values(), ids=FAULTY_FILES)
+def test_a_faulty_frame_is_told_and_the_whole_records_count(
+    data: bytes, quarantined: tuple[str, int, int, str], claimed: list[int], tmp_path: Path
+) -> None:
+    """Reading goes on behind a bad CRC and an oversized record, and ends at a torn tail."""
+    rows = rows_of(write_file(tmp_path / "s.seg", segment.MAGIC + data))
+    (row,) = rows[QUARANTINE_ROW]
+    found = Quarantined.unpack(row.payload)
+    assert (found.reason, found.position, found.length) == quarantined[:3]
+    assert re.search(quarantined[3], found.message)
+    assert [Claims.unpack(row.payload).refs["seq"].tolist() for row in rows[CLAIMS_ROW]] == [claimed]
+
+
+@pytest.mark.parametrize("data", [b"", b"HWSP1", b"HWSP2\n", b"%PDF-1.7 a foreign file", framed(GOOD)], ids=repr)
+def test_a_foreign_file_is_refused_whole(data: bytes, tmp_path: Path) -> None:
+    """Without the magic nothing of a file is read: one row of quarantine, no facts, no claims."""
+    rows = rows_of(write_file(tmp_path / "s.seg", data, at(70)))
+    (row,) = rows[QUARANTINE_ROW]
+    found = Quarantined.unpack(row.payload)
+    assert (found.reason, found.position, found.length, found.arrival_us) == ("foreign_file", 0, len(data), at(70))
+    assert found.message == f"a segment starts with b'HWSP1\\n', got {data[:6]!r}"
+    assert not rows[FACTS_ROW] + rows[CLAIMS_ROW]
+
+
+def test_a_segment_without_records_is_only_a_clock(tmp_path: Path) -> None:
+    """The magic alone is a whole segment: it moves the clock and says nothing."""
+    rows = rows_of(write_segment(tmp_path / "s.seg", arrival_us=at(70)))
+    assert [kind for kind, of_kind in rows.items() if of_kind] == [CLOCK_ROW]
+
+
+LAST = TERMS.amendable_until_us(START_MS * 1_000)
+
+
+@pytest.mark.parametrize(
+    ("arrival_us", "standing"),
+    [
+        (at(-300) - 1, IMPLAUSIBLE),
+        (at(-300), IN_WINDOW),
+        (LAST, IN_WINDOW),
+        (LAST + 1, TOO_LATE),
+        (at(60) + TERMS.max_age_us, TOO_LATE),
+        (at(60) + TERMS.max_age_us + 1, IMPLAUSIBLE),
+    ],
+)
+def test_what_came_at_the_wrong_time_is_a_fact_and_no_claim(arrival_us: int, standing: int, tmp_path: Path) -> None:
+    """The batch's own arrival decides: it keeps its number in the books, its observations touch no window."""
+    rows = rows_of(write_segment(tmp_path / "s.seg", GOOD, arrival_us=arrival_us))
+    facts = sheet_of(rows).facts
+    assert (facts["seq"].tolist(), facts["count"].tolist(), facts["standing"].tolist()) == ([0], [2], [standing])
+    assert len(rows[CLAIMS_ROW]) == (standing == IN_WINDOW)
+
+
+@pytest.mark.parametrize("moment_us", [0, 4_070_908_800_000_000], ids=["1970", "2099"])
+def test_event_times_of_another_age_spoil_nothing(moment_us: int, tmp_path: Path) -> None:
+    """A batch of 1970 or 2099 between two good ones leaves their claims and the clock as they are."""
+    odd = observed([9], seq=1, window_start_ms=moment_us // 1_000)
+    rows = rows_of(write_segment(tmp_path / "s.seg", GOOD, odd, observed([3], seq=2), arrival_us=at(70)))
+    assert sheet_of(rows).facts["standing"].tolist() == [IN_WINDOW, IMPLAUSIBLE, IN_WINDOW]
+    assert [Claims.unpack(row.payload).refs["seq"].tolist() for row in rows[CLAIMS_ROW]] == [[0, 2]]
+    assert rows[CLOCK_ROW][0].clock_us == at(70)
+
+
+@pytest.mark.parametrize("pulse", [said(Kind.HEARTBEAT), said(Kind.BYE), GOOD], ids=lambda batch: batch.kind.name)
+def test_the_monitors_own_pulse_is_known(pulse: Batch, tmp_path: Path) -> None:
+    """The stream _hopwatch needs no configuration, has books, and no windows whatever is sent in its name."""
+    rows = rows_of(write_segment(tmp_path / "s.seg", replace(pulse, stream="_hopwatch", node="monitor")))
+    assert (sheet_of(rows).stream, len(rows[QUARANTINE_ROW]), len(rows[CLAIMS_ROW])) == ("_hopwatch", 0, 0)
+
+
+def test_the_claims_of_a_window_go_to_every_shard(tmp_path: Path) -> None:
+    """Each shard picks its own ids from the same batches when it redeems them."""
+    sharded = {"orders": replace(RULES["orders"], shards=3)}
+    rows = [row for row in decode([str(write_segment(tmp_path / "s.seg", GOOD))], sharded) if row.kind == CLAIMS_ROW]
+    assert [row.shard for row in rows] == [0, 1, 2]
+    assert len({row.payload for row in rows}) == 1
+
+
+def test_the_arrival_is_the_files_modification_time(tmp_path: Path) -> None:
+    """In whole µs, rounded down; nothing in the records moves it."""
+    path = write_segment(tmp_path / "s.seg", said(Kind.HEARTBEAT, sent_at_us=at(900)))
+    os.utime(path, ns=(0, at(70) * 1_000 + 999))
+    assert sheet_of(rows_of(path)).facts["arrival_us"].tolist() == [at(70)]
+
+
+def test_the_last_row_is_the_latest_arrival_that_was_read(tmp_path: Path) -> None:
+    """A clock row moves the watermark; all other rows carry no time, so that Spark drops none of them."""
+    paths = [write_segment(tmp_path / f"{s}.seg", GOOD, arrival_us=at(s)) for s in (70, 80, 75)]
+    *rows, last = decode(map(str, paths), RULES)
+    assert last == Row(CLOCK_ROW, "", 0, 0, at(80), b"")
+    assert {row.clock_us for row in rows} == {None}
+    assert list(decode([], RULES)) == []
+
+
+@pytest.mark.parametrize("name", ["plain", "two words", "100%25", "a:b", "q?x#y", "ünï", "[x]{y}*", "back\\slash"])
+def test_a_segment_is_found_whatever_its_folder_is_called(name: str, tmp_path: Path) -> None:
+    """Spark names a file with its scheme in front and nothing escaped."""
+    path = write_segment(tmp_path / name / "0000000000.seg", GOOD)
+    (batch,) = decoder(RULES)(iter([pa.record_batch([pa.array([f"file:{path}"])], ["path"])]))
+    assert batch.column("kind").to_pylist() == [FACTS_ROW, CLAIMS_ROW, CLOCK_ROW]
+    assert Claims.unpack(batch.column("payload")[1].as_py()).path == str(path)
+
+
+def test_rows_leave_in_batches_of_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rows segments come to, no Arrow batch has more than ROWS_A_BATCH of them."""
+    monkeypatch.setattr(decode_module, "ROWS_A_BATCH", 2)
+    path = write_segment(tmp_path / "s.seg", *(observed([1], seq=n, window_start_ms=minute(-n)) for n in range(3)))
+    batches = decoder(RULES)(iter([pa.record_batch([pa.array([str(path)])], ["path"])]))
+    assert [batch.num_rows for batch in batches] == [2, 2, 1]
+
+
+def test_packed_arrays_may_be_empty(tmp_path: Path) -> None:
+    """A batch without lags out, outcomes and reasons is claimed like any other."""
+    bare = replace(GOOD, lag_out_us=b"", event_offset_us=np.array([0, 59_999_999], "<u4").tobytes())
+    assert len(rows_of(write_segment(tmp_path / "s.seg", bare))[CLAIMS_ROW]) == 1

@@ -1,0 +1,168 @@
+"""Tests of redeeming claim checks: what is read back from the segments is what was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.kernel import masks
+from monitor.kernel.tally import Observed, Tally, empty, merge, take
+from monitor.parcels import CLAIMS, Claims, pack_tally
+from monitor.spark import redeem
+from monitor.spark.decode import decode
+from monitor.spark.rows import CLAIMS_ROW
+from probes.contract import envelope
+from probes.contract.batch import Batch
+from tests.monitor.spooled import RULES, at, ids, lags, observed, write_segment
+
+PATHWAY = RULES["orders"].pathway
+END_US = at(60)
+
+
+def claims_on(*paths: Path) -> list[Claims]:
+    """Return the claims that the decoder leaves for the window."""
+    rows = decode([str(path) for path in paths], RULES)
+    return [Claims.unpack(row.payload) for row in rows if row.kind == CLAIMS_ROW]
+
+
+def of_arrays(batches: Iterable[Batch], arrival_us: int) -> Tally:
+    """Return the kernel's tally of the same observations, given as arrays."""
+    return take(
+        PATHWAY,
+        [
+            Observed(
+                PATHWAY.nodes.index(batch.node),
+                arrival_us,
+                masks.ids_of(batch.message_ids),
+                np.frombuffer(batch.lag_in_us, "<i8"),
+                np.frombuffer(batch.lag_out_us, "<i8"),
+                np.frombuffer(batch.outcome, "u1"),
+            )
+            for batch in batches
+        ],
+        END_US,
+    )
+
+
+@st.composite
+def _batches(draw: st.DrawFn) -> list[Batch]:
+    """Draw batches of one window: any nodes, ids, stamps and outcomes that a probe may send."""
+    batches = []
+    for seq in range(draw(st.integers(1, 5))):
+        numbers = draw(st.lists(st.integers(0, 9), min_size=1, max_size=8))
+        outcome = draw(st.none() | st.binary(min_size=len(numbers), max_size=len(numbers)).map(_as_outcomes))
+        times = st.lists(st.integers(-(2**40), 2**40), min_size=len(numbers), max_size=len(numbers))
+        stamps = {"lag_in_us": lags(*draw(times)), "lag_out_us": draw(st.just(b"") | times.map(lambda us: lags(*us)))}
+        batches.append(observed(numbers, draw(st.sampled_from("ab")), seq=seq, outcome=outcome or b"", **stamps))
+    return batches
+
+
+def _as_outcomes(drawn: bytes) -> bytes:
+    return bytes(byte % 3 for byte in drawn)
+
+
+@given(_batches())
+def test_a_tally_of_claims_is_that_of_the_arrays(tmp_path_factory: pytest.TempPathFactory, batches: list[Batch]) -> None:
+    """What went through records, segment and claims is, to the byte, what the kernel makes of the same arrays."""
+    path = write_segment(tmp_path_factory.mktemp("spool") / "s.seg", *batches)
+    tally = redeem.tally(PATHWAY, claims_on(path), END_US)
+    assert pack_tally(tally) == pack_tally(of_arrays(batches, at(70)))
+
+
+@given(_batches(), st.integers(1, 5))
+def test_shards_share_the_messages_out(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[Batch], shards: int
+) -> None:
+    """Each message counts in one shard; merged, the shards are the window: masks, stamps, lost ids, sightings."""
+    claims = claims_on(write_segment(tmp_path_factory.mktemp("spool") / "s.seg", *batches))
+    merged = merge([redeem.tally(PATHWAY, claims, END_US, shard, shards) for shard in range(shards)])
+    whole = redeem.tally(PATHWAY, claims, END_US)
+    assert _exact(merged) == _exact(whole)
+
+
+def _exact(tally: Tally) -> list[object]:
+    arrays = (tally.masks, tally.counts, tally.sighted_us, tally.stamps, tally.negative)
+    lost = [column.tolist() for lost in tally.lost_ids for column in lost]
+    return [*(array.tolist() for array in arrays), lost, tally.last_first_sighting_us, tally.observations]
+
+
+def test_no_claims_are_an_empty_window() -> None:
+    """Nothing claimed, nothing observed."""
+    assert redeem.without_duplicates([]) == []
+    assert pack_tally(redeem.tally(PATHWAY, [], END_US)) == pack_tally(empty(PATHWAY))
+
+
+def test_a_batch_that_comes_twice_counts_once(tmp_path: Path) -> None:
+    """In another segment or in the same one; its messages were sighted when the first of the two arrived."""
+    batch = observed([1, 2])
+    late = write_segment(tmp_path / "a.seg", batch, batch, arrival_us=at(90))
+    early = write_segment(tmp_path / "b.seg", batch, arrival_us=at(80))
+    for paths in ((late, early), (early, late)):
+        tally = redeem.tally(PATHWAY, claims_on(*paths), END_US)
+        assert (tally.observations, tally.stamps.tolist()) == (2, [[2, 2], [0, 0]])
+        assert tally.last_first_sighting_us == at(80)
+
+
+@pytest.mark.parametrize("other", [{"probe": "other"}, {"epoch_us": at(-9)}, {"seq": 1}], ids=str)
+def test_the_same_observations_from_another_instance_are_no_duplicate_batch(
+    other: dict[str, object], tmp_path: Path
+) -> None:
+    """They are duplicates at a stamp: the same ids, stamped twice."""
+    batch = observed([1, 2])
+    again = replace(batch, **other)  # type: ignore[arg-type]  # one field
+    tally = redeem.tally(PATHWAY, claims_on(write_segment(tmp_path / "s.seg", batch, again)), END_US)
+    assert (tally.counts.sum(), tally.stamps.tolist()) == (2, [[4, 4], [0, 0]])
+
+
+CLAIMED = {
+    "alone": ([("x", 70, [0, 1])], [[0, 1]]),
+    "another instance": ([("x", 70, [0, 1]), ("y", 60, [0, 1])], [[0, 1], [0, 1]]),
+    "the same again": ([("x", 70, [0, 1]), ("x", 80, [0, 1])], [[0, 1], []]),
+    "earlier, read later": ([("x", 80, [0, 1]), ("x", 70, [1, 2])], [[0], [1, 2]]),
+    "twice in one": ([("x", 70, [1, 0, 1])], [[1, 0]]),
+    "three times": ([("x", 90, [5]), ("x", 70, [5]), ("x", 80, [5])], [[], [5], []]),
+    "nothing": ([("x", 70, []), ("x", 80, [0])], [[], [0]]),
+}
+
+
+@pytest.mark.parametrize(("claimed", "kept"), CLAIMED.values(), ids=CLAIMED)
+def test_of_equal_batches_the_earliest_arrival_is_kept(
+    claimed: list[tuple[str, int, list[int]]], kept: list[list[int]]
+) -> None:
+    """Instance and number say which batches are equal, whatever the order in which their segments were read."""
+    claims = [
+        Claims(f"{n}.seg", at(seconds), "a", instance, 1, np.array([(seq, 0, 0) for seq in seqs], CLAIMS))
+        for n, (instance, seconds, seqs) in enumerate(claimed)
+    ]
+    assert [refs["seq"].tolist() for refs in redeem.without_duplicates(claims)] == kept
+
+
+def test_a_segment_that_is_gone_names_itself(tmp_path: Path) -> None:
+    """Whoever deletes from the spool is told which file was missed."""
+    path = write_segment(tmp_path / "s.seg", observed([1]))
+    claims = claims_on(path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"s\.seg"):
+        redeem.tally(PATHWAY, claims, END_US)
+
+
+def test_a_segment_that_was_written_over_is_no_observation(tmp_path: Path) -> None:
+    """Where a claim points to what is no record, reading fails and nothing is made up."""
+    path = write_segment(tmp_path / "s.seg", observed([1]))
+    claims = claims_on(path)
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(envelope.RecordError, match="a record starts with 0x81, got 0x00"):
+        redeem.tally(PATHWAY, claims, END_US)
+
+
+def test_ids_are_the_bytes_on_the_wire(tmp_path: Path) -> None:
+    """The ids behind a loss come out as they went in, in byte order."""
+    claims = claims_on(write_segment(tmp_path / "s.seg", observed([258, 3, 2**127])))
+    tally = redeem.tally(PATHWAY, claims, END_US)
+    assert tally.lost(1, at(1_000)).tobytes() == ids(3, 258, 2**127)

@@ -1,0 +1,119 @@
+"""Tests of the spool as a source: what is read, what it is called, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from monitor.errors import TransportError
+from monitor.spark.sources import spool
+from tests.monitor.permissions import without_root
+from tests.monitor.spooled import write_segment
+
+ODD = ("plain", "two words", "100%25", "a:b", "q?x#y", "ünï", "[x]{y}*", "back\\slash", "k=v")
+HIDDEN = ("_under", ".dot")
+
+
+@pytest.mark.parametrize(
+    ("path", "file"),
+    [
+        ("file:/var/spool/a b/1.seg", "/var/spool/a b/1.seg"),
+        ("file:///var/spool/1.seg", "/var/spool/1.seg"),
+        ("file:/var/100%25/1.seg", "/var/100%25/1.seg"),
+        ("file:/var/q?x#y:z/1.seg", "/var/q?x#y:z/1.seg"),
+        ("/var/file:/1.seg", "/var/file:/1.seg"),
+    ],
+)
+def test_a_path_of_spark_names_a_file(path: str, file: str) -> None:
+    """The scheme goes, and nothing is unescaped, because Spark escapes nothing."""
+    assert spool.local_path(path) == file
+
+
+def test_the_root_of_a_url_is_its_folder() -> None:
+    """What stands behind spool: is a path, absolute or not."""
+    assert (spool.root("spool:/var/spool"), spool.root("spool:var")) == (Path("/var/spool"), Path("var"))
+
+
+def test_segments_are_found_in_any_depth_and_by_their_ending(tmp_path: Path) -> None:
+    """Segments that are still open, and files of other kinds, are none."""
+    wanted = [write_segment(tmp_path / name / "0000000000.seg") for name in ("a", "b/c", "_d")]
+    for name in ("a/0000000001.open", "a/notes.txt", "b/x.seg.tmp", "core"):
+        write_segment(tmp_path / name)
+    assert spool.segments(tmp_path) == sorted(wanted)
+
+
+def test_a_spool_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """The message says what was got and what to do."""
+    with pytest.raises(TransportError) as caught:
+        spool.check(tmp_path / "none")
+    assert str(caught.value) == (
+        f"the spool {tmp_path}/none is a folder that probes write to, got nothing: "
+        "start a probe with this sink, or correct [transport] url"
+    )
+
+
+def test_a_spool_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    """A segment is not a spool."""
+    with pytest.raises(TransportError, match="is a folder that probes write to, got a file: start a probe"):
+        spool.check(write_segment(tmp_path / "spool"))
+
+
+def test_a_spool_that_cannot_be_read_is_refused(open_folder: Path) -> None:
+    """By a user without rights on it."""
+    (open_folder / "spool").mkdir(mode=0o311)
+    with without_root(), pytest.raises(TransportError) as caught:
+        spool.check(open_folder / "spool")
+    assert str(caught.value) == (
+        f"the spool {open_folder}/spool cannot be read by this user: grant read and execute on it and its folders"
+    )
+
+
+def test_a_spool_that_cannot_be_written_is_refused_where_it_has_to_be(open_folder: Path) -> None:
+    """Reading it is enough for --once; the monitor's pulse has to go through it."""
+    (open_folder / "spool").mkdir(mode=0o555)
+    with without_root():
+        spool.check(open_folder / "spool")
+        with pytest.raises(TransportError) as caught:
+            spool.check(open_folder / "spool", is_written=True)
+    assert str(caught.value) == (
+        f"the spool {open_folder}/spool cannot be written by this user, "
+        "so the monitor's pulse cannot go through it: grant write on it"
+    )
+
+
+def test_a_spool_with_all_rights_passes(tmp_path: Path) -> None:
+    """Nothing is said and nothing is changed."""
+    spool.check(tmp_path, is_written=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("root", ["plain", "sp [a]{b}*? %25#:"])
+def test_a_batch_reads_every_segment_whatever_its_folder_is_called(
+    root: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark alone would look past folders that start with _ or a dot, and take brackets for a pattern."""
+    wanted = {str(write_segment(tmp_path / root / name / "0000000000.seg")) for name in (*ODD, *HIDDEN)}
+    assert {spool.local_path(row.path) for row in spool.batch(spark, tmp_path / root).collect()} == wanted
+
+
+def test_a_batch_of_an_empty_spool_is_empty(spark: SparkSession, tmp_path: Path) -> None:
+    """No segment yet is no error."""
+    assert spool.batch(spark, tmp_path).collect() == []
+
+
+@pytest.mark.parametrize("root", ["plain", "sp [a]{b}*? %25#:"])
+def test_a_stream_reads_segments_in_order_of_arrival(root: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Years old ones too, at most so many bytes a trigger, whatever the folders are called."""
+    paths = [
+        write_segment(tmp_path / root / name / "0000000000.seg", arrival_us=n * 10**15) for n, name in enumerate(ODD)
+    ]
+    seen: list[list[str]] = []
+    stream = spool.stream(spark, tmp_path / root, bytes_a_trigger=len("HWSP1\n") * 5).writeStream
+    stream = stream.foreachBatch(lambda batch, _: seen.append([row.path for row in batch.collect()]))
+    stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
+    assert [{spool.local_path(path) for path in batch} for batch in seen] == [
+        {str(path) for path in paths[:5]},
+        {str(path) for path in paths[5:]},
+    ]

@@ -1,0 +1,1 @@
+"""Tests of the store, each on a SQLite file of its own."""

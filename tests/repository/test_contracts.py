@@ -1,0 +1,52 @@
+"""Tests of the import contracts: they hold, and each of them would notice."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.repository import ROOT
+
+PACKAGES: Final = ("probes", "monitor", "demo", "bench")
+FORBIDDEN: Final = [
+    ("probes", "monitor"),
+    ("monitor", "bench"),
+    ("probes", "pyspark"),
+    ("monitor", "probes"),
+    ("monitor.kernel", "time"),
+    ("monitor.kernel", "datetime"),
+    ("monitor.store", "pyspark"),
+    ("monitor.store", "monitor.cli"),
+    ("demo", "probes.contract"),
+    ("monitor", "demo"),
+]
+"""For each contract, in their order, an import that it forbids."""
+
+
+def _lint(folder: Path) -> tuple[int, str]:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def test_the_contracts_hold() -> None:
+    """Data flows one way, and the kernel is pure."""
+    code, told = _lint(ROOT)
+    assert code == 0, told
+
+
+def test_every_contract_notices_what_it_forbids(tmp_path: Path) -> None:
+    """With one forbidden import added for each contract, none of them is kept."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for source, forbidden in FORBIDDEN:
+        with tmp_path.joinpath(*source.split("."), "__init__.py").open("a") as file:
+            file.write(f"import {forbidden}\n")
+    code, told = _lint(tmp_path)
+    assert code != 0
+    assert re.search(f"Contracts: 0 kept, {len(FORBIDDEN)} broken", told), told
