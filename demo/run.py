@@ -18,6 +18,7 @@ from demo.interrupts import Interrupts
 from demo.measured import Json, Measured, is_final, start_us, windows_of
 from demo.pipeline import Pipeline
 from demo.progress import Progress
+from demo.records import archive_path
 from demo.screen import Screen
 from demo.truth import WINDOW_US, Truth
 from demo.watch import MonitorProcess, Results
@@ -144,10 +145,12 @@ def run(wishes: Wishes, console: Console) -> int:
     """Run the demo; return 0 if measured is what was injected, 1 if it differs or could not be compared.
 
     Raises:
+        RecordsMissingError: there are no flights to move.
         WorkdirError: the folder is not empty or cannot be written.
         NodeDiedError: a node ended by itself.
         MonitorDiedError: the monitor did.
     """
+    archive_path()
     layout = lay_out(wishes.folder)
     results = Results(layout.store_url)
     with Interrupts() as interrupts, Screen(console) as screen:
@@ -167,7 +170,7 @@ def run(wishes: Wishes, console: Console) -> int:
 
 
 def conclude(faults: Faults, truth: Truth | None, results: ResultsLike, screen: Screen) -> int:
-    """Write the final table and the comparison; ``truth`` is ``None`` when not every window is final: only the table."""
+    """Write the final table and the comparison; only the table where ``truth`` is ``None``: not all is final then."""
     measured = results.measured()
     if measured is None or truth is None:
         screen.conclude(measured.windows if measured else [], [])

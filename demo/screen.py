@@ -58,13 +58,14 @@ class Screen:
         self._print_final(windows)
 
     def conclude(self, windows: Sequence[Json], lines: Sequence[Line]) -> None:
-        """Write the final table and the comparison."""
+        """Write the final table, and the comparison if there is one."""
         if self._console.is_terminal:
             self._console.print(window_table(windows))
         else:
             for line in (window_line(), *(window_line(window_cells(window)) for window in windows)):
                 self._console.print(line)
-        self._console.print(comparison_table(lines, plain=not self._console.is_terminal))
+        if lines:
+            self._console.print(comparison_table(lines, plain=not self._console.is_terminal))
 
     def _print_final(self, windows: Sequence[Json]) -> None:
         for window in windows:

@@ -19,10 +19,11 @@ HEADINGS: Final = (
     "known",
     "delivered",
     "lost",
-    *(f"lost at {node}" for node in NODES),
+    *(f"lost at\n{node}" for node in NODES),
     "p95 lag",
 )
-WIDTHS: Final = tuple(max(len(heading), 11) for heading in HEADINGS)
+WIDTHS: Final = (6, 11, 7, 11, 11, 13, *(13 for _ in NODES), 9)
+"""Characters a column when piped: the widest status, counts into the tens of millions, losses with their bounds."""
 SECOND_US: Final = 1_000_000
 NOTHING: Final = "·"
 COLOURS: Final = {"LOSSY": "red", "CLEAN": "green", "UNKNOWN": "yellow"}
@@ -44,13 +45,14 @@ def window_cells(window: Json) -> tuple[str, ...]:
 
 
 def window_line(cells: Iterable[str] = HEADINGS) -> str:
-    """Return cells as one line of plain text; without any, the headings."""
-    return "  ".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+    """Return cells as one line of plain text; without any, the headings, in which a column of a node is its name."""
+    return " ".join(cell.split("\n")[-1].rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
 
 
 def window_table(windows: Iterable[Json]) -> Table:
     """Return the windows as a table for a terminal."""
-    table = Table(box=box.SIMPLE_HEAD, title="windows of event time (UTC)", title_justify="left")
+    title = "windows of event time (UTC)"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, collapse_padding=True)
     for heading in HEADINGS:
         table.add_column(heading, justify="right")
     for window in windows:

@@ -40,7 +40,8 @@ def require() -> int:
     """
     java = executable()
     if java is None:
-        raise JavaError(f"Spark needs Java {LEAST} or newer, none was found on the PATH: {INSTALL}")
+        where = f"in JAVA_HOME, which is {home}" if (home := os.environ.get("JAVA_HOME")) else "on the PATH"
+        raise JavaError(f"Spark needs Java {LEAST} or newer, none was found {where}: {INSTALL}")
     found = version(java)
     if found is None or found < LEAST:
         got = "one that does not tell its version" if found is None else f"Java {found}"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from probes.contract import envelope, segment
 from probes.contract.batch import Outcome
-from probes.contract.ids import IdError, id_bytes
+from probes.contract.ids import id_bytes
 from probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
+
+_DTYPES: Final = ("<u4", "<i8", "<i8", "u1", "u1")
 
 
 class Stamp(NamedTuple):
@@ -32,44 +35,47 @@ class Stamp(NamedTuple):
 def readings(text: str) -> tuple[bytes, ...]:
     """Return the ids that a person may mean: a UUID or its digits, a number, and the text itself."""
     meant: list[bytes] = []
-    try:
+    with suppress(ValueError):
         meant.append(uuid.UUID(text).bytes)
-    except ValueError:
-        pass
     if text.isdecimal():
-        try:
+        with suppress(ValueError):  # more digits than Python reads, or than an id has
             meant.append(id_bytes(int(text)))
-        except (IdError, ValueError):
-            pass
     return tuple(dict.fromkeys((*meant, id_bytes(text))))
 
 
 def stamps(segments: Iterable[Path], wanted: tuple[bytes, ...], stream: str | None = None) -> Iterator[Stamp]:
     """Yield every observation of the wanted ids, in order of event time and node by node as they were stamped."""
     found = [stamp for path in segments for stamp in _of_segment(path, wanted) if stream in (None, stamp.stream)]
-    yield from sorted(found, key=lambda s: (s.event_time_us, s.lag_in_us if s.lag_in_us is not None else s.lag_out_us or 0))
+    yield from sorted(found, key=_moment)
+
+
+def _moment(stamp: Stamp) -> tuple[int, int]:
+    return stamp.event_time_us, stamp.lag_in_us if stamp.lag_in_us is not None else stamp.lag_out_us or 0
 
 
 def _of_segment(path: Path, wanted: tuple[bytes, ...]) -> Iterator[Stamp]:
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        # The monitor deletes segments that no window needs any more.
+        return
     if not any(message_id in data for message_id in wanted):
         return
     for frame in segment.walk(data):
-        try:
-            view = envelope.read(data, frame.start, frame.end) if not frame.fault else None
-        except envelope.RecordError:
+        if frame.fault:
             continue
-        if view is not None and view.count:
+        with suppress(envelope.RecordError):
+            view = envelope.read(data, frame.start, frame.end)
+            envelope.check(data, view)
             yield from _of_record(data, view, wanted)
 
 
 def _of_record(data: bytes, view: envelope.RecordView, wanted: tuple[bytes, ...]) -> Iterator[Stamp]:
     ids = envelope.packed(data, view.message_ids, f"V{ID_BYTES}")
+    columns = [envelope.packed(data, span, dtype) for span, dtype in zip(view[11:16], _DTYPES, strict=True)]
     for message_id in wanted:
         for at in np.flatnonzero(ids == np.void(message_id)).tolist():
-            offset_us, lag_in, lag_out, outcome, reason = (
-                _item(data, span, dtype, at) for span, dtype in zip(view[11:16], ("<u4", "<i8", "<i8", "u1", "u1"), strict=True)
-            )
+            offset_us, lag_in, lag_out, outcome, reason = (int(c[at]) if len(c) else None for c in columns)
             yield Stamp(
                 view.window_start_ms * 1_000 + (offset_us or 0),
                 message_id,
@@ -81,8 +87,3 @@ def _of_record(data: bytes, view: envelope.RecordView, wanted: tuple[bytes, ...]
                 Outcome(outcome or 0).name.lower(),
                 "" if reason in (None, NO_REASON) else view.reasons[reason],
             )
-
-
-def _item(data: bytes, span: envelope.Span, dtype: str, at: int) -> int | None:
-    column = envelope.packed(data, span, dtype)
-    return int(column[at]) if len(column) else None

@@ -17,7 +17,7 @@ from monitor.kernel.books import IN_WINDOW, Accounts, Book, absorb, accounts, fo
 from monitor.kernel.masks import Ids
 from monitor.kernel.tally import Tally, empty, merge
 from monitor.kernel.verdict import NodeBooks, Standing, conclude
-from monitor.kernel.window import minutes
+from monitor.kernel.window import Terms, minutes
 from monitor.parcels import FactSheet
 from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
@@ -144,7 +144,9 @@ class Ledger:
         gone: list[tuple[str, int]] = []
         for stream, windows in self.live.items():
             terms = self.rules[stream].terms
-            past = [s for s in windows if terms.amendable_until_us(s) + STRAGGLING_US < watermark_us]
+            past = [
+                start_us for start_us, known in windows.items() if _over_at_us(terms, start_us, known) < watermark_us
+            ]
             gone.extend((stream, start_us) for start_us in past)
             for start_us in past:
                 del windows[start_us]
@@ -200,6 +202,12 @@ def _as_counts(judged: Accounts) -> NDArray[np.int64]:
     say = judged.has_a_say
     parts = (say, judged.heard, judged.told & say, judged.complete & say, judged.dropped)
     return np.stack([part.astype(np.int64) for part in parts])
+
+
+def _over_at_us(terms: Terms, start_us: int, known: Live) -> int:
+    """Return when nothing can change a window any more: neither what comes, nor what is in flight."""
+    settled_at_us = terms.settled_at_us(start_us, known.last_first_sighting_us)
+    return max(terms.amendable_until_us(start_us) + STRAGGLING_US, settled_at_us)
 
 
 def _is_due(known: Live, status: Status, books: bytes, is_settled: bool) -> bool:  # noqa: FBT001 - a fact, not a flag

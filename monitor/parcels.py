@@ -38,7 +38,7 @@ class Claims:
 
     def pack(self) -> bytes:
         """Return the parcel."""
-        header = {name: getattr(self, name) for name in ("path", "arrival_us", "node", "instance", "observations")}
+        header = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "refs"}
         return _pack(header, self.refs.tobytes())
 
     @classmethod
@@ -63,7 +63,7 @@ class FactSheet:
 
     def pack(self) -> bytes:
         """Return the parcel."""
-        header = {name: getattr(self, name) for name in ("path", "stream", "node", "probe", "epoch_us", "labels", "drops")}
+        header = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "facts"}
         return _pack(header, self.facts.tobytes())
 
     @classmethod

@@ -1,7 +1,8 @@
 """The declared graph of a stream: its nodes, and what is expected where.
 
 An arrow says that what leaves its left side is expected on its right side. ``a -> b`` and ``a -> b & c`` are *must*
-edges: everything that leaves a goes to b, and to c. ``a -> b | c`` is a *one-of* group: each message goes to one of them.
+edges: everything that leaves a goes to b, and to c. ``a -> b | c`` is a *one-of* group: each message goes to one of
+them. What is said twice is said once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, Literal, get_args
 
 import numpy as np
@@ -18,6 +20,9 @@ from probes.contract.limits import NAME_PATTERN
 
 Stamps = Literal["both", "in", "out"]
 """Which sides a node stamps; a node that stamps one side counts any stamp for both."""
+
+MAX_NODES: Final = 255
+"""How many nodes a pathway may have: an observation carries its node's number in a byte."""
 
 _STAMPS: Final[tuple[str, ...]] = get_args(Stamps)
 
@@ -60,7 +65,8 @@ class Pathway:
         """Read the ``path`` and ``stamps`` of a stream's configuration.
 
         Raises:
-            PathwayError: a name or a hop that cannot be, a cycle, an edge of two kinds, stamps of an unknown node.
+            PathwayError: a name or a hop that cannot be, too many nodes, a cycle, an edge of two kinds, stamps of an
+                unknown node.
         """
         chains = [path] if isinstance(path, str) else list(path)
         if not chains:
@@ -70,12 +76,14 @@ class Pathway:
         for chain in chains:
             for source, targets, text in _arrows(chain, mentioned):
                 arrows.setdefault((source, targets), text)
+        if len(mentioned) > MAX_NODES:
+            raise PathwayError(f"a path has at most {MAX_NODES} nodes, got {len(mentioned)}: split the stream in two")
         _refuse_two_kinds(arrows)
         nodes = _topological(list(mentioned), [(source, target) for source, targets in arrows for target in targets])
         index = {node: place for place, node in enumerate(nodes)}
-        groups = tuple(
+        groups = {
             Group(index[source], tuple(sorted(index[target] for target in targets))) for source, targets in arrows
-        )
+        }
         return cls(nodes, tuple(sorted(groups, key=lambda g: (g.source, g.targets))), _stamps(nodes, stamps or {}))
 
     @cached_property
@@ -131,7 +139,7 @@ def _arrows(chain: str, mentioned: dict[str, None]) -> Iterator[tuple[str, tuple
     hops = [_hop(text, chain) for text in chain.split("->")]
     for names, _ in hops:
         mentioned.update(dict.fromkeys(names))
-    for (sources, _), (targets, one_of) in zip(hops, hops[1:], strict=False):
+    for (sources, _), (targets, one_of) in pairwise(hops):
         for source in sources:
             text = f"{source} -> {(' | ' if one_of else ' & ').join(targets)}"
             yield from ((source, part, text) for part in ([targets] if one_of else [(name,) for name in targets]))
@@ -157,9 +165,8 @@ def _refuse_two_kinds(arrows: Mapping[tuple[str, tuple[str, ...]], str]) -> None
     for (source, targets), text in arrows.items():
         for target in targets if len(targets) > 1 else ():
             if (source, target) in must:
-                other = must[source, target]
-                msg = f"{source} -> {target} is expected of every message in {other!r} and of some in {text!r}: keep one"
-                raise PathwayError(msg, text)
+                two = f"of every message in {must[source, target]!r} and of some in {text!r}"
+                raise PathwayError(f"{source} -> {target} is expected {two}: keep one", text)
 
 
 def _topological(mentioned: list[str], edges: list[tuple[str, str]]) -> tuple[str, ...]:
@@ -178,7 +185,8 @@ def _topological(mentioned: list[str], edges: list[tuple[str, str]]) -> tuple[st
                 heapq.heappush(ready, rank[target])
     if len(ordered) < len(mentioned):
         cycle = _cycle(edges, set(mentioned) - set(ordered), mentioned)
-        raise PathwayError(f"a path leads on and never back, got the cycle {' -> '.join(cycle)}", " -> ".join(cycle[:2]))
+        told = f"a path leads on and never back, got the cycle {' -> '.join(cycle)}"
+        raise PathwayError(told, " -> ".join(cycle[:2]))
     return tuple(ordered)
 
 

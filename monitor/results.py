@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -112,6 +112,12 @@ def as_json(result: WindowResult, lost_ids: Sequence[Sequence[str]]) -> dict[str
 
 
 def iso(moment_us: int) -> str:
-    """Return a moment in µs since 1970 as ISO 8601 UTC with Z; whole seconds without a fraction."""
-    moment = datetime.fromtimestamp(moment_us // 1_000_000, UTC).replace(microsecond=moment_us % 1_000_000)
+    """Return a moment in µs since 1970 as ISO 8601 UTC with Z; whole seconds without a fraction.
+
+    A moment that is not in the years 1 to 9999, which only a broken clock tells, stays the number that it is.
+    """
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=moment_us)
+    except OverflowError:
+        return f"{moment_us} µs since 1970"
     return moment.isoformat().replace("+00:00", "Z")

@@ -48,13 +48,16 @@ class Metronome:
 
 
 def new_messages(
-    settings: NodeSettings, first_number: int, stop: Callable[[], bool] = told_to_stop
+    settings: NodeSettings,
+    first_number: int,
+    stop: Callable[[], bool] = told_to_stop,
+    now_s: Callable[[], float] = time.monotonic,
 ) -> Iterator[Message]:
     """Yield a message whenever one is due, numbered from ``first_number``, until told to stop."""
     rows = enumerate(raw_flights(skip=first_number), start=first_number)
-    metronome = Metronome(settings.rate_per_s, time.monotonic())
+    metronome = Metronome(settings.rate_per_s, now_s())
     while not stop():
-        for _ in range(metronome.due(time.monotonic())):
+        for _ in range(metronome.due(now_s())):
             number, row = next(rows)
             yield new_message(number, wall_clock_us(), row)
         time.sleep(TICK_S)

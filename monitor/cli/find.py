@@ -33,7 +33,8 @@ def command(
     folder = spool.root(chosen.transport.url)
     spool.check(folder)
     wanted = journey.readings(message_id)
-    with Progress(console=console.words(), transient=True) as progress:
+    words = console.words()
+    with Progress(console=words, transient=True, disable=not words.is_terminal) as progress:
         segments = progress.track(spool.segments(folder), description="searching")
         stamps = list(journey.stamps(segments, wanted, stream))
     told = {"id": message_id, "stamps": [_stamp(s) for s in stamps], "lost": _lost(chosen.store.url, wanted, stream)}
@@ -43,7 +44,7 @@ def command(
         _show(told)
     else:
         where = "not among the segments of the spool, not among the lost ids"
-        console.words().print(f"nothing is kept of {message_id!r:.80}: {where}")
+        words.print(f"nothing is kept of {message_id!r:.80}: {where}")
     if not told["stamps"] and not told["lost"]:
         raise typer.Exit(A_FINDING)
 
@@ -65,6 +66,11 @@ def _stamp(stamp: journey.Stamp) -> dict[str, Any]:
     return told | {"message_id": stamp.message_id.hex(), "event_time": iso(stamp.event_time_us)}
 
 
+def _visible(text: str) -> str:
+    """Return what a probe sent as a text that cannot steer a terminal or break a line of the table."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 def _show(told: dict[str, Any]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("event time", "stream", "node", "probe", "lag in", "lag out", "outcome", "reason"):
@@ -72,7 +78,7 @@ def _show(told: dict[str, Any]) -> None:
     for stamp in told["stamps"]:
         lags = (span(stamp["lag_in_us"]), span(stamp["lag_out_us"]))
         before, behind = ("event_time", "stream", "node", "probe"), ("outcome", "reason")
-        table.add_row(*(stamp[name] for name in before), *lags, *(stamp[name] for name in behind))
+        table.add_row(*(_visible(stamp[name]) for name in before), *lags, *(_visible(stamp[name]) for name in behind))
     data = console.data()
     data.print(table)
     for lost in told["lost"]:

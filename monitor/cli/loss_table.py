@@ -81,8 +81,7 @@ def _show_window(console: Console, stream: str, window: Json) -> None:
     came = f"{window['known']:,} known, {window['delivered']:,} delivered"
     console.print(f"end to end: {came}, {_stopped(window)}{window['lost']:,} lost ({_percent(window['loss_ratio'])})")
     if window["verdict"] == "UNKNOWN":
-        upper = UNKNOWN if window["lost_upper"] is None else f"{window['lost_upper']:,}"
-        console.print(f"surely lost: {window['lost_lower']:,}, at most {upper}")
+        console.print(f"surely lost: {window['lost_lower']:,}, at most {_count(window['lost_upper'])}")
     for reason in window["reasons"][:REPORTED_REASONS]:
         console.print(f"  {reason}")
     console.print()

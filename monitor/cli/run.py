@@ -13,7 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from monitor import java, rules, settings
 from monitor.cli import console
-from monitor.errors import DependencyError
+from monitor.errors import DependencyError, HopwatchError
 from monitor.results import iso
 from monitor.store import dialect, lineage, writer
 
@@ -47,6 +47,8 @@ def command(
         writer.prepare(engine)
         place = job.Place(spool.root(chosen.transport.url), engine, rules.of(chosen), chosen.monitor.workdir)
         if once:
+            with engine.begin() as connection:
+                lineage.check_once(connection)
             _once(place)
         else:
             lineage.check(engine, place.checkpoint, place.rules)
@@ -54,11 +56,13 @@ def command(
 
 
 def _once(place: Place) -> None:
-    from monitor.spark import job, session
+    from pyspark.errors import PySparkException
+
+    from monitor.spark import failures, job, session
 
     words = console.words()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=words, transient=True) as progress:
+    with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
         task = progress.add_task("starting Spark")
         spark = session.start(place.workdir)
         judged = 0
@@ -69,8 +73,12 @@ def _once(place: Place) -> None:
             progress.update(task, description=f"judged {judged:,} windows")
 
         progress.update(task, description="reading the spool")
-        with session.watched(spark, lambda told: progress.update(task, description=f"reading the spool: {told}")):
-            job.run_once(spark, place, say)
+        try:
+            with session.watched(spark, lambda told: progress.update(task, description=f"reading the spool: {told}")):
+                job.run_once(spark, place, say)
+        except PySparkException as error:
+            # Of a failure without a name its own traceback says more than we could.
+            raise failures.known(error, place) or error from None
         spark.stop()
     words.print(f"{judged:,} windows are final: see hopwatch report")
 
@@ -89,12 +97,17 @@ def _stream(place: Place, chosen: Settings) -> None:
         query = job.start_stream(spark, place, f"{chosen.monitor.trigger_us // 1_000} milliseconds", _tell)
         words.print(f"hopwatch: watching {place.spool}, {len(place.rules)} streams; Ctrl-C stops")
         while not stop.wait(LOOK_S):
-            _raise_failure(query, place)
+            try:
+                _raise_failure(query, place)
+            except HopwatchError:
+                # Whoever stops all processes of the job at once ends Spark too, sometimes before us.
+                if not stop.wait(LOOK_S):
+                    raise
         words.print("hopwatch: stopping")
-        query.stop()
+        session.end(query.stop)
     finally:
         beat.close()
-        spark.stop()
+        session.end(spark.stop)
 
 
 def _tell(conclusions: list[Conclusion]) -> None:
@@ -109,11 +122,16 @@ def _tell(conclusions: list[Conclusion]) -> None:
 
 
 def _raise_failure(query: StreamingQuery, place: Place) -> None:
+    from py4j.protocol import Py4JError
+
     from monitor.spark import failures
 
-    failure = query.exception()
+    try:
+        failure, is_active = query.exception(), query.isActive
+    except Py4JError as error:
+        failure, is_active = error, False
     if failure is not None:
         raise failures.named(failure, place)
-    if not query.isActive:
+    if not is_active:
         msg = "the stream has stopped by itself without saying why: look into its log, then start the monitor again"
         raise DependencyError(msg)

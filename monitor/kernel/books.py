@@ -19,6 +19,10 @@ AFTERLIFE_US: Final = 10_000_000
 """How long an instance that did not say bye lives beyond its last ``complete_through``."""
 RETIRED_AFTER_US: Final = 600_000_000
 """How long a silent instance without a bye may hold unreported stamps."""
+MOST_DROPPED: Final = 2**53
+"""As how many a window's drops of one instance count at most: nothing overflows, whatever a broken probe says."""
+
+_MOST_US: Final = 2**63 - 1
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -57,7 +61,7 @@ class DropFact(NamedTuple):
 
     row: int
     window_start_ms: int
-    count: int
+    count: int  # type: ignore[assignment]  # the wire's name, which a tuple has for a method
     cause: str
 
 
@@ -119,11 +123,15 @@ class Book:
         return self.runs[-1].complete_last_us if self.runs else self.alive_from_us
 
     def holes(self) -> list[tuple[int, int, int]]:
-        """Return (missing batches, from, to) for each hole: the moments that its batches may speak of."""
+        """Return (missing batches, from, to) for each hole: the moments that its batches may speak of.
+
+        A clock that was set back completes less than it did before: the span between the two moments is the same.
+        """
         found, before, expected = [], self.alive_from_us, 0
         for run in self.runs:
             if run.first > expected:
-                found.append((run.first - expected, before, run.complete_first_us))
+                here = run.complete_first_us
+                found.append((run.first - expected, min(before, here), max(before, here)))
             before, expected = run.complete_last_us, run.last + 1
         return found
 
@@ -158,7 +166,7 @@ def absorb(book: Book, facts: NDArray[np.void], drops: Sequence[DropFact] = ()) 
         last_arrival_us=int(facts["arrival_us"].max(initial=book.last_arrival_us)),
         runs=_extend(book.runs, new),
         said_bye=_said_bye(book, new),
-        skew_us=int(new["sent_at_us"][-1] - new["arrival_us"][-1]) if len(new) else book.skew_us,
+        skew_us=_skew_us(book, new),
         drops=_with_drops(book.drops, [drop for drop in drops if is_new[drop.row]]),
         sent=_with_sent(book.sent, new),
         tallies=book.tallies.plus(_count(facts, is_new)),
@@ -169,16 +177,16 @@ def absorb(book: Book, facts: NDArray[np.void], drops: Sequence[DropFact] = ()) 
 def accounts(book: Book, starts_us: Int64s, ends_us: Int64s, horizons_us: Int64s) -> Accounts:
     """Judge a book against windows, each given by its start, end and horizon; SEMANTICS.md, "Books"."""
     alive_from_us, through_us = book.alive_from_us, book.complete_through_us
-    lives_to_us = through_us + (0 if book.said_bye else AFTERLIFE_US)
-    may_hold_to_us = through_us + (0 if book.said_bye else RETIRED_AFTER_US)
+    life = alive_from_us, through_us + (0 if book.said_bye else AFTERLIFE_US)
+    may_hold = through_us, through_us + (-1 if book.said_bye else RETIRED_AFTER_US)
     sent = np.isin(starts_us, [start * 1_000 for start in book.sent])
     late = np.isin(starts_us, [start * 1_000 for start, came_too_late in book.sent.items() if came_too_late])
     dropped = _dropped(book, starts_us)
-    heard = sent | ((alive_from_us < ends_us) & (lives_to_us >= starts_us))
-    has_a_say = heard | (dropped > 0) | ((alive_from_us <= horizons_us) & (may_hold_to_us >= starts_us))
+    heard = sent | _meet(life, starts_us, ends_us - 1)
+    has_a_say = heard | (dropped > 0) | _meet(life, starts_us, horizons_us) | _meet(may_hold, starts_us, horizons_us)
     told = ((through_us >= horizons_us) | book.said_bye) & ~late
-    for _, from_us, to_us in book.holes():
-        told &= ~((from_us <= horizons_us) & (to_us >= starts_us))
+    for _, *span in book.holes():
+        told &= ~_meet((span[0], span[1]), starts_us, horizons_us)
     return Accounts(has_a_say, heard, told, told & (dropped == 0), dropped)
 
 
@@ -189,6 +197,12 @@ def forget(book: Book, before_ms: int) -> Book:
         drops={key: count for key, count in book.drops.items() if key[0] >= before_ms},
         sent={start: late for start, late in book.sent.items() if start >= before_ms},
     )
+
+
+def _meet(span_us: tuple[int, int], firsts_us: Int64s, lasts_us: Int64s) -> Bools:
+    """Whether a span meets each of others, all ends included; one that ends before it starts meets none."""
+    from_us, to_us = span_us
+    return np.asarray((from_us <= to_us) & (from_us <= lasts_us) & (to_us >= firsts_us))
 
 
 def _covered(runs: Sequence[Run], seqs: Int64s) -> Bools:
@@ -207,9 +221,7 @@ def _extend(runs: Sequence[Run], new: NDArray[np.void]) -> tuple[Run, ...]:
     seqs, through_us = new["seq"], new["complete_through_us"]
     begins = np.concatenate(([0], np.flatnonzero(np.diff(seqs) != 1) + 1))
     ends = np.append(begins[1:], len(seqs)) - 1
-    added = map(
-        Run, seqs[begins].tolist(), seqs[ends].tolist(), through_us[begins].tolist(), through_us[ends].tolist()
-    )
+    added = map(Run, seqs[begins].tolist(), seqs[ends].tolist(), through_us[begins].tolist(), through_us[ends].tolist())
     merged: list[Run] = []
     for run in sorted((*runs, *added)):
         if merged and merged[-1].last + 1 == run.first:
@@ -218,11 +230,21 @@ def _extend(runs: Sequence[Run], new: NDArray[np.void]) -> tuple[Run, ...]:
     return tuple(merged)
 
 
+def _has_a_later(book: Book, new: NDArray[np.void]) -> bool:
+    """Whether the last of the new batches, in order of their numbers, is the last of all."""
+    return len(new) > 0 and (not book.runs or int(new["seq"][-1]) > book.runs[-1].last)
+
+
 def _said_bye(book: Book, new: NDArray[np.void]) -> bool:
     """Whether the batch with the highest number is a bye."""
-    if len(new) and (not book.runs or int(new["seq"][-1]) > book.runs[-1].last):
-        return bool(new["kind"][-1] == Kind.BYE)
-    return book.said_bye
+    return bool(new["kind"][-1] == Kind.BYE) if _has_a_later(book, new) else book.said_bye
+
+
+def _skew_us(book: Book, new: NDArray[np.void]) -> int:
+    """Return how far ahead of its arrival the batch with the highest number was sent, as far as 64 bits go."""
+    if not _has_a_later(book, new):
+        return book.skew_us
+    return max(-_MOST_US - 1, min(int(new["sent_at_us"][-1]) - int(new["arrival_us"][-1]), _MOST_US))
 
 
 def _with_drops(known: Mapping[tuple[int, str], int], drops: Sequence[DropFact]) -> Mapping[tuple[int, str], int]:
@@ -257,4 +279,4 @@ def _dropped(book: Book, starts_us: Int64s) -> Int64s:
         by_start[window_start_ms * 1_000] = by_start.get(window_start_ms * 1_000, 0) + count
     if not by_start:
         return np.zeros(len(starts_us), np.int64)
-    return np.array([by_start.get(start, 0) for start in starts_us.tolist()], np.int64)
+    return np.array([min(by_start.get(start, 0), MOST_DROPPED) for start in starts_us.tolist()], np.int64)

@@ -1,7 +1,7 @@
 """One sort gives each message its mask: which stamps it has at which node.
 
-A mask holds four bits a node, so 16 nodes fill one 64-bit word; pathways with more nodes use more words. Every set of
-SEMANTICS.md is a function of a mask, so that a window's millions of messages shrink to a few distinct masks with counts.
+A mask holds four bits a node, so 16 nodes fill one 64-bit word; pathways with more nodes use more words. Each set of
+SEMANTICS.md is a function of a mask, and so a window's millions of messages shrink to a few distinct masks with counts.
 
 Method: sort (prefix of a 64-bit fold of the id, index of the observation), packed into 64 bits, so that no argsort is
 needed; then compare the ids themselves inside each run of equal prefixes and sort the runs that mix ids once more.
@@ -9,12 +9,10 @@ needed; then compare the ids themselves inside each run of equal prefixes and so
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from probes.contract.limits import ID_BYTES
 
 IN: Final = 1
 OUT: Final = 2
@@ -23,8 +21,8 @@ REJECTED: Final = 8
 BITS_A_NODE: Final = 4
 NODES_A_WORD: Final = 64 // BITS_A_NODE
 
-_MIX_LOW: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX_HIGH: Final = np.uint64(0xC2B2AE3D27D4EB4F)
+_MIX_FIRST: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIX_BOTH: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 _MIX_LAST: Final = np.uint64(0xD6E8FEB86659FD93)
 _HALF_BITS: Final = np.uint64(32)
 _FEW_MASKS: Final = 1 << 16
@@ -50,13 +48,14 @@ def ids_of(packed: bytes | NDArray[np.uint8]) -> Ids:
 
 
 def fold(ids: Ids) -> NDArray[np.uint64]:
-    """Return 64 well-mixed bits for each id, shape (n,); all 16 bytes take part, since no part of an id varies surely."""
-    mixed = ids[:, 0] * _MIX_LOW
-    mixed ^= ids[:, 1] * _MIX_HIGH
+    """Return 64 well-mixed bits for each id, shape (n,); all 16 bytes take part: no part of an id varies surely."""
+    mixed = ids[:, 0] * _MIX_FIRST
+    # The one half is mixed before the other joins it: pairs of small numbers would meet in the highest bits else.
+    mixed ^= mixed >> _HALF_BITS
+    mixed ^= ids[:, 1]
+    mixed *= _MIX_BOTH
     mixed ^= mixed >> _HALF_BITS
     mixed *= _MIX_LAST
-    mixed ^= mixed >> _HALF_BITS
-    mixed *= _MIX_LOW
     return mixed
 
 
@@ -94,16 +93,14 @@ def _differs(ordered: Ids) -> NDArray[np.bool_]:
     """Whether each id differs from the one before it; two comparisons of columns beat one of rows."""
     differs = ordered[1:, 0] != ordered[:-1, 0]
     differs |= ordered[1:, 1] != ordered[:-1, 1]
-    return differs
+    return np.asarray(differs)
 
 
 def _starts(is_new: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.concatenate((np.zeros(1, np.int64), np.flatnonzero(is_new) + 1))
 
 
-def _separate(
-    ids: Ids, order: NDArray[np.int64], runs: NDArray[np.int64], mixed_at: NDArray[np.int64]
-) -> Groups:
+def _separate(ids: Ids, order: NDArray[np.int64], runs: NDArray[np.int64], mixed_at: NDArray[np.int64]) -> Groups:
     """Sort the runs of equal prefix that hold different ids once more, by the ids themselves.
 
     ``runs`` says where each run begins, ``mixed_at`` where the id changes inside one.
@@ -127,7 +124,8 @@ def mask_words(nodes: int) -> int:
 def masks(groups: Groups, codes: NDArray[np.uint8], node_of: NDArray[np.uint8], nodes: int) -> NDArray[np.uint64]:
     """Return each message's mask, shape (messages, words): its observations' codes, or-ed at their node's place.
 
-    ``codes`` holds the four bits of each observation, ``node_of`` the number of its node; both of shape (observations,).
+    ``codes`` holds the four bits of each observation, ``node_of`` the number of its node: both of shape
+    (observations,).
     """
     words = np.zeros((len(groups.starts), mask_words(nodes)), np.uint64)
     if not len(groups.starts):
@@ -135,7 +133,7 @@ def masks(groups: Groups, codes: NDArray[np.uint8], node_of: NDArray[np.uint8], 
     for word in range(words.shape[1]):
         first = word * NODES_A_WORD
         narrow = _narrowest(min(nodes - first, NODES_A_WORD))
-        bits = codes.astype(narrow)
+        bits: NDArray[Any] = codes.astype(narrow)
         if nodes > NODES_A_WORD:
             bits[(node_of < first) | (node_of >= first + NODES_A_WORD)] = 0
         bits <<= ((node_of - np.uint8(first)) % np.uint8(NODES_A_WORD) * np.uint8(BITS_A_NODE)).astype(narrow)
@@ -143,10 +141,12 @@ def masks(groups: Groups, codes: NDArray[np.uint8], node_of: NDArray[np.uint8], 
     return words
 
 
-def _narrowest(nodes: int) -> type[np.unsignedinteger[object]]:
+def _narrowest(nodes: int) -> type[np.uint16 | np.uint32 | np.uint64]:
     """Return the smallest type that holds the bits of so many nodes: the gather's cost goes with its width."""
     bits = nodes * BITS_A_NODE
-    return next(kind for kind, most in ((np.uint16, 16), (np.uint32, 32), (np.uint64, 64)) if bits <= most)  # type: ignore[return-value]
+    if bits <= np.iinfo(np.uint16).bits:
+        return np.uint16
+    return np.uint32 if bits <= np.iinfo(np.uint32).bits else np.uint64
 
 
 def distinct(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -159,25 +159,20 @@ def distinct(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.
         table[found] = np.arange(len(found))
         return found.astype(np.uint64)[:, None], table[narrow]
     if words.shape[1] == 1:
-        found, place = np.unique(words[:, 0], return_inverse=True)
-        return found[:, None], place.astype(np.int64)
-    found, place = np.unique(words, axis=0, return_inverse=True)
-    return found, place.reshape(-1).astype(np.int64)
+        single, place = np.unique(words[:, 0], return_inverse=True)
+        return single[:, None], place.astype(np.int64)
+    several, place = np.unique(words, axis=0, return_inverse=True)
+    return several, place.reshape(-1).astype(np.int64)
 
 
 def has(words: NDArray[np.uint64], bit: int, nodes: int) -> NDArray[np.bool_]:
     """Return whether each mask has ``bit`` at each node; shape (masks, nodes)."""
     node = np.arange(nodes)
     shifts = ((node % NODES_A_WORD) * BITS_A_NODE).astype(np.uint64)
-    return ((words[:, node // NODES_A_WORD] >> shifts) & np.uint64(bit)).astype(bool)
+    return np.asarray((words[:, node // NODES_A_WORD] >> shifts) & np.uint64(bit), bool)
 
 
 def byte_order(ids: Ids) -> NDArray[np.int64]:
     """Return the indexes that put ids into the order of their bytes; shape (n,)."""
     big_endian = ids.byteswap()
     return np.lexsort((big_endian[:, 1], big_endian[:, 0]))
-
-
-def id_rows(ids: Ids) -> NDArray[np.void]:
-    """Return ids as one item of 16 bytes each, shape (n,)."""
-    return np.ascontiguousarray(ids).view(f"V{ID_BYTES}").reshape(-1)

@@ -57,7 +57,7 @@ def classify(pathway: Pathway, words: NDArray[np.uint64]) -> Sets:
     lost_after = np.zeros_like(seen)
     for place, branch in enumerate(pathway.branches):
         lost_after[:, branch.source] |= lost_after_branch[:, place]
-    delivered = departed[:, pathway.terminals].any(axis=1)
+    delivered = np.asarray(departed[:, pathway.terminals].any(axis=1))
     ended = stopped.any(axis=1) & ~delivered
     rejected_end_to_end = ended & said_rejected.any(axis=1)
     return Sets(

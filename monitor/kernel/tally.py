@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kernel import masks, tdigest
+from monitor.kernel.masks import Ids
 from monitor.kernel.sets import classify
 from monitor.pathway import Pathway
 from probes.contract.batch import Outcome
@@ -32,7 +33,7 @@ class Observed(NamedTuple):
 
     node: int
     arrival_us: int
-    message_ids: masks.Ids
+    message_ids: Ids
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
     outcome: NDArray[np.uint8]
@@ -50,7 +51,7 @@ class NodeLags:
 class LostIds(NamedTuple):
     """Ids of one node's loss: the first MAX_LOST_IDS in byte order, shape (ids, 2), and when each was first sighted."""
 
-    message_ids: masks.Ids
+    message_ids: Ids
     sighted_us: NDArray[np.int64]
 
 
@@ -78,7 +79,7 @@ class Tally:
         """Return the counts of the messages first sighted before a moment, shape (rows,); the others are in flight."""
         return np.where(self.sighted_us < before_us, self.counts, 0)
 
-    def lost(self, node: int, before_us: int) -> masks.Ids:
+    def lost(self, node: int, before_us: int) -> Ids:
         """Return the ids of a node's loss that were first sighted before a moment."""
         ids, sighted_us = self.lost_ids[node]
         return ids[sighted_us < before_us]
@@ -90,7 +91,7 @@ class _Alike(NamedTuple):
     node: int
     arrival_us: NDArray[np.int64]
     counts: NDArray[np.int64]
-    message_ids: masks.Ids
+    message_ids: Ids
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
     outcome: NDArray[np.uint8]
@@ -123,7 +124,10 @@ def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> T
 
 
 def _rows(
-    distinct: NDArray[np.uint64], place: NDArray[np.int64], sighted_us: NDArray[np.int64], counts: NDArray[np.int64] | None = None
+    distinct: NDArray[np.uint64],
+    place: NDArray[np.int64],
+    sighted_us: NDArray[np.int64],
+    counts: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
     """Count by mask and sighting: return the masks, counts and sightings of the rows, in one order for all inputs."""
     moments, moment = np.unique(sighted_us, return_inverse=True) if len(sighted_us) else (sighted_us, place)
@@ -180,7 +184,7 @@ def _stamp(
     count = len(part.message_ids)
     lag_in, lag_out = part.lag_in_us, part.lag_out_us
     has_in, has_out = _given(lag_in, count), _given(lag_out, count)
-    inside = _both(has_in, has_out)
+    inside = has_in & has_out
     if pathway.stamps[part.node] != "both":
         # One stamp stands for both sides; the side that is missing takes the lag of the one that is there.
         lag_in, lag_out = _either(lag_in, lag_out, has_in), _either(lag_out, lag_in, has_out)
@@ -188,7 +192,7 @@ def _stamp(
         inside = np.zeros(count, bool)
     passed = part.outcome == Outcome.PASSED if len(part.outcome) else np.ones(count, bool)
     departs, inside = has_out & passed, inside & passed
-    code = has_in.astype(np.uint8) * np.uint8(masks.IN) + departs.astype(np.uint8) * np.uint8(masks.OUT)
+    code: NDArray[np.uint8] = has_in * np.uint8(masks.IN) + departs * np.uint8(masks.OUT)
     if len(part.outcome):
         code |= np.array([0, masks.FILTERED, masks.REJECTED], np.uint8)[part.outcome]
     stamps[part.node] += (np.count_nonzero(has_in), np.count_nonzero(departs))
@@ -204,13 +208,7 @@ def _given(lags: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
     return lags != NOT_STAMPED if len(lags) else np.zeros(count, bool)
 
 
-def _both(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    return one & other
-
-
-def _either(
-    lags: NDArray[np.int64], instead: NDArray[np.int64], given: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def _either(lags: NDArray[np.int64], instead: NDArray[np.int64], given: NDArray[np.bool_]) -> NDArray[np.int64]:
     if not len(lags) or not len(instead):
         return lags if len(lags) else instead
     return np.where(given, lags, instead)
@@ -226,7 +224,7 @@ def _first_sightings(alike: list[_Alike], groups: masks.Groups) -> NDArray[np.in
     """Return for each message the earliest arrival of an observation of it; shape (messages,)."""
     if not len(groups.starts):
         return np.zeros(0, np.int64)
-    arrivals, counts = (np.concatenate(column) for column in zip(*((p.arrival_us, p.counts) for p in alike), strict=True))
+    arrivals, counts = np.concatenate([p.arrival_us for p in alike]), np.concatenate([p.counts for p in alike])
     ranked, rank = np.unique(arrivals, return_inverse=True)
     of_observation = np.repeat(rank.astype(np.uint16 if len(ranked) < 1 << 16 else np.uint32), counts)
     return np.asarray(ranked[np.minimum.reduceat(of_observation[groups.order], groups.starts)])
@@ -236,15 +234,17 @@ def _lost_ids(
     loss: NDArray[np.bool_],
     place: NDArray[np.int64],
     sighted_us: NDArray[np.int64],
-    ids: masks.Ids,
+    ids: Ids,
     groups: masks.Groups,
 ) -> tuple[LostIds, ...]:
     none = LostIds(np.empty((0, 2), np.uint64), np.empty(0, np.int64))
     found = []
     for of_node in loss.T:
-        lost = np.flatnonzero(of_node[place]) if of_node.any() else []
-        chosen = LostIds(ids[groups.order[groups.starts[lost]]], sighted_us[lost]) if len(lost) else none
-        found.append(_first_ids(chosen))
+        if not of_node.any():
+            found.append(none)
+            continue
+        lost = np.flatnonzero(of_node[place])
+        found.append(_first_ids(LostIds(ids[groups.order[groups.starts[lost]]], sighted_us[lost])))
     return tuple(found)
 
 

@@ -16,7 +16,8 @@ from monitor.kernel.centroids import EMPTY, Bools, Digest, DigestError, Floats, 
 from monitor.kernel.tdigest_forms import from_bytes, from_dict, to_bytes, to_dict
 
 __all__ = [
-    "DELTA",
+    "DELTA_ABOVE",
+    "DELTA_BELOW",
     "EMPTY",
     "EXACT_UP_TO",
     "Digest",
@@ -35,12 +36,16 @@ __all__ = [
 Places = NDArray[np.intp]
 Offsets = NDArray[np.unsignedinteger[Any]]
 
-DELTA: Final = 400
+DELTA_BELOW, DELTA_ABOVE = 400, 600
 EXACT_UP_TO: Final = 256
 # min, p50, p95, p99, max: the value at each of these ranks is a centroid by itself.
 _REPORTED_PERMILLE: Final = (0, 500, 950, 990, 1000)
-# k1 solved for q at every whole k. Rounded, so that the last bit of a platform's sine cannot move a boundary.
-_GRID: Final = np.round((1 + np.sin(2 * np.pi * np.arange(1 - DELTA // 4, DELTA // 4) / DELTA)) / 2, 12)
+# The boundaries: q of every whole k, that is sin(2 pi k / delta) = 2q - 1, with one delta on each side of the median.
+# Rounded, so that the last bit of a platform's sine cannot move one.
+_TURNS: Final = np.concatenate(
+    (np.arange(1 - DELTA_BELOW // 4, 0) / DELTA_BELOW, np.arange(DELTA_ABOVE // 4) / DELTA_ABOVE)
+)
+_GRID: Final = np.round((1 + np.sin(2 * np.pi * _TURNS)) / 2, 12)
 _RADIX_BYTES: Final = 2
 _HALF: Final = np.uint64(32)
 
@@ -138,7 +143,6 @@ def _starts(offsets: Offsets) -> Places:
         reported = _reported_ranks(count)
         is_start[reported - 1] = is_start[reported] = True
         _cut_at_gaps(is_start, offsets, gaps)
-        _cut_out_ties(is_start, offsets)
     return np.flatnonzero(is_start[:count])
 
 
@@ -157,16 +161,6 @@ def _cut_at_gaps(is_start: Bools, ordered: NDArray[Any], gaps: NDArray[Any]) -> 
     counts = sizes(starts, ordered.size)
     third = ((ordered[starts + counts - 1] - ordered[starts]) / 3).astype(ordered.dtype)
     is_start[1:-1] |= gaps > np.repeat(third, counts)[:-1]
-
-
-def _cut_out_ties(is_start: Bools, offsets: Offsets) -> None:
-    """Mark a start before and behind the values equal to a cluster's middle one, if they are over a third of it."""
-    starts = np.flatnonzero(is_start[:-1])
-    counts = sizes(starts, offsets.size)
-    middle = offsets[starts + counts // 2]
-    first, behind = np.searchsorted(offsets, middle, side="left"), np.searchsorted(offsets, middle, side="right")
-    is_heavy = 3 * (behind - first) > counts
-    is_start[first[is_heavy]] = is_start[behind[is_heavy]] = True
 
 
 def _whole_means(offsets: Offsets, starts: Places, weights: Ints) -> NDArray[np.uint64]:
@@ -194,10 +188,6 @@ def _joined(digest: Digest) -> Digest:
     reported = np.searchsorted(upto, _reported_ranks(count))
     is_start[reported] = is_start[reported + 1] = True
     _cut_at_gaps(is_start, means, means[1:] - means[:-1])
-    starts = np.flatnonzero(is_start[:-1])
-    merged = sizes(starts, means.size)
-    heavy = np.flatnonzero(digest.pure & (3 * weights > np.repeat(np.add.reduceat(weights, starts), merged)))
-    is_start[heavy] = is_start[heavy + 1] = True
     starts = np.flatnonzero(is_start[:-1])
     merged = sizes(starts, means.size)
     first, last = means[starts], means[starts + merged - 1]

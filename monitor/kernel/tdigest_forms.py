@@ -16,6 +16,7 @@ from monitor.kernel.centroids import EMPTY, Digest, DigestError, grouped
 MAX_CENTROIDS: Final = 65_535
 MAX_COUNT: Final = 2**53
 _MAX_MEAN: Final = 2**63
+_DELTA, _K = 0.01, 25
 _VERSION: Final = 1
 _ALL_ONE: Final = 1
 _FLOAT_MEANS: Final = 2
@@ -101,7 +102,7 @@ def to_dict(digest: Digest) -> dict[str, Any]:
         {"m": int(mean) if is_pure and mean.is_integer() else mean, "c": weight}
         for mean, weight, is_pure in zip(*columns, strict=True)
     ]
-    return {"n": digest.count, "delta": 0.01, "K": 25, "centroids": centroids}
+    return {"n": digest.count, "delta": _DELTA, "K": _K, "centroids": centroids}
 
 
 def from_dict(form: Mapping[str, Any]) -> Digest:
@@ -109,13 +110,14 @@ def from_dict(form: Mapping[str, Any]) -> Digest:
 
     The package splits weights into fractions: they are rounded such that each sum from the left is the nearest whole
     number. It keeps no bounds: they are the outermost means, to the next whole µs outside. A centroid is taken for pure
-    when its weight is 1 or its mean an ``int``.
+    when its weight is 1, its mean an ``int``, or its weight over ``2 * delta`` of all, which no different values share.
 
     Raises:
         DigestError: a key is missing, or a number is none or out of bounds.
     """
     try:
         listed = [(float(each["m"]), float(each["c"]), isinstance(each["m"], int)) for each in form["centroids"]]
+        delta = float(form.get("delta", _DELTA))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DigestError(f"A digest as dict is {{'centroids': [{{'m': 1.5, 'c': 2}}, …]}}; got {error!r}.") from error
     if len(listed) > MAX_CENTROIDS:
@@ -131,8 +133,9 @@ def from_dict(form: Mapping[str, Any]) -> Digest:
     kept = np.flatnonzero(weights)
     if not kept.size:
         return EMPTY
+    pure = is_int | (weights == 1) | (weights > 2 * delta * count)
     low, high = math.floor(means[kept[0]]), min(math.ceil(means[kept[-1]]), _MAX_MEAN - 1)
-    return grouped(Digest(means[kept], weights[kept], (is_int | (weights == 1))[kept], low, high))
+    return grouped(Digest(means[kept], weights[kept], pure[kept], low, high))
 
 
 def _checked(digest: Digest) -> Digest:

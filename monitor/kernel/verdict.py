@@ -6,7 +6,9 @@ probes whose accounts have no hole.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,8 @@ from monitor.kernel import sets, tdigest
 from monitor.kernel.tally import NEVER_US, Tally
 from monitor.pathway import Pathway
 from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
+
+_INT64: Final = (-(2**63), 2**63 - 1)
 
 Bools = NDArray[np.bool_]
 Int64s = NDArray[np.int64]
@@ -37,12 +41,12 @@ class NodeBooks:
     @property
     def are_complete(self) -> Bools:
         """Whether every account with a say is complete, and somebody was heard."""
-        return (self.complete == self.having_a_say) & (self.heard > 0)
+        return np.asarray((self.complete == self.having_a_say) & (self.heard > 0))
 
     @property
     def are_bounded(self) -> Bools:
         """Whether nothing is unknown but counted drops."""
-        return (self.told == self.having_a_say) & (self.heard > 0)
+        return np.asarray((self.told == self.having_a_say) & (self.heard > 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +150,10 @@ def _reasons(pathway: Pathway, books: NodeBooks, verdict: Verdict | None) -> tup
             said.append(f"{node}: {missing}; what a hole hid has no number, and a loss here may belong further down")
         if books.dropped[place]:
             said.append(f"{node}: its probes dropped {int(books.dropped[place])} observations")
-    if verdict is Verdict.UNKNOWN and not said:
-        said.append("messages are missing that no complete account shows to be lost")
     return tuple(said)
 
 
-def _node_results(  # noqa: PLR0913 - the six inputs of a row, each needed
+def _node_results(  # noqa: PLR0913, PLR0917 - the six inputs of a row, each needed
     pathway: Pathway, found: sets.Sets, tally: Tally, judged: Int64s, books: NodeBooks, bounds: _Bounds | None
 ) -> list[NodeResult]:
     every = tally.counts
@@ -164,7 +166,7 @@ def _node_results(  # noqa: PLR0913 - the six inputs of a row, each needed
     return [
         NodeResult(
             node=name,
-            **{field: int(column[node]) for field, column in (*counted.items(), *lost.items())},
+            **_whole(counted | lost, node),
             loss=int(loss[node]),
             loss_lower=int(bounds.node_lower[node]) if bounds else 0,
             loss_upper=bounds.node_upper[node] if bounds else 0,
@@ -182,10 +184,14 @@ def _node_results(  # noqa: PLR0913 - the six inputs of a row, each needed
     ]
 
 
-def _lags(tally: Tally, node: int, *, is_one_sided: bool) -> dict[str, Quantiles | int | None]:  # type: ignore[misc]
+def _whole(columns: Mapping[str, Int64s], node: int) -> dict[str, Any]:
+    return {field: int(column[node]) for field, column in columns.items()}
+
+
+def _lags(tally: Tally, node: int, *, is_one_sided: bool) -> dict[str, Any]:
     lags = tally.lags[node]
     lag_in, lag_out = _quantiles(lags.lag_in_us), _quantiles(lags.lag_out_us)
-    apart = None if is_one_sided or lag_in is None or lag_out is None else lag_out.p95 - lag_in.p95
+    apart = None if is_one_sided or lag_in is None or lag_out is None else _within(lag_out.p95 - lag_in.p95, _INT64)
     return {
         "lag_in_us": lag_in,
         "lag_out_us": lag_out,
@@ -197,8 +203,14 @@ def _lags(tally: Tally, node: int, *, is_one_sided: bool) -> dict[str, Quantiles
 def _quantiles(digest: tdigest.Digest) -> Quantiles | None:
     if not digest.count:
         return None
-    p50, p95, p99 = (round(tdigest.quantile(digest, q)) for q in (0.50, 0.95, 0.99))
-    return Quantiles(int(digest.count), int(digest.min), p50, p95, p99, int(digest.max))
+    # A float next to the largest int64 is beyond it.
+    ends = digest.min, digest.max
+    p50, p95, p99 = (_within(round(tdigest.quantile(digest, q)), ends) for q in (0.50, 0.95, 0.99))
+    return Quantiles(digest.count, digest.min, p50, p95, p99, digest.max)
+
+
+def _within(number: int, ends: tuple[int, int]) -> int:
+    return max(ends[0], min(number, ends[1]))
 
 
 def _ratio(part: int, whole: int) -> float | None:

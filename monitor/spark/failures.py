@@ -27,8 +27,9 @@ _CAUSES: Final[tuple[tuple[str, type[HopwatchError], str], ...]] = (
         "the disk is full: free some space and start again, nothing is lost",
     ),
     (r"StoreError: (.*)", StoreError, "{0}"),
+    (r"CheckpointError: (.*)", CheckpointError, "{0}"),
     (
-        r"sqlite3\.OperationalError: \(?(.*)",
+        r"sqlite3\.(?:Operational|Database)Error: (.*)",
         StoreError,
         "the store failed ({0}): mend it and start again, nothing is lost",
     ),
@@ -46,13 +47,22 @@ _CAUSES: Final[tuple[tuple[str, type[HopwatchError], str], ...]] = (
 )
 
 
-def named(failure: Exception, place: Place) -> HopwatchError:
-    """Return the error to raise for a stream that died: the first known cause, else the end of Spark's own report."""
+def known(failure: Exception, place: Place) -> HopwatchError | None:
+    """Return the error to raise for a failure of Spark's: the first known cause, none if there is none."""
     text = str(failure)
     for pattern, error, message in _CAUSES:
         found = re.search(pattern, text)
         if found:
             return error(message.format(*found.groups(), checkpoint=place.checkpoint))
+    return None
+
+
+def named(failure: Exception, place: Place) -> HopwatchError:
+    """Return the error to raise for a stream that died: the first known cause, else the end of Spark's own report."""
+    cause = known(failure, place)
+    if cause is not None:
+        return cause
+    text = str(failure)
     lines = (line.strip() for line in reversed(text.splitlines()))
     last = next((line for line in lines if "Error" in line or "Exception" in line), text)
     advice = "the whole report is in Spark's log, nothing is lost: start again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -122,3 +123,17 @@ def watched(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
+
+
+def end(stop: Callable[[], None]) -> None:
+    """Call a stop of Spark's; when Spark is gone already, that is what was wanted."""
+    from py4j.protocol import Py4JError
+
+    # The gateway logs the end of its other side as an error of its own.
+    logging.disable(logging.CRITICAL)
+    try:
+        stop()
+    except (Py4JError, OSError):
+        pass
+    finally:
+        logging.disable(logging.NOTSET)

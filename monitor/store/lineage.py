@@ -18,16 +18,24 @@ ONCE: Final = "once"
 _NO_BATCH: Final = -1
 
 
-def begin_once(connection: Connection, rules: Mapping[str, StreamRules]) -> None:
-    """Empty the store for a run over all that is there; such a run is complete in itself.
+def check_once(connection: Connection) -> None:
+    """Check that the store is free for a run over all that is there.
 
     Raises:
         StoreError: the store holds what a stream has written, part of which the spool has no more.
     """
-    found = value(connection, "query_id")
-    if found not in (None, ONCE):
+    if value(connection, "query_id") not in (None, ONCE):
         what = "the store holds the results of a running monitor, --once would replace them"
         raise StoreError(f"{what}: name another store in [store] url")
+
+
+def begin_once(connection: Connection, rules: Mapping[str, StreamRules]) -> None:
+    """Empty the store for a run over all that is there; such a run is complete in itself.
+
+    Raises:
+        StoreError: the store is a stream's.
+    """
+    check_once(connection)
     writer.clear(connection)
     set_values(connection, {"query_id": ONCE, "rules": _rules_text(rules)})
 

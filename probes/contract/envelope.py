@@ -82,7 +82,7 @@ class RecordView(NamedTuple):
     window_start_ms: int
     sent_at_us: int
     complete_through_us: int
-    count: int
+    count: int  # type: ignore[assignment]  # the wire's name, which a tuple has for a method
     message_ids: Span
     event_offset_us: Span
     lag_in_us: Span
@@ -107,7 +107,10 @@ def encode(batch: Batch) -> bytes:
     fields["drops"] = [
         {"window_start_ms": drop.window_start_ms, "count": drop.count, "cause": drop.cause} for drop in batch.drops
     ]
-    fastavro.schemaless_writer(body, _WRITER, fields)
+    try:
+        fastavro.schemaless_writer(body, _WRITER, fields)
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise RecordError("bad_value", f"a number has at most 64 bits, a text is UTF-8: {error}") from None
     record = body.getvalue()
     check(record, read(record))
     return record
@@ -122,9 +125,7 @@ def decode(record: bytes) -> Batch:
     view = read(record)
     check(record, view)
     packed = {
-        name: bytes(record[span.start : span.end])
-        for name, span in view._asdict().items()
-        if isinstance(span, Span)
+        name: bytes(record[span.start : span.end]) for name, span in view._asdict().items() if isinstance(span, Span)
     }
     return Batch(**{**view._asdict(), "kind": Kind(view.kind), **packed})
 
@@ -142,7 +143,8 @@ def read(buffer: Buffer, start: int = 0, end: int | None = None) -> RecordView:
     epoch_us, seq, kind = body.long(), body.long(), body.long()
     stream, node = body.text("stream", MAX_NAME_CHARS), body.text("node", MAX_NAME_CHARS)
     window_start_ms, sent_at_us, complete_through_us, count = body.long(), body.long(), body.long(), body.long()
-    spans = [body.span() for _ in range(6)]
+    message_ids, event_offset_us, lag_in_us = body.span(), body.span(), body.span()
+    lag_out_us, outcome, reason = body.span(), body.span(), body.span()
     reasons = tuple(body.text("reason", MAX_REASON_CHARS) for _ in body.items("reasons", MAX_REASONS))
     drops = tuple(_drop(body) for _ in body.items("drops", MAX_DROPS))
     labels = {
@@ -153,7 +155,7 @@ def read(buffer: Buffer, start: int = 0, end: int | None = None) -> RecordView:
         raise RecordError("trailing_bytes", f"{end - body.position} bytes follow the last field of the record")
     view = RecordView(
         probe, epoch_us, seq, kind, stream, node, window_start_ms, sent_at_us, complete_through_us, count,
-        *spans, reasons, drops, labels,
+        message_ids, event_offset_us, lag_in_us, lag_out_us, outcome, reason, reasons, drops, labels,
     )  # fmt: skip
     _check_header(view)
     return view
@@ -174,8 +176,10 @@ def check(buffer: Buffer, view: RecordView) -> None:
     if outcomes.size and int(outcomes.max()) > Outcome.REJECTED:
         raise RecordError("bad_value", f"outcome is 0, 1 or 2, got {int(outcomes.max())}")
     reasons = packed(buffer, view.reason, "u1")
-    if reasons.size and bool(((reasons != NO_REASON) & (reasons >= len(view.reasons))).any()):
-        raise RecordError("bad_value", f"a reason is {NO_REASON} or an index into the {len(view.reasons)} reasons given")
+    unknown = reasons[(reasons != NO_REASON) & (reasons >= len(view.reasons))]
+    if unknown.size:
+        given = f"an index into the {len(view.reasons)} reasons given"
+        raise RecordError("bad_value", f"a reason is {NO_REASON} or {given}, got {int(unknown[0])}")
     _check_stamps(packed(buffer, view.lag_in_us, "<i8"), packed(buffer, view.lag_out_us, "<i8"), outcomes)
 
 
@@ -229,8 +233,8 @@ def _check_header(view: RecordView) -> None:
         raise RecordError("bad_length", f"message_ids has {ID_BYTES} bytes for each of {view.count}, got {ids_bytes}")
     for (name, item_bytes), span in zip(_ITEM_BYTES, view[11:16], strict=True):
         if span.end - span.start not in (0, item_bytes * view.count):
-            got = span.end - span.start
-            raise RecordError("bad_length", f"{name} is empty or {item_bytes} bytes for each of {view.count}, got {got}")
+            each = f"{item_bytes} bytes for each of {view.count}"
+            raise RecordError("bad_length", f"{name} is empty or {each}, got {span.end - span.start}")
 
 
 def _drop(body: _Body) -> Drop:

@@ -25,15 +25,15 @@ def id_bytes(message_id: uuid.UUID | bytes | int | str) -> bytes:
         return message_id.bytes
     if isinstance(message_id, bytes):
         if len(message_id) != ID_BYTES:
-            msg = f"a message id in bytes has {ID_BYTES} of them, got {len(message_id)}: pass a str to have it hashed"
-            raise IdError(msg)
+            told = f"a message id in bytes has {ID_BYTES} of them, got {len(message_id)}"
+            raise IdError(f"{told}: pass a str to have it hashed")
         return message_id
     if isinstance(message_id, str):
         return blake2b(message_id.encode("utf-8", "surrogatepass"), digest_size=ID_BYTES).digest()
-    if isinstance(message_id, int) and not isinstance(message_id, bool):
-        if not 0 <= message_id < 1 << 128:
-            msg = f"an integer message id lies in 0 … 2^128 - 1, got {message_id if abs(message_id) < 1 << 256 else 'a far larger one'}"
-            raise IdError(msg)
-        return message_id.to_bytes(ID_BYTES, "big")
-    msg = f"a message id is a UUID, 16 bytes, an int or a str, got {type(message_id).__name__}"
-    raise IdError(msg)
+    number: object = message_id  # anything may come from a host, whatever the types say
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise IdError(f"a message id is a UUID, 16 bytes, an int or a str, got {type(number).__name__}")
+    if not 0 <= number < 1 << 128:
+        got = str(number) if abs(number) < 1 << 256 else f"one of {number.bit_length()} bits"
+        raise IdError(f"an integer message id lies in 0 … 2^128 - 1, got {got}")
+    return number.to_bytes(ID_BYTES, "big")

@@ -46,7 +46,8 @@ def walk(data: bytes) -> Iterator[Frame]:
     while position < size:
         start = position + FRAME_BYTES
         if start > size:
-            yield Frame(position, size, "torn_tail", f"{size - position} bytes are left where a frame needs {FRAME_BYTES}")
+            left = size - position
+            yield Frame(position, size, "torn_tail", f"{left} bytes are left where a frame needs {FRAME_BYTES}")
             return
         length, crc = _FRAME.unpack_from(data, position)
         position = start + length

@@ -109,8 +109,11 @@ class SpoolSink:
 
 
 def folder_name(instance: str) -> str:
-    """Return a folder's name for an instance: readable, safe in a path and a URI, and no two alike."""
-    safe = re.sub(r"[^A-Za-z0-9._-]", "_", instance)[:120]
+    """Return a folder's name for an instance: readable, safe in a path and a URI, and no two alike.
+
+    It never starts with a dot or an underscore, because many readers of files take such folders for hidden ones.
+    """
+    safe = re.sub(r"^[._]|[^A-Za-z0-9._-]", "-", instance)[:120]
     return safe if safe == instance else f"{safe}-{blake2b(instance.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
 
 

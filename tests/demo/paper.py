@@ -1,4 +1,4 @@
-"""The demo on paper: real steps in one thread on a hand-moved clock, and a plain model of what an honest monitor reports.
+"""The demo on paper: real steps on a clock moved by hand, and a plain model of what an honest monitor reports.
 
 The model is written from SEMANTICS.md, one window and node after the other, and knows nothing of ``demo.compare``.
 """
@@ -6,7 +6,7 @@ The model is written from SEMANTICS.md, one window and node after the other, and
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from demo.truth import Truth, TruthLog
 NOON_US = 1_700_000_040_000_000
 """A whole minute."""
 MINUTE_US = 60_000_000
+FLUSH_US = 2_000_000
 HOP_US = 1_000
 """How long a message takes from one node to the next."""
 
@@ -102,17 +103,16 @@ class PaperDemo:
         with ExitStack() as stack:
             steps = self._steps(stack)
             for number in numbers:
-                self._clock.us = max(self._clock.us, NOON_US + number * every_us)
                 event_time_us = NOON_US + number * every_us
+                self._pass_time(steps.values(), event_time_us)
                 steps[NODES[0]].create(Message(message_id(number), number, event_time_us, {}))
-                self._release(steps.values(), lambda step: step.wait_s == 0)
-            self._release(steps.values(), lambda step: step.wait_s is not None)
+            self._pass_time(steps.values(), None)
 
     def truth(self) -> Truth:
         """Return what the nodes wrote down."""
         return Truth(self.layout.truth_logs())
 
-    def measured(self, change: Callable[[dict[str, Any]], None] = lambda report: None) -> Measured:
+    def measured(self, change: Callable[[dict[str, Any]], None] = lambda _: None) -> Measured:
         """Return what an honest monitor says, and after ``change`` a dishonest one."""
         report, lost = honest_report(self.probes)
         change(report)
@@ -120,7 +120,7 @@ class PaperDemo:
 
     def _steps(self, stack: ExitStack) -> dict[str, Step]:
         steps: dict[str, Step] = {}
-        hand_on: Callable[[Message], None] = lambda message: self.delivered.append(message.id)
+        hand_on: Callable[[Message], None] = self._deliver
         for node in reversed(NODES):
             own = self.faults.of(node)
             steps[node] = Step(
@@ -136,6 +136,9 @@ class PaperDemo:
             hand_on = self._hop(steps[node])
         return steps
 
+    def _deliver(self, message: Message) -> None:
+        self.delivered.append(message.id)
+
     def _hop(self, step: Step) -> Callable[[Message], None]:
         def take(message: Message) -> None:
             self._clock.us += HOP_US
@@ -143,13 +146,17 @@ class PaperDemo:
 
         return take
 
-    def _release(self, steps: Iterable[Step], wanted: Callable[[Step], bool]) -> None:
-        steps = list(steps)
-        while waiting := [step for step in steps if wanted(step)]:
+    def _pass_time(self, steps: Collection[Step], until_us: int | None) -> None:
+        """Move the clock on from one release to the next, up to a moment, or until nothing is held any more."""
+        while waiting := [step for step in steps if step.wait_s is not None]:
             first = min(waiting, key=lambda step: step.wait_s or 0.0)
-            # A clock in whole µs: round up, or it never gets there.
-            self._clock.us += round((first.wait_s or 0.0) * 1e6) + 1
+            # The clock counts whole µs: round up, or it never gets there.
+            due_us = self._clock.us + round((first.wait_s or 0.0) * 1e6) + 1
+            if until_us is not None and due_us > until_us:
+                break
+            self._clock.us = due_us
             first.release()
+        self._clock.us = max(self._clock.us, until_us or 0)
 
 
 def message_id(number: int) -> bytes:
@@ -182,7 +189,10 @@ def _window(start_us: int, probes: dict[str, PaperProbe], lost: dict[str, set[by
         "delivered": len(delivered),
         "filtered": len(filtered),
         "rejected": len(rejected),
-        **{"lost": count, "lost_lower": count, "lost_upper": count, "in_flight": 0},
+        "lost": count,
+        "lost_lower": count,
+        "lost_upper": count,
+        "in_flight": 0,
         "lag_us": _quantiles(stamps[NODES[-1]], "out"),
         "nodes": nodes,
     }
@@ -190,7 +200,11 @@ def _window(start_us: int, probes: dict[str, PaperProbe], lost: dict[str, set[by
 
 def _node(node: str, stamps: dict[str, list[Stamp]], lost: dict[str, set[bytes]]) -> dict[str, Any]:
     place = NODES.index(node)
-    seen, arrived, departed = ({s.message_id for s in stamps[node]}, _ids(stamps[node], "in"), _ids(stamps[node], "out"))
+    seen, arrived, departed = (
+        {s.message_id for s in stamps[node]},
+        _ids(stamps[node], "in"),
+        _ids(stamps[node], "out"),
+    )
     after = set().union(*({s.message_id for s in stamps[later]} for later in NODES[place + 1 :]))
     stopped = _ids(stamps[node], "filtered") | _ids(stamps[node], "rejected")
     expected = _ids(stamps[NODES[place - 1]], "out") if place else seen
@@ -198,20 +212,21 @@ def _node(node: str, stamps: dict[str, list[Stamp]], lost: dict[str, set[bytes]]
     lost[node] |= missing
     count = Counter(s.kind for s in stamps[node])
     lags_us = {kind: _quantiles(stamps[node], kind) for kind in ("in", "out")}
-    apart = lags_us["out"]["p95"] - lags_us["in"]["p95"] if lags_us["in"] and lags_us["out"] else None
     return {
         "node": node,
         "arrived": len(arrived),
         "filtered": len(_ids(stamps[node], "filtered")),
         "rejected": len(_ids(stamps[node], "rejected")),
-        **{"loss": len(missing), "loss_lower": len(missing), "loss_upper": len(missing), "dropped": 0},
+        "loss": len(missing),
+        "loss_lower": len(missing),
+        "loss_upper": len(missing),
+        "dropped": 0,
         "duplicates_in": count["in"] - len(arrived),
         "duplicates_out": count["out"] - len(departed),
         "lag_negative": sum(s.lag_us < 0 for s in stamps[node] if s.kind in ("in", "out")),
         "lag_in_us": lags_us["in"],
         "lag_out_us": lags_us["out"],
-        "inside_us": None,
-        "process_duration_p95_us": apart,
+        "inside_us": _inside(stamps[node]),
     }
 
 
@@ -219,8 +234,19 @@ def _ids(stamps: list[Stamp], kind: str) -> set[bytes]:
     return {s.message_id for s in stamps if s.kind == kind}
 
 
+def _inside(stamps: list[Stamp]) -> dict[str, int] | None:
+    """Return the time inside a node of what a probe would join: both stamps within a flush."""
+    by_id: dict[bytes, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for s in stamps:
+        by_id[s.message_id][s.kind].append(s.lag_us)
+    pairs = [pair for of_id in by_id.values() for pair in zip(of_id["in"], of_id["out"], strict=False)]
+    return _percentiles([left - came for came, left in pairs if left - came < FLUSH_US])
+
+
 def _quantiles(stamps: list[Stamp], kind: str) -> dict[str, int] | None:
-    lags_us = sorted(s.lag_us for s in stamps if s.kind == kind)
-    if not lags_us:
-        return None
-    return {"count": len(lags_us), **{f"p{p}": lags_us[(len(lags_us) - 1) * p // 100] for p in (50, 95, 99)}}
+    return _percentiles([s.lag_us for s in stamps if s.kind == kind])
+
+
+def _percentiles(values_us: list[int]) -> dict[str, int] | None:
+    ordered = sorted(values_us)
+    return {f"p{p}": ordered[(len(ordered) - 1) * p // 100] for p in (50, 95, 99)} if ordered else None

@@ -22,7 +22,7 @@ Change = Callable[[dict[str, Any]], None]
 MANY = Faults(
     seed=3,
     nodes={
-        "ingest": NodeFaults(drop_ratio=0.05, filter_ratio=0.05),
+        "ingest": NodeFaults(drop_ratio=0.05, filter_ratio=0.05, delay_s=0.5),
         "router": NodeFaults(drop_ratio=0.1, duplicate_ratio=0.1, skew_s=-5.0),
         "norm": NodeFaults(reject_ratio=0.1, duplicate_ratio=0.1, delay_s=2.0),
         "connector": NodeFaults(drop_ratio=0.1, skew_s=7.0),
@@ -37,7 +37,7 @@ def paper_demo(folder: Path, faults: Faults, count: int = 150) -> PaperDemo:
     return demo
 
 
-def differing(faults: Faults, demo: PaperDemo, change: Change = lambda report: None) -> list[Line]:
+def differing(faults: Faults, demo: PaperDemo, change: Change = lambda _: None) -> list[Line]:
     """Return the lines that do not hold."""
     return [line for line in compare(faults, demo.truth(), demo.measured(change)) if not line.holds]
 
@@ -105,7 +105,8 @@ def shift(node: str, lag: str, by_us: int) -> Change:
 
     def change(report: dict[str, Any]) -> None:
         for window in report["streams"][0]["windows"]:
-            window["nodes"][NODES.index(node)][lag]["p50"] += by_us
+            for percentile in ("p50", "p95"):
+                window["nodes"][NODES.index(node)][lag][percentile] += by_us
 
     return change
 
@@ -124,7 +125,8 @@ def shift(node: str, lag: str, by_us: int) -> Change:
         (at("router", "duplicates_out", -1), "duplicates out", "router"),
         (at("connector", "duplicates_in", 1), "duplicates in", "connector"),
         (at("norm", "dropped", 1), "dropped by the probe", "norm"),
-        (at("norm", "process_duration_p95_us", -2_000_000), "delay, p95 inside", "norm"),
+        (shift("norm", "lag_out_us", -600_000), "delay, p50 out less in", "norm"),
+        (shift("ingest", "inside_us", -900_000), "delay, p95 inside", "ingest"),
         (shift("connector", "lag_in_us", 600_000), "clock skew, p50 of lag", "connector"),
         (shift("router", "lag_in_us", -600_000), "clock skew, p50 of lag", "router"),
         (at("router", "lag_negative", -1), "negative lags", "router"),
@@ -171,7 +173,9 @@ def test_of_more_ids_than_the_store_keeps_the_rest_is_counted(tmp_path: Path, mo
 
 
 BLURRED = Faults(
-    seed=3, nodes={"router": NodeFaults(drop_ratio=0.1), "norm": NodeFaults(drop_ratio=0.1)}, kills=(Kill("norm", 60.0),)
+    seed=3,
+    nodes={"router": NodeFaults(drop_ratio=0.1), "norm": NodeFaults(drop_ratio=0.1)},
+    kills=(Kill("norm", 60.0),),
 )
 
 

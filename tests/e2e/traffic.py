@@ -14,6 +14,7 @@ import numpy as np
 
 from probes.contract.batch import Batch, Kind
 from probes.contract.envelope import encode
+from probes.contract.limits import MONITOR_STREAM
 from probes.contract.segment import MAGIC, frame
 
 MINUTE_US: Final = 60_000_000
@@ -53,12 +54,15 @@ class _Probe:
             stream=self.stream, node=self.node, sent_at_us=now_us, complete_through_us=now_us,
         )  # fmt: skip
         self.seq += 1
-        name = f"{self.stream}.{self.node}/{len(self.segments):010d}.seg"
+        name = f"probe.{self.stream}.{self.node}/{len(self.segments):010d}.seg"
         self.segments.append(Segment(name, MAGIC + frame(encode(batch)), now_us + 1_000_000))
 
 
 def traffic(seed: int, *, streams: int = 2, minutes: int = 8, a_second: int = 40, loss: float = 0.02) -> list[Segment]:
-    """Return the segments of ``streams`` chains of four nodes, in order of arrival, with seeded losses; all say bye."""
+    """Return the segments of ``streams`` chains of four nodes, in order of arrival, with seeded losses.
+
+    All probes say bye; a last heartbeat of a pulse moves the watermark past the judgement of the last window.
+    """
     chance, segments = random.Random(seed), []
     for number in range(streams):
         probes = [_Probe(f"s{number}", node) for node in NODES]
@@ -69,7 +73,10 @@ def traffic(seed: int, *, streams: int = 2, minutes: int = 8, a_second: int = 40
             minute_ms = end_us // MINUTE_US * 60_000
             probe.send(end_us, kind=Kind.BYE, window_start_ms=minute_ms)
             segments += probe.segments
-    return sorted(segments, key=lambda segment: (segment.arrival_us, segment.name))
+    pulse = _Probe(MONITOR_STREAM, "monitor")
+    later_us = START_US + (minutes + 5) * MINUTE_US
+    pulse.send(later_us, kind=Kind.HEARTBEAT, window_start_ms=later_us // MINUTE_US * 60_000)
+    return sorted(segments + pulse.segments, key=lambda segment: (segment.arrival_us, segment.name))
 
 
 def _five_seconds(probes: list[_Probe], from_us: int, count: int, loss: float, chance: random.Random) -> None:
@@ -93,11 +100,11 @@ def _five_seconds(probes: list[_Probe], from_us: int, count: int, loss: float, c
 
 
 def config(spool: Path, workdir: Path, streams: int = 2) -> str:
-    """Return a configuration for the traffic."""
+    """Return a configuration for the traffic; the monitor's own pulse, which lives in our days, stays out of it."""
     tables = "".join(f'[streams.s{n}]\npath = "{" -> ".join(NODES)}"\ntransit = "20s"\nsettle = "15s"\n' for n in range(streams))
     return (
         f'[transport]\nurl = "spool:{spool}"\n[store]\nurl = "sqlite:///{workdir / "hopwatch.db"}"\n'
-        f'[monitor]\nworkdir = "{workdir / "work"}"\ntrigger = "1s"\npulse = "1s"\n{tables}'
+        f'[monitor]\nworkdir = "{workdir / "work"}"\ntrigger = "1s"\npulse = "1h"\n{tables}'
     )
 
 

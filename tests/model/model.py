@@ -20,12 +20,18 @@ def report(streams_config: Mapping[str, Mapping[str, Any]], spool_dir: Path) -> 
     streams = {name: Stream.of(table) for name, table in streams_config.items()}
     intake = take_in(read_spool(spool_dir), streams | {PULSE: Stream.of({"path": "monitor"})})
     return {
-        "streams": [
-            {"stream": name, "windows": [JudgedWindow(name, stream, intake, start).shown() for start in _minutes(name, stream, intake)]}
-            for name, stream in streams.items()
-        ],
+        "streams": [{"stream": name, "windows": _windows(name, stream, intake)} for name, stream in streams.items()],
         "accounts": intake.accounts(),
     }
+
+
+def _windows(name: str, stream: Stream, intake: Intake) -> list[dict[str, Any]]:
+    instances = _instances(name, intake)
+    by_start: dict[int, list[Received]] = defaultdict(list)
+    for one in intake.in_windows:
+        if one.batch.stream == name:
+            by_start[one.window_us].append(one)
+    return [JudgedWindow(stream, start_us, by_start[start_us], instances).shown() for start_us in _minutes(name, stream, intake)]
 
 
 def _minutes(name: str, stream: Stream, intake: Intake) -> range:
@@ -37,14 +43,12 @@ def _minutes(name: str, stream: Stream, intake: Intake) -> range:
 class JudgedWindow:
     """One stream and window with its sets, its books and what follows from both."""
 
-    def __init__(self, name: str, stream: Stream, intake: Intake, start_us: int) -> None:
-        """Gather what the window is judged by."""
+    def __init__(self, stream: Stream, start_us: int, inside: Sequence[Received], instances: Sequence[Instance]) -> None:
+        """Take the batches that are in the window, and all instances of the stream."""
         self.pathway = stream.pathway
-        inside = [one for one in intake.in_windows if one.batch.stream == name and one.window_us == start_us]
         self.sets = WindowSets(self.pathway, [(one.batch.node, seen) for one in inside for seen in one.batch.observations])
         end_us = start_us + MINUTE_US
         self.window = Window(start_us, end_us, max([end_us, *_first_sightings_us(inside).values()]) + stream.transit_us)
-        instances = _instances(name, intake)
         self.books = {
             node: node_books([one for one in instances if one.node == node], self.window) for node in self.pathway.nodes
         }

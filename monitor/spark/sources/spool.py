@@ -28,7 +28,7 @@ def check(folder: Path, *, is_written: bool = False) -> None:
     """Check that the spool can be read, and written where the monitor's own pulse is to go through it.
 
     Raises:
-        TransportError: it is not there, is no folder, cannot be read or cannot be written.
+        TransportError: it is not there, is no folder, cannot be read or written, or hides segments from a stream.
     """
     if not folder.is_dir():
         got = "a file" if folder.exists() else "nothing"
@@ -40,6 +40,16 @@ def check(folder: Path, *, is_written: bool = False) -> None:
     if is_written and not os.access(folder, os.W_OK):
         what = "cannot be written by this user, so the monitor's pulse cannot go through it"
         raise TransportError(f"the spool {folder} {what}: grant write on it")
+    hidden = _hidden(folder) if is_written else None
+    if hidden:
+        what = "which a stream never looks into, because its name starts with _ or a dot"
+        raise TransportError(f"the spool {folder} has segments in {hidden.name!r}, {what}: rename it")
+
+
+def _hidden(folder: Path) -> Path | None:
+    """Return a folder with segments in it that Spark's listing, and so a stream, looks past."""
+    above = (parent for path in segments(folder) for parent in path.relative_to(folder).parents)
+    return next((folder / parent for parent in above if parent.name.startswith(("_", "."))), None)
 
 
 def segments(folder: Path) -> list[Path]:

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
 from monitor.parcels import Claims, FactSheet, Quarantined
@@ -309,3 +311,14 @@ def test_packed_arrays_may_be_empty(tmp_path: Path) -> None:
     """A batch without lags out, outcomes and reasons is claimed like any other."""
     bare = replace(GOOD, lag_out_us=b"", event_offset_us=np.array([0, 59_999_999], "<u4").tobytes())
     assert len(rows_of(write_segment(tmp_path / "s.seg", bare))[CLAIMS_ROW]) == 1
+
+
+@given(st.binary(max_size=200), st.integers(0, len(framed(GOOD))))
+def test_no_bytes_stop_the_decoder(tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int) -> None:
+    """Whatever stands behind a whole record, that one is claimed; what is no record itself is quarantined."""
+    spoilt = framed(GOOD) + framed(GOOD)[:place] + noise
+    rows = rows_of(write_file(tmp_path_factory.mktemp("spool") / "s.seg", segment.MAGIC + spoilt, at(70)))
+    whole = 1 + spoilt.startswith(framed(GOOD) * 2)
+    assert len(sheet_of(rows).facts) == whole
+    assert bool(rows[QUARANTINE_ROW]) == (len(spoilt) > whole * len(framed(GOOD)))
+    assert [Claims.unpack(row.payload).refs["seq"][0] for row in rows[CLAIMS_ROW]] == [0]

@@ -68,7 +68,9 @@ def _as_outcomes(drawn: bytes) -> bytes:
 
 
 @given(_batches())
-def test_a_tally_of_claims_is_that_of_the_arrays(tmp_path_factory: pytest.TempPathFactory, batches: list[Batch]) -> None:
+def test_a_tally_of_claims_is_that_of_the_arrays(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[Batch]
+) -> None:
     """What went through records, segment and claims is, to the byte, what the kernel makes of the same arrays."""
     path = write_segment(tmp_path_factory.mktemp("spool") / "s.seg", *batches)
     tally = redeem.tally(PATHWAY, claims_on(path), END_US)

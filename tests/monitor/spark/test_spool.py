@@ -83,6 +83,20 @@ def test_a_spool_that_cannot_be_written_is_refused_where_it_has_to_be(open_folde
     )
 
 
+@pytest.mark.parametrize("name", HIDDEN)
+def test_a_folder_that_a_stream_would_look_past_is_refused(name: str, tmp_path: Path) -> None:
+    """Its segments would be missed in silence; --once reads them."""
+    write_segment(tmp_path / "plain" / "0000000000.seg")
+    write_segment(tmp_path / name / "0000000000.seg")
+    spool.check(tmp_path)
+    with pytest.raises(TransportError) as caught:
+        spool.check(tmp_path, is_written=True)
+    assert str(caught.value) == (
+        f"the spool {tmp_path} has segments in {name!r}, which a stream never looks into, "
+        "because its name starts with _ or a dot: rename it"
+    )
+
+
 def test_a_spool_with_all_rights_passes(tmp_path: Path) -> None:
     """Nothing is said and nothing is changed."""
     spool.check(tmp_path, is_written=True)
@@ -103,7 +117,7 @@ def test_a_batch_of_an_empty_spool_is_empty(spark: SparkSession, tmp_path: Path)
     assert spool.batch(spark, tmp_path).collect() == []
 
 
-@pytest.mark.parametrize("root", ["plain", "sp [a]{b}*? %25#:"])
+@pytest.mark.parametrize("root", ["plain", "sp [a]{b}*? %25#", "co:lon"])
 def test_a_stream_reads_segments_in_order_of_arrival(root: str, spark: SparkSession, tmp_path: Path) -> None:
     """Years old ones too, at most so many bytes a trigger, whatever the folders are called."""
     paths = [
@@ -112,7 +126,9 @@ def test_a_stream_reads_segments_in_order_of_arrival(root: str, spark: SparkSess
     seen: list[list[str]] = []
     stream = spool.stream(spark, tmp_path / root, bytes_a_trigger=len("HWSP1\n") * 5).writeStream
     stream = stream.foreachBatch(lambda batch, _: seen.append([row.path for row in batch.collect()]))
-    stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
+    stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(
+        availableNow=True
+    ).start().awaitTermination()
     assert [{spool.local_path(path) for path in batch} for batch in seen] == [
         {str(path) for path in paths[:5]},
         {str(path) for path in paths[5:]},

@@ -1,0 +1,89 @@
+"""Every contestant runs in a process of its own, on two cores, one after the other; the caller looks at its footprint."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bench.footprint import Peak
+from monitor.spark import simd
+
+CORES: Final = 2
+LOOK_S: Final = 0.5
+
+Json = dict[str, Any]
+
+
+class ContestantError(RuntimeError):
+    """A contestant's process failed; the message ends with what it said last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a contestant's function returned, how long its whole process took, and its footprint."""
+
+    result: Json
+    process_s: float
+    peak: Peak
+
+
+def run(function: str, folder: Path, **arguments: object) -> Ran:
+    """Call ``module:function`` with a fresh folder and the arguments, in a process of its own.
+
+    The function takes ``folder`` and what is given, all of it fit for JSON, and returns a dict fit for JSON. Spent
+    folders go when it has ended; the memory of the process and the disk of its folder are looked at meanwhile.
+
+    Raises:
+        ContestantError: the process failed.
+    """
+    with tempfile.TemporaryDirectory(dir=folder, prefix="run-", ignore_cleanup_errors=True) as own:
+        answer, said = Path(own) / "answer.json", Path(own) / "said.txt"
+        command = [sys.executable, "-m", "bench.alone", function, str(answer), own, json.dumps(arguments)]
+        peak, began_s = Peak(), time.perf_counter()
+        with said.open("wb") as file:
+            # A contestant says nothing of use on its standard streams; what it dies of is told in the error.
+            process = subprocess.Popen(command, stdout=file, stderr=file, env=_environment())  # noqa: S603
+            try:
+                while not _has_ended(process):
+                    peak.look(process.pid, Path(own))
+            finally:
+                process.kill()
+                code = process.wait()
+        process_s = time.perf_counter() - began_s
+        if code or not answer.exists():
+            words = said.read_text("utf-8", errors="replace").strip()[-2_000:]
+            raise ContestantError(f"{function} ended with exit code {code}: {words}")
+        return Ran(json.loads(answer.read_text("utf-8")), process_s, peak)
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(LOOK_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment with numpy's vector code chosen as the monitor chooses it, read when numpy is imported."""
+    return {simd.VARIABLE: simd.for_this_machine()} | os.environ
+
+
+def main(function: str, answer: str, folder: str, arguments: str) -> None:
+    """Call the function in this process, which keeps to two cores, and write what it returns."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    module, name = function.split(":")
+    told = getattr(importlib.import_module(module), name)(folder=Path(folder), **json.loads(arguments))
+    Path(answer).write_text(json.dumps(told), "utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,147 @@
+"""What a trigger costs while 400 windows are live: one that brings something to each, one with the pulse alone, an idle one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bench.alone import Json
+from bench.ours import place, started
+from bench.progress import Trigger, idle_s, triggers, until
+from bench.spool import Instance, say
+from bench.truth import WrongResultError
+from bench.work import FIRST_START_MS, NODES, Work, start_ms, stream_name
+from bench.generate import Made
+from monitor import pulse
+from monitor.spark import job
+from monitor.store import lineage, reader
+from probes.contract.batch import Kind
+from probes.contract.limits import MONITOR_STREAM, WINDOW_US
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+STREAMS: Final = 100
+WINDOWS: Final = 4
+MESSAGES: Final = 32
+"""How many messages a round brings to each window, each of them stamped at all four nodes."""
+WARMING: Final = 3
+ROUNDS: Final = 8
+IDLE: Final = 5
+
+_TRIGGER: Final = "500 milliseconds"
+_FIRST_US: Final = start_ms(WINDOWS - 1) * 1_000 + 5_000_000
+_EVERY_US: Final = 1_000_000
+
+
+class Rounds:
+    """Writes what all probes send in one round, and lets the whole of it appear at once."""
+
+    def __init__(self, spool: Path, staging: Path) -> None:
+        """Make the probe instances."""
+        self.spool, self.staging = spool, staging
+        self.done, self.pulses = 0, 0
+        arrivals_ms: set[int] = set()
+        epoch_us = FIRST_START_MS * 1_000 - 1
+        self.instances = [
+            Instance(staging, stream_name(stream), node, epoch_us, arrivals_ms, 0)
+            for stream in range(STREAMS)
+            for node in NODES
+        ]
+        self.pulse = Instance(staging, MONITOR_STREAM, pulse.NODE, epoch_us, arrivals_ms, 0)
+
+    def next(self) -> None:
+        """Send some messages of every live window through all nodes."""
+        folder = self.staging / f"round-{self.done}"
+        for number, instance in enumerate(self.instances):
+            instance.folder = folder / f"{instance.stream}.{instance.node}"
+            for window in range(WINDOWS):
+                self._send(instance, window, number // len(NODES))
+            instance.close()
+        folder.rename(self.spool / folder.name)
+        self.done += 1
+
+    def beat(self) -> None:
+        """Send the pulse alone."""
+        folder = self.staging / f"pulse-{self.pulses}"
+        self.pulse.folder = folder
+        say(self.pulse, Kind.HEARTBEAT, self._now_us() + self.pulses * _EVERY_US)
+        folder.rename(self.spool / folder.name)
+        self.pulses += 1
+
+    def _now_us(self) -> int:
+        return _FIRST_US + self.done * _EVERY_US
+
+    def _send(self, instance: Instance, window: int, stream: int) -> None:
+        # The same messages at every node: their ids depend on round, window and stream alone.
+        chance, now_us, start_us = np.random.default_rng([self.done, window, stream]), self._now_us(), start_ms(window) * 1_000
+        ids = chance.integers(0, 2**64, (MESSAGES, 2), np.uint64)
+        offset_us = np.sort(chance.integers(0, min(WINDOW_US, now_us - start_us), MESSAGES))
+        lag_us = now_us - start_us - offset_us
+        instance.send(
+            now_us,
+            start_ms(window),
+            kind=Kind.OBSERVATIONS,
+            complete_through_us=now_us,
+            count=MESSAGES,
+            message_ids=ids.tobytes(),
+            event_offset_us=offset_us.astype("<u4").tobytes(),
+            lag_in_us=lag_us.astype("<i8").tobytes(),
+            lag_out_us=lag_us.astype("<i8").tobytes(),
+        )
+
+
+def live(folder: Path) -> Json:
+    """Return how long triggers took, in s: ``busy`` and ``pulse`` with the batch behind each, and ``idle``."""
+    spool, staging = folder / "spool", folder / "staging"
+    for made in (spool, staging):
+        made.mkdir()
+    rounds = Rounds(spool, staging)
+    with started(folder) as (spark, _):
+        spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "1000")
+        spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
+        where = place(Made(Work(STREAMS * WINDOWS * 1_000, STREAMS, minutes=WINDOWS), folder), folder / "run")
+        lineage.check(where.engine, where.checkpoint, where.rules)
+        query = job.start_stream(spark, where, _TRIGGER, lambda _: None)
+        for _ in range(WARMING + ROUNDS):
+            _run(query, rounds.next, len(rounds.instances))
+        busy = pairs(triggers(query.recentProgress))[WARMING:]
+        for _ in range(ROUNDS):
+            _run(query, rounds.beat, 1)
+        beats = pairs(triggers(query.recentProgress))[-ROUNDS:]
+        until(query, lambda _: len(idle_s(query.recentProgress)) >= IDLE)
+        idle = idle_s(query.recentProgress)[-IDLE:]
+        query.stop()
+        _check(where, rounds.done)
+    return {"busy_s": busy, "pulse_s": beats, "idle_s": idle}
+
+
+def pairs(found: list[Trigger]) -> list[tuple[float, float]]:
+    """Return how long each trigger with data took, and the batch without data behind it, which the new watermark asks for."""
+    return [
+        (one.took_s, behind.took_s if not behind.segments else 0.0)
+        for one, behind in zip(found, found[1:], strict=False)
+        if one.segments
+    ]
+
+
+def _run(query: StreamingQuery, send: Callable[[], None], segments: int) -> None:
+    """Send segments, and wait until they are read and the batch behind that has run."""
+    before = len(triggers(query.recentProgress))
+    send()
+
+    def is_through(found: list[Trigger]) -> bool:
+        since = found[before:]
+        return sum(one.segments for one in since) == segments and not since[-1].segments
+
+    until(query, is_through)
+
+
+def _check(where: job.Place, rounds: int) -> None:
+    known = [window["known"] for stream in reader.report(where.engine)["streams"] for window in stream["windows"]]
+    if known != [rounds * MESSAGES] * (STREAMS * WINDOWS):
+        wrong = sorted(set(known) - {rounds * MESSAGES}) or f"{len(known):,} windows"
+        raise WrongResultError(f"each of {STREAMS * WINDOWS} windows has {rounds * MESSAGES:,} messages, got {wrong}")

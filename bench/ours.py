@@ -1,0 +1,103 @@
+"""Our job, spool to store: once over all that is there, and as a stream with a backlog. Every result is checked.
+
+The functions are called in a process of their own, see :mod:`bench.alone`; spans are in s.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.alone import CORES, Json
+from bench.footprint import folder_bytes
+from bench.found import check_store
+from bench.generate import Made
+from bench.progress import Finals, rates
+from bench.work import Work, rules
+from monitor.spark import job, session
+from monitor.store import dialect, lineage, writer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AT_ONCE: Final = "0 seconds"
+"""A trigger as soon as the one before has ended."""
+
+
+def once(folder: Path, work: Json, made: str, runs: int) -> Json:
+    """Run ``--once`` so many times in one session: the first is cold, the later ones are warm."""
+    of_kind = Made(Work(**work), Path(made))
+    with started(folder) as (spark, session_s):
+        places = [place(of_kind, folder / f"run-{number}") for number in range(runs)]
+        query_s = [_timed_once(spark, one) for one in places]
+        checked_s = sum(_check(of_kind, one) for one in places)
+    return {"session_s": session_s, "query_s": query_s, "checked_s": checked_s}
+
+
+def backlog(folder: Path, work: Json, made: str) -> Json:
+    """Read a backlog as a stream, from the query's start until every window is final in the store."""
+    of_kind = Made(Work(**work), Path(made))
+    with started(folder) as (spark, session_s):
+        return _backlog(spark, of_kind, folder / "run") | {"session_s": session_s}
+
+
+def warm(folder: Path, work: Json, made: str) -> Json:
+    """Run both ways in a session that has done both before: what they cost, without what starting costs."""
+    of_kind = Made(Work(**work), Path(made))
+    with started(folder) as (spark, _):
+        first = place(of_kind, folder / "run-0")
+        _timed_once(spark, first)
+        once_s = _timed_once(spark, first)
+        _check(of_kind, first)
+        return {"once_s": once_s} | _backlog(spark, of_kind, folder / "run-1")
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[tuple[SparkSession, float]]:
+    """Yield a session as the monitor starts it, and how long that took."""
+    began_s = time.perf_counter()
+    spark = session.start(folder / "session", cores=CORES)
+    try:
+        yield spark, time.perf_counter() - began_s
+    finally:
+        spark.stop()
+
+
+def place(made: Made, folder: Path) -> job.Place:
+    """Return a place for a job over that work, with an empty store."""
+    folder.mkdir()
+    engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
+    writer.prepare(engine)
+    return job.Place(made.spool, engine, rules(made.work), folder)
+
+
+def _timed_once(spark: SparkSession, where: job.Place) -> float:
+    began_s = time.perf_counter()
+    job.run_once(spark, where, lambda _: None)
+    return time.perf_counter() - began_s
+
+
+def _check(made: Made, where: job.Place) -> float:
+    began_s = time.perf_counter()
+    check_store(where.engine, made.work, made.truth())
+    return time.perf_counter() - began_s
+
+
+def _backlog(spark: SparkSession, made: Made, folder: Path) -> Json:
+    where = place(made, folder)
+    finals = Finals(made.work.windows, made.work.end_us)
+    lineage.check(where.engine, where.checkpoint, where.rules)
+    began_s = time.time()
+    query = job.start_stream(spark, where, AT_ONCE, finals.note)
+    found = finals.wait(query)
+    query.stop()
+    _check(made, where)
+    return {
+        "backlog_s": found[-1].end_s - began_s,
+        "rates": rates(found, made.segments(), began_s)._asdict(),
+        "triggers": [trigger._asdict() for trigger in found],
+        "checkpoint_bytes": folder_bytes(where.checkpoint),
+    }

@@ -1,0 +1,80 @@
+"""The probe of a demo node: a plain ``Probe``, unless a fault gives it a wrong clock or a bad transport."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from demo.config import Layout
+from demo.faults import chance
+from demo.nodes import STREAM
+from demo.nodes.settings import NodeSettings
+from demo.records import wall_clock_us
+from demo.truth import Deed, TruthLog
+from probes import Probe
+from probes.contract.envelope import decode
+from probes.sinks import Sink, open_sink
+
+
+class SkewedClock:
+    """A clock whose time of day is ahead by ``skew_s``, or behind."""
+
+    def __init__(self, skew_s: float) -> None:
+        """Take the error in seconds."""
+        self._skew_ns = round(skew_s * 1e9)
+
+    def wall_ns(self) -> int:
+        """Return the wrong time of day, ns since 1970 UTC."""
+        return time.time_ns() + self._skew_ns
+
+    def monotonic_ns(self) -> int:
+        """Return the time that spans are measured by, which is right."""
+        return time.monotonic_ns()
+
+
+class BadSink:
+    """A transport that refuses some of the batches with observations, and writes down which messages were in them."""
+
+    def __init__(self, sink: Sink, truth: TruthLog, settings: NodeSettings) -> None:
+        """Take the transport that gets the others."""
+        self._sink = sink
+        self._truth = truth
+        self._settings = settings
+        self._number = 0
+
+    def send(self, record: bytes) -> bool:
+        """Refuse the record, or hand it to the transport."""
+        self._number += 1
+        settings = self._settings
+        drawn = chance(settings.seed, settings.node, "probe drop", self._number)
+        if drawn < settings.faults.probe_drop_ratio and (ids := decode(record).message_ids):
+            each = (ids[start : start + 16] for start in range(0, len(ids), 16))
+            self._truth.write(Deed.UNTOLD, wall_clock_us(), *each)
+            return False
+        return self._sink.send(record)
+
+    def tick(self) -> None:
+        """Let the transport do what is due."""
+        self._sink.tick()
+
+    def close(self) -> None:
+        """Close the transport."""
+        self._sink.close()
+
+
+@contextmanager
+def opened_probe(settings: NodeSettings, layout: Layout) -> Iterator[Probe]:
+    """Yield the probe of a node; on the way out it says goodbye."""
+    sink_url = f"spool:{layout.spool}"
+    clock = SkewedClock(settings.faults.skew_s) if settings.faults.skew_s else None
+    if not settings.faults.probe_drop_ratio:
+        with Probe(stream=STREAM, node=settings.node, sink=sink_url, clock=clock) as probe:
+            yield probe
+        return
+    with closing(TruthLog(layout.untold_log(settings.node))) as truth:
+        instance = f"{STREAM}.{settings.node}.{os.getpid()}.{wall_clock_us()}"
+        bad_sink = BadSink(open_sink(sink_url, instance), truth, settings)
+        with Probe(stream=STREAM, node=settings.node, sink=bad_sink, clock=clock) as probe:
+            yield probe

@@ -1,0 +1,89 @@
+"""Tests of ``hopwatch demo`` as a command: what the flags become, and what is said of bad ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import monitor.cli.demo
+from demo.faults import Faults, Kill, NodeFaults
+from demo.run import Wishes
+from monitor.cli.main import main
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wishes]:
+    """Return the list of what the demo was asked for; it does not start."""
+    wishes: list[Wishes] = []
+
+    def run(wish: Wishes, console: Console) -> int:
+        assert not console.stderr
+        wishes.append(wish)
+        return 1
+
+    monkeypatch.setattr(monitor.cli.demo, "run", run)
+    return wishes
+
+
+def test_flags_become_wishes(asked: list[Wishes]) -> None:
+    """Every flag reaches the demo, and its exit code comes back."""
+    flags = (
+        "--minutes 3 --drop router=0.02 --drop norm=0.1 --filter ingest=0.1 --reject norm=0.2 --duplicate router=0.3"
+    )
+    flags += " --delay norm=2 --skew connector=-4 --kill norm@40 --probe-drop ingest=0.5 --rate 500 --seed 7"
+    assert main(["demo", *flags.split(), "--no-dashboard", "--workdir", "there"]) == 1
+    nodes = {
+        "router": NodeFaults(drop_ratio=0.02, duplicate_ratio=0.3),
+        "norm": NodeFaults(drop_ratio=0.1, reject_ratio=0.2, delay_s=2.0),
+        "ingest": NodeFaults(filter_ratio=0.1, probe_drop_ratio=0.5),
+        "connector": NodeFaults(skew_s=-4.0),
+    }
+    assert asked == [Wishes(Path("there"), Faults(7, nodes, (Kill("norm", 40.0),)), 500.0, 180.0)]
+
+
+def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None:
+    """2,000 messages a second, no faults, no end, a folder of its own."""
+    main(["demo"])
+    assert asked[0].faults == Faults()
+    assert (asked[0].rate_per_s, asked[0].run_s) == (2000.0, None)
+    assert asked[0].folder.parent == Path("var/demo")
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (
+            "--drop rooter=0.02",
+            "hopwatch: --drop rooter=0.02: no node is called 'rooter' (did you mean router?); the nodes",
+        ),
+        (
+            "--minutes 1 --kill norm@60",
+            "hopwatch: --kill norm@60: a node is killed after the start and before the end at 60 s",
+        ),
+        ("--minutes 0", "Invalid value for '--minutes'"),
+        ("--minutes nan", "Invalid value for '--minutes'"),
+        ("--rate 0", "Invalid value for '--rate'"),
+        ("--rate nan", "Invalid value for '--rate'"),
+        ("--seed x", "Invalid value for '--seed'"),
+        ("--dorp norm=1", "No such option: --dorp"),
+    ],
+)
+def test_a_bad_flag_is_exit_code_2(
+    flags: str, text: str, asked: list[Wishes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reader learns which flag it was and what is allowed, before anything starts."""
+    assert main(["demo", *flags.split()]) == 2
+    assert asked == []
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert text in " ".join(err.split())
+
+
+def test_a_folder_in_use_is_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The demo never writes into files of somebody else."""
+    (tmp_path / "mine").touch()
+    assert main(["demo", "--workdir", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(f"hopwatch: {tmp_path} is not empty: every run wants a folder of its own")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]

@@ -1,0 +1,61 @@
+"""Tests of where a run keeps its files."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from demo.config import SETTLE_S, TRANSIT_S, Layout, WorkdirError, default_folder, lay_out
+from demo.nodes import NODES, STREAM
+from monitor import settings
+
+
+def test_the_monitor_takes_the_configuration(tmp_path: Path) -> None:
+    """What the demo writes is a good configuration, and it names the places that the demo's processes use."""
+    layout = lay_out(tmp_path / "run")
+    chosen = settings.load(layout.config, flags={}, environ={})
+    assert list(chosen.streams) == [STREAM]
+    rules = chosen.streams[STREAM].rules
+    assert tuple(rules.pathway.nodes) == NODES
+    assert (rules.terms.transit_us, rules.terms.settle_us) == (TRANSIT_S * 1_000_000, SETTLE_S * 1_000_000)
+    assert chosen.transport.url == f"spool:{layout.spool}"
+    assert chosen.store.url == layout.store_url
+
+
+def test_every_process_finds_its_folder_there(tmp_path: Path) -> None:
+    """The folders exist before the first process starts."""
+    layout = lay_out(tmp_path / "new" / "run")
+    assert layout == Layout(tmp_path / "new" / "run")
+    for path in (
+        layout.spool,
+        layout.logs,
+        layout.output,
+        layout.truth_log("norm").parent,
+        layout.untold_log("norm").parent,
+    ):
+        assert path.is_dir()
+
+
+def test_a_folder_with_files_is_refused(tmp_path: Path) -> None:
+    """Two runs in one folder would mix their truths; the reader learns what to do."""
+    (tmp_path / "file").touch()
+    with pytest.raises(WorkdirError) as raised:
+        lay_out(tmp_path)
+    assert str(raised.value) == f"{tmp_path} is not empty: every run wants a folder of its own, name a new one"
+    assert raised.value.exit_code == 2
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """A file where a folder should be is named, with the reason."""
+    (tmp_path / "file").touch()
+    with pytest.raises(WorkdirError) as raised:
+        lay_out(tmp_path / "file" / "run")
+    assert str(raised.value) == f"the demo cannot write to {tmp_path}/file/run: Not a directory; name another folder"
+
+
+def test_every_run_has_a_folder_of_its_own() -> None:
+    """The default folder is named by the second."""
+    assert default_folder(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)) == Path("var/demo/2026-01-02T03-04-05Z")
+    assert default_folder().parent == Path("var/demo")

@@ -1,0 +1,134 @@
+"""Tests of the link between two nodes, over real loopback sockets."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import closing
+from threading import Thread
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demo.link import MAX_FRAME_BYTES, MAX_UNACKNOWLEDGED, Inlet, LinkError, Outlet, split_frames
+
+WAIT_S = 10.0
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """Return a socket that listens on loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield made
+
+
+def receive(inlet: Inlet, count: int) -> list[bytes]:
+    """Return the next ``count`` payloads."""
+    payloads: list[bytes] = []
+    while len(payloads) < count:
+        payloads += inlet.receive(WAIT_S)
+    return payloads
+
+
+def framed(payload: bytes) -> bytes:
+    """Return a payload as it is on the wire."""
+    return struct.pack("<I", len(payload)) + payload
+
+
+@given(st.lists(st.binary(max_size=50)), st.data())
+def test_frames_come_apart_wherever_the_bytes_are_cut(payloads: list[bytes], data: st.DataObject) -> None:
+    """However a stream of frames arrives in pieces, the payloads are the same, and nothing is left."""
+    stream = b"".join(map(framed, payloads))
+    cut = data.draw(st.integers(0, len(stream)))
+    first, rest = split_frames(stream[:cut])
+    second, left = split_frames(rest + stream[cut:])
+    assert first + second == payloads
+    assert left == b""
+
+
+def test_a_frame_that_claims_too_much_is_refused() -> None:
+    """A length over the limit is no frame, and the error says which length it was."""
+    with pytest.raises(LinkError, match=rf"at most {MAX_FRAME_BYTES} bytes, got a length of {MAX_FRAME_BYTES + 1}"):
+        split_frames(struct.pack("<I", MAX_FRAME_BYTES + 1))
+
+
+def test_what_is_sent_arrives_in_order(listener: socket.socket) -> None:
+    """Far more frames than may be on their way arrive, each once, and the sender learns that they did."""
+    payloads = [bytes([number % 256]) * (number % 300) for number in range(10 * MAX_UNACKNOWLEDGED)]
+    outlet = Outlet(listener.getsockname())
+
+    def send() -> None:
+        for payload in payloads:
+            outlet.send(payload)
+        outlet.close()
+
+    sender = Thread(target=send)
+    sender.start()
+    with closing(Inlet(listener)) as inlet:
+        assert receive(inlet, len(payloads)) == payloads
+        sender.join()
+        assert inlet.receive(WAIT_S) == []
+        assert not inlet.connected
+    assert outlet.abandoned == 0
+
+
+def test_a_sender_waits_for_an_absent_receiver(listener: socket.socket) -> None:
+    """Not more than the agreed number of frames goes out while nobody takes them."""
+    outlet = Outlet(listener.getsockname())
+    for _ in range(MAX_UNACKNOWLEDGED):
+        outlet.send(b"waits")
+    sender = Thread(target=outlet.send, args=(b"one too many",))
+    sender.start()
+    sender.join(0.05)
+    assert sender.is_alive()
+    with closing(Inlet(listener)) as inlet:
+        assert receive(inlet, MAX_UNACKNOWLEDGED + 1)[-1] == b"one too many"
+        sender.join()
+        outlet.close()
+
+
+def test_when_the_receiver_dies_its_frames_are_not_sent_again(listener: socket.socket) -> None:
+    """What was on its way is counted as abandoned; the next frame goes to whoever listens now, and arrives once."""
+    outlet = Outlet(listener.getsockname())
+    outlet.send(b"taken")
+    with closing(Inlet(listener)) as killed:
+        assert receive(killed, 1) == [b"taken"]
+        outlet.send(b"on its way")
+    with closing(Inlet(listener)) as restarted:
+        while not outlet.abandoned:  # until the sender has noticed
+            outlet._collect(wait=True)
+        outlet.send(b"after")
+        assert receive(restarted, 1) == [b"after"]
+        outlet.close()
+    assert outlet.abandoned == 1
+
+
+def test_a_sender_that_hangs_up_is_followed_by_the_next(listener: socket.socket) -> None:
+    """Half a frame of one sender is forgotten, and does not spoil the first of another."""
+    with closing(Inlet(listener)) as inlet:
+        with socket.create_connection(listener.getsockname()) as dying:
+            dying.sendall(framed(b"whole") + framed(b"half of it")[:7])
+            assert receive(inlet, 1) == [b"whole"]
+        while inlet.connected:
+            assert inlet.receive(WAIT_S) == []
+        outlet = Outlet(listener.getsockname())
+        outlet.send(b"next")
+        assert receive(inlet, 1) == [b"next"]
+        outlet.close()
+
+
+def test_nobody_at_the_address_is_an_error(listener: socket.socket) -> None:
+    """Where no socket listens the sender says so at once; in the demo one always does."""
+    address = listener.getsockname()
+    listener.close()
+    with pytest.raises(ConnectionRefusedError):
+        Outlet(address).send(b"lost")
+
+
+def test_with_nothing_to_receive_the_time_is_up(listener: socket.socket) -> None:
+    """An inlet gives the step a chance to do other things."""
+    with closing(Inlet(listener)) as inlet:
+        assert inlet.receive(0.0) == []
+        assert inlet.receive(-1.0) == []

@@ -1,0 +1,170 @@
+"""Tests of the four real processes: they move messages, die when killed, come back, and drain."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from demo.config import Layout, lay_out
+from demo.faults import Faults, Kill, NodeFaults
+from demo.nodes import NODES
+from demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, last_words
+from demo.truth import Deed, Truth, as_bytes, entry_count
+from probes.contract.batch import Batch, Kind
+from probes.contract.limits import NOT_STAMPED
+from tests.demo.test_probing import read_spool
+
+PATIENCE_S = 30.0
+
+
+class HandClock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        """Start at 0."""
+        self.s = 0.0
+
+    def __call__(self) -> float:
+        """Return the moment."""
+        return self.s
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """Return the files of a run."""
+    return lay_out(tmp_path / "run")
+
+
+def until(condition: Callable[[], bool], pipeline: Pipeline) -> None:
+    """Watch the pipeline until a condition holds; give up after a generous time."""
+    end_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        pipeline.watch()
+        assert time.monotonic() < end_s
+        threading.Event().wait(0.02)
+
+
+def drained(pipeline: Pipeline) -> list[str]:
+    """Drain the pipeline and return the nodes in the order in which they ended."""
+    order: list[str] = []
+    end_s = time.monotonic() + PATIENCE_S
+    while (node := pipeline.drain()) is not None:
+        order += [] if node in order else [node]
+        assert time.monotonic() < end_s
+        threading.Event().wait(0.02)
+    return order
+
+
+def stamped(batches: list[Batch], node: str, lag: str) -> set[bytes]:
+    """Return the messages that the probes of a node stamped on one side."""
+    return set(_stamped(batches, node, lag))
+
+
+def _stamped(batches: list[Batch], node: str, lag: str) -> Iterator[bytes]:
+    for batch in batches:
+        if batch.node == node and (packed := getattr(batch, lag)):
+            for place in np.flatnonzero(np.frombuffer(packed, "<i8") != NOT_STAMPED):
+                yield batch.message_ids[16 * place : 16 * place + 16]
+
+
+def test_messages_pass_and_the_probes_say_what_the_truth_says(layout: Layout) -> None:
+    """Without a kill nothing is lost but what was dropped, and the probes stamped exactly what truth wrote down."""
+    faults = Faults(0, {"router": NodeFaults(drop_ratio=0.05, duplicate_ratio=0.05), "norm": NodeFaults(delay_s=0.3)})
+    with Pipeline(layout, faults, 2000.0) as pipeline:
+        until(lambda: entry_count(layout.truth_log("connector")) > 2000, pipeline)
+        assert drained(pipeline) == list(NODES)
+    truth, batches = Truth(layout.truth_logs()), read_spool(layout)
+    dropped = as_bytes(truth.ids("router", Deed.DROPPED))
+    assert dropped
+    assert as_bytes(truth.lost) == dropped
+    assert stamped(batches, "router", "lag_in_us") - stamped(batches, "router", "lag_out_us") == dropped
+    assert stamped(batches, "ingest", "lag_out_us") == as_bytes(truth.created)
+    assert stamped(batches, "connector", "lag_out_us") == as_bytes(truth.delivered)
+    assert sum(batch.kind is Kind.BYE for batch in batches) == len(NODES)
+    lines = (layout.output / "flights.jsonl").read_text().splitlines()
+    assert len(lines) == truth.count("connector", Deed.HANDED_ON) > len(truth.delivered)
+    assert [layout.log(node).read_text() for node in NODES] == [""] * 4
+
+
+def test_a_killed_node_comes_back_and_loses_only_what_it_held(layout: Layout) -> None:
+    """Kill and restart are told, the others wait meanwhile, and what is lost was held by norm or on its way there."""
+    clock = HandClock()
+    faults = Faults(0, {"norm": NodeFaults(delay_s=0.2)}, (Kill("norm", 5.0), Kill("norm", 6.0)))
+    with Pipeline(layout, faults, 2000.0, now_s=clock) as pipeline:
+        until(lambda: entry_count(layout.truth_log("connector")) > 500, pipeline)
+        clock.s = 6.5
+        assert pipeline.watch() == ["norm is killed (SIGKILL)"]
+        assert pipeline.watch() == []
+        clock.s = 5.0 + RESTART_AFTER_S + 1.5
+        assert pipeline.watch() == ["norm is started again", "norm is killed (SIGKILL)"]
+        clock.s = 20.0
+        before = entry_count(layout.truth_log("connector"))
+        until(lambda: entry_count(layout.truth_log("connector")) > before + 500, pipeline)
+        assert drained(pipeline) == list(NODES)
+    truth, batches = Truth(layout.truth_logs()), read_spool(layout)
+    lost = as_bytes(truth.lost)
+    assert lost
+    assert lost <= stamped(batches, "router", "lag_out_us")
+    assert not lost & stamped(batches, "connector", "lag_in_us")
+    assert len(truth.created) == len(truth.delivered) + len(lost)
+
+
+def test_a_killed_ingest_goes_on_with_its_numbers(layout: Layout) -> None:
+    """The restarted process creates other messages than the killed one: no flight of the CSV twice."""
+    clock = HandClock()
+    with Pipeline(layout, Faults(0, {}, (Kill("ingest", 1.0),)), 2000.0, now_s=clock) as pipeline:
+        until(lambda: entry_count(layout.truth_log("connector")) > 100, pipeline)
+        clock.s = 1.0
+        pipeline.watch()
+        drained(pipeline)  # starts it again, so that what waits in its socket would be drained too
+    truth = Truth(layout.truth_logs())
+    assert len(truth.created) == truth.count("ingest", Deed.CREATED)
+    lines = [line.split('"carrier"')[1] for line in (layout.output / "flights.jsonl").read_text().splitlines()]
+    assert len(set(lines)) == len(lines)
+
+
+def test_a_node_that_dies_by_itself_is_told(layout: Layout) -> None:
+    """The reader learns which node it was, how it ended, what it said last, and where the rest stands."""
+    with Pipeline(layout, Faults(), 2000.0) as pipeline:
+        os.kill(pipeline._processes["router"].pid, signal.SIGTERM)
+        with pytest.raises(NodeDiedError) as raised:
+            until(lambda: False, pipeline)
+    log = layout.log("router")
+    assert str(raised.value) == f"router ended by itself with exit code -15; it said nothing ({log})"
+
+
+def test_a_node_that_fails_on_its_way_out_is_told(layout: Layout) -> None:
+    """An ugly end while draining is no clean end."""
+    with Pipeline(layout, Faults(), 2000.0) as pipeline:
+        until(lambda: entry_count(layout.truth_log("connector")) > 10, pipeline)
+        os.kill(pipeline._processes["ingest"].pid, signal.SIGKILL)
+        pipeline._processes["ingest"].wait()
+        with pytest.raises(NodeDiedError, match=r"^ingest ended by itself with exit code -9; it said nothing"):
+            pipeline.drain()
+
+
+def test_no_process_outlives_the_pipeline(layout: Layout) -> None:
+    """Whatever ends the block, all four processes are gone behind it."""
+
+    class SomethingElseError(Exception):
+        """What may go wrong elsewhere."""
+
+    pipeline = Pipeline(layout, Faults(), 2000.0)
+    with pytest.raises(SomethingElseError), pipeline:
+        raise SomethingElseError
+    assert all(process.returncode is not None for process in pipeline._processes.values())
+
+
+def test_last_words_are_the_last_line(tmp_path: Path) -> None:
+    """Of a traceback the line with the error; nothing if there is no log."""
+    log = tmp_path / "log"
+    assert last_words(log) == "it said nothing"
+    log.write_text("Traceback …\n  File …\nOSError: disk full\n\n")
+    assert last_words(log) == "its last words: OSError: disk full"

@@ -1,0 +1,97 @@
+"""Tests of the faults of a node's probe: a wrong clock, a transport that refuses."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from pathlib import Path
+
+from demo.config import Layout, lay_out
+from demo.faults import NodeFaults
+from demo.nodes import STREAM
+from demo.nodes.settings import NodeSettings
+from demo.probing import BadSink, SkewedClock, opened_probe
+from demo.truth import Deed, TruthLog, deed_count, entry_count
+from probes.contract.batch import Batch, Kind
+from probes.contract.envelope import decode, encode
+from probes.contract.segment import walk
+from probes.sinks.memory import MemorySink
+from tests.demo.paper import NOON_US, message_id
+
+
+def settings_with(faults: NodeFaults, folder: Path = Path("run")) -> NodeSettings:
+    """Return the settings of a norm with these faults."""
+    return NodeSettings("norm", str(folder), 0, 0, 2000.0, 0, faults)
+
+
+def record(number: int, kind: Kind = Kind.OBSERVATIONS) -> bytes:
+    """Return a record, with two observations if it holds any."""
+    ids = message_id(2 * number) + message_id(2 * number + 1) if kind is Kind.OBSERVATIONS else b""
+    lags = bytes(8 * (len(ids) // 16))
+    batch = Batch("p", NOON_US, number, kind, STREAM, "norm", NOON_US // 1000, NOON_US, NOON_US, len(ids) // 16, ids)
+    return encode(Batch(**{**{name: getattr(batch, name) for name in batch.__slots__}, "lag_in_us": lags}))
+
+
+def read_spool(layout: Layout) -> list[Batch]:
+    """Return every batch that is in the spool."""
+    segments = [path.read_bytes() for path in sorted(layout.spool.rglob("*.seg"))]
+    return [decode(data[frame.start : frame.end]) for data in segments for frame in walk(data)]
+
+
+def test_a_skewed_clock_is_wrong_by_that_much() -> None:
+    """The time of day is ahead, or behind; spans are right."""
+    for skew_s in (-5.0, 7.0):
+        clock = SkewedClock(skew_s)
+        assert abs(clock.wall_ns() - time.time_ns() - skew_s * 1e9) < 1e9
+        assert abs(clock.monotonic_ns() - time.monotonic_ns()) < 1e9
+
+
+def test_a_bad_sink_refuses_some_and_writes_down_what(tmp_path: Path) -> None:
+    """Every record is taken or refused; of the refused ones each observation is in the truth."""
+    taken, path = MemorySink(), tmp_path / "untold"
+    sink = BadSink(taken, TruthLog(path), settings_with(NodeFaults(probe_drop_ratio=0.3)))
+    answers = [sink.send(record(number)) for number in range(200)]
+    assert taken.records == [record(number) for number, answer in enumerate(answers) if answer]
+    assert deed_count(path, Deed.UNTOLD) == entry_count(path) == 2 * answers.count(False)
+    assert 30 < answers.count(False) < 90
+
+
+def test_a_bad_sink_refuses_no_heartbeat_and_no_bye(tmp_path: Path) -> None:
+    """Only observations are refused: an account without its bye would be another fault."""
+    sink = BadSink(MemorySink(), TruthLog(tmp_path / "untold"), settings_with(NodeFaults(probe_drop_ratio=1.0)))
+    assert sink.send(record(0, Kind.HEARTBEAT))
+    assert sink.send(record(1, Kind.BYE))
+    assert not sink.send(record(2))
+
+
+def test_a_healthy_node_has_a_plain_probe(tmp_path: Path) -> None:
+    """What is stamped is in the spool once the probe is closed, with its bye."""
+    layout = lay_out(tmp_path / "run")
+    with opened_probe(settings_with(NodeFaults(), layout.folder), layout) as probe:
+        probe.arrived(message_id(1), NOON_US)
+    observed, bye = read_spool(layout)
+    assert (observed.stream, observed.node, observed.message_ids) == (STREAM, "norm", message_id(1))
+    assert bye.kind is Kind.BYE
+
+
+def test_refused_observations_are_told_as_drops(tmp_path: Path) -> None:
+    """With everything refused the spool holds the bye alone, and it tells how many observations are missing."""
+    layout = lay_out(tmp_path / "run")
+    with opened_probe(settings_with(NodeFaults(probe_drop_ratio=1.0, skew_s=-30.0), layout.folder), layout) as probe:
+        for number in range(5):
+            probe.arrived(message_id(number), NOON_US)
+    batches = read_spool(layout)
+    assert {batch.count for batch in batches} == {0}
+    assert sum(drop.count for batch in batches for drop in batch.drops) == 5
+    assert deed_count(layout.untold_log("norm"), Deed.UNTOLD) == 5
+    assert -31e6 < batches[-1].sent_at_us - time.time_ns() / 1e3 < -29e6
+
+
+def test_the_probe_of_a_bad_sink_is_closed_with_its_log(tmp_path: Path) -> None:
+    """A second probe on the same log goes on behind the first."""
+    layout = lay_out(tmp_path / "run")
+    for _ in range(2):
+        with opened_probe(settings_with(NodeFaults(probe_drop_ratio=1.0), layout.folder), layout) as probe:
+            probe.arrived(message_id(1), NOON_US)
+    with closing(TruthLog(layout.untold_log("norm"))):
+        assert deed_count(layout.untold_log("norm"), Deed.UNTOLD) == 2

@@ -1,0 +1,34 @@
+"""Tests of what is said of the running pipeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from demo.config import lay_out
+from demo.progress import Progress
+from demo.truth import Deed, TruthLog
+from tests.demo.paper import message_id
+from tests.demo.test_pipeline import HandClock
+
+
+def test_the_rate_is_that_since_the_last_look(tmp_path: Path) -> None:
+    """Messages through connector by the time between two looks, and what whole segments there are in the spool."""
+    layout, clock = lay_out(tmp_path / "run"), HandClock()
+    log = TruthLog(layout.truth_log("connector"))
+    log.write(Deed.HANDED_ON, 0, message_id(0))
+    progress = Progress(layout, clock)
+    log.write(Deed.HANDED_ON, 0, *(message_id(number) for number in range(3000)))
+    clock.s = 1.5
+    (layout.spool / "probe").mkdir()
+    (layout.spool / "probe" / "0000000000.seg").write_bytes(bytes(2_500_000))
+    (layout.spool / "probe" / "0000000001.open").write_bytes(bytes(9_000_000))
+    assert progress.status() == "pipeline: 2,000 msg/s through connector, spool 2.5 MB"
+    clock.s = 2.5
+    assert progress.status() == "pipeline: 0 msg/s through connector, spool 2.5 MB"
+
+
+def test_a_segment_that_the_monitor_removes_meanwhile_is_not_missed(tmp_path: Path) -> None:
+    """A link to nothing stands for a file that is gone between listing and looking."""
+    layout = lay_out(tmp_path / "run")
+    (layout.spool / "0000000000.seg").symlink_to(tmp_path / "gone")
+    assert Progress(layout, HandClock()).status().endswith("spool 0.0 MB")

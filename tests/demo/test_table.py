@@ -1,0 +1,92 @@
+"""Tests of the tables: what a person reads of a window."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from demo.line import Line
+from demo.table import HEADINGS, comparison_table, window_cells, window_line, window_table
+
+
+def window(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any field of the report
+    """Return a final window in which router lost 12 of 1,200 messages."""
+    nodes = [
+        {"node": node, "loss": loss, "loss_lower": loss, "loss_upper": loss}
+        for node, loss in (("ingest", 0), ("router", 12), ("norm", 0), ("connector", 0))
+    ]
+    return {
+        "window_start": "2026-01-02T03:04:00Z",
+        "status": "FINAL",
+        "verdict": "LOSSY",
+        "known": 1200,
+        "delivered": 1188,
+        "lost": 12,
+        "lost_lower": 12,
+        "lost_upper": 12,
+        "in_flight": 0,
+        "lag_us": {"p95": 12_345},
+        "nodes": nodes,
+        **changes,
+    }
+
+
+def test_a_final_window_shows_its_losses() -> None:
+    """Start, status, verdict, numbers, the loss of each node, and the lag in ms."""
+    expected = ("03:04", "FINAL", "LOSSY", "1,200", "1,188", "12", "0", "12", "0", "0", "12.3 ms")
+    assert window_cells(window()) == expected
+
+
+@pytest.mark.parametrize(
+    "changes", [{"status": "PROVISIONAL", "verdict": None, "lost": 0}, {"status": "OPEN"}, {"in_flight": 3}]
+)
+def test_what_is_not_judged_yet_is_no_loss(changes: dict[str, Any]) -> None:
+    """Until a window is final its losses are dots: neither 0 nor a number."""
+    assert window_cells(window(**changes))[5:10] == ("·",) * 5
+
+
+def test_what_is_not_certain_is_shown_as_bounds() -> None:
+    """An UNKNOWN window shows from where to where the loss lies, and a question mark where nobody can say."""
+    cells = window_cells(window(verdict="UNKNOWN", lost_lower=0, lost_upper=None))
+    assert cells[5] == "0…?"
+    assert window_cells(window(lost_lower=3, lost_upper=1500))[5] == "3…1,500"
+
+
+def test_without_a_lag_there_is_a_dot_and_long_ones_are_in_seconds() -> None:
+    """A window in which nothing was delivered has no end-to-end lag."""
+    assert window_cells(window(lag_us=None))[-1] == "·"
+    assert window_cells(window(lag_us={"p95": 3_210_000}))[-1] == "3.2 s"
+
+
+def test_plain_lines_stand_under_their_headings() -> None:
+    """When piped, every row is one line as wide as the headings."""
+    lines = [window_line(), window_line(window_cells(window()))]
+    assert len(set(map(len, lines))) == 1
+    assert lines[0].split()[-6:] == ["ingest", "router", "norm", "connector", "p95", "lag"]
+
+
+def written(table: object) -> str:
+    """Return what a table looks like on a wide console."""
+    console = Console(file=StringIO(), width=200)
+    console.print(table)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_the_table_has_a_row_a_window() -> None:
+    """All cells of a window are in the terminal's table."""
+    text = written(window_table([window()]))
+    for cell in (*HEADINGS, *window_cells(window())):
+        assert all(part in text for part in cell.split("\n"))
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_the_comparison_says_which_line_differs(plain: bool) -> None:  # noqa: FBT001 - both ways
+    """Every line ends in ok or DIFFERS."""
+    lines = [Line("lost ids", "norm", "3", "=", "3", holds=True), Line("delivered", "", "9", "=", "8", holds=False)]
+    rows = [row.split() for row in written(comparison_table(lines, plain=plain)).splitlines()]
+    assert ["lost", "ids", "norm", "3", "=", "3", "ok"] in rows
+    assert ["delivered", "9", "=", "8", "DIFFERS"] in rows

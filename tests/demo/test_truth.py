@@ -1,0 +1,122 @@
+"""Tests of the truth: what a node did stays written, whatever happens to the node."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demo.nodes import NODES
+from demo.truth import ENTRY_BYTES, Deed, Truth, TruthLog, as_bytes, deed_count, entry_count
+
+MINUTE_US = 60_000_000
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from demo.truth import Deed, TruthLog
+log = TruthLog(Path(sys.argv[1]))
+for number in range(1000):
+    log.write(Deed.CREATED, number, number.to_bytes(16, "big"))
+print("written", flush=True)
+sys.stdin.read()
+"""
+
+
+def some_id(number: int) -> bytes:
+    """Return an id that ends in zeros, as ids may."""
+    return number.to_bytes(4, "big") + bytes(12)
+
+
+@pytest.fixture
+def truth_of(tmp_path: Path) -> Callable[..., Truth]:
+    """Return what makes a truth of (deed, moment, number of the message), node by node."""
+
+    def make(**deeds: list[tuple[Deed, int, int]]) -> Truth:
+        for node, done in deeds.items():
+            log = TruthLog(tmp_path / node)
+            for deed, at_us, number in done:
+                log.write(deed, at_us, some_id(number))
+            log.close()
+        return Truth({node: [tmp_path / node] for node in NODES})
+
+    return make
+
+
+def test_truth_survives_kill_9(tmp_path: Path) -> None:
+    """Every entry that a process wrote before it was killed is there, and a torn one is cut off by the next process."""
+    path = tmp_path / "norm.truth"
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path.cwd()
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"written\n"
+        writer.send_signal(signal.SIGKILL)
+    assert writer.returncode == -signal.SIGKILL
+    assert deed_count(path, Deed.CREATED) == entry_count(path) == 1000
+    with path.open("ab") as torn:
+        torn.write(b"half an entry")
+    assert deed_count(path, Deed.CREATED) == 1000
+    log = TruthLog(path)
+    log.write(Deed.DROPPED, 0, some_id(1))
+    log.close()
+    assert path.stat().st_size == 1001 * ENTRY_BYTES
+    assert deed_count(path, Deed.DROPPED) == 1
+
+
+def test_no_log_yet_is_an_empty_one(tmp_path: Path) -> None:
+    """Before a node has written anything there is nothing to count."""
+    assert entry_count(tmp_path / "none") == deed_count(tmp_path / "none", Deed.CREATED) == 0
+    truth = Truth({node: [tmp_path / node] for node in NODES})
+    assert truth.last_window_us is None
+    assert len(truth.lost) == 0
+
+
+def test_an_entry_is_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits in a buffer, and several messages go in one call."""
+    written: list[bytes] = []
+    monkeypatch.setattr(os, "write", lambda _, data: written.append(data))
+    log = TruthLog(tmp_path / "log")
+    log.write(Deed.UNTOLD, 0, some_id(1), some_id(2))
+    log.close()
+    assert [len(data) for data in written] == [2 * ENTRY_BYTES]
+
+
+def test_lost_is_what_was_created_and_neither_delivered_nor_stopped(truth_of: Callable[..., Truth]) -> None:
+    """Of six messages one is delivered, one delivered twice, one filtered, one rejected, one dropped, one vanished."""
+    truth = truth_of(
+        ingest=[(Deed.CREATED, number, number) for number in range(6)],
+        router=[(Deed.FILTERED, 9, 2), (Deed.DROPPED, 9, 4)],
+        norm=[(Deed.REJECTED, 9, 3)],
+        connector=[(Deed.HANDED_ON, 9, 0), (Deed.HANDED_ON, 9, 1), (Deed.REPEATED, 9, 1)],
+    )
+    assert as_bytes(truth.delivered) == {some_id(0), some_id(1)}
+    assert as_bytes(truth.lost) == {some_id(4), some_id(5)}
+    assert as_bytes(truth.ids("router", Deed.DROPPED)) == {some_id(4)}
+    assert as_bytes(truth.anywhere(Deed.FILTERED, Deed.REJECTED)) == {some_id(2), some_id(3)}
+    assert truth.count("connector", Deed.HANDED_ON, Deed.REPEATED) == 3
+
+
+def test_messages_have_the_window_and_the_lag_of_their_event_time(truth_of: Callable[..., Truth]) -> None:
+    """The window is the minute of creation; a lag counts from it, once for every time that a deed was done."""
+    truth = truth_of(
+        ingest=[(Deed.CREATED, 5 * MINUTE_US + 7, 8), (Deed.CREATED, 6 * MINUTE_US, 3)],
+        norm=[(Deed.HANDED_ON, 5 * MINUTE_US + 10, 8), (Deed.REPEATED, 5 * MINUTE_US + 12, 8)],
+    )
+    assert truth.windows_us(truth.created).tolist() == [6 * MINUTE_US, 5 * MINUTE_US]
+    assert truth.last_window_us == 6 * MINUTE_US
+    assert truth.lags_us("norm", Deed.HANDED_ON, Deed.REPEATED).tolist() == [3, 5]
+
+
+@given(st.sets(st.binary(min_size=16, max_size=16)))
+def test_ids_keep_their_zeros(ids: set[bytes]) -> None:
+    """Sixteen bytes stay sixteen, whatever they end in."""
+    assert as_bytes(np.unique(np.frombuffer(b"".join(ids), "S16"))) == ids

@@ -1,0 +1,190 @@
+"""Laws of the books: the order in which batches come changes nothing, and an account is what SEMANTICS.md says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from monitor.kernel.books import (
+    FACTS,
+    IMPLAUSIBLE,
+    IN_WINDOW,
+    TOO_LATE,
+    Book,
+    DropFact,
+    Tallies,
+    absorb,
+    accounts,
+    forget,
+)
+from probes.contract.batch import Kind
+from tests.model import books as model
+from tests.model import record, wire
+
+SECOND_US: Final = 1_000_000
+WINDOWS_MS: Final = tuple(range(0, 1_200_000, 60_000))
+MOMENTS: Final = st.builds(
+    lambda seconds, more_us: seconds * SECOND_US + more_us, st.integers(-30, 1_300), st.sampled_from([-1, 0, 0, 1])
+)
+"""Moments in and around the windows, whole seconds and the µs beside them."""
+
+
+class Sent(NamedTuple):
+    """One batch as the books see it; moments in µs, the clock of its probe not yet cut off at the arrival."""
+
+    seq: int
+    arrival_us: int
+    through_us: int
+    sent_at_us: int
+    window_start_ms: int
+    count: int
+    kind: Kind
+    standing: int
+    drops: tuple[tuple[int, int], ...]
+
+    @property
+    def fact(self) -> tuple[int, ...]:
+        """What the decoder makes of it."""
+        through_us = min(self.through_us, self.arrival_us)
+        return (*self[:2], through_us, *self[3:6], int(self.kind), self.standing)
+
+    @property
+    def received(self) -> wire.Received:
+        """What the reference model makes of it."""
+        observations = (record.Observation(bytes(16), 0, 0),) * (self.count > 0)
+        batch = record.Batch(
+            "s", "n", "p", 0, self.seq, self.kind.name, self.window_start_ms, self.through_us, observations, self.drops
+        )
+        return wire.Received(batch, self.arrival_us, ("", self.seq))
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[Sent]:
+    """Draw what came of one probe instance: numbers with holes, clocks that go wrong, drops, late and absurd windows."""
+    sent = []
+    for seq in draw(st.sets(st.integers(0, 12), min_size=1, max_size=6)):
+        kind = draw(st.sampled_from(Kind))
+        observes = kind is Kind.OBSERVATIONS
+        sent.append(
+            Sent(
+                seq,
+                draw(MOMENTS),
+                draw(MOMENTS),
+                draw(MOMENTS),
+                draw(st.sampled_from(WINDOWS_MS)),
+                draw(st.integers(1, 9)) if observes else 0,
+                kind,
+                draw(st.sampled_from([IN_WINDOW, IN_WINDOW, TOO_LATE, IMPLAUSIBLE])) if observes else IN_WINDOW,
+                draw(st.lists(st.tuples(st.sampled_from(WINDOWS_MS), st.integers(1, 3)), max_size=1).map(tuple)),
+            )
+        )
+    return sent
+
+
+def _written(book: Book, sent: Sequence[Sent]) -> tuple[Book, NDArray[np.bool_]]:
+    facts = np.array([one.fact for one in sent], FACTS)
+    drops = [DropFact(row, *drop, "full") for row, one in enumerate(sent) for drop in one.drops]
+    return absorb(book, facts, drops)
+
+
+EMPTY: Final = Book("s", "n", "p", 0)
+
+
+@given(batches(), st.data())
+def test_order_splitting_and_duplicates_change_no_more_than_the_tallies(sent: list[Sent], data: st.DataObject) -> None:
+    """Batches come in any order, over any number of micro-batches, some of them twice: the book is the same."""
+    again = data.draw(st.lists(st.sampled_from(sent)))
+    come = data.draw(st.permutations(sent + again))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(come)), max_size=3)))
+    book, new = EMPTY, 0
+    for start, end in zip([0, *cuts], [*cuts, len(come)], strict=True):
+        book, is_new = _written(book, come[start:end])
+        new += int(is_new.sum())
+    whole, _ = _written(EMPTY, sent)
+    assert new == len(sent)
+    assert replace(book, tallies=whole.tallies) == whole
+    assert book.tallies.batches - book.tallies.duplicate_batches == len(sent)
+    assert book.tallies.in_windows == whole.tallies.in_windows
+    assert book.tallies.duplicate_observations == sum(one.count for one in again)
+
+
+@given(batches())
+def test_every_observation_is_accounted_for(sent: list[Sent]) -> None:
+    """Observations received = in windows + duplicate + too late + implausible."""
+    tallies = _written(EMPTY, sent + sent)[0].tallies
+    by_standing = [sum(one.count for one in sent if one.standing == s) for s in (IN_WINDOW, TOO_LATE, IMPLAUSIBLE)]
+    assert [tallies.in_windows, tallies.too_late, tallies.implausible] == by_standing
+    assert tallies.observations == 2 * sum(by_standing)
+
+
+@given(batches())
+def test_of_equal_numbers_in_one_go_the_earliest_arrival_counts(sent: list[Sent]) -> None:
+    """Later copies with another content change the tallies alone."""
+    copies = [one._replace(arrival_us=one.arrival_us + 1, through_us=-1, kind=Kind.BYE, drops=()) for one in sent]
+    come = random.Random(len(sent)).sample(sent + copies, 2 * len(sent))
+    book, _ = _written(EMPTY, come)
+    whole, _ = _written(EMPTY, sent)
+    assert replace(book, tallies=whole.tallies, last_arrival_us=whole.last_arrival_us) == whole
+
+
+@given(batches())
+def test_holes_are_the_numbers_that_are_missing(sent: list[Sent]) -> None:
+    """Number by number: how many are missing, and between which moments they were made."""
+    book, _ = _written(EMPTY, sent)
+    instance = model.Instance("n", [one.received for one in sent], frozenset(), frozenset())
+    assert [(from_us, to_us) for _, from_us, to_us in book.holes()] == instance.holes
+    here = {one.seq for one in sent}
+    assert sum(missing for missing, _, _ in book.holes()) == max(here) + 1 - len(here)
+    assert {seq for run in book.runs for seq in range(run.first, run.last + 1)} == here
+
+
+HORIZONS: Final = st.lists(st.integers(60, 1_300), min_size=len(WINDOWS_MS), max_size=len(WINDOWS_MS))
+
+
+@given(batches(), HORIZONS)
+def test_an_account_is_what_the_page_says(sent: list[Sent], horizons_s: list[int]) -> None:
+    """Has a say, heard, told, complete and drops of every window agree with the reference model, one by one."""
+    book, _ = _written(EMPTY, sent)
+    by_standing = [
+        frozenset(one.window_start_ms for one in sent if one.count and one.standing == s) for s in (IN_WINDOW, TOO_LATE)
+    ]
+    instance = model.Instance("n", [one.received for one in sent], *by_standing)
+    starts_us = np.array(WINDOWS_MS, np.int64) * 1_000
+    ends_us = starts_us + 60 * SECOND_US
+    horizons_us = starts_us + np.array(horizons_s, np.int64) * SECOND_US
+    judged = accounts(book, starts_us, ends_us, horizons_us)
+    for place, moments in enumerate(zip(starts_us.tolist(), ends_us.tolist(), horizons_us.tolist(), strict=True)):
+        window = model.Window(*moments)
+        told = (instance.has_a_say(window), instance.heard(window), instance.told(window), instance.complete(window))
+        assert (*(bool(part[place]) for part in judged[:4]), judged.dropped[place]) == (*told, instance.dropped(window))
+
+
+@given(batches(), st.sampled_from(WINDOWS_MS), HORIZONS)
+def test_what_is_forgotten_is_of_windows_gone(sent: list[Sent], before_ms: int, horizons_s: list[int]) -> None:
+    """Accounts of the windows that are kept stay as they were; numbers and tallies too, so duplicates stay known."""
+    book, _ = _written(EMPTY, sent)
+    kept = forget(book, before_ms)
+    starts_us = np.array([start for start in WINDOWS_MS if start >= before_ms], np.int64) * 1_000
+    windows = starts_us, starts_us + 60 * SECOND_US, starts_us + np.array(horizons_s[: len(starts_us)]) * SECOND_US
+    before, after = accounts(book, *windows), accounts(kept, *windows)
+    assert [part.tolist() for part in before] == [part.tolist() for part in after]
+    assert not _written(kept, sent)[1].any()
+    assert all(start >= before_ms for start in (*kept.sent, *(start for start, _ in kept.drops)))
+
+
+TALLIES: Final = st.builds(Tallies, *[st.integers(0, 99)] * 6)
+
+
+@given(TALLIES, TALLIES, TALLIES)
+def test_tallies_add_up(one: Tallies, other: Tallies, third: Tallies) -> None:
+    """Field by field, in any order."""
+    assert one.plus(other).plus(third) == third.plus(one.plus(other))
+    assert one.plus(other).in_windows == one.in_windows + other.in_windows
+    assert one.plus(Tallies()) == one

@@ -1,0 +1,146 @@
+"""Laws of the contract: what is written is read, as fastavro reads it too, and no bytes do any harm."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from contextlib import suppress
+from dataclasses import asdict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.contract import envelope, segment
+from probes.contract.batch import Batch
+from probes.contract.envelope import RecordError
+from probes.contract.ids import id_bytes
+from tests.probes.contract.batches import PREFIX, TWO_PASSED, as_body, as_fastavro_reads, batches, record_of, refusal
+
+
+@given(batches())
+def test_what_is_encoded_is_decoded(batch: Batch) -> None:
+    """Every batch that a probe may send comes back as it was."""
+    assert envelope.decode(envelope.encode(batch)) == batch
+
+
+@given(batches())
+def test_the_reader_by_hand_agrees_with_fastavro(batch: Batch) -> None:
+    """Both read the same fields from the same record, and nothing is left behind."""
+    assert as_fastavro_reads(envelope.encode(batch)) == (as_body(batch), b"")
+
+
+@given(batches(), st.binary(max_size=20), st.binary(max_size=20))
+def test_a_record_is_read_in_the_middle_of_a_buffer(batch: Batch, before: bytes, behind: bytes) -> None:
+    """Each packed field lies in the buffer where its span says, and what stands around the record plays no part."""
+    record = envelope.encode(batch)
+    buffer = before + record + behind
+    view = envelope.read(buffer, len(before), len(before) + len(record))
+    envelope.check(buffer, view)
+    spans = {name: value for name, value in view._asdict().items() if isinstance(value, envelope.Span)}
+    assert {name: buffer[slice(*span)] for name, span in spans.items()} == {n: getattr(batch, n) for n in spans}
+
+
+@given(st.binary() | st.binary().map(PREFIX.__add__))
+def test_random_bytes_raise_nothing_but_a_record_error(record: bytes) -> None:
+    """Whatever comes, behind a good prefix too, is a batch or a RecordError with a short name and a sentence."""
+    refused = refusal(record)
+    assert refused is None or (refused.reason.isidentifier() and str(refused))
+
+
+@st.composite
+def broken_records(draw: st.DrawFn) -> bytes:
+    """Draw the record of a good batch and break it: bytes changed, put in or taken out."""
+    record = bytearray(envelope.encode(draw(batches())))
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(record)))
+        end = draw(st.integers(start, min(start + 8, len(record))))
+        record[start:end] = draw(st.binary(max_size=10))
+    return bytes(record)
+
+
+@given(broken_records())
+def test_what_is_read_from_a_broken_record_is_what_fastavro_reads(record: bytes) -> None:
+    """Either it is refused with a RecordError, or it says the same to both readers, to the last byte."""
+    with suppress(RecordError):
+        batch = envelope.decode(record)
+        assert as_fastavro_reads(record) == (as_body(batch), b"")
+
+
+@given(batches(), st.data())
+def test_no_beginning_of_a_record_is_a_record(batch: Batch, data: st.DataObject) -> None:
+    """A record that was cut anywhere is refused as truncated."""
+    record = envelope.encode(batch)
+    cut = record[: data.draw(st.integers(0, len(record) - 1))]
+    refused = refusal(cut)
+    assert refused is not None
+    assert refused.reason == "truncated"
+
+
+_BROKEN_FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "kind": st.sampled_from(["OBSERVATIONS", "HEARTBEAT", "BYE"]),
+        "seq": st.integers(-2, 2),
+        "count": st.integers(-1, 3),
+        "window_start_ms": st.sampled_from([-60_000, -1, 0, 1, 60_000]),
+        "message_ids": st.sampled_from([0, 16, 17, 32]).map(bytes),
+        "event_offset_us": st.sampled_from([b"", bytes(8), b"\xff" * 8, bytes(9)]),
+        "lag_in_us": st.sampled_from([b"", bytes(16), struct.pack("<q", -(2**63)) * 2]),
+        "outcome": st.sampled_from([b"", b"\x00\x01", b"\x01\x02", b"\x03\x00", b"\x01"]),
+        "reason": st.sampled_from([b"", b"\xff\x00", b"\xff\xff", b"\xff"]),
+        "reasons": st.lists(st.just("r"), max_size=2),
+        "node": st.sampled_from(["", "a b", "n"]),
+    },
+)
+
+
+@given(_BROKEN_FIELDS)
+def test_what_is_read_could_be_written(fields: dict[str, object]) -> None:
+    """Reader and writer keep the same limits: a batch that decodes is one that encodes, to the same record."""
+    record = record_of(TWO_PASSED, **fields)
+    with suppress(RecordError):
+        assert envelope.encode(envelope.decode(record)) == record
+
+
+@given(st.lists(st.binary(max_size=50)))
+def test_records_are_walked_as_they_were_framed(records: list[bytes]) -> None:
+    """A whole segment yields its records, in order and without a fault."""
+    data = segment.MAGIC + b"".join(map(segment.frame, records))
+    assert [(data[f.start : f.end], f.fault) for f in segment.walk(data)] == [(record, "") for record in records]
+
+
+@given(st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=4), st.data())
+def test_a_segment_that_was_cut_yields_its_whole_records(records: list[bytes], data: st.DataObject) -> None:
+    """Whatever is whole before the cut is read; what the cut went through is one torn tail."""
+    whole = [segment.frame(record) for record in records]
+    length = data.draw(st.integers(0, sum(map(len, whole))))
+    cut = segment.MAGIC + b"".join(whole)[:length]
+    ends = [sum(map(len, whole[: n + 1])) for n in range(len(whole))]
+    good = [cut[frame.start : frame.end] for frame in segment.walk(cut) if not frame.fault]
+    faults = [frame.fault for frame in segment.walk(cut) if frame.fault]
+    assert good == [record for record, end in zip(records, ends, strict=True) if end <= length]
+    assert faults == ([] if length in (0, *ends) else ["torn_tail"])
+
+
+@given(st.binary() | st.binary().map(segment.MAGIC.__add__))
+def test_walking_raises_nothing_and_stays_inside(data: bytes) -> None:
+    """Whatever a file holds, its frames lie within it, one behind the other, and each fault has a sentence."""
+    frames = list(segment.walk(data))
+    ends = [0, *(frame.end for frame in frames)]
+    assert all(end <= frame.start <= frame.end <= len(data) for end, frame in zip(ends, frames, strict=False))
+    assert all(bool(frame.fault) == bool(frame.message) for frame in frames)
+
+
+@given(st.uuids() | st.binary(min_size=16, max_size=16) | st.integers(0, 2**128 - 1) | st.text())
+def test_an_id_has_sixteen_bytes_and_keeps_them(message_id: uuid.UUID | bytes | int | str) -> None:
+    """The wire's form of an id stands for itself, and so does the UUID of these bytes."""
+    wire = id_bytes(message_id)
+    assert len(wire) == 16
+    assert id_bytes(wire) == id_bytes(uuid.UUID(bytes=wire)) == id_bytes(int.from_bytes(wire)) == wire
+
+
+def test_the_wire_has_the_fields_of_a_batch() -> None:
+    """Nothing of a batch is left unwritten, and the order is that of the schema."""
+    fields = envelope.SCHEMA["fields"]
+    assert isinstance(fields, list)
+    assert [field["name"] for field in fields] == list(asdict(TWO_PASSED)) == list(envelope.RecordView._fields)

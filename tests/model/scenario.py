@@ -1,0 +1,90 @@
+"""Spool directories of small random pipelines in which anything may go wrong, made from nothing but what the wire says."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.model import transport
+from tests.model.dice import MINUTE_US, SECOND_US, Dials, Dice, Fault
+from tests.model.hosts import Life, Sent, Voice, lives
+from tests.model.intake import PULSE, Stream
+from tests.model.journey import Journey, Truth
+from tests.model.record import Body
+from tests.model.shapes import config
+from tests.model.transport import Segment
+
+_AWKWARD = ("a b", "caf\u00e9", "%41", "x=1", "h#1", "[a]", "_under", "a.seg", "{b,c}", "q?", "s*")
+
+
+@dataclass(slots=True)
+class Scenario:
+    """What a directory was made of."""
+
+    dials: Dials
+    streams: dict[str, dict[str, Any]]
+    """The `[streams.X]` tables."""
+    spool_dir: Path
+    truth: dict[str, Truth] = field(default_factory=dict)
+    """What really happened, by stream."""
+    quarantined: int = 0
+    """How many records must be in quarantine."""
+
+
+def generate(dials: Dials | int, spool_dir: Path) -> Scenario:
+    """Write a spool directory; a number stands for the dials that it throws."""
+    if isinstance(dials, int):
+        dials = Dials.of_seed(dials)
+    dice = Dice(dials)
+    base_us = dice.rng.randint(1_580_000_000, 1_893_000_000) * SECOND_US // MINUTE_US * MINUTE_US
+    names = dice.rng.sample(("orders", "payments.v2", "x"), dice.one((1, 1, 1, 2)))
+    scenario = Scenario(dials, {name: config(dice) for name in names}, spool_dir)
+    segments: list[Segment] = []
+    for name in names:
+        segments += _stream(dice, scenario, name, base_us)
+    transport.copied(dice, segments)
+    scenario.quarantined = transport.poisoned(dice, segments)
+    segments += _pulse(dice, base_us, len(segments))
+    transport.write(dice, segments, spool_dir)
+    return scenario
+
+
+def _stream(dice: Dice, scenario: Scenario, name: str, base_us: int) -> list[Segment]:
+    """Run one stream: its services, its messages, its probes, and the way of their batches."""
+    stream = Stream.of(scenario.streams[name])
+    stop_us = base_us + dice.dials.windows * MINUTE_US + dice.moment(0.5 * stream.transit_us, 2 * stream.transit_us + 2 * MINUTE_US)
+    alive = {node: lives(dice, name, node, base_us, stop_us) for node in stream.pathway.nodes}
+    journey = Journey(dice, stream.pathway, alive)
+    minutes = list(range(dice.dials.windows))
+    busy = [minute for minute in minutes if not dice.hit(Fault.GAPS, 0.5)] or minutes[-1:]
+    for _ in range(dice.dials.messages):
+        journey.send(base_us, busy)
+    scenario.truth[name] = journey.truth
+    segments: list[Segment] = []
+    for number, life in enumerate(life for replicas in alive.values() for life in replicas):
+        sent = transport.with_holes(dice, Voice(dice, life).speak())
+        transport.edged(dice, sent, stream, base_us + dice.one(minutes) * MINUTE_US)
+        segments += transport.cut(dice, sent, _directory(dice, life, number), stream)
+    return segments
+
+
+def _directory(dice: Dice, life: Life, number: int) -> str:
+    """Name an instance's directory; nothing but difference is asked of the names."""
+    if dice.hit(Fault.AWKWARD, 0.3):
+        return f"{dice.one(_AWKWARD)}-{life.stream}-{number}"
+    return f"{life.stream}-{number}-{life.start_us}"
+
+
+def _pulse(dice: Dice, base_us: int, number: int) -> list[Segment]:
+    """Have the monitor's own heartbeats in the spool too, as a streaming run would have left them."""
+    if dice.rng.random() < 0.6:
+        return []
+    every = Stream.of({"path": "monitor"})
+    sent = [Sent(at_us, _heartbeat(at_us, seq)) for seq, at_us in enumerate(range(base_us, base_us + MINUTE_US, 10 * SECOND_US))]
+    return transport.cut(dice, sent, f"pulse-{number}", every)
+
+
+def _heartbeat(at_us: int, seq: int) -> Body:
+    packed = dict.fromkeys(("message_ids", "event_offset_us", "lag_in_us", "lag_out_us", "outcome", "reason"), b"")
+    moments = {"window_start_ms": at_us // MINUTE_US * 60_000, "sent_at_us": at_us, "complete_through_us": at_us, "epoch_us": 0}
+    names = {"stream": PULSE, "node": "monitor", "probe": "pulse", "kind": "HEARTBEAT"}
+    return {**packed, **moments, **names, "seq": seq, "count": 0, "reasons": [], "drops": [], "labels": {}}

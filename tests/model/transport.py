@@ -1,0 +1,165 @@
+"""From what probes send to what lies in the spool: segments, their arrival, and what goes wrong on the way."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.model import poison
+from tests.model.dice import MINUTE_US, SECOND_US, Dice, Fault
+from tests.model.hosts import Sent
+from tests.model.intake import AHEAD_US, Stream
+from tests.model.record import Body, encode
+from tests.model.wire import MAGIC, frame, write_segment
+
+_HOUR_US = 60 * MINUTE_US
+_TWO_DAYS_US = 48 * _HOUR_US
+
+
+@dataclass(slots=True)
+class Segment:
+    """A file of the spool before it is written."""
+
+    directory: str
+    number: int
+    arrival_us: int
+    bodies: list[Body]
+    """What it was cut for."""
+    frames: list[bytes] = field(default_factory=list)
+    """What it will hold."""
+    tail: bytes = b""
+    head: bytes = MAGIC
+
+
+def with_holes(dice: Dice, sent: list[Sent]) -> list[Sent]:
+    """Take some batches away: single ones, a run, the first or the last ones."""
+    if not dice.hit(Fault.HOLES, 0.5) or not sent:
+        return sent
+    at, most = dice.rng.randrange(len(sent)), len(sent)
+    kept = dice.one((range(1, most), range(at), [n for n in range(most) if n != at], [n for n in range(most) if not at <= n < at + 5]))
+    return [sent[number] for number in kept]
+
+
+def edged(dice: Dice, sent: list[Sent], stream: Stream, start_us: int) -> None:
+    """Move epochs and completions to where a rule about the window changes its mind."""
+    if not dice.hit(Fault.EDGES, 0.4) or not sent:
+        return
+    end_us = start_us + MINUTE_US
+    horizon_us = end_us + stream.transit_us
+    moments = (start_us - 600 * SECOND_US, start_us - 10 * SECOND_US, start_us, end_us - 10 * SECOND_US, end_us, horizon_us)
+    nudge_us = dice.one((-1, 0, 0, 1))
+    if dice.rng.random() < 0.3:
+        epoch_us = dice.one(moments) + nudge_us
+        for one in sent:
+            one.body["epoch_us"] = epoch_us
+    dice.one((sent[-1], dice.one(sent))).body["complete_through_us"] = dice.one(moments) + nudge_us
+
+
+def cut(dice: Dice, sent: Sequence[Sent], directory: str, stream: Stream) -> list[Segment]:
+    """Lay an instance's batches into segments that arrive one after the other, or otherwise."""
+    order = list(sent)
+    if dice.hit(Fault.REORDERED, 0.5):
+        reach_us = dice.one((10, 60, 300)) * SECOND_US
+        order.sort(key=lambda one: one.at_us + dice.rng.uniform(0, reach_us))
+    found: list[Segment] = []
+    while order:
+        size = dice.rng.randint(1, dice.one((1, 4, 12)))
+        taken, order = order[:size], order[size:]
+        arrival_us = max(one.at_us for one in taken) + dice.moment(0, dice.one((1000, SECOND_US, 5 * SECOND_US)))
+        segment = Segment(directory, len(found), arrival_us, [one.body for one in taken])
+        segment.arrival_us += _delay_us(dice, stream)
+        segment.frames = [frame(_record(dice, body)) for body in segment.bodies]
+        _edge_arrival(dice, segment, stream)
+        found.append(segment)
+    return found
+
+
+def _record(dice: Dice, body: Body) -> bytes:
+    return poison.in_blocks(dice, body) if dice.hit(Fault.AWKWARD, 0.3) else encode(body)
+
+
+def _delay_us(dice: Dice, stream: Stream) -> int:
+    """Give how much later than usual a segment comes."""
+    if dice.hit(Fault.REORDERED, 0.05):
+        return dice.moment(0, 200 * SECOND_US)
+    if dice.hit(Fault.TOO_LATE, 0.05):
+        final_us = MINUTE_US + stream.transit_us + stream.settle_us + stream.amend_for_us
+        return min(final_us, stream.max_age_us - 20 * MINUTE_US) + dice.moment(0, 10 * MINUTE_US)
+    if dice.hit(Fault.ANCIENT, 0.05):
+        return stream.max_age_us + dice.moment(0, _HOUR_US)
+    return 0
+
+
+def _edge_arrival(dice: Dice, segment: Segment, stream: Stream) -> None:
+    """Have a segment arrive exactly where its first batch changes from implausible to plausible to too late."""
+    if dice.hit(Fault.EDGES, 0.08):
+        start_us = segment.bodies[0]["window_start_ms"] * 1000
+        final_us = stream.transit_us + stream.settle_us + stream.amend_for_us
+        after_us = dice.one((-AHEAD_US, MINUTE_US + final_us, MINUTE_US + final_us, MINUTE_US + stream.max_age_us))
+        moved_us = start_us + after_us + dice.one((-1, 0, 1))
+        if abs(moved_us - segment.arrival_us) < _TWO_DAYS_US:  # a report has a line for every minute between arrivals
+            segment.arrival_us = moved_us
+
+
+def copied(dice: Dice, segments: list[Segment]) -> None:
+    """Have records come again in other segments; or their numbers, with other observations."""
+    for segment in [one for one in segments if dice.hit(Fault.COPIES, 0.3)]:
+        anywhere = dice.hit(Fault.EDGES, 0.5)
+        hosts = [one for one in segments if anywhere or one.arrival_us >= segment.arrival_us]
+        copies = dice.rng.sample(segment.frames, dice.rng.randint(0, len(segment.frames)))
+        dice.one(hosts).frames.extend(copies)
+    for segment in [one for one in segments if dice.hit(Fault.TWINS, 0.2)]:
+        later = [one for one in segments if one.arrival_us > segment.arrival_us]
+        if later and segment.bodies:
+            twin = copy.deepcopy(dice.one(segment.bodies))
+            twin.update(message_ids=dice.rng.randbytes(16 * twin["count"]), complete_through_us=2**60, drops=[])
+            dice.one(later).frames.append(frame(encode(twin)))
+
+
+def poisoned(dice: Dice, segments: list[Segment]) -> int:
+    """Put broken records among the good ones, and give how many records must be in quarantine."""
+    whole = [body for one in segments for body in one.bodies if body["count"]]
+    if not whole or Fault.POISON not in dice.dials.faults:
+        return 0
+    turned = [one for one in segments if one.frames and dice.rng.random() < 0.03]
+    for segment in turned:
+        at = dice.rng.randrange(len(segment.frames))
+        segment.frames[at] = poison.bad_crc(dice, segment.frames[at])
+    inserted = dice.rng.randint(1, 12)
+    for _ in range(inserted):
+        _poison(dice, dice.one(segments), dice.one(whole))
+    return len(turned) + inserted + _broken_files(dice, segments, frame(encode(dice.one(whole))))
+
+
+def _poison(dice: Dice, segment: Segment, body: Body) -> None:
+    """Insert one broken record that is nobody's batch."""
+    if dice.rng.random() < 0.04:
+        framed = poison.oversized(dice)
+    elif dice.rng.random() < 0.7:
+        framed = frame(poison.broken_body(body, dice.one(list(poison.BODIES))))
+    else:
+        framed = frame(poison.RECORDS[dice.one(list(poison.RECORDS))][1](dice, encode(body)))
+    segment.frames.insert(dice.rng.randint(0, len(segment.frames)), framed)
+
+
+def _broken_files(dice: Dice, segments: list[Segment], framed: bytes) -> int:
+    torn = [one for one in segments if dice.rng.random() < 0.1]
+    for segment in torn:
+        segment.tail = poison.torn_tail(dice, framed)
+    foreign = dice.rng.randint(0, 2)
+    for number in range(foreign):
+        near = dice.one(segments)
+        segments.append(Segment(near.directory, 900 + number, near.arrival_us, [], head=poison.foreign_file(dice, framed)))
+    return len(torn) + foreign
+
+
+def write(dice: Dice, segments: Sequence[Segment], spool_dir: Path) -> None:
+    """Write the spool directory, with files in it that nobody may read."""
+    spool_dir.mkdir(parents=True, exist_ok=True)
+    for one in segments:
+        path = spool_dir / one.directory / f"{one.number:010d}.seg"
+        write_segment(path, one.head + b"".join(one.frames) + one.tail, one.arrival_us, rest_ns=dice.rng.randint(0, 999))
+    for one in segments[:1]:
+        unread = spool_dir / one.directory / f"{one.number + 500:010d}.open"
+        write_segment(unread, MAGIC + b"".join(one.frames), one.arrival_us)
+        write_segment(unread.with_suffix(".txt"), b"notes", one.arrival_us)

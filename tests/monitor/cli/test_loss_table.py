@@ -1,0 +1,198 @@
+"""Tests of the table that a person reads: which rows, which columns, and every cell as text."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from monitor.cli import loss_table
+
+Json = dict[str, Any]
+LAG = {"count": 9, "min": 1, "p50": 2, "p95": 1_500, "p99": 4, "max": 5}
+
+
+def node(name: str, **figures: object) -> Json:
+    """Return a node of the report: ten seen, nothing lost."""
+    zeroes = ("loss", "filtered", "rejected", "in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out")
+    nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us")
+    base: Json = dict.fromkeys((*zeroes, "dropped"), 0) | dict.fromkeys(nulls)
+    return base | {"node": name, "seen": 10, "loss_ratio": 0.0, "coverage": 1.0} | figures
+
+
+def window(*nodes: Json, **figures: object) -> Json:
+    """Return a window of the report: ten known, all delivered, CLEAN."""
+    base: Json = dict.fromkeys(
+        ("lost", "filtered", "rejected", "in_flight", "recovered", "lost_lower", "lost_upper"), 0
+    )
+    base |= {"window_start": "2026-01-01T00:00:00Z", "status": "FINAL", "verdict": "CLEAN", "reasons": []}
+    base |= {"known": 10, "delivered": 10, "loss_ratio": 0.0, "lag_us": LAG}
+    return base | {"nodes": list(nodes) or [node("a"), node("b")]} | figures
+
+
+def told(*windows: Json, stream: str = "orders", **accounts: object) -> Json:
+    """Return the object of a report with one stream."""
+    counted: Json = {"records": 3, "observations": 1_234, "duplicate_batches": 0, "too_late": 0, "implausible": 0}
+    return {
+        "streams": [{"stream": stream, "windows": list(windows)}],
+        "accounts": counted | {"quarantined": {}} | accounts,
+    }
+
+
+def drawn(report: Json, *, is_terminal: bool = False) -> str:
+    """Return what is drawn, as a command's console would draw it."""
+    file = io.StringIO()
+    colours = "truecolor" if is_terminal else None
+    settings: Json = {"markup": False, "highlight": False, "emoji": False, "color_system": colours}
+    loss_table.show(Console(file=file, width=300, force_terminal=is_terminal, **settings), report)
+    return file.getvalue()
+
+
+def row(text: str, name: str) -> list[str]:
+    """Return the cells of a row by its name."""
+    (line,) = [line for line in text.splitlines() if line.strip().startswith(name)]
+    return line.strip().removeprefix(name).split()
+
+
+def test_a_single_window_shows_its_nodes_as_columns() -> None:
+    """As the talk draws it: count, loss of node and loss in percent below each node."""
+    nodes = [node("n1"), node("n2", seen=9, loss=1, loss_ratio=0.1), node("n3", seen=1_007, loss=2_000, loss_ratio=0.2)]
+    text = drawn(told(window(*nodes)))
+    assert row(text, "n1") == ["n2", "n3"]
+    assert row(text, "count") == ["10", "9", "1,007"]
+    assert row(text, "loss of node") == ["0", "1", "2,000"]
+    assert row(text, "loss %") == ["0.00%", "10.00%", "20.00%"]
+
+
+@pytest.mark.parametrize(
+    ("name", "figures", "cell"),
+    [
+        ("filtered", {"filtered": 3}, "3"),
+        ("rejected", {"rejected": 4}, "4"),
+        ("in flight", {"in_flight": 5}, "5"),
+        ("unobserved", {"unobserved": 6}, "6"),
+        ("orphans", {"orphans": 7}, "7"),
+        ("duplicates in", {"duplicates_in": 8}, "8"),
+        ("duplicates out", {"duplicates_out": 9}, "9"),
+        ("dropped by probe", {"dropped": 1_000}, "1,000"),
+        ("p95 lag in", {"lag_in_us": LAG}, "1.5 ms"),
+        ("p95 lag out", {"lag_out_us": LAG}, "1.5 ms"),
+        ("p95 inside", {"inside_us": LAG}, "1.5 ms"),
+        ("process duration p95", {"process_duration_p95_us": -7}, "-7 µs"),
+    ],
+)
+def test_a_row_is_shown_when_some_node_has_something_to_say(name: str, figures: Json, cell: str) -> None:
+    """And left out when none has; a node without it shows a dash."""
+    assert name not in drawn(told(window()))
+    assert row(drawn(told(window(node("a", **figures), node("b")))), name) == [*cell.split(), "-"]
+
+
+def test_a_ratio_of_nothing_is_a_dash() -> None:
+    """Not 0 %: nothing was expected there."""
+    text = drawn(told(window(node("a"), node("b", seen=0, loss_ratio=None, coverage=None))))
+    assert (row(text, "loss %"), row(text, "coverage")) == (["0.00%", "-"], ["100.00%", "-"])
+
+
+def test_several_windows_are_listed_and_the_last_is_drawn() -> None:
+    """One row a window with the loss of each node; below them the nodes of the newest."""
+    late = window(window_start="2026-01-01T00:01:00Z", lost=1_500, loss_ratio=0.15, lag_us=None)
+    text = drawn(told(window(), late))
+    assert "stream orders" in text
+    names = "status verdict known delivered lost lost % loss a loss b p95 lag"
+    assert " ".join(row(text, "window")) == names
+    first, second = [line.split()[1:] for line in text.splitlines() if line.startswith(" 2026")]
+    assert first == ["00:00Z", "FINAL", "CLEAN", "10", "10", "0", "0.00%", "0", "0", "1.5", "ms"]
+    assert second == ["00:01Z", "FINAL", "CLEAN", "10", "10", "1,500", "15.00%", "0", "0", "-"]
+    assert "orders  2026-01-01 00:01Z  FINAL  CLEAN" in text
+    assert "orders  2026-01-01 00:00Z" not in text
+
+
+def test_a_stream_without_windows_has_an_empty_listing() -> None:
+    """Such as a range of time in which nothing was."""
+    assert "stream orders" in drawn(told())
+
+
+def test_a_window_that_is_open_has_no_verdict() -> None:
+    """Its messages are in flight."""
+    text = drawn(told(window(status="OPEN", verdict=None, in_flight=4)))
+    assert "orders  2026-01-01 00:00Z  OPEN" in text
+    assert "end to end: 10 known, 10 delivered, 4 in flight, 0 lost (0.00%)" in text
+
+
+def test_end_to_end_adds_up_in_words() -> None:
+    """What was stopped stands between what was delivered and what was lost; zeroes are left out."""
+    text = drawn(told(window(known=1_010, filtered=1, rejected=2, in_flight=3, recovered=4, lost=5, loss_ratio=None)))
+    assert "end to end: 1,010 known, 10 delivered, 1 filtered, 2 rejected, 3 in flight, 4 recovered, 5 lost (-)" in text
+
+
+@pytest.mark.parametrize(("upper", "words"), [(9_000, "at most 9,000"), (None, "at most ?")])
+def test_unknown_shows_its_bounds(upper: int | None, words: str) -> None:
+    """Neither as good nor as loss; a bound that nobody knows is a question mark."""
+    text = drawn(told(window(verdict="UNKNOWN", lost_lower=2, lost_upper=upper)))
+    assert f"surely lost: 2, {words}" in text
+    assert "surely lost" not in drawn(told(window(verdict="LOSSY", lost_lower=2, lost_upper=upper)))
+
+
+def test_the_first_reasons_are_told() -> None:
+    """Three of them: a person reads no more."""
+    text = drawn(told(window(verdict="UNKNOWN", reasons=["one", "two", "three", "four"])))
+    assert [line.strip() for line in text.splitlines() if line.startswith("  ")][-3:] == ["one", "two", "three"]
+    assert "four" not in text
+
+
+def test_the_accounts_name_what_is_odd() -> None:
+    """Duplicates, what came too late, what was implausible, what was quarantined and why; zeroes are left out."""
+    odd: Json = {
+        "duplicate_batches": 2,
+        "too_late": 3,
+        "implausible": 1_000,
+        "quarantined": {"bad_crc": 4, "torn_tail": 5},
+    }
+    assert drawn(told(window(), **odd)).splitlines()[-1] == (
+        "3 records, 1,234 observations; 2 duplicate batches; 3 too late; 1,000 implausible; "
+        "4 quarantined as bad_crc; 5 quarantined as torn_tail"
+    )
+    assert drawn(told(window())).splitlines()[-1] == "3 records, 1,234 observations"
+
+
+@pytest.mark.parametrize(
+    "name", ["[bold]x[/bold]", "<img src=x onerror=alert(1)>", ":smile:", "'; DROP TABLE x", "[/]"]
+)
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_names_are_text_whatever_they_look_like(name: str, is_terminal: bool) -> None:  # noqa: FBT001 - a case
+    """In the title, the heads of columns and the reasons, on a terminal too."""
+    one = drawn(told(window(node(name), reasons=[name]), stream=name), is_terminal=is_terminal)
+    assert one.count(name) == 3
+    two = drawn(told(window(node(name)), window(node(name)), stream=name), is_terminal=is_terminal)
+    assert two.count(name) == 4
+
+
+@pytest.mark.parametrize("verdict", loss_table.COLOURS)
+def test_a_verdict_has_its_colour_on_a_terminal_alone(verdict: str) -> None:
+    """Piped, no escape code is written."""
+    assert "\x1b[" in drawn(told(window(verdict=verdict)), is_terminal=True)
+    assert "\x1b" not in drawn(told(window(verdict=verdict)))
+
+
+@pytest.mark.parametrize(
+    ("lag_us", "text"),
+    [
+        (None, "-"),
+        (0, "0 µs"),
+        (999, "999 µs"),
+        (-999, "-999 µs"),
+        (1_000, "1.0 ms"),
+        (-1_500, "-1.5 ms"),
+        (999_949, "999.9 ms"),
+        (1_000_000, "1.0 s"),
+        (119_900_000, "119.9 s"),
+        (120_000_000, "2.0 min"),
+        (86_400_000_000_000, "1,440,000.0 min"),
+        (-(2**63), "-153,722,867,280.9 min"),
+    ],
+)
+def test_a_lag_is_told_in_the_unit_that_a_person_would_choose(lag_us: int | None, text: str) -> None:
+    """Negative ones too: they are reported as they are."""
+    assert loss_table.span(lag_us) == text

@@ -1,0 +1,271 @@
+"""Tests of ``hopwatch run`` up to where Spark starts, and of what it says while Spark works."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+from pyspark.errors import PySparkException
+from sqlalchemy import text
+
+from monitor.cli import run
+from monitor.errors import DependencyError, TransportError
+from monitor.results import Status, Verdict
+from monitor.spark import job, session
+from monitor.store import dialect, writer
+from tests.monitor.cli.workplace import CONFIGURATION, Workplace
+from tests.monitor.permissions import without_root
+from tests.monitor.spooled import RULES
+from tests.monitor.store.stored import concluded
+
+Captured = pytest.CaptureFixture[str]
+FORMS: Final[tuple[list[str], ...]] = ([], ["--once"])
+
+
+@pytest.fixture
+def ready(workplace: Workplace) -> Workplace:
+    """Return a place with an empty spool, where Spark must not be started."""
+    (workplace.folder / "spool").mkdir()
+    return workplace
+
+
+@pytest.fixture(autouse=True)
+def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every test fail that comes to start Spark: whatever is refused is refused before."""
+
+    def start(_: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(session, "_builder", lambda *_: start(None))
+
+
+def refusal(workplace: Workplace, capsys: Captured, code: int, *flags: str) -> str:
+    """Return the words of a run that is refused: all on stderr, after the name of the program."""
+    assert workplace.run("run", *flags) == code
+    told = capsys.readouterr()
+    assert told.out == ""
+    return told.err.removeprefix("hopwatch: ").removesuffix("\n")
+
+
+# Configuration: exit 2
+
+
+WRONG = {
+    "unknown key": (
+        CONFIGURATION + 'transits = "1s"\n',
+        "{config}:10: streams.orders.transits: there is no such key; did you mean 'transit'?",
+    ),
+    "cycle": (CONFIGURATION.replace("a -> b", "a -> b -> a"), "{config}:9: streams.orders.path: a path leads on"),
+    "node twice": (
+        CONFIGURATION.replace("a -> b", "a -> b | b"),
+        "{config}:9: streams.orders.path: a node stands once",
+    ),
+    "duration": (CONFIGURATION + 'settle = "soon"\n', "{config}:10: streams.orders.settle: "),
+    "no TOML": ("[transport\n", "{config}:1:"),
+    "broker": (
+        CONFIGURATION.replace("spool:./spool", "kafka://h:1/t"),
+        "{config}:3: transport.url: this version reads",
+    ),
+    "server": (
+        CONFIGURATION.replace("sqlite:///./store.db", "mysql://h/d"),
+        "{config}:5: store.url: this version stores",
+    ),
+}
+
+
+@pytest.mark.parametrize("flags", FORMS, ids=str)
+@pytest.mark.parametrize(("configuration", "words"), WRONG.values(), ids=WRONG)
+def test_a_wrong_configuration_starts_nothing(
+    configuration: str, words: str, flags: list[str], ready: Workplace, capsys: Captured
+) -> None:
+    """Exit 2 with file, line and key; neither store nor working folder is made."""
+    ready.configure(configuration)
+    told = refusal(ready, capsys, 2, *flags)
+    assert told.startswith(words.format(config=ready.config))
+    assert sorted(path.name for path in ready.folder.iterdir()) == ["hopwatch.toml", "spool"]
+
+
+def test_a_configuration_that_is_not_there_is_told(ready: Workplace, capsys: Captured) -> None:
+    """Exit 2 with its name."""
+    ready.config.unlink()
+    assert refusal(ready, capsys, 2) == (
+        f"the configuration {ready.config} cannot be read: No such file or directory; name a file that is there"
+    )
+
+
+# What the monitor stands on: exit 3
+
+
+@pytest.mark.parametrize("flags", FORMS, ids=str)
+def test_without_java_nothing_is_started(
+    flags: list[str], ready: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line with the command that installs it."""
+    monkeypatch.setenv("PATH", str(ready.folder))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert refusal(ready, capsys, 3, *flags) == (
+        "Spark needs Java 17 or newer, none was found on the PATH: "
+        "apt-get install openjdk-17-jre-headless (Debian, Ubuntu) or brew install openjdk@17 (macOS)"
+    )
+    assert not (ready.folder / "store.db").exists()
+
+
+@pytest.mark.parametrize("flags", FORMS, ids=str)
+def test_a_spool_that_is_not_there_is_told(flags: list[str], workplace: Workplace, capsys: Captured) -> None:
+    """It is not made: a probe would have."""
+    assert refusal(workplace, capsys, 3, *flags) == (
+        f"the spool {workplace.folder}/spool is a folder that probes write to, got nothing: "
+        "start a probe with this sink, or correct [transport] url"
+    )
+    assert [path.name for path in workplace.folder.iterdir()] == ["hopwatch.toml"]
+
+
+@pytest.mark.parametrize("flags", FORMS, ids=str)
+def test_a_spool_that_is_a_file_is_told(flags: list[str], workplace: Workplace, capsys: Captured) -> None:
+    """Whatever is in it."""
+    (workplace.folder / "spool").write_text("HWSP1\n")
+    assert "is a folder that probes write to, got a file" in refusal(workplace, capsys, 3, *flags)
+
+
+def test_a_spool_that_cannot_be_written_is_told(open_folder: Path, capsys: Captured) -> None:
+    """A stream's own pulse has to go through it."""
+    workplace = Workplace(open_folder).configure()
+    workplace.config.chmod(0o644)
+    (open_folder / "spool").mkdir(mode=0o555)
+    with without_root():
+        told = refusal(workplace, capsys, 3)
+    assert told == (
+        f"the spool {open_folder}/spool cannot be written by this user, "
+        "so the monitor's pulse cannot go through it: grant write on it"
+    )
+
+
+@pytest.mark.parametrize("flags", FORMS, ids=str)
+def test_a_second_monitor_is_refused(flags: list[str], ready: Workplace, capsys: Captured) -> None:
+    """It starts nothing while the first one holds the store."""
+    with dialect.sole_writer(ready.store_url):
+        told = refusal(ready, capsys, 3, *flags)
+    assert told == (
+        f"another monitor writes to the store {ready.folder}/store.db: "
+        "stop it first, or name another store in [store] url"
+    )
+
+
+@pytest.mark.parametrize("flags", FORMS, ids=str)
+def test_a_store_of_another_program_is_refused(flags: list[str], ready: Workplace, capsys: Captured) -> None:
+    """Its tables are left alone."""
+    with dialect.engine(ready.store_url).execution_options(writes=True).begin() as connection:
+        connection.execute(text("CREATE TABLE customers (name TEXT)"))
+    told = refusal(ready, capsys, 3, *flags)
+    assert told.startswith(f"the database {ready.store_url} holds other tables than a store's: ")
+
+
+def test_once_refuses_the_store_of_a_stream_before_it_reads(ready: Workplace, capsys: Captured) -> None:
+    """Nobody waits for a reading that cannot be kept."""
+    put_query(ready, "a-query")
+    assert refusal(ready, capsys, 3, "--once") == (
+        "the store holds the results of a running monitor, --once would replace them: name another store in [store] url"
+    )
+
+
+def test_a_stream_refuses_the_store_of_once(ready: Workplace, capsys: Captured) -> None:
+    """Their windows would be mixed up."""
+    put_query(ready, "once")
+    assert refusal(ready, capsys, 3) == (
+        "the store holds the results of a --once run: name another store in [store] url, or delete it"
+    )
+
+
+def test_a_stream_refuses_a_checkpoint_that_does_not_fit(ready: Workplace, capsys: Captured) -> None:
+    """The store is further than the working folder says."""
+    put_query(ready, "a-query")
+    told = refusal(ready, capsys, 3, "--workdir", str(ready.folder / "other"))
+    assert told.startswith(
+        f"the store was written up to batch 7, the checkpoint {ready.folder}/other/checkpoint has none"
+    )
+
+
+def put_query(workplace: Workplace, query: str) -> None:
+    """Let a query have written to the store."""
+    engine = dialect.engine(workplace.store_url)
+    writer.prepare(engine)
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.set_values(connection, {"query_id": query, "batch_id": "7"})
+
+
+@pytest.mark.parametrize("flags", FORMS, ids=str)
+def test_a_working_folder_that_cannot_be_written_is_told(flags: list[str], ready: Workplace, capsys: Captured) -> None:
+    """With the flag that names another."""
+    (ready.folder / "taken").write_text("")
+    told = refusal(ready, capsys, 3, *flags, "--workdir", str(ready.folder / "taken"))
+    assert told.splitlines()[-1].removeprefix("hopwatch: ") == (
+        f"the working folder {ready.folder}/taken cannot be written: Not a directory; name another with --workdir"
+    )
+
+
+# While Spark works
+
+
+@pytest.fixture
+def place(ready: Workplace) -> job.Place:
+    """Return where a job reads and writes."""
+    folder = ready.folder
+    return job.Place(folder / "spool", dialect.engine(ready.store_url), RULES, folder / "work")
+
+
+def query(**answers: Any) -> Any:  # noqa: ANN401 - a query of Spark's, as far as it is asked
+    """Return a query that gives these answers."""
+    given = {"exception": lambda: None, "isActive": True}
+    return SimpleNamespace(**(given | answers))
+
+
+def test_a_stream_that_runs_raises_nothing(place: job.Place) -> None:
+    """It is asked twice a second."""
+    run._raise_failure(query(), place)
+
+
+def test_a_stream_that_died_is_told_by_its_cause(place: job.Place) -> None:
+    """As a dependency that is down."""
+    gone = RuntimeError("FileNotFoundError: [Errno 2] No such file or directory: '/spool/1.seg'")
+    with pytest.raises(TransportError, match=r"the segment /spool/1\.seg is gone before its windows were judged"):
+        run._raise_failure(query(exception=lambda: gone, isActive=False), place)
+
+
+def test_a_stream_that_stopped_by_itself_is_told(place: job.Place) -> None:
+    """Even when Spark does not say why."""
+    with pytest.raises(DependencyError) as caught:
+        run._raise_failure(query(isActive=False), place)
+    assert str(caught.value) == (
+        "the stream has stopped by itself without saying why: look into its log, then start the monitor again"
+    )
+
+
+@pytest.mark.parametrize("cause", ["database or disk is full", "odd"])
+def test_a_run_over_everything_that_fails_is_told_by_its_cause(
+    cause: str, place: job.Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cause that has a name is a dependency that is down, any other is told as it is."""
+    monkeypatch.setattr(session, "start", lambda _: SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=list)))
+
+    def fail(*_: object) -> None:
+        raise PySparkException(cause)
+
+    monkeypatch.setattr(job, "run_once", fail)
+    with pytest.raises((DependencyError, PySparkException)) as caught:
+        run._once(place)
+    assert str(caught.value) == (
+        "the disk is full: free some space and start again, nothing is lost" if "full" in cause else "odd"
+    )
+
+
+def test_windows_are_told_as_they_become_final(capsys: Captured) -> None:
+    """One line each on stderr; those that are still open are not worth one."""
+    base = replace(concluded().result, known=1_234, delivered=1_233, lost=1, verdict=Verdict.LOSSY)
+    results = [base, replace(base, status=Status.PROVISIONAL), replace(base, status=Status.AMENDED)]
+    run._tell([concluded(result) for result in results])
+    told = capsys.readouterr()
+    line = "2026-01-01T00:00:00Z orders {} LOSSY: 1,234 known, 1,233 delivered, 1 lost"
+    assert (told.out, told.err.splitlines()) == ("", [line.format("FINAL"), line.format("AMENDED")])

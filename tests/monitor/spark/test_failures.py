@@ -1,0 +1,159 @@
+"""Tests of what is said of a stream that died."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+
+from monitor.errors import CheckpointError, DependencyError, HopwatchError, StoreError, TransportError
+from monitor.spark import failures, job
+from monitor.spark.decode import decoder
+from monitor.spark.rows import DECODED
+from monitor.store import dialect
+from tests.monitor.spooled import RULES, observed, write_segment
+
+WORKER = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "monitor/spark/decode.py", line 74, in _read
+    with Path(path).open("rb") as file:
+{0}
+"""
+SINK = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "sqlalchemy/engine/default.py", line 1192, in do_execute
+    cursor.execute(statement, parameters)
+{0}
+
+The above exception was the direct cause of the following exception:
+[SQL: INSERT INTO windows (stream, window_start_us) VALUES (?, ?)]
+
+=== Streaming Query ===
+Identifier: [id = 8ae81b41, runId = 605186ed]
+"""
+DIED = {
+    "disk full, JVM": (
+        "java.io.IOException: No space left on device\n\tat java.base/java.io.FileOutputStream.writeBytes",
+        DependencyError,
+        "the disk is full: free some space and start again, nothing is lost",
+    ),
+    "disk full, store": (
+        SINK.format("sqlite3.OperationalError: database or disk is full"),
+        DependencyError,
+        "the disk is full: free some space and start again, nothing is lost",
+    ),
+    "store, named": (
+        SINK.format("monitor.errors.StoreError: the store is of another version: use {another} one"),
+        StoreError,
+        "the store is of another version: use {another} one",
+    ),
+    "store, locked": (
+        SINK.format("sqlite3.OperationalError: database is locked"),
+        StoreError,
+        "the store failed (database is locked): mend it and start again, nothing is lost",
+    ),
+    "store, damaged": (
+        SINK.format("sqlite3.DatabaseError: database disk image is malformed"),
+        StoreError,
+        "the store failed (database disk image is malformed): mend it and start again, nothing is lost",
+    ),
+    "segment gone": (
+        WORKER.format("FileNotFoundError: [Errno 2] No such file or directory: '/spool/a b/1.seg'"),
+        TransportError,
+        (
+            "the segment /spool/a b/1.seg is gone before its windows were judged: "
+            "do not delete from the spool, the monitor does"
+        ),
+    ),
+    "segment unreadable": (
+        WORKER.format("PermissionError: [Errno 13] Permission denied: '/spool/a/1.seg'"),
+        TransportError,
+        "/spool/a/1.seg cannot be read by this user: grant read on it",
+    ),
+    "checkpoint without id": (
+        SINK.format("monitor.errors.CheckpointError: the checkpoint W/checkpoint is damaged"),
+        CheckpointError,
+        "the checkpoint W/checkpoint is damaged",
+    ),
+    "state damaged": (
+        "Job aborted.\nCaused by: Error reading delta file W/state/0/1/2.delta of HDFSStateStoreProvider\n\tat org",
+        CheckpointError,
+        (
+            "the checkpoint CHECKPOINT is damaged (Error reading delta file W/state/0/1/2.delta of "
+            "HDFSStateStoreProvider): put it and the store aside to begin anew"
+        ),
+    ),
+    "state unloadable": (
+        "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state. SQLSTATE: 58030\n\tat org",
+        CheckpointError,
+        (
+            "the checkpoint CHECKPOINT is damaged (CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during "
+            "loading state. SQLSTATE: 58030): put it and the store aside to begin anew"
+        ),
+    ),
+    "log damaged": (
+        "java.lang.IllegalStateException: Incomplete log file W/checkpoint/offsets/7",
+        CheckpointError,
+        (
+            "the checkpoint CHECKPOINT is damaged (Incomplete log file W/checkpoint/offsets/7): "
+            "put it and the store aside to begin anew"
+        ),
+    ),
+    "unknown": (
+        "Traceback\nValueError: odd\njava.lang.RuntimeException: the last one\n\tat org.apache.spark",
+        DependencyError,
+        (
+            "the stream died: java.lang.RuntimeException: the last one; "
+            "the whole report is in Spark's log, nothing is lost: start again"
+        ),
+    ),
+    "silent": (
+        "",
+        DependencyError,
+        "the stream died: ; the whole report is in Spark's log, nothing is lost: start again",
+    ),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> job.Place:
+    """Return a place without a store."""
+    return job.Place(tmp_path / "spool", dialect.engine(f"sqlite:///{tmp_path}/store.db"), RULES, tmp_path)
+
+
+@pytest.mark.parametrize(("report", "error", "message"), DIED.values(), ids=DIED)
+def test_the_cause_is_told_in_one_line(report: str, error: type[HopwatchError], message: str, place: job.Place) -> None:
+    """Of Spark's long report a person reads what happened and what to do."""
+    named = failures.named(RuntimeError(report), place)
+    assert type(named) is error
+    assert str(named) == message.replace("CHECKPOINT", str(place.checkpoint))
+
+
+def test_an_unknown_report_is_cut(place: job.Place) -> None:
+    """However long the last line is, what a person reads is not."""
+    assert len(str(failures.named(RuntimeError("SomeError: " + "x" * 10_000), place))) < 500
+
+
+def test_what_a_worker_dies_of_is_known(spark: SparkSession, place: job.Place) -> None:
+    """Spark reports a worker's error in the words that are looked for."""
+    paths = spark.createDataFrame([(f"file:{place.spool}/gone.seg",)], "path string")
+    with pytest.raises(PythonException) as caught:
+        paths.mapInArrow(decoder(RULES), DECODED).collect()
+    named = failures.named(caught.value, place)
+    assert str(named).startswith(f"the segment {place.spool}/gone.seg is gone before its windows were judged")
+
+
+def test_what_the_sink_dies_of_is_known(spark: SparkSession, place: job.Place) -> None:
+    """Spark reports the store's error in the words that are looked for; this store was never prepared."""
+    write_segment(place.spool / "0" / "0000000000.seg", observed([1]))
+    query = job.start_stream(spark, place, "0 seconds", lambda _: None)
+    with pytest.raises(Exception, match="no such table"):
+        query.awaitTermination(60)
+    failure = query.exception()
+    assert failure is not None
+    named = failures.named(failure, place)
+    assert (type(named), str(named)) == (
+        StoreError,
+        "the store failed (no such table: meta): mend it and start again, nothing is lost",
+    )

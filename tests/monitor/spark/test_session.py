@@ -1,0 +1,114 @@
+"""Tests of the Spark session that the monitor starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from monitor.errors import DependencyError
+from monitor.spark import session
+from monitor.spark.simd import VARIABLE
+from tests.monitor.permissions import without_root
+
+
+def test_workers_run_the_python_that_runs_the_monitor(spark: SparkSession) -> None:
+    """Both kinds of them: Spark would otherwise run the machine's own python3."""
+    assert os.environ["PYSPARK_PYTHON"] == os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    (executable,) = spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect()
+    assert executable == sys.executable
+
+
+def test_workers_inherit_the_choice_of_vector_code(spark: SparkSession) -> None:
+    """It is in the environment before Spark starts, because numpy reads it when it is imported."""
+    (value,) = spark.sparkContext.parallelize([0], 1).map(lambda _: os.environ[VARIABLE]).collect()
+    assert value == os.environ[VARIABLE]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("spark.ui.enabled", "false"),
+        ("spark.driver.host", "127.0.0.1"),
+        ("spark.driver.bindAddress", "127.0.0.1"),
+        ("spark.sql.session.timeZone", "UTC"),
+        ("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true"),
+        (
+            "spark.sql.streaming.stateStore.providerClass",
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        ),
+    ],
+)
+def test_what_the_job_relies_on_is_set(setting: str, value: str, spark: SparkSession) -> None:
+    """No port is open to others, state lives in RocksDB with changelogs, time is UTC."""
+    assert spark.conf.get(setting) == value
+
+
+def test_scratch_and_log_stay_in_the_working_folder(spark: SparkSession) -> None:
+    """Nothing is left behind elsewhere."""
+    scratch = Path(str(spark.conf.get("spark.local.dir")))
+    assert Path(str(spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:")) == scratch / "warehouse"
+    assert session.log_file(scratch.parent).exists()
+
+
+def test_progress_is_said_while_spark_works(spark: SparkSession, tmp_path: Path) -> None:
+    """Tasks done of all tasks of the stage; nothing is said any more once the block is left."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    said: list[str] = []
+    spoken = threading.Event()
+
+    def say(words: str) -> None:
+        said.append(words)
+        spoken.set()
+
+    waiting = spark.sparkContext.parallelize([0], 1).map(lambda _: gate.read_text())
+    work = threading.Thread(target=waiting.collect)
+    with session.watched(spark, say):
+        work.start()
+        assert spoken.wait(30)
+    told = len(said)
+    gate.write_text("go")
+    work.join()
+    assert (said[0], len(said)) == ("0 of 1 tasks", told)
+
+
+def test_what_is_started_meanwhile_prints_into_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Java and the workers write on both streams, which are the program's own before and behind."""
+    log = tmp_path / "log"
+    with log.open("ab") as file, session._standard_streams_to(file.fileno()):
+        subprocess.run(["/bin/sh", "-c", "echo out; echo err >&2"], check=True)
+    print("data")  # noqa: T201 - what the program prints itself
+    subprocess.run(["/bin/sh", "-c", "echo words >&2"], check=True)
+    assert log.read_text() == "out\nerr\n"
+    assert capfd.readouterr() == ("data\n", "words\n")
+
+
+def test_the_streams_come_back_after_a_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A person has to read why Spark did not start."""
+    log = tmp_path / "log"
+    with log.open("ab") as file, pytest.raises(OSError, match="odd"), session._standard_streams_to(file.fileno()):
+        raise OSError("odd")
+    subprocess.run(["/bin/sh", "-c", "echo words >&2"], check=True)
+    assert (log.read_text(), capfd.readouterr().err) == ("", "words\n")
+
+
+def test_a_working_folder_that_cannot_be_written_is_refused(open_folder: Path) -> None:
+    """Before anything is started."""
+    with without_root(), pytest.raises(DependencyError) as caught:
+        session.start(open_folder / "work")
+    assert str(caught.value) == (
+        f"the working folder {open_folder}/work cannot be written: Permission denied; name another with --workdir"
+    )
+
+
+def test_a_working_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    """The message names what stands in the way."""
+    (tmp_path / "work").write_text("")
+    with pytest.raises(DependencyError, match=r"work cannot be written: Not a directory; name another with --workdir"):
+        session.start(tmp_path / "work")

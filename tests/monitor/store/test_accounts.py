@@ -1,0 +1,176 @@
+"""Tests of what a micro-batch leaves in the store beside windows: books, quarantine, segments, the watermark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Engine, text
+
+from monitor.errors import StoreError
+from monitor.kernel.books import Book, Run, Tallies
+from monitor.parcels import Quarantined
+from monitor.store import dialect, lineage, reader, writer
+from monitor.store.writer import Changes
+from tests.monitor.spooled import START_MS, at
+from tests.monitor.store.stored import dump
+
+BOOK = Book(
+    "orders",
+    "a",
+    "host-1 '[b]",
+    at(-10),
+    first_arrival_us=at(1),
+    last_arrival_us=at(70),
+    runs=(Run(0, 2, at(0), at(20)), Run(4, 4, at(40), at(65))),
+    said_bye=True,
+    skew_us=-3,
+    drops={(START_MS, "queue full"): 3, (START_MS, "a\"b'c"): 1},
+    sent={START_MS: False, START_MS + 60_000: True},
+    tallies=Tallies(6, 1, 500, 40, 30, 20),
+)
+BROKEN = Quarantined("s.seg", 6, 10, at(70), "bad_crc", "CRC-32C 0x1 was written, 0x2 was read")
+
+
+def write(engine: Engine, changes: Changes) -> None:
+    """Write the changes in a transaction of their own."""
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.write(connection, changes)
+
+
+def accounts(engine: Engine) -> reader.Json:
+    """Return the monitor's own accounting."""
+    with engine.begin() as connection:
+        return reader.accounts(connection)
+
+
+def test_a_book_is_read_as_it_was_written(engine: Engine) -> None:
+    """Runs and holes, drops by window and cause, windows sent, tallies."""
+    other = replace(BOOK, probe="other", runs=(), drops={}, sent={}, said_bye=False, tallies=Tallies())
+    write(engine, Changes(0, books=[BOOK, other]))
+    with engine.begin() as connection:
+        assert list(reader.books(connection)) == [BOOK, other]
+
+
+def test_the_newest_book_of_an_instance_stands(engine: Engine) -> None:
+    """Another epoch is another instance."""
+    for book in (BOOK, replace(BOOK, skew_us=5), replace(BOOK, epoch_us=at(0))):
+        write(engine, Changes(0, books=[book]))
+    with engine.begin() as connection:
+        assert [(book.epoch_us, book.skew_us) for book in reader.books(connection)] == [(at(-10), 5), (at(0), -3)]
+
+
+def test_an_empty_store_accounts_for_nothing(engine: Engine) -> None:
+    """Zeroes, not nulls."""
+    assert accounts(engine) == {
+        "records": 0,
+        "batches": 0,
+        "duplicate_batches": 0,
+        "observations": 0,
+        "too_late": 0,
+        "implausible": 0,
+        "quarantined": {},
+    }
+
+
+def test_accounts_add_up_over_instances_and_reasons(engine: Engine) -> None:
+    """Records are batches and what was quarantined; the pulse of the monitor counts like any other."""
+    pulse = replace(BOOK, stream="_hopwatch", node="monitor", tallies=Tallies(batches=7))
+    places = [
+        replace(BROKEN, position=n, reason=reason) for n, reason in enumerate(["torn_tail", "bad_crc", "bad_crc"])
+    ]
+    write(engine, Changes(0, books=[BOOK, replace(BOOK, epoch_us=0), pulse], quarantined=places))
+    assert accounts(engine) == {
+        "records": 22,
+        "batches": 19,
+        "duplicate_batches": 2,
+        "observations": 1_000,
+        "too_late": 60,
+        "implausible": 40,
+        "quarantined": {"bad_crc": 2, "torn_tail": 1},
+    }
+
+
+def test_a_record_is_quarantined_once(engine: Engine) -> None:
+    """Its place is its key: reading a segment again adds nothing."""
+    write(engine, Changes(0, quarantined=[BROKEN]))
+    write(engine, Changes(0, quarantined=[BROKEN, replace(BROKEN, position=99)]))
+    assert accounts(engine)["quarantined"] == {"bad_crc": 2}
+    assert dump(engine)["quarantine"][0] == ("s.seg", 6, 10, at(70), "bad_crc", BROKEN.message)
+
+
+def test_streams_keep_their_first_and_last_window(engine: Engine) -> None:
+    """The newest range stands."""
+    write(engine, Changes(0, streams={"orders": (at(0), at(60)), "trades": (at(0), at(0))}))
+    write(engine, Changes(0, streams={"orders": (at(-60), at(60))}))
+    with engine.begin() as connection:
+        assert reader.stream_ranges(connection) == {"orders": (at(-60), at(60)), "trades": (at(0), at(0))}
+
+
+def test_the_watermark_is_that_of_the_last_batch(engine: Engine) -> None:
+    """0 before the first."""
+    with engine.begin() as connection:
+        assert lineage.watermark_us(connection) == 0
+    write(engine, Changes(at(70)))
+    with engine.begin() as connection:
+        assert lineage.watermark_us(connection) == at(70)
+
+
+@pytest.mark.parametrize(
+    ("watermark_us", "batch_id", "released"),
+    [
+        (at(100), 9, []),
+        (at(100) + 1, 9, ["old.seg"]),
+        (at(200) + 1, 9, ["new.seg", "old.seg"]),
+        (at(200) + 1, 6, ["old.seg"]),
+        (at(200) + 1, 5, []),
+    ],
+)
+def test_a_segment_is_released_when_no_window_and_no_replay_needs_it(
+    watermark_us: int, batch_id: int, released: list[str], engine: Engine
+) -> None:
+    """Its last window can be amended no more, and it was read in a batch that Spark will not read again."""
+    write(engine, Changes(0, batch_id=5, segments={"old.seg": at(100)}))
+    write(engine, Changes(0, batch_id=6, segments={"new.seg": at(200)}))
+    with engine.execution_options(writes=True).begin() as connection:
+        assert sorted(writer.release_segments(connection, watermark_us, batch_id)) == released
+        assert writer.release_segments(connection, watermark_us, batch_id) == []
+    kept = {row[0] for row in dump(engine)["segments"]}
+    assert kept == {"old.seg", "new.seg"} - set(released)
+
+
+# The tables themselves
+
+
+def test_preparing_again_changes_nothing(engine: Engine) -> None:
+    """A store that is there is used as it is."""
+    write(engine, Changes(0, books=[BOOK]))
+    before = dump(engine)
+    writer.prepare(engine)
+    assert dump(engine) == before
+
+
+@pytest.mark.parametrize("version", ["0", "2", "[bold]"])
+def test_a_store_of_another_version_is_refused(version: str, engine: Engine, url: str) -> None:
+    """The message says which, and what to do; nothing is changed."""
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.set_values(connection, {"schema_version": version})
+    before = dump(engine)
+    with pytest.raises(StoreError) as caught:
+        writer.prepare(dialect.engine(url))
+    assert str(caught.value) == (
+        f"the store has schema version {version}, this program knows 1: use the program that wrote it, or another store"
+    )
+    assert dump(engine) == before
+
+
+def test_a_database_of_another_program_is_refused(url: str) -> None:
+    """None of our tables is put beside its own."""
+    engine = dialect.engine(url)
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(text("CREATE TABLE customers (name TEXT)"))
+    with pytest.raises(StoreError) as caught:
+        writer.prepare(engine)
+    assert str(caught.value) == (
+        f"the database {url} holds other tables than a store's: name another store in [store] url"
+    )

@@ -1,0 +1,211 @@
+"""Tests of the fence against replays, and of what does not fit together."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from monitor.errors import CheckpointError, HopwatchError, StoreError
+from monitor.pathway import Pathway
+from monitor.rules import StreamRules
+from monitor.store import lineage, writer
+from monitor.store.writer import Changes
+from tests.monitor.spooled import RULES, TERMS
+from tests.monitor.store.stored import concluded, dump, write
+
+Rules = dict[str, StreamRules]
+
+
+def enter(engine: Engine, query: str, batch_id: int, rules: Rules = RULES) -> bool:
+    """Pass the fence in a transaction of its own."""
+    with engine.execution_options(writes=True).begin() as connection:
+        return lineage.enter(connection, query, batch_id, rules)
+
+
+def begin_once(engine: Engine, rules: Rules = RULES) -> None:
+    """Begin a run over everything in a transaction of its own."""
+    with engine.execution_options(writes=True).begin() as connection:
+        lineage.begin_once(connection, rules)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """Return a checkpoint of the query q that has planned batches 0 to 3 and done 0 to 2."""
+    return write_checkpoint(tmp_path / "checkpoint", query="q", planned=3, done=2)
+
+
+def write_checkpoint(folder: Path, *, query: str, planned: int, done: int) -> Path:
+    """Write what Spark keeps of a query: its id, and a file for each batch planned and each done."""
+    for log, newest in (("offsets", planned), ("commits", done)):
+        (folder / log).mkdir(parents=True)
+        for batch_id in range(newest + 1):
+            (folder / log / str(batch_id)).write_text("v1\n{}")
+            (folder / log / f".{batch_id}.crc").write_text("")
+    (folder / "metadata").write_text(json.dumps({"id": query}))
+    return folder
+
+
+# The fence
+
+
+def test_each_batch_passes_once(engine: Engine) -> None:
+    """A replay of the last batch, or of an older one, is turned away."""
+    passed = [enter(engine, "q", batch_id) for batch_id in (0, 0, 1, 2, 2, 1, 3)]
+    assert passed == [True, False, True, True, False, False, True]
+
+
+def test_a_batch_that_was_rolled_back_passes_again(engine: Engine) -> None:
+    """The fence is part of the transaction that it guards."""
+    with engine.connect().execution_options(writes=True) as connection, connection.begin() as transaction:
+        assert lineage.enter(connection, "q", 0, RULES)
+        transaction.rollback()
+    assert enter(engine, "q", 0)
+
+
+def test_a_batch_that_was_turned_away_leaves_no_trace(engine: Engine) -> None:
+    """Not even other rules."""
+    enter(engine, "q", 3)
+    before = dump(engine)
+    assert not enter(engine, "q", 3, {})
+    assert dump(engine) == before
+
+
+# Whether store, checkpoint and configuration belong together
+
+
+@pytest.mark.parametrize("last", [2, 3])
+def test_a_store_between_done_and_planned_fits(last: int, engine: Engine, checkpoint: Path) -> None:
+    """A crash may come before the store has written the planned batch, or before Spark has noted it as done."""
+    enter(engine, "q", last)
+    lineage.check(engine, checkpoint, RULES)
+
+
+def test_an_empty_store_and_no_checkpoint_fit(engine: Engine, tmp_path: Path) -> None:
+    """Everything begins anew."""
+    lineage.check(engine, tmp_path / "checkpoint", RULES)
+
+
+def test_an_empty_store_fits_a_checkpoint_that_has_done_nothing(engine: Engine, tmp_path: Path) -> None:
+    """The first batch was planned when the job was killed."""
+    lineage.check(engine, write_checkpoint(tmp_path / "checkpoint", query="q", planned=0, done=-1), RULES)
+
+
+MISFITS = {
+    "an empty store": (None, "q", 3, 2, "the checkpoint C is at batch 2, the store is empty"),
+    "no checkpoint": (2, "q", -1, -1, "the store was written up to batch 2, the checkpoint C has none"),
+    "another query": (2, "r", 3, 2, "the store was written by query q, the checkpoint C is of r"),
+    "an older store": (1, "q", 3, 2, "the store is at batch 1, the checkpoint C has done 2 and planned 3"),
+    "a newer store": (4, "q", 3, 2, "the store is at batch 4, the checkpoint C has done 2 and planned 3"),
+}
+
+
+@pytest.mark.parametrize(("last", "query", "planned", "done", "told"), MISFITS.values(), ids=MISFITS)
+def test_a_checkpoint_that_does_not_fit_is_refused(
+    last: int | None, query: str, planned: int, done: int, told: str, engine: Engine, tmp_path: Path
+) -> None:
+    """The message says how far each of them is, and what to do."""
+    if last is not None:
+        enter(engine, "q", last)
+    checkpoint = write_checkpoint(tmp_path / "checkpoint", query=query, planned=planned, done=done)
+    with pytest.raises(CheckpointError) as caught:
+        lineage.check(engine, checkpoint, RULES)
+    assert str(caught.value) == (
+        f"{told.replace(' C ', f' {checkpoint} ')}: "
+        f"put the store and {checkpoint} aside together to begin anew, or bring back the other's own"
+    )
+
+
+@pytest.mark.parametrize("metadata", [None, "", "{", "[]", '{"name": "q"}'])
+def test_a_checkpoint_without_an_id_is_refused(metadata: str | None, engine: Engine, checkpoint: Path) -> None:
+    """A crash may have cut its metadata."""
+    enter(engine, "q", 2)
+    (checkpoint / "metadata").unlink()
+    if metadata is not None:
+        (checkpoint / "metadata").write_text(metadata)
+    with pytest.raises(CheckpointError) as caught:
+        lineage.check(engine, checkpoint, RULES)
+    assert str(caught.value) == (
+        f"the checkpoint {checkpoint} is damaged, its file metadata tells no id: "
+        "put it and the store aside to begin anew"
+    )
+
+
+def test_a_stream_refuses_the_store_of_a_run_over_everything(engine: Engine, tmp_path: Path) -> None:
+    """Their windows would be told apart by nothing."""
+    begin_once(engine)
+    with pytest.raises(StoreError) as caught:
+        lineage.check(engine, tmp_path / "checkpoint", RULES)
+    assert str(caught.value) == (
+        "the store holds the results of a --once run: name another store in [store] url, or delete it"
+    )
+
+
+def test_a_run_over_everything_refuses_the_store_of_a_stream(engine: Engine) -> None:
+    """The stream has deleted segments that it had judged; nothing of the store is changed."""
+    enter(engine, "q", 0)
+    before = dump(engine)
+    with pytest.raises(StoreError) as caught:
+        begin_once(engine)
+    assert str(caught.value) == (
+        "the store holds the results of a running monitor, --once would replace them: name another store in [store] url"
+    )
+    assert dump(engine) == before
+
+
+def test_a_run_over_everything_replaces_the_one_before(engine: Engine) -> None:
+    """Whatever its configuration was; it is complete in itself."""
+    begin_once(engine, {"trades": RULES["orders"]})
+    write(engine, concluded(lost={"b": bytes(16)}))
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.write(connection, Changes(0, streams={"orders": (0, 0)}))
+    begin_once(engine)
+    assert {name: len(rows) for name, rows in dump(engine).items() if rows} == {"meta": 4}
+
+
+OTHER = {
+    "another path": StreamRules(Pathway.parse("a -> b -> c"), TERMS),
+    "the other way": StreamRules(Pathway.parse("b -> a"), TERMS),
+    "other stamps": StreamRules(Pathway.parse("a -> b", {"a": "out"}), TERMS),
+    "other shards": StreamRules(Pathway.parse("a -> b"), TERMS, shards=2),
+}
+
+
+def refused(engine: Engine, checkpoint: Path, rules: Rules) -> HopwatchError | None:
+    """Return what the check says."""
+    try:
+        lineage.check(engine, checkpoint, rules)
+    except HopwatchError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("rules", OTHER.values(), ids=OTHER)
+def test_a_stream_that_counts_by_other_rules_is_refused(rules: StreamRules, engine: Engine, checkpoint: Path) -> None:
+    """What is kept of its open windows would be misread; the name is told, and what to do."""
+    enter(engine, "q", 2)
+    error = refused(engine, checkpoint, {"orders": rules})
+    assert isinstance(error, StoreError)
+    assert str(error) == (
+        "the stream 'orders' had another path, stamps or shards when the store was begun: "
+        "give it a new name, or begin with a new store and workdir"
+    )
+
+
+def test_terms_may_change_and_streams_may_come_and_go(engine: Engine, checkpoint: Path) -> None:
+    """None of that changes what is kept of open windows."""
+    enter(engine, "q", 2)
+    slower = replace(RULES["orders"], terms=replace(TERMS, transit_us=1))
+    for rules in ({"orders": slower}, {}, RULES | {"trades": OTHER["another path"]}):
+        assert refused(engine, checkpoint, rules) is None
+
+
+def test_a_stream_that_comes_back_has_to_fit(engine: Engine, checkpoint: Path) -> None:
+    """Batches that were written without it do not make the store forget how it counted."""
+    enter(engine, "q", 1)
+    enter(engine, "q", 2, {})
+    assert refused(engine, checkpoint, RULES) is None
+    assert isinstance(refused(engine, checkpoint, {"orders": OTHER["other shards"]}), StoreError)

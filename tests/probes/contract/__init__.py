@@ -1,0 +1,1 @@
+"""Tests of what probes and monitor agree on."""

@@ -1,0 +1,114 @@
+"""Batches and records to test with: good ones, ones that break a limit, and a strategy for all good ones."""
+
+from __future__ import annotations
+
+import io
+import struct
+from dataclasses import asdict
+from typing import Any, Final
+
+import fastavro
+from hypothesis import strategies as st
+
+from probes.contract import envelope, limits
+from probes.contract.batch import Batch, Drop, Kind, Outcome
+
+SCHEMA: Final = fastavro.parse_schema(envelope.SCHEMA)
+PREFIX: Final = b"\x81" + envelope.FINGERPRINT
+HEARTBEAT: Final = Batch("host-1", 1, 0, Kind.HEARTBEAT, "orders", "router", 60_000, 61_000_000, 61_000_000)
+TWO_PASSED: Final = Batch(
+    "host-1", 1, 1, Kind.OBSERVATIONS, "orders", "router", 60_000, 62_000_000, 62_000_000,
+    count=2, message_ids=bytes(range(32)), lag_in_us=struct.pack("<2q", 5, -7),
+)  # fmt: skip
+
+
+def record_of(batch: Batch, **fields: Any) -> bytes:  # noqa: ANN401 - as the wire has them
+    """Return the record of a batch with other fields, unchecked: what a broken or foreign probe may send."""
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, SCHEMA, asdict(batch) | {"kind": batch.kind.name} | fields)
+    return PREFIX + body.getvalue()
+
+
+def as_fastavro_reads(record: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the body of a record as fastavro reads it, and what is left behind it."""
+    body = io.BytesIO(record[len(PREFIX) :])
+    return fastavro.schemaless_reader(body, SCHEMA, None), body.read()  # type: ignore[return-value]
+
+
+def refusal(record: bytes) -> envelope.RecordError | None:
+    """Return the error with which a record is refused, if it is."""
+    try:
+        envelope.decode(record)
+    except envelope.RecordError as error:
+        return error
+    return None
+
+
+def as_body(batch: Batch) -> dict[str, Any]:
+    """Return a batch as fastavro reads it."""
+    return asdict(batch) | {"kind": batch.kind.name, "reasons": list(batch.reasons), "drops": _dicts(batch.drops)}
+
+
+def _dicts(drops: tuple[Drop, ...]) -> list[dict[str, Any]]:
+    return [asdict(drop) for drop in drops]
+
+
+LONGS: Final = st.integers(-(2**63), 2**63 - 1)
+STARTS_MS: Final = st.integers(-(2**63) // 60_000 + 1, 2**63 // 60_000 - 1).map(lambda minute: minute * 60_000)
+LAGS: Final = st.just(limits.NOT_STAMPED) | LONGS
+NAMES: Final = st.text("AZaz09._-", min_size=1, max_size=128)
+CHARACTERS: Final = st.characters(exclude_categories=["Cs"])
+TEXTS: Final = st.text(CHARACTERS, max_size=64)
+DROPS: Final = st.lists(st.builds(Drop, STARTS_MS, st.integers(1, 2**63 - 1), TEXTS), max_size=4).map(tuple)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> Batch:
+    """Draw any batch that a probe may send."""
+    kind = draw(st.sampled_from(Kind))
+    reasons = draw(st.lists(TEXTS, max_size=limits.MAX_REASONS).map(tuple))
+    count = draw(st.integers(1, 5)) if kind is Kind.OBSERVATIONS else 0
+    return Batch(
+        draw(st.text(CHARACTERS, min_size=1, max_size=128)),
+        draw(LONGS),
+        draw(st.integers(0, 2**63 - 1)),
+        kind,
+        draw(NAMES),
+        draw(NAMES),
+        draw(STARTS_MS),
+        draw(LONGS),
+        draw(LONGS),
+        count,
+        reasons=reasons,
+        drops=draw(DROPS),
+        labels=draw(st.dictionaries(TEXTS, TEXTS, max_size=limits.MAX_LABELS)),
+        **(draw(_packed(count, len(reasons))) if count else {}),
+    )
+
+
+@st.composite
+def _packed(draw: st.DrawFn, count: int, reasons: int) -> dict[str, bytes]:
+    def column(items: st.SearchStrategy[int]) -> list[int]:
+        return draw(st.lists(items, min_size=count, max_size=count))
+
+    outcomes = draw(st.booleans()) and column(st.sampled_from(Outcome))
+    lags_in, lags_out = column(LAGS), column(LAGS)
+    bare = [lag_in == lag_out == limits.NOT_STAMPED for lag_in, lag_out in zip(lags_in, lags_out, strict=True)]
+    passed = [not outcomes or outcome is Outcome.PASSED for outcome in outcomes or bare]
+    lags_in = [0 if b and p else lag for b, p, lag in zip(bare, passed, lags_in, strict=True)]
+    packed = {
+        "event_offset_us": struct.pack(f"<{count}I", *column(st.integers(0, limits.WINDOW_US - 1))),
+        "reason": bytes(column(st.sampled_from([limits.NO_REASON, *range(reasons)]))),
+    }
+    left_out = draw(st.sets(st.sampled_from(sorted(packed))))
+    return {name: b"" if name in left_out else field for name, field in packed.items()} | {
+        "message_ids": draw(st.binary(min_size=16 * count, max_size=16 * count)),
+        "lag_in_us": _lags(lags_in),
+        "lag_out_us": _lags(lags_out),
+        "outcome": bytes(outcomes or b""),
+    }
+
+
+def _lags(lags_us: list[int]) -> bytes:
+    is_bare = set(lags_us) == {limits.NOT_STAMPED}
+    return b"" if is_bare else struct.pack(f"<{len(lags_us)}q", *lags_us)
