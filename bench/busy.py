@@ -47,11 +47,11 @@ class Rounds:
         arrivals_ms: set[int] = set()
         epoch_us = FIRST_START_MS * 1_000 - 1
         self.instances = [
-            Instance(staging, stream_name(stream), node, epoch_us, arrivals_ms, 0)
+            Instance(staging, stream_name(stream), node, epoch_us, arrivals_ms, WINDOW_US)
             for stream in range(STREAMS)
             for node in NODES
         ]
-        self.pulse = Instance(staging, MONITOR_STREAM, pulse.NODE, epoch_us, arrivals_ms, 0)
+        self.pulse = Instance(staging, MONITOR_STREAM, pulse.NODE, epoch_us, arrivals_ms, WINDOW_US)
 
     def next(self) -> None:
         """Send some messages of every live window through all nodes."""

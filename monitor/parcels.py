@@ -20,6 +20,8 @@ from monitor.kernel.tally import LostIds, NodeLags, Tally
 
 CLAIMS: Final = np.dtype([("seq", "<i8"), ("offset", "<i8"), ("length", "<i4")])
 """A claim check on one record: its number, and where its bytes are in the segment."""
+EARLY: Final = 0
+"""The length in a claim on a batch that came too early to count: a later copy of it is a duplicate all the same."""
 
 _LENGTH: Final = struct.Struct("<I")
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")

@@ -53,6 +53,10 @@ class Terms:
         start_us = window_start_ms * 1_000
         return start_us <= arrival_us + AHEAD_US and start_us + WINDOW_US >= arrival_us - self.max_age_us
 
+    def is_early(self, window_start_ms: int, arrival_us: int) -> bool:
+        """Return whether a batch came implausibly early, but a copy of it could come when its window is plausible."""
+        return AHEAD_US < window_start_ms * 1_000 - arrival_us <= self.max_age_us
+
     def standing(self, window_start_ms: int, arrival_us: int) -> int:
         """Return the standing of a batch's observations: by its own arrival, whatever was read before it."""
         if not self.is_plausible(window_start_ms, arrival_us):

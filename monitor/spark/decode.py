@@ -18,7 +18,7 @@ import numpy as np
 
 from monitor.kernel.books import FACTS, IN_WINDOW, DropFact
 from monitor.kernel.window import Terms
-from monitor.parcels import CLAIMS, Claims, FactSheet, Quarantined
+from monitor.parcels import CLAIMS, EARLY, Claims, FactSheet, Quarantined
 from monitor.rules import StreamRules
 from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, QUARANTINE_ROW, Batches, Row, arrow
 from monitor.spark.sources.spool import local_path
@@ -128,11 +128,14 @@ def _write_down(
     sheet.drops.extend(DropFact(row, drop.window_start_ms, drop.count, drop.cause) for drop in view.drops)
     came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
     sheet.facts.append((*came, view.window_start_ms, view.count, view.kind, standing))
-    if view.kind == Kind.OBSERVATIONS and standing == IN_WINDOW and terms:
+    if view.kind != Kind.OBSERVATIONS or terms is None:
+        return
+    if standing == IN_WINDOW or terms.is_early(view.window_start_ms, arrival_us):
+        is_counted = standing == IN_WINDOW
         refs = sheet.claims.setdefault(view.window_start_ms, [])
-        refs.append((view.seq, frame.start, frame.end - frame.start))
+        refs.append((view.seq, frame.start, frame.end - frame.start if is_counted else EARLY))
         counted = sheet.observations.get(view.window_start_ms, 0)
-        sheet.observations[view.window_start_ms] = counted + view.count
+        sheet.observations[view.window_start_ms] = counted + view.count * is_counted
 
 
 def _facts_row(path: str, instance: _Instance, sheet: _Sheet) -> Row:

@@ -55,6 +55,8 @@ def tallier(rules: Mapping[str, StreamRules]) -> Callable[[pa.Table], pa.Table]:
             return _table((kind, "", 0, 0, WATERMARK_US, 0, payload) for payload in payloads)
         of_stream = rules[stream]
         claims = [Claims.unpack(payload) for payload in payloads]
+        if not any(claim.observations for claim in claims):
+            return _TALLIED.empty_table()
         tally = redeem.tally(of_stream.pathway, claims, start_ms * 1_000 + WINDOW_US, shard, of_stream.shards)
         sighted_us = tally.last_first_sighting_us
         return _table([(TALLY_ROW, stream, start_ms, shard, WATERMARK_US, sighted_us, pack_tally(tally))])

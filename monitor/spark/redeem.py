@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from monitor.kernel import masks
 from monitor.kernel.tally import Observed, Tally, take
-from monitor.parcels import Claims
+from monitor.parcels import EARLY, Claims
 from monitor.pathway import Pathway
 from probes.contract import envelope
 
@@ -44,6 +44,7 @@ def without_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
 
 def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: int) -> Iterator[Observed]:
     for claim, refs in zip(claims, without_duplicates(claims), strict=True):
+        refs = refs[refs["length"] != EARLY]
         if not len(refs):
             continue
         node = pathway.nodes.index(claim.node)

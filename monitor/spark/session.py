@@ -127,7 +127,7 @@ def watched(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
 
 def end(stop: Callable[[], None]) -> None:
     """Call a stop of Spark's; when Spark is gone already, that is what was wanted."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - it comes with Spark
 
     # The gateway logs the end of its other side as an error of its own.
     logging.disable(logging.CRITICAL)

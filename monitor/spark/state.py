@@ -48,7 +48,7 @@ class Shard:
     @property
     def has_grown(self) -> bool:
         """Whether a tally is worth its cost while more is to come: of a large window, each costs as much as all."""
-        return self.claimed <= ALWAYS_TALLIED or self.claimed >= GROWTH * self.tallied
+        return self.is_due and (self.claimed <= ALWAYS_TALLIED or self.claimed >= GROWTH * self.tallied)
 
     @property
     def is_due(self) -> bool:
@@ -82,10 +82,10 @@ class WindowState(StatefulProcessor):
         if not known.claims:
             self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), _over_at_us(terms, start_us))
         shard = known.with_claims([bytes(row.payload) for row in rows])
-        if shard.has_grown or watermark_us >= terms.final_at_us(start_us):
+        if shard.has_grown or (shard.is_due and watermark_us >= terms.final_at_us(start_us)):
             shard, row = self._tally(key, shard, watermark_us)
             yield row
-        else:
+        elif shard.is_due:
             self._wake_at(watermark_us + RECOUNTED_US)
         self._keep(shard)
 

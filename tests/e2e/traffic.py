@@ -73,10 +73,14 @@ def traffic(seed: int, *, streams: int = 2, minutes: int = 8, a_second: int = 40
             minute_ms = end_us // MINUTE_US * 60_000
             probe.send(end_us, kind=Kind.BYE, window_start_ms=minute_ms)
             segments += probe.segments
-    pulse = _Probe(MONITOR_STREAM, "monitor")
-    later_us = START_US + (minutes + 5) * MINUTE_US
-    pulse.send(later_us, kind=Kind.HEARTBEAT, window_start_ms=later_us // MINUTE_US * 60_000)
-    return sorted(segments + pulse.segments, key=lambda segment: (segment.arrival_us, segment.name))
+    return sorted([*segments, pulse(START_US + (minutes + 5) * MINUTE_US)], key=lambda segment: (segment.arrival_us, segment.name))
+
+
+def pulse(at_us: int) -> Segment:
+    """Return a segment with a heartbeat of a monitor's pulse: it moves the watermark."""
+    probe = _Probe(MONITOR_STREAM, "monitor")
+    probe.send(at_us, kind=Kind.HEARTBEAT, window_start_ms=at_us // MINUTE_US * 60_000)
+    return probe.segments[0]
 
 
 def _five_seconds(probes: list[_Probe], from_us: int, count: int, loss: float, chance: random.Random) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import suppress
 
 import numpy as np
@@ -47,11 +48,20 @@ def test_count_and_bounds_are_exact(values: Values) -> None:
 
 
 @given(values_of_any_kind, st.randoms(use_true_random=False))
-def test_order_changes_nothing(values: Values, dice: np.random.RandomState) -> None:
+def test_order_changes_nothing(values: Values, dice: random.Random) -> None:
     """The same values in any order build the same bytes."""
     places = list(range(values.size))
     dice.shuffle(places)
     assert tdigest.to_bytes(tdigest.build(values[places])) == tdigest.to_bytes(tdigest.build(values))
+
+
+@given(values_of_any_kind)
+def test_values_are_left_as_they_are(values: Values) -> None:
+    """Building sorts a copy: the array that was given is not touched."""
+    before = values.copy()
+    values.flags.writeable = False
+    tdigest.build(values)
+    assert (values == before).all()
 
 
 @given(values_of_any_kind)
@@ -66,7 +76,7 @@ def test_a_digest_is_in_order_and_within_its_bounds(values: Values) -> None:
 
 
 @given(st.lists(values_of_any_kind, max_size=6), st.randoms(use_true_random=False))
-def test_merge_is_commutative_to_the_byte(parts: list[Values], dice: np.random.RandomState) -> None:
+def test_merge_is_commutative_to_the_byte(parts: list[Values], dice: random.Random) -> None:
     """Digests merge to the same bytes in any order, and lose no value."""
     digests = [tdigest.build(part) for part in parts]
     merged = tdigest.merge(digests)

@@ -1,1 +1,1 @@
-"""The slow, obvious reference: spool in, report out, written from the pages that define Hopwatch and from nothing else."""
+"""The slow, obvious reference: spool in, report out, written from the pages that define Hopwatch alone."""

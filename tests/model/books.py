@@ -115,7 +115,9 @@ class Instance:
     def told(self, window: Window) -> bool:
         """It has reported up to the horizon, misses no batch that may belong to the window, and none came too late."""
         reported = self.said_bye or self.last_complete_through_us >= window.horizon_us
-        return reported and not any(meet(hole, window.judged) for hole in self.holes) and window.start_ms not in self.late
+        return (
+            reported and not any(meet(hole, window.judged) for hole in self.holes) and window.start_ms not in self.late
+        )
 
     def complete(self, window: Window) -> bool:
         """Its account is told, and nothing was dropped."""

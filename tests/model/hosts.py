@@ -44,7 +44,11 @@ class Life:
     def stamp(self, stamped: Stamped, *, apart: bool) -> None:
         """Record it; the two stamps are told apart when asked, or when a flush lies between them."""
         came_us, left_us = stamped.came_us, stamped.left_us
-        if came_us is not None and left_us is not None and (apart or self._flush_of(came_us) != self._flush_of(left_us)):
+        if (
+            came_us is not None
+            and left_us is not None
+            and (apart or self._flush_of(came_us) != self._flush_of(left_us))
+        ):
             one = (stamped.message_id, stamped.event_us)
             self.stamped.append(Stamped(came_us, *one, came_us, None, stamped.outcome, stamped.reason))
             self.stamped.append(Stamped(left_us, *one, None, left_us, stamped.outcome, stamped.reason))
@@ -72,7 +76,15 @@ def lives(dice: Dice, stream: str, node: str, start_us: int, stop_us: int) -> li
             end_us = dice.moment(begin_us, stop_us) if dice.hit(Fault.RESTARTS, 0.6) else stop_us
             dies = dice.hit(Fault.DEAD, 0.15)
             end_us = dice.moment(begin_us, end_us) if dies else end_us
-            found.append(_life(dice, (stream, node, f"host-{replica}"), begin_us, end_us, says_bye=not dies and dice.rng.random() < 0.5))
+            found.append(
+                _life(
+                    dice,
+                    (stream, node, f"host-{replica}"),
+                    begin_us,
+                    end_us,
+                    says_bye=not dies and dice.rng.random() < 0.5,
+                )
+            )
             begin_us = stop_us if dies else end_us + dice.moment(1, 20 * SECOND_US) + dice.dials.grid_us
     return found
 
@@ -149,7 +161,10 @@ class Voice:
         if kind == "BYE":
             self.complete_through_us = sent_at_us
         window_us = sent_at_us // MINUTE_US * MINUTE_US if start_us is None else start_us
-        drops = [{"window_start_ms": window // 1000, "count": count, "cause": "queue full"} for window, count in self.owed.items()]
+        drops = [
+            {"window_start_ms": window // 1000, "count": count, "cause": "queue full"}
+            for window, count in self.owed.items()
+        ]
         self.owed.clear()
         body = {
             "probe": self.life.probe,
@@ -174,14 +189,18 @@ def pack(dice: Dice, stamped: Sequence[Stamped], window_us: int, skew_us: int) -
     lags_out = [NOT_STAMPED if one.left_us is None else one.left_us + skew_us - one.event_us for one in stamped]
     outcomes = bytes(one.outcome for one in stamped)
     indexes = bytes(
-        NO_REASON if one.outcome == PASSED or (one.outcome == FILTERED and not one.reason) else reasons.index(one.reason)
+        NO_REASON
+        if one.outcome == PASSED or (one.outcome == FILTERED and not one.reason)
+        else reasons.index(one.reason)
         for one in stamped
     )
     bare = dice.rng.random() < 0.5
     return {
         "count": len(stamped),
         "message_ids": b"".join(one.message_id for one in stamped),
-        "event_offset_us": b"" if dice.rng.random() < 0.3 else struct.pack(f"<{len(stamped)}I", *(one.event_us - window_us for one in stamped)),
+        "event_offset_us": b""
+        if dice.rng.random() < 0.3
+        else struct.pack(f"<{len(stamped)}I", *(one.event_us - window_us for one in stamped)),
         "lag_in_us": b"" if bare and set(lags_in) == {NOT_STAMPED} else struct.pack(f"<{len(stamped)}q", *lags_in),
         "lag_out_us": b"" if bare and set(lags_out) == {NOT_STAMPED} else struct.pack(f"<{len(stamped)}q", *lags_out),
         "outcome": b"" if bare and not any(outcomes) else outcomes,

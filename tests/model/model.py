@@ -31,7 +31,10 @@ def _windows(name: str, stream: Stream, intake: Intake) -> list[dict[str, Any]]:
     for one in intake.in_windows:
         if one.batch.stream == name:
             by_start[one.window_us].append(one)
-    return [JudgedWindow(stream, start_us, by_start[start_us], instances).shown() for start_us in _minutes(name, stream, intake)]
+    return [
+        JudgedWindow(stream, start_us, by_start[start_us], instances).shown()
+        for start_us in _minutes(name, stream, intake)
+    ]
 
 
 def _minutes(name: str, stream: Stream, intake: Intake) -> range:
@@ -43,10 +46,14 @@ def _minutes(name: str, stream: Stream, intake: Intake) -> range:
 class JudgedWindow:
     """One stream and window with its sets, its books and what follows from both."""
 
-    def __init__(self, stream: Stream, start_us: int, inside: Sequence[Received], instances: Sequence[Instance]) -> None:
+    def __init__(
+        self, stream: Stream, start_us: int, inside: Sequence[Received], instances: Sequence[Instance]
+    ) -> None:
         """Take the batches that are in the window, and all instances of the stream."""
         self.pathway = stream.pathway
-        self.sets = WindowSets(self.pathway, [(one.batch.node, seen) for one in inside for seen in one.batch.observations])
+        self.sets = WindowSets(
+            self.pathway, [(one.batch.node, seen) for one in inside for seen in one.batch.observations]
+        )
         end_us = start_us + MINUTE_US
         self.window = Window(start_us, end_us, max([end_us, *_first_sightings_us(inside).values()]) + stream.transit_us)
         self.books = {
@@ -68,7 +75,9 @@ class JudgedWindow:
 
     def lost_lower(self) -> int:
         """Give the lower bound end to end."""
-        if self.pathway.sends_to_several_places and not all(self.books[node].complete for node in self.pathway.terminals):
+        if self.pathway.sends_to_several_places and not all(
+            self.books[node].complete for node in self.pathway.terminals
+        ):
             return 0
         return len(self.sets.lost() & NONE.union(*(self.surely_lost_at(node) for node in self.pathway.nodes)))
 
@@ -98,7 +107,9 @@ class JudgedWindow:
         sets = self.sets
         known, rejected, lost = sets.known(), sets.rejected_anywhere(), sets.lost()
         return {
-            "window_start": datetime.fromtimestamp(self.window.start_us // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "window_start": datetime.fromtimestamp(self.window.start_us // 1_000_000, UTC).strftime(
+                "%Y-%m-%dT%H:%M:%SZ"
+            ),
             "status": "FINAL",
             "revision": 0,
             "verdict": self.verdict(),
@@ -182,7 +193,10 @@ def _instances(name: str, intake: Intake) -> list[Instance]:
         if one.batch.stream == name:
             sent[one.batch.node, one.batch.probe, one.batch.epoch_us].append(one)
     in_windows, too_late = {one.place for one in intake.in_windows}, {one.place for one in intake.too_late}
-    return [Instance(key[0], batches, _windows_of(batches, in_windows), _windows_of(batches, too_late)) for key, batches in sent.items()]
+    return [
+        Instance(key[0], batches, _windows_of(batches, in_windows), _windows_of(batches, too_late))
+        for key, batches in sent.items()
+    ]
 
 
 def _windows_of(batches: Sequence[Received], places: set[tuple[str, int]]) -> frozenset[int]:

@@ -1,7 +1,8 @@
-"""The declared graph of a stream, as SEMANTICS.md and INTERFACE.md speak of it; only right configurations are asked for."""
+"""The declared graph of a stream; it only ever reads right configurations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def parse(path: str | Sequence[str], stamps: Mapping[str, str]) -> Pathway:
             for node in _names(hop):
                 must.setdefault(node, set())
                 one_of.setdefault(node, [])
-        for left, right in zip(hops, hops[1:], strict=False):
+        for left, right in pairwise(hops):
             for node in _names(left):
                 if "|" in right:
                     one_of[node].append(frozenset(_names(right)))

@@ -1,4 +1,4 @@
-"""Everything that must go to quarantine, each kind by a name of its own with the word that the model counts it under."""
+"""Everything that must go to quarantine: each kind by its name, with the word that the model counts it under."""
 
 import copy
 import io
@@ -24,7 +24,7 @@ def _stretch(field: str, extra: bytes) -> Callable[[Body], None]:
 
 
 def _fill(field: str, item: bytes) -> Callable[[Body], None]:
-    """Give every observation the same item, and the first one nothing but stamps."""
+    """Give every observation the same item."""
     return lambda body: body.update({field: item * body["count"]})
 
 
@@ -47,13 +47,19 @@ BODIES: dict[str, tuple[str, Callable[[Body], None]]] = {
     "node with a slash": ("node_name", _with(node="a/b")),
     "node beyond ASCII": ("node_name", _with(node="n\u00f6de")),
     "window off the minute": ("window_start", lambda body: body.update(window_start_ms=body["window_start_ms"] + 1)),
-    "observations without one": ("count", _with(count=0, message_ids=b"", event_offset_us=b"", lag_in_us=b"", lag_out_us=b"")),
+    "observations without one": (
+        "count",
+        _with(count=0, message_ids=b"", event_offset_us=b"", lag_in_us=b"", lag_out_us=b""),
+    ),
     "negative count": ("count", _with(count=-1)),
     "count over 65,536": ("count", _with(count=65_537, message_ids=bytes(16 * 65_537))),
     "heartbeat with observations": ("count", _with(kind="HEARTBEAT")),
     "bye with observations": ("count", _with(kind="BYE")),
     "heartbeat with ids": ("message_ids", _with(kind="HEARTBEAT", count=0)),
-    "heartbeat with offsets": ("event_offset", _with(kind="HEARTBEAT", count=0, message_ids=b"", event_offset_us=bytes(4))),
+    "heartbeat with offsets": (
+        "event_offset",
+        _with(kind="HEARTBEAT", count=0, message_ids=b"", event_offset_us=bytes(4)),
+    ),
     "count below the ids": ("message_ids", _stretch("message_ids", bytes(16))),
     "half an id": ("message_ids", _stretch("message_ids", bytes(8))),
     "no ids": ("message_ids", _with(message_ids=b"")),
@@ -152,5 +158,3 @@ def _blocks(dice: Dice, items: Sequence[bytes]) -> bytes:
     long = {"type": "long"}
     heads = [_avro(long, 1) if dice.rng.random() < 0.5 else _avro(long, -1) + _avro(long, len(item)) for item in items]
     return b"".join(head + item for head, item in zip(heads, items, strict=True)) + b"\x00"
-
-

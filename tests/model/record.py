@@ -142,8 +142,16 @@ LIMITS: tuple[tuple[str, str, Callable[[Body], bool]], ...] = (
     ),
     ("outcome", "an outcome is 0, 1 or 2", lambda b: all(o <= REJECTED for o in b["outcome"])),
     ("unstamped", "one that passed carries at least one stamp", _passed_are_stamped),
-    ("reasons", "there are at most 32 reasons of at most 64 characters", lambda b: len(b["reasons"]) <= 32 and _short(b["reasons"])),
-    ("reason", "a reason is 255 or one of the reasons", lambda b: all(r == NO_REASON or r < len(b["reasons"]) for r in b["reason"])),
+    (
+        "reasons",
+        "there are at most 32 reasons of at most 64 characters",
+        lambda b: len(b["reasons"]) <= 32 and _short(b["reasons"]),
+    ),
+    (
+        "reason",
+        "a reason is 255 or one of the reasons",
+        lambda b: all(r == NO_REASON or r < len(b["reasons"]) for r in b["reason"]),
+    ),
     (
         "drops",
         "there are at most 1,024 drops with a cause of at most 64 characters",
@@ -177,7 +185,10 @@ def decode(record: bytes) -> Batch:
         if not holds(body):
             raise RecordError(reason, f"{rule}, and this record of {body['stream']!r}, {body['node']!r} breaks that")
     return Batch(
-        **{name: body[name] for name in ("stream", "node", "probe", "epoch_us", "seq", "kind", "window_start_ms", "complete_through_us")},
+        **{
+            name: body[name]
+            for name in ("stream", "node", "probe", "epoch_us", "seq", "kind", "window_start_ms", "complete_through_us")
+        },
         observations=_observations(body),
         drops=tuple((drop["window_start_ms"], drop["count"]) for drop in body["drops"]),
     )
@@ -192,7 +203,9 @@ def _body(record: bytes) -> Body:
     try:
         body = fastavro.schemaless_reader(stream, SCHEMA, None)
     except Exception as error:  # whatever fastavro meets in foreign bytes, the record is broken
-        raise RecordError("body", f"the body does not read as ObservationBatch: {type(error).__name__} {error}") from error
+        raise RecordError(
+            "body", f"the body does not read as ObservationBatch: {type(error).__name__} {error}"
+        ) from error
     if rest := stream.read():
         raise RecordError("rest", f"{len(rest)} bytes are left behind the body")
     return dict(body)  # type: ignore[arg-type]

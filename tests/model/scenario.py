@@ -1,4 +1,4 @@
-"""Spool directories of small random pipelines in which anything may go wrong, made from nothing but what the wire says."""
+"""Spool directories of small random pipelines in which anything may go wrong, made from the wire's page alone."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,8 @@ class Scenario:
     """What really happened, by stream."""
     quarantined: int = 0
     """How many records must be in quarantine."""
+    lives: list[Life] = field(default_factory=list)
+    """The probe instances that stamped, those among them of which no batch came."""
 
 
 def generate(dials: Dials | int, spool_dir: Path) -> Scenario:
@@ -51,7 +53,11 @@ def generate(dials: Dials | int, spool_dir: Path) -> Scenario:
 def _stream(dice: Dice, scenario: Scenario, name: str, base_us: int) -> list[Segment]:
     """Run one stream: its services, its messages, its probes, and the way of their batches."""
     stream = Stream.of(scenario.streams[name])
-    stop_us = base_us + dice.dials.windows * MINUTE_US + dice.moment(0.5 * stream.transit_us, 2 * stream.transit_us + 2 * MINUTE_US)
+    stop_us = (
+        base_us
+        + dice.dials.windows * MINUTE_US
+        + dice.moment(0.5 * stream.transit_us, 2 * stream.transit_us + 2 * MINUTE_US)
+    )
     alive = {node: lives(dice, name, node, base_us, stop_us) for node in stream.pathway.nodes}
     journey = Journey(dice, stream.pathway, alive)
     minutes = list(range(dice.dials.windows))
@@ -60,7 +66,9 @@ def _stream(dice: Dice, scenario: Scenario, name: str, base_us: int) -> list[Seg
         journey.send(base_us, busy)
     scenario.truth[name] = journey.truth
     segments: list[Segment] = []
-    for number, life in enumerate(life for replicas in alive.values() for life in replicas):
+    instances = [life for replicas in alive.values() for life in replicas]
+    scenario.lives += instances
+    for number, life in enumerate(instances):
         sent = transport.with_holes(dice, Voice(dice, life).speak())
         transport.edged(dice, sent, stream, base_us + dice.one(minutes) * MINUTE_US)
         segments += transport.cut(dice, sent, _directory(dice, life, number), stream)
@@ -79,12 +87,20 @@ def _pulse(dice: Dice, base_us: int, number: int) -> list[Segment]:
     if dice.rng.random() < 0.6:
         return []
     every = Stream.of({"path": "monitor"})
-    sent = [Sent(at_us, _heartbeat(at_us, seq)) for seq, at_us in enumerate(range(base_us, base_us + MINUTE_US, 10 * SECOND_US))]
+    sent = [
+        Sent(at_us, _heartbeat(at_us, seq))
+        for seq, at_us in enumerate(range(base_us, base_us + MINUTE_US, 10 * SECOND_US))
+    ]
     return transport.cut(dice, sent, f"pulse-{number}", every)
 
 
 def _heartbeat(at_us: int, seq: int) -> Body:
     packed = dict.fromkeys(("message_ids", "event_offset_us", "lag_in_us", "lag_out_us", "outcome", "reason"), b"")
-    moments = {"window_start_ms": at_us // MINUTE_US * 60_000, "sent_at_us": at_us, "complete_through_us": at_us, "epoch_us": 0}
+    moments = {
+        "window_start_ms": at_us // MINUTE_US * 60_000,
+        "sent_at_us": at_us,
+        "complete_through_us": at_us,
+        "epoch_us": 0,
+    }
     names = {"stream": PULSE, "node": "monitor", "probe": "pulse", "kind": "HEARTBEAT"}
     return {**packed, **moments, **names, "seq": seq, "count": 0, "reasons": [], "drops": [], "labels": {}}

@@ -55,23 +55,23 @@ class WindowSets:
             self.at[node].add(observation, one_sided=node in pathway.one_sided)
 
     def came(self, node: str) -> Ids:
-        """in(N)."""
+        """Give in(N)."""
         return frozenset(self.at[node].came)
 
     def left(self, node: str) -> Ids:
-        """out(N)."""
+        """Give out(N)."""
         return frozenset(self.at[node].left)
 
     def seen(self, node: str) -> Ids:
-        """seen(N)."""
+        """Give seen(N)."""
         return frozenset(self.at[node].seen)
 
     def after(self, node: str) -> Ids:
-        """after(N): seen at any node downstream."""
+        """Give after(N): what is seen at any node downstream."""
         return NONE.union(*(self.seen(below) for below in self.pathway.downstream(node)))
 
     def stopped(self, node: str) -> Ids:
-        """stopped(N): filtered or rejected there, and neither let go on nor seen below."""
+        """Give stopped(N): filtered or rejected there, and neither let go on nor seen below."""
         return frozenset(self.at[node].filtered | self.at[node].rejected) - self.left(node) - self.after(node)
 
     def rejected(self, node: str) -> Ids:
@@ -79,7 +79,7 @@ class WindowSets:
         return self.stopped(node) & self.at[node].rejected
 
     def expected(self, node: str) -> Ids:
-        """E(N)."""
+        """Give E(N)."""
         feeders = self.pathway.must_come_from(node)
         return NONE.union(*(self.left(feeder) for feeder in feeders)) if feeders else self.seen(node)
 

@@ -60,7 +60,9 @@ def _random_lines(dice: Dice) -> list[str]:
     letters = "abcdefgh"[: dice.rng.randint(2, 7)]
     lines, led_to = [], set()
     for at, letter in enumerate(letters[:-1]):
-        later = dice.rng.sample(letters[at + 1 :], dice.rng.randint(0 if letter in led_to else 1, len(letters) - at - 1))
+        later = dice.rng.sample(
+            letters[at + 1 :], dice.rng.randint(0 if letter in led_to else 1, len(letters) - at - 1)
+        )
         led_to.update(later)
         while later:
             size = dice.rng.randint(1, min(3, len(later)))
@@ -109,5 +111,7 @@ class Ids:
 def reason(dice: Dice) -> str:
     """Give a reason for filtering or rejecting."""
     if Fault.AWKWARD in dice.dials.faults:
-        return dice.one(("", "[red]no price[/]", "'; DROP TABLE windows; --", "преж\u0301де\x00", "r" * 64))
+        return dice.one(
+            ("", "[red]no price[/]", "'; DROP TABLE windows; --", "\u05de\u05d7\u05d9\u05e8 e\u0301\x00", "r" * 64)
+        )
     return dice.one(("test traffic", "no price", "too old"))

@@ -36,7 +36,14 @@ def with_holes(dice: Dice, sent: list[Sent]) -> list[Sent]:
     if not dice.hit(Fault.HOLES, 0.5) or not sent:
         return sent
     at, most = dice.rng.randrange(len(sent)), len(sent)
-    kept = dice.one((range(1, most), range(at), [n for n in range(most) if n != at], [n for n in range(most) if not at <= n < at + 5]))
+    kept = dice.one(
+        (
+            range(1, most),
+            range(at),
+            [n for n in range(most) if n != at],
+            [n for n in range(most) if not at <= n < at + 5],
+        )
+    )
     return [sent[number] for number in kept]
 
 
@@ -46,7 +53,14 @@ def edged(dice: Dice, sent: list[Sent], stream: Stream, start_us: int) -> None:
         return
     end_us = start_us + MINUTE_US
     horizon_us = end_us + stream.transit_us
-    moments = (start_us - 600 * SECOND_US, start_us - 10 * SECOND_US, start_us, end_us - 10 * SECOND_US, end_us, horizon_us)
+    moments = (
+        start_us - 600 * SECOND_US,
+        start_us - 10 * SECOND_US,
+        start_us,
+        end_us - 10 * SECOND_US,
+        end_us,
+        horizon_us,
+    )
     nudge_us = dice.one((-1, 0, 0, 1))
     if dice.rng.random() < 0.3:
         epoch_us = dice.one(moments) + nudge_us
@@ -149,7 +163,9 @@ def _broken_files(dice: Dice, segments: list[Segment], framed: bytes) -> int:
     foreign = dice.rng.randint(0, 2)
     for number in range(foreign):
         near = dice.one(segments)
-        segments.append(Segment(near.directory, 900 + number, near.arrival_us, [], head=poison.foreign_file(dice, framed)))
+        segments.append(
+            Segment(near.directory, 900 + number, near.arrival_us, [], head=poison.foreign_file(dice, framed))
+        )
     return len(torn) + foreign
 
 
@@ -158,7 +174,9 @@ def write(dice: Dice, segments: Sequence[Segment], spool_dir: Path) -> None:
     spool_dir.mkdir(parents=True, exist_ok=True)
     for one in segments:
         path = spool_dir / one.directory / f"{one.number:010d}.seg"
-        write_segment(path, one.head + b"".join(one.frames) + one.tail, one.arrival_us, rest_ns=dice.rng.randint(0, 999))
+        write_segment(
+            path, one.head + b"".join(one.frames) + one.tail, one.arrival_us, rest_ns=dice.rng.randint(0, 999)
+        )
     for one in segments[:1]:
         unread = spool_dir / one.directory / f"{one.number + 500:010d}.open"
         write_segment(unread, MAGIC + b"".join(one.frames), one.arrival_us)

@@ -69,9 +69,15 @@ def _records(data: bytes) -> Iterable[tuple[int, bytes | RecordError]]:
     at = len(MAGIC)
     while at < len(data):
         start = at + _HEADER.size
-        length, crc = _HEADER.unpack(data[at:start]) if start <= len(data) else (len(data), 0)
+        if start > len(data):
+            yield (
+                at,
+                RecordError("torn_tail", f"a record's length and checksum take 8 bytes, {len(data) - at} are there"),
+            )
+            return
+        length, crc = _HEADER.unpack(data[at:start])
         if start + length > len(data):
-            yield at, RecordError("torn_tail", f"{length} bytes were announced at {at} and {len(data) - start} are there")
+            yield at, RecordError("torn_tail", f"{length} bytes were announced and {len(data) - start} are there")
             return
         record = data[start : start + length]
         if length > MOST_BYTES:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tdigest import TDigest
 
 from monitor.kernel import tdigest
 from monitor.kernel.tdigest import Digest, DigestError
-from tdigest import TDigest
 from tests.distributions import DISTRIBUTIONS, Values, drawn, rank_errors
 
 REPORTED = np.array([0.50, 0.95, 0.99])
@@ -56,7 +56,7 @@ def partings(values: Values) -> Iterator[list[Values]]:
     dice = np.random.default_rng(values.size)
     mixed, ordered = dice.permutation(values), np.sort(values)
     drifting = values[np.argsort(np.argsort(values, kind="stable") + dice.normal(0, 0.15 * values.size, values.size))]
-    for parts in (2, 3, 16, 64):
+    for parts in (2, 5, 64):
         yield np.array_split(mixed, parts)
         yield np.array_split(ordered, parts)
         yield np.array_split(drifting, parts)
@@ -75,8 +75,8 @@ def test_reported_percentiles_are_exact_when_built(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["lognormal", "mostly ties", "two peaks, parted over p95"])
 def test_reported_percentiles_are_exact_for_every_small_count(name: str) -> None:
-    """There is no n from 1 to 1,200 that rounding or an edge makes wrong."""
-    for n in range(1, 1_201):
+    """There is no n from 1 to 700 that rounding or an edge makes wrong."""
+    for n in range(1, 701):
         values = drawn(name, n)
         assert tdigest.quantiles(tdigest.build(values), REPORTED).tolist() == exact(values, REPORTED).tolist(), n
 
@@ -99,7 +99,7 @@ def test_every_other_rank_is_near(name: str) -> None:
 @every_distribution
 @pytest.mark.parametrize("how", [flat, nested, one_by_one])
 def test_merged_digests_keep_the_guarantee(name: str, how: Callable[[list[Digest]], Digest]) -> None:
-    """However values are parted and merged: p95 and p99 within 0.2 % in rank, p50 within 1 %; count and bounds exact."""
+    """However parted and merged: p95 and p99 within 0.2 % in rank, p50 within 1 %, count and bounds exact."""
     for n in (600, 12_000):
         values = drawn(name, n)
         for parts in partings(values):

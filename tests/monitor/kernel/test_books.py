@@ -1,0 +1,195 @@
+"""Tests of the books: who is heard in a window, who has a say in it, and whose account of it is told and complete.
+
+All that is judged here is the window from 600 s to 660 s, with its horizon at 810 s.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from monitor.kernel.books import (
+    FACTS,
+    IMPLAUSIBLE,
+    IN_WINDOW,
+    MOST_DROPPED,
+    TOO_LATE,
+    Book,
+    DropFact,
+    Run,
+    absorb,
+    accounts,
+)
+from probes.contract.batch import Kind
+
+WINDOW_MS: Final = 600_000
+JUST_US: Final = 1e-6
+"""A microsecond, in seconds."""
+
+
+def fact(seq: int, through_s: float, kind: Kind = Kind.HEARTBEAT, **fields: Any) -> tuple[int, ...]:  # noqa: ANN401
+    """Return what is known of a batch: it completes ``through_s`` and arrived then; without a window it has none."""
+    moment_us = round(through_s * 1e6)
+    known = {
+        "seq": seq,
+        "arrival_us": moment_us,
+        "complete_through_us": moment_us,
+        "sent_at_us": moment_us,
+        "window_start_ms": 0,
+        "count": 0,
+        "kind": kind,
+        "standing": IN_WINDOW,
+    }
+    return tuple(int(value) for value in (known | fields).values())
+
+
+def observed(seq: int, through_s: float, standing: int = IN_WINDOW) -> tuple[int, ...]:
+    """Return what is known of a batch of two observations of the window."""
+    return fact(seq, through_s, Kind.OBSERVATIONS, window_start_ms=WINDOW_MS, count=2, standing=standing)
+
+
+def written(*facts: tuple[int, ...], epoch_s: float = 0, drops: tuple[DropFact, ...] = ()) -> Book:
+    """Return the book of a probe instance in which the facts are written."""
+    return absorb(Book("orders", "router", "p", round(epoch_s * 1e6)), np.array(list(facts), FACTS), drops)[0]
+
+
+def judged(book: Book) -> str:
+    """Return what the book is to the window: of *say, heard, told, complete* those that hold, then the drops if any."""
+    window = (np.array([moment], np.int64) * 1_000_000 for moment in (600, 660, 810))
+    *facts, dropped = (part[0] for part in accounts(book, *window))
+    held = [name for name, holds in zip(("say", "heard", "told", "complete"), facts, strict=True) if holds]
+    return " ".join(held + [str(dropped)] * bool(dropped))
+
+
+ALL = "say heard told complete"
+DROPPED_THREE = (DropFact(0, WINDOW_MS, 2, "full"), DropFact(0, WINDOW_MS, 1, "slow"), DropFact(0, 0, 9, "full"))
+
+ACCOUNTS: dict[str, tuple[Book, str]] = {
+    # It lived through the window and beyond.
+    "lived on": (written(fact(0, 900)), ALL),
+    "told up to the horizon": (written(fact(0, 810)), ALL),
+    "told up to just before the horizon": (written(fact(0, 810 - JUST_US)), "say heard"),
+    # It came late.
+    "born in the last moment": (written(fact(0, 900), epoch_s=660 - JUST_US), ALL),
+    "born when it had ended": (written(fact(0, 900), epoch_s=660), "say told complete"),
+    "born at the horizon": (written(fact(0, 900), epoch_s=810), "say told complete"),
+    "born behind the horizon": (written(fact(0, 900), epoch_s=810 + JUST_US), "told complete"),
+    "born later by its own clock than its batch arrived": (written(fact(0, 650), epoch_s=9_000), "say heard"),
+    "born behind the horizon, and sent of it": (written(observed(0, 900), epoch_s=850), ALL),
+    # It ended with a bye.
+    "bye in the window": (written(fact(0, 630, Kind.BYE)), ALL),
+    "bye in the first moment": (written(fact(0, 600, Kind.BYE)), ALL),
+    "bye just before": (written(fact(0, 600 - JUST_US, Kind.BYE)), "told complete"),
+    "bye before, and had sent of it": (written(observed(0, 500), fact(1, 590, Kind.BYE)), ALL),
+    "bye, but a batch came behind it": (written(fact(0, 630, Kind.BYE), fact(1, 640)), "say heard"),
+    # It fell silent without a bye.
+    "silent in the window": (written(fact(0, 630)), "say heard"),
+    "silent 10 s before": (written(fact(0, 590)), "say heard"),
+    "silent a moment longer": (written(fact(0, 590 - JUST_US)), "say"),
+    "silent for 10 min": (written(fact(0, 0), epoch_s=-60), "say"),
+    "retired": (written(fact(0, -JUST_US), epoch_s=-60), ""),
+    "retired, and had sent of it": (written(observed(0, -1), epoch_s=-60), "say heard"),
+    # Batches are missing: from the moment of the one before to that of the one behind.
+    "missing before, until it starts": (written(fact(0, 500), fact(2, 600), fact(3, 900)), "say heard"),
+    "missing before, until just before": (written(fact(0, 500), fact(2, 600 - JUST_US), fact(3, 900)), ALL),
+    "missing from the horizon on": (written(fact(0, 810), fact(2, 900)), "say heard"),
+    "missing from just behind it": (written(fact(0, 810 + JUST_US), fact(2, 900)), ALL),
+    "missing all around": (written(fact(0, 500), fact(2, 900)), "say heard"),
+    "missing all around, before a bye": (written(fact(0, 500), fact(2, 900, Kind.BYE)), "say heard"),
+    "the first ones are missing": (written(fact(2, 900)), "say heard"),
+    "the first ones are missing, before": (written(fact(2, 599), fact(3, 900)), ALL),
+    "missing while the clock was set back": (written(fact(0, 850), fact(2, 500), fact(3, 900)), "say heard"),
+    # What it sent of the window, and what it could not.
+    "sent of it": (written(observed(0, 900)), ALL),
+    "sent of it too late": (written(observed(0, 900, TOO_LATE)), "say heard"),
+    "sent of it in time and too late": (written(observed(0, 900), observed(1, 901, TOO_LATE)), "say heard"),
+    "sent of it, implausibly": (written(observed(0, 900, IMPLAUSIBLE), epoch_s=850), "told complete"),
+    "dropped of it": (written(fact(0, 900), drops=DROPPED_THREE), "say heard told 3"),
+    "dropped of it, behind the horizon": (written(fact(0, 900), epoch_s=850, drops=DROPPED_THREE), "say told 3"),
+    "dropped of others": (written(fact(0, 900), drops=DROPPED_THREE[2:]), ALL),
+    # Nothing came of it that makes sense.
+    "complete before it was born": (written(fact(0, 500, arrival_us=700_000_000), epoch_s=650), "say"),
+    "bye before it was born": (
+        written(fact(0, 610, Kind.BYE, arrival_us=700_000_000), epoch_s=650),
+        "told complete",
+    ),
+}
+
+
+@pytest.mark.parametrize(("book", "told"), ACCOUNTS.values(), ids=ACCOUNTS)
+def test_what_an_instance_is_to_a_window(book: Book, told: str) -> None:
+    """Has a say, heard, told, complete, and how many observations it dropped: SEMANTICS.md, "Books"."""
+    assert judged(book) == told
+
+
+def test_a_book_with_every_fact_in_it() -> None:
+    """Five batches of which two are missing, one is doubled and one too late, and what they leave behind."""
+    facts = [
+        observed(0, 610),
+        fact(4, 700, sent_at_us=700_500_000),
+        fact(1, 620),
+        observed(3, 690, TOO_LATE),
+        observed(0, 611),
+    ]
+    drops = (DropFact(1, WINDOW_MS, 3, "full"), DropFact(4, WINDOW_MS, 7, "full"))
+    book, is_new = absorb(Book("orders", "router", "p", 600_000_000), np.array(facts, FACTS), drops)
+    assert is_new.tolist() == [True, True, True, True, False]
+    assert book.runs == (Run(0, 1, 610_000_000, 620_000_000), Run(3, 4, 690_000_000, 700_000_000))
+    assert book.holes() == [(1, 620_000_000, 690_000_000)]
+    assert (book.first_arrival_us, book.last_arrival_us) == (610_000_000, 700_000_000)
+    assert (book.complete_through_us, book.said_bye, book.skew_us) == (700_000_000, False, 500_000)
+    assert book.drops == {(WINDOW_MS, "full"): 3}
+    assert book.sent == {WINDOW_MS: True}
+    tallies = book.tallies
+    assert (tallies.batches, tallies.duplicate_batches, tallies.observations) == (5, 1, 6)
+    assert (tallies.duplicate_observations, tallies.too_late, tallies.implausible, tallies.in_windows) == (2, 2, 0, 2)
+
+
+def test_a_hole_that_is_filled_is_gone() -> None:
+    """The runs on both sides of it become one."""
+    book = written(fact(0, 1), fact(2, 3))
+    assert book.holes() == [(1, 1_000_000, 3_000_000)]
+    filled, _ = absorb(book, np.array([fact(1, 2)], FACTS))
+    assert (filled.holes(), filled.runs) == ([], (Run(0, 2, 1_000_000, 3_000_000),))
+
+
+def test_a_book_of_nothing_is_alive_from_its_epoch() -> None:
+    """It has completed nothing, and misses nothing that anybody knows of."""
+    book = Book("orders", "router", "p", 5)
+    assert (book.alive_from_us, book.complete_through_us, book.holes()) == (5, 5, [])
+    assert book.key == ("orders", "router", "p", 5)
+    assert absorb(book, np.empty(0, FACTS))[0] == book
+
+
+def test_a_duplicate_of_an_earlier_micro_batch_changes_the_tallies_alone() -> None:
+    """Whatever it says the second time: another moment, a bye, drops."""
+    book = written(fact(0, 900))
+    copy = np.array([fact(0, 950, Kind.BYE, arrival_us=900_000_000)], FACTS)
+    again, is_new = absorb(book, copy, [DropFact(0, WINDOW_MS, 1, "full")])
+    assert not is_new.any()
+    assert (judged(again), again.complete_through_us, again.tallies.duplicate_batches) == (ALL, 900_000_000, 1)
+
+
+def test_skew_is_that_of_the_last_batch() -> None:
+    """Of the batch with the highest number, not of the one that was read last."""
+    book = written(fact(1, 700, sent_at_us=703_000_000))
+    later, _ = absorb(book, np.array([fact(0, 690, sent_at_us=600_000_000)], FACTS))
+    assert later.skew_us == 3_000_000
+
+
+ABSURD = {"past": (-(2**63), -(2**63)), "future": (2**63 - 1, 2**63 - 1 - 900_000_000)}
+
+
+@pytest.mark.parametrize(("sent_at_us", "skew_us"), ABSURD.values(), ids=ABSURD)
+def test_an_absurd_clock_overflows_nothing(sent_at_us: int, skew_us: int) -> None:
+    """A skew that 64 bits cannot hold is the largest that they can."""
+    assert written(fact(0, 900, sent_at_us=sent_at_us)).skew_us == skew_us
+
+
+def test_absurd_drops_overflow_nothing() -> None:
+    """However many a broken probe says that it dropped, the sum over many instances is still a number."""
+    drops = tuple(DropFact(0, WINDOW_MS, 2**63 - 1, cause) for cause in "abc")
+    assert judged(written(fact(0, 900), drops=drops)) == f"say heard told {MOST_DROPPED}"
+    assert MOST_DROPPED * 1_000 < 2**63
