@@ -76,9 +76,9 @@ def traffic(seed: int, *, streams: int = 2, minutes: int = 8, a_second: int = 40
     return sorted([*segments, pulse(START_US + (minutes + 5) * MINUTE_US)], key=lambda segment: (segment.arrival_us, segment.name))
 
 
-def pulse(at_us: int) -> Segment:
+def pulse(at_us: int, node: str = "monitor") -> Segment:
     """Return a segment with a heartbeat of a monitor's pulse: it moves the watermark."""
-    probe = _Probe(MONITOR_STREAM, "monitor")
+    probe = _Probe(MONITOR_STREAM, node)
     probe.send(at_us, kind=Kind.HEARTBEAT, window_start_ms=at_us // MINUTE_US * 60_000)
     return probe.segments[0]
 

@@ -1,4 +1,4 @@
-"""Observations as the arrays of batches, which is how the kernel takes them."""
+"""Observations as the arrays of batches, which is how the kernel takes them, and books; in a shorthand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 
 from monitor.kernel import masks
 from monitor.kernel.tally import Observed
+from monitor.kernel.verdict import NodeBooks
 from probes.contract.batch import Outcome
+from probes.contract.ids import id_bytes
 from probes.contract.limits import NOT_STAMPED
 
 
@@ -45,3 +47,30 @@ def _lags(lags_us: Sequence[int | None]) -> np.ndarray:
     if all(lag is None for lag in lags_us):
         return np.empty(0, np.int64)
     return np.array([NOT_STAMPED if lag is None else lag for lag in lags_us], np.int64)
+
+
+def messages(*ways: str, arrival_us: int = 0) -> list[Observed]:
+    """Return what was seen of messages 1, 2, 3 …, each given by one word a node.
+
+    ``io if -``: in and out at the first node, in and filtered at the second, nothing at the third; r is rejected.
+    """
+    batches = []
+    for number, way in enumerate(ways, 1):
+        for node, said in enumerate(way.split()):
+            outcome = Outcome.FILTERED if "f" in said else Outcome.REJECTED if "r" in said else Outcome.PASSED
+            stamps = ([10 if "i" in said else None], [30 if "o" in said else None])
+            if said != "-":
+                batches.append(batch(node, [id_bytes(number)], *stamps, [outcome], arrival_us))
+    return batches
+
+
+def books(*nodes: str) -> NodeBooks:
+    """Return a window's books, one word a node, one letter an instance.
+
+    c: complete, d: told, but dropped 3, h: heard, with a hole, s: silent, not heard, but with a say; - for none.
+    """
+    having, heard, told, complete, dropped = (
+        [sum(letter in kinds for letter in node) * each for node in nodes]
+        for kinds, each in (("cdhs", 1), ("cdh", 1), ("cd", 1), ("c", 1), ("d", 3))
+    )
+    return NodeBooks(*(np.array(column, np.int64) for column in (having, heard, told, complete, dropped)))

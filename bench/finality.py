@@ -1,0 +1,118 @@
+"""How soon a window is final: real probes, the real clock, the monitor's own pulse and its default trigger.
+
+Measured from the moment at which end, transit and settle of a window have passed to the moment at which the store says so.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from bench.alone import Json
+from bench.ours import started
+from bench.progress import raise_failure
+from bench.truth import WrongResultError
+from bench.work import NODES, pathway
+from monitor import pulse
+from monitor.kernel.window import Terms
+from monitor.rules import StreamRules
+from monitor.settings.model import MonitorSettings
+from monitor.spark import job
+from monitor.store import dialect, lineage, reader, writer
+from probes import Probe
+from probes.contract.limits import WINDOW_US
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from monitor.results import WindowResult
+
+STREAM: Final = "live"
+TERMS: Final = Terms(20_000_000, 15_000_000, 3_600_000_000, 86_400_000_000)
+"""Shorter than the defaults, so that nobody waits; what is measured comes on top of them."""
+MESSAGES: Final = 200
+EVERY_S: Final = 0.1
+LOST_EVERY: Final = 100
+WINDOWS: Final = 2
+LOOK_S: Final = 0.1
+
+_CLEAR_OF_THE_END_S: Final = 5.0
+
+
+def live(folder: Path) -> Json:
+    """Return ``late_s``: how long after its time each window was final in the store; each is checked."""
+    spool = folder / "spool"
+    spool.mkdir()
+    settings = MonitorSettings.model_validate({"workdir": str(folder / "run")})
+    engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
+    writer.prepare(engine)
+    where = job.Place(spool, engine, {STREAM: StreamRules(pathway(), TERMS)}, settings.workdir)
+    lineage.check(engine, where.checkpoint, where.rules)
+    with started(folder) as (spark, _), _traffic(spool) as sent:
+        beat = pulse.start(f"spool:{spool}", settings.pulse_us / 1e6)
+        query = job.start_stream(spark, where, f"{settings.trigger_us // 1_000} milliseconds", lambda _: None)
+        # The first window is what is left of this minute, unless that is next to nothing.
+        first_us = int(time.time() + _CLEAR_OF_THE_END_S) * 1_000_000 // WINDOW_US * WINDOW_US
+        late_s = [_final(query, where, sent, first_us + number * WINDOW_US) for number in range(WINDOWS)]
+        query.stop()
+        beat.close()
+    return {"late_s": late_s, "trigger_s": settings.trigger_us / 1e6, "pulse_s": settings.pulse_us / 1e6}
+
+
+def _final(query: StreamingQuery, where: job.Place, sent: dict[int, int], start_us: int) -> float:
+    """Wait until a window is final in the store; return how long after its time that was, s."""
+    while True:
+        raise_failure(query)
+        with where.engine.connect() as connection:
+            result = reader.window(connection, STREAM, start_us)
+        if result is not None and result.status.is_final:
+            now_s = time.time()
+            _check(result, sent.get(start_us, 0))
+            return now_s - TERMS.final_at_us(start_us) / 1e6
+        time.sleep(LOOK_S)
+
+
+def _check(result: WindowResult, sent: int) -> None:
+    lost = sent // LOST_EVERY
+    bounds = result.lost_lower, result.lost_upper
+    if (result.known, result.lost, bounds) != (sent, lost, (lost, lost)):
+        what = f"{result.known:,} known, {result.lost:,} lost, bounds {bounds}, {result.verdict}"
+        raise WrongResultError(f"a live window has {sent:,} messages, {lost:,} of them lost, got {what}")
+
+
+@contextmanager
+def _traffic(spool: Path) -> Iterator[dict[int, int]]:
+    """Send messages through a probe at every node; yields how many were sent, by the start of their window."""
+    sent: dict[int, int] = {}
+    stop = threading.Event()
+    probes = [Probe(STREAM, node, f"spool:{spool}", strict=True) for node in NODES]
+
+    def send() -> None:
+        while not stop.wait(EVERY_S):
+            now_us = time.time_ns() // 1_000
+            ids = np.frombuffer(b"".join(uuid.uuid4().bytes for _ in range(MESSAGES)), "V16")
+            events_us = np.full(MESSAGES, now_us)
+            window_us = now_us // WINDOW_US * WINDOW_US
+            sent[window_us] = sent.get(window_us, 0) + MESSAGES
+            for place, probe in enumerate(probes):
+                # The last node never sees one of so many.
+                came = slice(None) if place < len(probes) - 1 else slice(MESSAGES // LOST_EVERY, None)
+                probe.arrived_many(ids[came], events_us[came])
+                probe.departed_many(ids[came], events_us[came])
+
+    sender = threading.Thread(target=send, name="bench-traffic")
+    sender.start()
+    try:
+        yield sent
+    finally:
+        stop.set()
+        sender.join()
+        for probe in probes:
+            probe.close()
