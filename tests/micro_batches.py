@@ -10,20 +10,21 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 from sqlalchemy import Engine
 
 from monitor import commit
 from monitor.kernel.tally import NEVER_US
+from monitor.ledger import Ledger
 from monitor.rules import StreamRules
 from monitor.spark import once
 from monitor.spark.decode import decode
-from monitor.spark.rows import CLOCK_ROW, DECODED, KEY, Row, arrow
+from monitor.spark.rows import CLOCK_ROW, KEY, Row, arrow
 from monitor.spark.state import WindowState
 from monitor.store import lineage, writer
-
-__all__ = ["DECODED", "MicroBatches", "run_once"]
 
 Key = tuple[Any, ...]
 
@@ -35,10 +36,10 @@ class _Value:
         self.kept = kept
         self.key: Key = ()
 
-    def get(self) -> Any:
+    def get(self) -> Any:  # noqa: ANN401 - whatever the processor keeps
         return self.kept.get(self.key)
 
-    def update(self, value: Any) -> None:
+    def update(self, value: Any) -> None:  # noqa: ANN401
         self.kept[self.key] = value
 
     def clear(self) -> None:
@@ -78,7 +79,7 @@ class MicroBatches:
     watermark_us: int = 0
     kept: dict[Key, Any] = field(default_factory=dict)
     timers: set[tuple[int, Key]] = field(default_factory=set)
-    ledger: commit.Ledger | None = None
+    ledger: Ledger | None = None
 
     def run(self, paths: Iterable[Path], *, crash_after_store: bool = False) -> None:
         """Run one micro-batch over the segments; a crash comes before Spark has noted it, so that it is run again."""
@@ -117,7 +118,7 @@ class MicroBatches:
         for row in decode(paths, self.rules):
             if row.kind != CLOCK_ROW:
                 by_key.setdefault(tuple(getattr(row, name) for name in KEY), []).append(row)
-        out = []
+        out: list[Any] = []
         for key, rows in by_key.items():
             handle.value.key = key
             out += state.handleInputRows(key, iter(rows), timers)  # type: ignore[arg-type]
@@ -131,23 +132,16 @@ class MicroBatches:
 
 def run_once(engine: Engine, rules: Mapping[str, StreamRules], paths: Iterable[Path]) -> None:
     """Do what ``run --once`` does, without Spark between the decoder and the tallies."""
-    import pyarrow as pa
-
     by_key: dict[Key, list[Row]] = {}
     for row in decode([str(path) for path in paths], rules):
         by_key.setdefault(tuple(getattr(row, name) for name in KEY), []).append(row)
     tallier = once.tallier(rules)
     tables = [tallier(pa.Table.from_batches([arrow(rows)])) for rows in by_key.values()]
-    out = [_Fields(row) for table in tables for row in table.to_pylist()]
+    out = [SimpleNamespace(**row) for table in tables for row in table.to_pylist()]
     with engine.execution_options(writes=True).begin() as connection:
         lineage.begin_once(connection, rules)
-        ledger = commit.Ledger(rules)
+        ledger = Ledger(rules)
         windows = commit.take_in(connection, ledger, out, NEVER_US)
         for _ in commit.conclude(connection, ledger, windows, NEVER_US):
             pass
         writer.forget_all(connection)
-
-
-class _Fields:
-    def __init__(self, columns: dict[str, Any]) -> None:
-        self.__dict__ = columns

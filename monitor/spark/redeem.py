@@ -43,8 +43,8 @@ def without_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
 
 
 def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: int) -> Iterator[Observed]:
-    for claim, refs in zip(claims, without_duplicates(claims), strict=True):
-        refs = refs[refs["length"] != EARLY]
+    for claim, first in zip(claims, without_duplicates(claims), strict=True):
+        refs = first[first["length"] != EARLY]
         if not len(refs):
             continue
         node = pathway.nodes.index(claim.node)

@@ -1,4 +1,4 @@
-"""``kill -9`` of the job at random moments, and between the store's commit and Spark's: nothing is lost, nothing double."""
+"""``kill -9`` of the job at random, and between the store's commit and Spark's: nothing is lost, nothing is double."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class Job:
     """``hopwatch run`` on a configuration, started, killed and started again."""
 
     def __init__(self, folder: Path) -> None:
+        """Lay out spool and configuration below a folder."""
         self.spool, self.folder = folder / "spool", folder
         self.spool.mkdir(parents=True)
         self.config = folder / "hopwatch.toml"
@@ -36,7 +37,9 @@ class Job:
     def start(self) -> None:
         """Start the job in a session of its own, so that all of it can be killed at once."""
         log = (self.folder / "job.log").open("ab")
-        self.process = subprocess.Popen([*RUN, "run", "--config", str(self.config)], stdout=log, stderr=log, start_new_session=True)
+        self.process = subprocess.Popen(
+            [*RUN, "run", "--config", str(self.config)], stdout=log, stderr=log, start_new_session=True
+        )
 
     def kill(self) -> None:
         """Kill driver, Java and workers without a word."""
@@ -83,7 +86,9 @@ class Job:
         if self.batch() < 0:
             return False
         streams = self.report()["streams"]
-        return bool(streams) and all(w["status"] == "FINAL" and not w["in_flight"] for s in streams for w in s["windows"][:8])
+        return bool(streams) and all(
+            w["status"] == "FINAL" and not w["in_flight"] for s in streams for w in s["windows"][:8]
+        )
 
 
 @contextmanager

@@ -1,10 +1,10 @@
-"""Seeded traffic of a small pipeline, written as spool segments with their arrival times; what the monitor should say
-of it is the reference model's business."""
+"""Seeded traffic of a small pipeline, written as spool segments with their arrival times."""
 
 from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,7 +73,9 @@ def traffic(seed: int, *, streams: int = 2, minutes: int = 8, a_second: int = 40
             minute_ms = end_us // MINUTE_US * 60_000
             probe.send(end_us, kind=Kind.BYE, window_start_ms=minute_ms)
             segments += probe.segments
-    return sorted([*segments, pulse(START_US + (minutes + 5) * MINUTE_US)], key=lambda segment: (segment.arrival_us, segment.name))
+    return sorted(
+        [*segments, pulse(START_US + (minutes + 5) * MINUTE_US)], key=lambda segment: (segment.arrival_us, segment.name)
+    )
 
 
 def pulse(at_us: int, node: str = "monitor") -> Segment:
@@ -105,7 +107,9 @@ def _five_seconds(probes: list[_Probe], from_us: int, count: int, loss: float, c
 
 def config(spool: Path, workdir: Path, streams: int = 2) -> str:
     """Return a configuration for the traffic; the monitor's own pulse, which lives in our days, stays out of it."""
-    tables = "".join(f'[streams.s{n}]\npath = "{" -> ".join(NODES)}"\ntransit = "20s"\nsettle = "15s"\n' for n in range(streams))
+    tables = "".join(
+        f'[streams.s{n}]\npath = "{" -> ".join(NODES)}"\ntransit = "20s"\nsettle = "15s"\n' for n in range(streams)
+    )
     return (
         f'[transport]\nurl = "spool:{spool}"\n[store]\nurl = "sqlite:///{workdir / "hopwatch.db"}"\n'
         f'[monitor]\nworkdir = "{workdir / "work"}"\ntrigger = "1s"\npulse = "1h"\n{tables}'
@@ -114,8 +118,6 @@ def config(spool: Path, workdir: Path, streams: int = 2) -> str:
 
 def rest(seconds: float) -> Iterator[None]:
     """Yield until that many seconds have passed; the caller waits for what it looks for."""
-    import time
-
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         yield

@@ -87,8 +87,8 @@ def test_once_says_what_the_model_says(seed: int) -> None:
 def test_a_stream_with_crashes_says_what_once_says(seed: int) -> None:
     """Micro-batches of any size, restarts and replays after a crash change nothing but a window's life.
 
-    As long as windows can be amended, that is: what comes after that changes a stream's windows no more, and ``--once``,
-    which judges everything at once, has no such end.
+    As long as windows can be amended, that is: what comes after that changes a stream's windows no more, and
+    ``--once``, which judges everything at once, has no such end.
     """
     with TemporaryDirectory() as name:
         folder, spool, chance = Path(name), Path(name) / "spool", random.Random(seed)
@@ -99,7 +99,7 @@ def test_a_stream_with_crashes_says_what_once_says(seed: int) -> None:
         known = _rules(folder, {name: stream | {"amend_for": "3650d"} for name, stream in made.streams.items()})
         patience_us = AHEAD_US + 2 * MINUTE_US + max(of.terms.transit_us + of.terms.settle_us for of in known.values())
         last_us = paths[-1].stat().st_mtime_ns // 1_000
-        # The pulse goes on as in life: the first beat moves the watermark past the last window, the second one tells of it.
+        # As in life the pulse goes on: one beat moves the watermark past the last window, the next one tells of it.
         paths.append(pulse(last_us + patience_us, "first").write(spool))
         last_beat = pulse(last_us + patience_us + MINUTE_US, "second").write(spool)
         once, stream = _store(folder, "once.db"), _store(folder, "stream.db")

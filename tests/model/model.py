@@ -27,18 +27,18 @@ def report(streams_config: Mapping[str, Mapping[str, Any]], spool_dir: Path) -> 
 
 def _windows(name: str, stream: Stream, intake: Intake) -> list[dict[str, Any]]:
     instances = _instances(name, intake)
-    by_start: dict[int, list[Received]] = defaultdict(list)
+    by_minute: dict[int, list[Received]] = defaultdict(list)
     for one in intake.in_windows:
         if one.batch.stream == name:
-            by_start[one.window_us].append(one)
+            by_minute[one.window_us].append(one)
     return [
-        JudgedWindow(stream, start_us, by_start[start_us], instances).shown()
+        JudgedWindow(stream, start_us, by_minute[start_us], instances).shown()
         for start_us in _minutes(name, stream, intake)
     ]
 
 
 def _minutes(name: str, stream: Stream, intake: Intake) -> range:
-    """Give every minute (µs) from the first to the last in which a plausible batch falls, of whatever kind, gaps too."""
+    """Give every minute (µs) from the first to the last with a plausible batch, of whatever kind, gaps too."""
     starts = [one.window_us for one in intake.known if one.batch.stream == name and not stream.implausible(one)]
     return range(min(starts), max(starts) + 1, MINUTE_US) if starts else range(0)
 

@@ -55,19 +55,19 @@ class WindowSets:
             self.at[node].add(observation, one_sided=node in pathway.one_sided)
 
     def came(self, node: str) -> Ids:
-        """Give in(N)."""
+        """Give what is stamped `in` at N."""
         return frozenset(self.at[node].came)
 
     def left(self, node: str) -> Ids:
-        """Give out(N)."""
+        """Give what is stamped `out` at N and passed."""
         return frozenset(self.at[node].left)
 
     def seen(self, node: str) -> Ids:
-        """Give seen(N)."""
+        """Give what is observed at N in any way."""
         return frozenset(self.at[node].seen)
 
     def after(self, node: str) -> Ids:
-        """Give after(N): what is seen at any node downstream."""
+        """Give what is seen at any node downstream."""
         return NONE.union(*(self.seen(below) for below in self.pathway.downstream(node)))
 
     def stopped(self, node: str) -> Ids:
@@ -79,7 +79,7 @@ class WindowSets:
         return self.stopped(node) & self.at[node].rejected
 
     def expected(self, node: str) -> Ids:
-        """Give E(N)."""
+        """Give what must have come to N, by name `E(N)`."""
         feeders = self.pathway.must_come_from(node)
         return NONE.union(*(self.left(feeder) for feeder in feeders)) if feeders else self.seen(node)
 

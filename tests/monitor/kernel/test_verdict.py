@@ -124,7 +124,12 @@ PARTING: dict[str, tuple[str | list[str], str, tuple[str, ...], tuple[Verdict, i
         ("c", "c", "c", "h", "c"),
         (LOSSY, 0, 1, "1/1 0/0 0/0 0/? 0/0"),
     ),
-    "two origins, one cannot tell": (["a -> c", "b -> c"], "io - io", ("c", "h", "c"), (UNKNOWN, 0, None, "0/0 0/? 0/0")),
+    "two origins, one cannot tell": (
+        ["a -> c", "b -> c"],
+        "io - io",
+        ("c", "h", "c"),
+        (UNKNOWN, 0, None, "0/0 0/? 0/0"),
+    ),
     "an orphan of an unheard origin": ("a -> b", "- io", ("s", "c"), (UNKNOWN, 0, None, "0/? 0/0")),
 }
 

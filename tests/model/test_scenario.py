@@ -1,0 +1,76 @@
+"""The generator: the same dials make the same directory, every fault leaves its mark, and the promise holds."""
+
+import tempfile
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+
+from hypothesis import assume, given, settings
+
+from tests.model.dice import LYING, Dials, Fault, dials
+from tests.model.model import report
+from tests.model.scenario import Scenario, generate
+from tests.model.wire import read_spool
+
+
+def _content(spool_dir: Path) -> dict[str, tuple[bytes, int]]:
+    files = [path for path in spool_dir.rglob("*") if path.is_file()]
+    return {str(path.relative_to(spool_dir)): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+
+def _every_instance_is_known(scenario: Scenario) -> bool:
+    """Of a probe of which no batch ever came no monitor can know."""
+    batches = [one.batch for one in read_spool(scenario.spool_dir).received]
+    known = {(batch.stream, batch.node, batch.probe, batch.epoch_us) for batch in batches}
+    return all((life.stream, life.node, life.probe, life.start_us + life.skew_us) in known for life in scenario.lives)
+
+
+def test_a_seed_makes_one_directory(tmp_path: Path) -> None:
+    """Equal dials make equal bytes and times; other dials make others."""
+    for name, seed in (("one", 11), ("same", 11), ("other", 12)):
+        generate(seed, tmp_path / name)
+    assert _content(tmp_path / "one") == _content(tmp_path / "same") != _content(tmp_path / "other")
+
+
+def test_every_kind_of_verdict_and_account_turns_up() -> None:
+    """A handful of seeds meets every verdict, and everything that the accounts tell apart."""
+    met: Counter[str] = Counter()
+    for seed in range(40):
+        with tempfile.TemporaryDirectory() as directory:
+            scenario = generate(seed, Path(directory))
+            found = report(scenario.streams, scenario.spool_dir)
+        met.update(window["verdict"] for stream in found["streams"] for window in stream["windows"])
+        met.update({name: number for name, number in found["accounts"].items() if name != "quarantined"})
+        met.update(found["accounts"]["quarantined"])
+    assert {"SILENT", "IDLE", "LOSSY", "CLEAN", "UNKNOWN"} <= set(met)
+    assert all(met[name] for name in ("duplicate_batches", "too_late", "implausible"))
+    assert {"bad_crc", "torn_tail", "foreign_file", "body", "unstamped", "unknown_stream", "unknown_node"} <= set(met)
+
+
+@settings(max_examples=60, deadline=None)
+@given(dials(without=LYING, grids_us=[1]))
+def test_no_false_loss(thrown: Dials) -> None:
+    """Whatever happens to honest probes and their batches, no more is surely lost than was lost."""
+    with tempfile.TemporaryDirectory() as directory:
+        scenario = generate(thrown, Path(directory))
+        assume(_every_instance_is_known(scenario))
+        found = report(scenario.streams, scenario.spool_dir)
+    for stream in found["streams"]:
+        truth = scenario.truth[stream["stream"]]
+        for window in stream["windows"]:
+            start_us = int(datetime.fromisoformat(window["window_start"]).timestamp()) * 1_000_000
+            assert window["lost_lower"] <= len(truth.lost(start_us))
+            for node in window["nodes"]:
+                assert node["loss_lower"] <= len(truth.lost_at[start_us, node["node"]])
+
+
+@settings(max_examples=30, deadline=None)
+@given(dials(without=frozenset(Fault) - {Fault.STOPPED, Fault.REPEATED, Fault.TWO_WAYS, Fault.SPLIT, Fault.COPIES}))
+def test_no_loss_without_one(thrown: Dials) -> None:
+    """A pipeline that loses nothing under probes that are all there has no loss anywhere, not even an unsure one."""
+    with tempfile.TemporaryDirectory() as directory:
+        scenario = generate(thrown, Path(directory))
+        found = report(scenario.streams, scenario.spool_dir)
+    for stream in found["streams"]:
+        assert not scenario.truth[stream["stream"]].lost_at
+        assert not any(window["lost"] for window in stream["windows"])
