@@ -82,7 +82,7 @@ class Dials:
     @classmethod
     def of_seed(cls, seed: int) -> "Dials":
         """Throw the dials themselves."""
-        rng = Random(seed)  # noqa: S311  a scenario is no secret
+        rng = Random(seed)
         share = rng.choice((0.05, 0.1, 0.25, 0.5))
         usual = {Fault.LOST: 0.8, Fault.STOPPED: 0.5}
         return cls(
@@ -115,7 +115,7 @@ class Dice:
 
     def __post_init__(self) -> None:
         """Seed the chance."""
-        self.rng = Random(self.dials.seed)  # noqa: S311  a scenario is no secret
+        self.rng = Random(self.dials.seed)
 
     def hit(self, fault: Fault, share: float) -> bool:
         """Say whether a fault strikes; never unless it is switched on."""

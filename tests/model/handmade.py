@@ -88,7 +88,7 @@ class Hand:
         """Give the report's window of that minute, its nodes by name."""
         start = f"2026-01-01T10:{minute:02d}:00Z"
         (found,) = [one for one in self.report()["streams"][0]["windows"] if one["window_start"] == start]
-        return found | {"nodes": {node["node"]: node for node in found["nodes"]}}
+        return {**found, "nodes": {node["node"]: node for node in found["nodes"]}}
 
 
 def _us(at_s: float) -> int:

@@ -71,7 +71,7 @@ class WindowSets:
         return NONE.union(*(self.seen(below) for below in self.pathway.downstream(node)))
 
     def stopped(self, node: str) -> Ids:
-        """Give stopped(N): filtered or rejected there, and neither let go on nor seen below."""
+        """Give what ends at N on purpose: filtered or rejected there, and neither let go on nor seen below."""
         return frozenset(self.at[node].filtered | self.at[node].rejected) - self.left(node) - self.after(node)
 
     def rejected(self, node: str) -> Ids:

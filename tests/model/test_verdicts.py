@@ -1,4 +1,4 @@
-"""Books, bounds and verdicts, each case computed by a person: a chain a -> b, the window 10:00, its horizon at 210 s."""
+"""Books, bounds and verdicts, computed by hand: a chain a -> b, the window 10:00, its horizon at 210 s."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -146,7 +146,8 @@ def test_the_horizon_follows_the_latest_first_sighting(tmp_path: Path, until_s: 
 
 
 @pytest.mark.parametrize(("before_s", "behind_s", "told"), [
-    (-20, -0.000001, True), (-20, 0, False), (HORIZON_S, 220, False), (HORIZON_S + 0.000001, 220, True), (30, 40, False),
+    (-20, -0.000001, True), (-20, 0, False), (HORIZON_S, 220, False), (HORIZON_S + 0.000001, 220, True),
+    (30, 40, False),
 ])  # fmt: skip
 def test_a_hole_touches_the_windows_of_its_span(tmp_path: Path, before_s: float, behind_s: float, told: bool) -> None:  # noqa: FBT001
     """Missing batches may belong to a window whose [start, horizon] meets the span between the batches around them."""

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
-from monitor.parcels import Claims, FactSheet, Quarantined
+from monitor.parcels import EARLY, Claims, FactSheet, Quarantined
 from monitor.spark import decode as decode_module
 from monitor.spark.decode import decode, decoder
 from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, QUARANTINE_ROW, Row
@@ -231,22 +231,26 @@ LAST = TERMS.amendable_until_us(START_MS * 1_000)
 
 
 @pytest.mark.parametrize(
-    ("arrival_us", "standing"),
+    ("arrival_us", "standing", "claimed"),
     [
-        (at(-300) - 1, IMPLAUSIBLE),
-        (at(-300), IN_WINDOW),
-        (LAST, IN_WINDOW),
-        (LAST + 1, TOO_LATE),
-        (at(60) + TERMS.max_age_us, TOO_LATE),
-        (at(60) + TERMS.max_age_us + 1, IMPLAUSIBLE),
+        (at(-300) - 1, IMPLAUSIBLE, "early"),
+        (at(-300), IN_WINDOW, "counted"),
+        (LAST, IN_WINDOW, "counted"),
+        (LAST + 1, TOO_LATE, "not at all"),
+        (at(60) + TERMS.max_age_us, TOO_LATE, "not at all"),
+        (at(60) + TERMS.max_age_us + 1, IMPLAUSIBLE, "not at all"),
     ],
 )
-def test_what_came_at_the_wrong_time_is_a_fact_and_no_claim(arrival_us: int, standing: int, tmp_path: Path) -> None:
-    """The batch's own arrival decides: it keeps its number in the books, its observations touch no window."""
+def test_what_came_at_the_wrong_time_is_a_fact_that_counts_nothing(
+    arrival_us: int, standing: int, claimed: str, tmp_path: Path
+) -> None:
+    """The batch's own arrival decides; one that came too early is claimed all the same, so that its copy is known."""
     rows = rows_of(write_segment(tmp_path / "s.seg", GOOD, arrival_us=arrival_us))
     facts = sheet_of(rows).facts
     assert (facts["seq"].tolist(), facts["count"].tolist(), facts["standing"].tolist()) == ([0], [2], [standing])
-    assert len(rows[CLAIMS_ROW]) == (standing == IN_WINDOW)
+    claims = [Claims.unpack(row.payload) for row in rows[CLAIMS_ROW]]
+    found = [(claim.observations, bool((claim.refs["length"] == EARLY).all())) for claim in claims]
+    assert found == {"early": [(0, True)], "counted": [(2, False)], "not at all": []}[claimed]
 
 
 @pytest.mark.parametrize("moment_us", [0, 4_070_908_800_000_000], ids=["1970", "2099"])
