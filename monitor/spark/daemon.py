@@ -5,13 +5,18 @@ A worker otherwise spends its first second on imports, and the first trigger of 
 
 from __future__ import annotations
 
-import pandas as pd  # noqa: F401 - imported for the workers, as all below
-import pyarrow as pa  # noqa: F401
-from pyspark import daemon
-from pyspark.sql.pandas import serializers  # noqa: F401
-from pyspark.sql.streaming import stateful_processor_util  # noqa: F401
+import sys
 
-from monitor.spark import decode, redeem, state  # noqa: F401
+# Spark names its own copy of pyspark first, a zip of sources that every start would compile anew.
+sys.path[:] = [entry for entry in sys.path if not entry.endswith("pyspark.zip")]
+
+import pandas as pd  # noqa: E402, F401 - imported for the workers, as all below
+import pyarrow as pa  # noqa: E402, F401
+from pyspark import daemon  # noqa: E402
+from pyspark.sql.pandas import serializers  # noqa: E402, F401
+from pyspark.sql.streaming import stateful_processor_util  # noqa: E402, F401
+
+from monitor.spark import decode, redeem, state  # noqa: E402, F401
 
 if __name__ == "__main__":
     daemon.manager()

@@ -6,8 +6,8 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,8 @@ PARTITIONS_A_CORE: Final = 2
 """Shuffle partitions a core: more than one, so that one fat window does not hold up all others."""
 LOOK_S: Final = 0.25
 
+_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""The work is done in Python and in native code: Java's optimising compiler and its parallel collector only compete."""
 _PROVIDER: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -59,7 +61,19 @@ def _builder(scratch: Path, cores: int) -> SparkSession:
         builder = builder.config(name, value)
     started = builder.getOrCreate()
     started.sparkContext.setLogLevel("ERROR")
+    threading.Thread(target=_call_workers, args=(started, cores), name="hopwatch-workers", daemon=True).start()
     return started
+
+
+def _call_workers(spark: SparkSession, cores: int) -> None:
+    """Let the Python workers start while the first query is being planned: Spark itself would begin after that."""
+    # Whoever ends a session that has hardly begun has no use for workers.
+    with suppress(Exception):
+        spark.sparkContext.parallelize(range(cores), cores).foreachPartition(_do_nothing)
+
+
+def _do_nothing(_: Iterable[int]) -> None:
+    """Take a partition of no interest."""
 
 
 def _settings(scratch: Path, cores: int) -> dict[str, str]:
@@ -71,16 +85,22 @@ def _settings(scratch: Path, cores: int) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.python.daemon.module": "monitor.spark.daemon",
         "spark.sql.session.timeZone": "UTC",
         # The keys are few and known: letting Spark guess partitions anew costs a stage.
         "spark.sql.shuffle.partitions": str(cores * PARTITIONS_A_CORE),
         "spark.sql.adaptive.enabled": "false",
+        # Rows are few, and to compile Java for them costs a cold query more than it ever saves.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # A worker is shared by jobs with one environment only, and this is a part of it; _call_workers has the default.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
         # More than 32 files a trigger would start a job just to list them.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         "spark.sql.files.openCostInBytes": str(64 * 1024),
-        "spark.sql.files.maxPartitionBytes": str(64 * 1024 * 1024),
+        "spark.sql.files.maxPartitionBytes": str(128 * 1024 * 1024),
         "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.minBatchesToRetain": "10",
