@@ -30,6 +30,7 @@ def command(
 ) -> None:
     """Show one message's journey, as far as it is kept. Exit 1 when nothing is known of it."""
     chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen.check_stream(stream)
     folder = spool.root(chosen.transport.url)
     spool.check(folder)
     wanted = journey.readings(message_id)

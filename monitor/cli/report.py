@@ -31,9 +31,7 @@ def command(  # noqa: PLR0913 - one a flag
 ) -> None:
     """Show the loss and lag of each window and node."""
     chosen = settings.load(config, flags={}, environ=os.environ)
-    if stream is not None and stream not in chosen.streams:
-        names = ", ".join(chosen.streams) or "none"
-        raise ConfigurationError(f"--stream names {stream!r}, the configuration has: {names}")
+    chosen.check_stream(stream)
     file = dialect.database_file(chosen.store.url)
     if file is not None and not file.exists():
         raise StoreError(f"there is no store at {file} yet: start the monitor with hopwatch run, it makes one")

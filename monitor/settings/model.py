@@ -20,6 +20,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from monitor.errors import ConfigurationError
 from monitor.kernel.window import Terms
 from monitor.pathway import Pathway, PathwayError
 from monitor.rules import StreamRules
@@ -172,6 +173,16 @@ class Settings(BaseSettings):
             pydantic.ValidationError: a key is unknown, missing, or has a value that cannot be.
         """
         super().__init__(**{str(rank): layer for rank, layer in enumerate(layers)})  # type: ignore[arg-type]
+
+    def check_stream(self, stream: str | None) -> None:
+        """Check a stream that was named on the command line; none means all.
+
+        Raises:
+            ConfigurationError: the configuration has no such stream.
+        """
+        if stream is not None and stream not in self.streams:
+            names = ", ".join(self.streams) or "none"
+            raise ConfigurationError(f"--stream names {stream!r}, the configuration has: {names}")
 
     @classmethod
     def settings_customise_sources(

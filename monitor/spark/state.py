@@ -25,7 +25,7 @@ ALWAYS_TALLIED: Final = 500_000
 """Up to so many observations a window is tallied at every trigger that brings some; a larger one as it grows."""
 GROWTH: Final = 1.5
 RECOUNTED_US: Final = 60_000_000
-"""How long claims may wait for a tally."""
+"""How long claims wait for a tally at most."""
 
 _OUT: Final = Row("kind", "stream", "window_start_ms", "shard", "watermark_us", "last_first_sighting_us", "payload")
 """Makes a row with the columns of TALLIED."""
@@ -86,7 +86,8 @@ class WindowState(StatefulProcessor):
             shard, row = self._tally(key, shard, watermark_us)
             yield row
         elif shard.is_due:
-            self._wake_at(watermark_us + RECOUNTED_US)
+            # The same moment for all that comes within it: a timer each would pile up.
+            self._wake_at((watermark_us // RECOUNTED_US + 1) * RECOUNTED_US)
         self._keep(shard)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ANN401, ARG002, N802, N803 - Spark's names

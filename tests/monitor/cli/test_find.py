@@ -121,6 +121,12 @@ def test_only_the_named_stream_is_searched(workplace: Workplace, capsys: Capture
     assert [lost["stream"] for lost in found(workplace, capsys, "7", "--stream", "orders")["lost"]] == ["orders"]
 
 
+def test_a_stream_that_is_not_configured_is_told(workplace: Workplace, capsys: Captured) -> None:
+    """With those that are: nothing found of a mistyped stream would be no answer."""
+    assert workplace.run("find", "7", "--stream", "ordres") == 2
+    assert capsys.readouterr().err == "hopwatch: --stream names 'ordres', the configuration has: orders\n"
+
+
 def test_broken_records_hide_nothing(workplace: Workplace, capsys: Captured) -> None:
     """The good ones around them are searched, foreign files passed over."""
     workplace.watch(b"broken" + id_bytes(7), stamped(7))

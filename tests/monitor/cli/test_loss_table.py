@@ -109,6 +109,13 @@ def test_several_windows_are_listed_and_the_last_is_drawn() -> None:
     assert "orders  2026-01-01 00:00Z" not in text
 
 
+def test_a_minute_in_which_nothing_happened_is_listed_and_not_drawn() -> None:
+    """What is drawn is the last window with messages; one without is drawn when there is no other."""
+    idle = window(known=0, delivered=0, verdict="IDLE", window_start="2026-01-01T00:01:00Z")
+    assert "orders  2026-01-01 00:00Z  FINAL  CLEAN" in drawn(told(window(), idle))
+    assert "orders  2026-01-01 00:01Z  FINAL  IDLE" in drawn(told(idle))
+
+
 def test_a_stream_without_windows_has_an_empty_listing() -> None:
     """Such as a range of time in which nothing was."""
     assert "stream orders" in drawn(told())

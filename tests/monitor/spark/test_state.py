@@ -166,13 +166,14 @@ def test_a_large_window_is_tallied_when_it_has_grown_by_half(
         assert tallied(rows) == ([] if total is None else [(TALLY_ROW, total)])
 
 
-def test_what_was_left_aside_is_tallied_a_minute_later(growing: Driven) -> None:
-    """A timer wakes the window, once, and what nothing was added to is not tallied again."""
+def test_what_was_left_aside_is_tallied_within_a_minute(growing: Driven) -> None:
+    """One timer wakes the window for all of it, and what nothing was added to is not tallied again."""
     growing.arrive(at(20), observed(range(20)))
     growing.arrive(at(25), observed([30], seq=1))
-    assert growing.kept.timers[-1] == at(25 + 60) // 1_000 + 1
-    assert tallied(growing.wake(at(86))) == [(TALLY_ROW, 21)]
-    assert tallied(growing.wake(at(87))) == [(TICK_ROW, 0)]
+    growing.arrive(at(59), observed([31], seq=2))
+    assert growing.kept.timers[-2:] == [at(60) // 1_000 + 1] * 2
+    assert tallied(growing.wake(at(61))) == [(TALLY_ROW, 22)]
+    assert tallied(growing.wake(at(62))) == [(TICK_ROW, 0)]
 
 
 def test_from_its_judgement_on_a_window_is_tallied_with_every_claim(growing: Driven) -> None:

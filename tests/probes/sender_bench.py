@@ -1,0 +1,34 @@
+"""A sender to test with, stepped by hand on a manual clock."""
+
+from __future__ import annotations
+
+from probes.contract.batch import Batch, Kind
+from probes.contract.envelope import decode
+from probes.recorder import Side, Stamp
+from probes.sender import Instance, Sender
+from probes.sinks.memory import MemorySink
+from tests.probes.hosts import EPOCH_US, ManualClock
+
+
+class Bench:
+    """A sender with its clock and sink, and no thread."""
+
+    def __init__(self, sink: MemorySink | None = None, labels: dict[str, str] | None = None) -> None:
+        """Put them together as a probe does by default."""
+        self.clock = ManualClock()
+        self.sink = sink or MemorySink()
+        who = Instance("orders", "router", "host-1", EPOCH_US, labels or {})
+        self.sender = Sender(who, self.sink, self.clock, flush_every_s=2.0, heartbeat_every_s=10.0)
+
+    def arrive(self, *numbers: int, event_us: int = EPOCH_US) -> None:
+        """Stamp some messages, now."""
+        for number in numbers:
+            self.sender.queue.append(Stamp(Side.ARRIVED, number, event_us, self.clock.wall_ns()))
+
+    def batches(self) -> list[Batch]:
+        """Return what was sent."""
+        return [decode(record) for record in self.sink.records]
+
+    def said(self) -> list[tuple[int, Kind, int, int]]:
+        """Return of each batch its number, kind, count and complete_through in µs since the start."""
+        return [(b.seq, b.kind, b.count, b.complete_through_us - EPOCH_US) for b in self.batches()]

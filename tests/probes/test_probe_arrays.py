@@ -1,0 +1,135 @@
+"""Tests of ``Probe`` with arrays: the forms they may have, and what becomes of those that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+
+from probes import Probe
+from probes.contract.batch import Drop, Kind
+from probes.contract.envelope import decode
+from probes.contract.ids import id_bytes
+from probes.sinks.memory import MemorySink
+from tests.probes.hosts import EPOCH_US, ManualClock, drops, told
+
+MINUTE_MS = EPOCH_US // 1_000
+IDS = [id_bytes(number) for number in (1, 2, 3)]
+EVENTS = [EPOCH_US, EPOCH_US + 1, EPOCH_US + 60_000_000]
+
+
+@pytest.fixture
+def sink() -> MemorySink:
+    """Return a sink that keeps what it gets."""
+    return MemorySink()
+
+
+@pytest.fixture
+def probe(sink: MemorySink) -> Iterator[Probe]:
+    """Yield a probe with room for four stamps, on a clock that stands."""
+    with Probe("orders", "router", sink, clock=ManualClock(), most_stamps=4) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [1, 2, 3],
+        np.array([1, 2, 3], np.uint8),
+        np.array([[1, 2, 3], [0, 0, 0]]).T[:, 0],
+        b"".join(IDS),
+        np.array(IDS, "V16"),
+        np.array(IDS, "S16"),
+        np.frombuffer(b"".join(IDS), np.uint8).reshape(-1, 16),
+        np.asfortranarray(np.frombuffer(b"".join(IDS), np.uint8).reshape(-1, 16)),
+    ],
+    ids=["list", "uint8", "strided", "bytes", "V16", "S16", "rows", "columns"],
+)
+@pytest.mark.parametrize("events", [EVENTS, np.array(EVENTS, "datetime64[us]"), np.array(EVENTS, np.uint64)])
+def test_arrays_come_in_every_form_that_is_promised(
+    probe: Probe, sink: MemorySink, ids: ArrayLike, events: ArrayLike
+) -> None:
+    """Ids as integers, items or rows of bytes, event times as numbers or datetime64 come out alike."""
+    probe.arrived_many(ids, events)
+    probe.flush()
+    assert [row[:2] for row in told(sink.records)] == list(zip(IDS, EVENTS, strict=True))
+
+
+def test_arrays_that_arrived_and_departed_are_one_observation_each(probe: Probe, sink: MemorySink) -> None:
+    """However long they are, the departure of an arrival finds room."""
+    ids, events = np.arange(100), np.full(100, EPOCH_US)
+    probe.arrived_many(ids, events)
+    probe.departed_many(ids, events)
+    probe.flush()
+    assert [(row.in_us, row.out_us) for row in told(sink.records)] == [(EPOCH_US + 1, EPOCH_US + 1)] * 100
+
+
+def test_a_host_may_change_its_arrays_afterwards(probe: Probe, sink: MemorySink) -> None:
+    """The probe has copied them."""
+    rows, events = np.frombuffer(b"".join(IDS), np.uint8).reshape(-1, 16).copy(), np.array(EVENTS)
+    probe.arrived_many(rows, events)
+    rows[:], events[:] = 0, 0
+    probe.flush()
+    assert [row[:2] for row in told(sink.records)] == list(zip(IDS, EVENTS, strict=True))
+
+
+def test_empty_arrays_say_nothing_and_harm_nothing(probe: Probe, sink: MemorySink) -> None:
+    """A batch without messages is no drop, and the probe goes on."""
+    probe.arrived_many([], [])
+    probe.departed_many(np.empty((0, 16), np.uint8), np.empty(0, "datetime64[us]"))
+    probe.arrived_many([1], [EPOCH_US])
+    probe.flush()
+    assert [(batch.count, batch.drops) for batch in map(decode, sink.records)] == [(1, ())]
+
+
+class Endless:
+    """What a host may pass: neither an array nor of any length."""
+
+    def __len__(self) -> int:
+        """Fail as a host's own class may."""
+        raise RuntimeError("no length")
+
+
+@pytest.mark.parametrize(
+    ("ids", "count"),
+    [
+        ([1, 2], 2),
+        ([-1], 1),
+        (b"", 1),
+        (b"x" * 40, 2),
+        ("text", 4),
+        (None, 1),
+        (Endless(), 1),
+        (7, 1),
+        ([[1], [2, 3]], 2),
+    ],
+)
+def test_bad_arrays_raise_nothing_and_are_counted(probe: Probe, sink: MemorySink, ids: ArrayLike, count: int) -> None:
+    """As many drops as messages can be seen, at least one, under the window of the call; the probe goes on."""
+    probe.arrived_many(ids, [EPOCH_US])
+    probe.arrived_many([9], [EPOCH_US])
+    probe.flush()
+    assert drops(sink.records) == [Drop(MINUTE_MS, count, "bad arrays")]
+    assert [row.message_id for row in told(sink.records)] == [id_bytes(9)]
+
+
+def test_a_bad_event_time_in_an_array_costs_its_own_stamp_only(probe: Probe, sink: MemorySink) -> None:
+    """NaT and times that no window holds are counted; the others are sent."""
+    probe.arrived_many([1, 2, 3], np.array(["NaT", "2023-11-14T22:14:00", "1969-01-01"], "datetime64[s]"))
+    probe.flush()
+    assert [row.message_id for row in told(sink.records)] == [id_bytes(2)]
+    assert drops(sink.records) == [Drop(MINUTE_MS, 2, "bad event time")]
+
+
+def test_arrays_that_find_no_room_are_counted_by_their_windows(probe: Probe, sink: MemorySink) -> None:
+    """Each window learns of its own drops, so that none of them takes its books for complete."""
+    probe.arrived(1, EPOCH_US)
+    probe.arrived_many([1, 2, 3], EVENTS)
+    probe.departed_many([1, 2, 3], EVENTS)
+    probe.flush()
+    assert drops(sink.records) == [Drop(MINUTE_MS, 2, "queue full"), Drop(MINUTE_MS + 60_000, 1, "queue full")]
+    assert probe.dropped == 3
+    probe.close()
+    assert [decode(record).kind for record in sink.records][-1] is Kind.BYE

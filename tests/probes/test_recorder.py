@@ -1,0 +1,243 @@
+"""Tests of the recorder: what becomes of stamps."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+
+import numpy as np
+import pytest
+
+from probes.contract.batch import Batch, Kind
+from probes.contract.ids import id_bytes
+from probes.packing import Packed
+from probes.recorder import EventTime, MessageId, Refusals, Side, Stamp, Stamps, event_time_us, record, refused
+from tests.probes.hosts import EPOCH_US, Said, said
+
+MINUTE_MS = EPOCH_US // 1_000
+ONE, TWO = uuid.UUID(int=1), uuid.UUID(int=2)
+
+
+def stamp(
+    side: Side, message_id: object, after_us: int, event_time: object = EPOCH_US, reason: str | None = None
+) -> Stamp:
+    """Return a stamp taken so long after the start of the minute, whatever a host may have passed."""
+    at_ns = (EPOCH_US + after_us) * 1_000
+    return Stamp(side, message_id, event_time, at_ns, reason)  # type: ignore[arg-type]  # a host may pass anything
+
+
+def stamps(side: Side, numbers: list[int], after_us: int, event_us: int = EPOCH_US) -> Stamps:
+    """Return arrays stamped so long after the start of the minute."""
+    pairs = np.frombuffer(b"".join(map(id_bytes, numbers)), np.uint64).reshape(-1, 2)
+    return Stamps(side, pairs, np.full(len(numbers), event_us), (EPOCH_US + after_us) * 1_000)
+
+
+def recorded(*taken: Stamp | Stamps, not_before_us: int = 0) -> tuple[list[Said], Refusals]:
+    """Return what is said of some stamps, and what is refused."""
+    batches, refusals = record(taken, not_before_us)
+    return [row for batch in batches for row in said(opened(batch))], refusals
+
+
+def opened(packed: Packed) -> Batch:
+    """Return packed observations as a batch, to be read."""
+    return Batch(
+        "p", 0, 0, Kind.OBSERVATIONS, "s", "n", packed.window_start_ms, 0, 0,
+        count=packed.count, reasons=packed.reasons, **packed.fields,
+    )  # fmt: skip
+
+
+def test_an_arrival_and_a_departure_of_a_message_are_one_observation() -> None:
+    """Both stamps of a message stand in one row, whatever came between them."""
+    rows, _ = recorded(stamp(Side.ARRIVED, ONE, 10), stamp(Side.ARRIVED, TWO, 15), stamp(Side.DEPARTED, ONE, 20))
+    assert rows == [
+        Said(ONE.bytes, EPOCH_US, EPOCH_US + 10, EPOCH_US + 20),
+        Said(TWO.bytes, EPOCH_US, EPOCH_US + 15, None),
+    ]
+
+
+def test_a_departure_alone_is_an_observation() -> None:
+    """A departure whose arrival was sent before stands alone."""
+    assert recorded(stamp(Side.DEPARTED, ONE, 20))[0] == [Said(ONE.bytes, EPOCH_US, None, EPOCH_US + 20)]
+
+
+def test_copies_of_a_message_pair_in_order() -> None:
+    """The first arrival goes with the first departure, the second with the second, a third waits for none."""
+    times = ((Side.ARRIVED, 1), (Side.ARRIVED, 2), (Side.DEPARTED, 3), (Side.ARRIVED, 4), (Side.DEPARTED, 5))
+    rows, _ = recorded(*(stamp(side, ONE, at) for side, at in times))
+    pairs = [(row.in_us and row.in_us - EPOCH_US, row.out_us and row.out_us - EPOCH_US) for row in rows]
+    assert sorted(pairs, key=str) == [(1, 3), (2, 5), (4, None)]
+
+
+def test_stamps_of_one_id_with_two_event_times_do_not_pair() -> None:
+    """A message is its id and its event time."""
+    rows, _ = recorded(stamp(Side.ARRIVED, ONE, 1), stamp(Side.DEPARTED, ONE, 2, EPOCH_US + 1))
+    assert sorted((row.event_us - EPOCH_US, row.in_us is None, row.out_us is None) for row in rows) == [
+        (0, False, True),
+        (1, True, False),
+    ]
+
+
+def test_observations_go_to_the_windows_of_their_event_times() -> None:
+    """Each batch is of one minute, and its offsets lie within."""
+    events = [EPOCH_US + 59_999_999, EPOCH_US, EPOCH_US + 60_000_000]
+    batches, _ = record([stamp(Side.ARRIVED, number, 0, event) for number, event in enumerate(events)], 0)
+    found = [(batch.window_start_ms, [row.event_us for row in said(opened(batch))]) for batch in batches]
+    assert found == [(MINUTE_MS, events[:2]), (MINUTE_MS + 60_000, events[2:])]
+
+
+def test_a_batch_holds_at_most_4096_observations() -> None:
+    """What is more goes into further batches of the window."""
+    batches, _ = record([stamp(Side.ARRIVED, number, 0) for number in range(10_000)], 0)
+    assert [batch.count for batch in batches] == [4_096, 4_096, 1_808]
+    assert {row.message_id for batch in batches for row in said(opened(batch))} == set(map(id_bytes, range(10_000)))
+
+
+def test_a_message_that_ends_here_says_so_and_why() -> None:
+    """Filtered and rejected are outcomes with reasons, and stamp in; a text that is empty is no reason."""
+    rows, _ = recorded(
+        stamp(Side.FILTERED, 1, 1, reason="test traffic"),
+        stamp(Side.REJECTED, 2, 2, reason="no price"),
+        stamp(Side.FILTERED, 3, 3, reason=""),
+        stamp(Side.FILTERED, 4, 4),
+    )
+    assert [(row.outcome, row.reason, row.in_us, row.out_us) for row in rows] == [
+        (1, "test traffic", EPOCH_US + 1, None),
+        (2, "no price", EPOCH_US + 2, None),
+        (1, None, EPOCH_US + 3, None),
+        (1, None, EPOCH_US + 4, None),
+    ]
+
+
+def test_a_batch_has_its_own_reasons_and_at_most_32() -> None:
+    """With 300 reasons in a flush each batch names those that it uses, and only what is past the limit has none."""
+    many = [stamp(Side.FILTERED, number, 0, reason=f"r{number}") for number in range(254)]
+    next_minute = [stamp(Side.FILTERED, n, 0, EPOCH_US + 60_000_000, f"r{n}") for n in range(254, 258)]
+    batches, _ = record(many + next_minute, 0)
+    assert [len(batch.reasons) for batch in batches] == [32, 4]
+    assert [row.reason for row in said(opened(batches[0]))] == [f"r{n}" if n < 32 else None for n in range(254)]
+    assert [row.reason for row in said(opened(batches[1]))] == ["r254", "r255", "r256", "r257"]
+
+
+def test_arrays_are_joined_with_the_same_arrays_that_departed() -> None:
+    """Of several arrays of one length and even one beginning, those that are equal make observations of two stamps."""
+    first, second = [1, 2, 3], [1, 9, 3]
+    rows, _ = recorded(
+        stamps(Side.ARRIVED, first, 1),
+        stamps(Side.ARRIVED, second, 2),
+        stamps(Side.DEPARTED, second, 5),
+        stamps(Side.DEPARTED, first, 6),
+    )
+    assert [(row.message_id[-1], row.in_us, row.out_us) for row in rows] == [
+        *((number, EPOCH_US + 1, EPOCH_US + 6) for number in first),
+        *((number, EPOCH_US + 2, EPOCH_US + 5) for number in second),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("departed", "event_us"), [([1, 2], EPOCH_US), ([2, 1, 3], EPOCH_US), ([1, 2, 3], EPOCH_US + 1)]
+)
+def test_other_arrays_stay_apart(departed: list[int], event_us: int) -> None:
+    """Arrays that departed in part, in another order or with other event times are observations of their own."""
+    rows, _ = recorded(stamps(Side.ARRIVED, [1, 2, 3], 1), stamps(Side.DEPARTED, departed, 2, event_us))
+    assert sum(row.in_us is not None for row in rows) == 3
+    assert sum(row.out_us is not None for row in rows) == len(departed) == len(rows) - 3
+
+
+def test_a_stamp_that_a_flush_overtook_is_moved_behind_its_moment() -> None:
+    """Nothing that was called complete is added to; a later stamp stays where it is."""
+    rows, _ = recorded(
+        stamp(Side.ARRIVED, ONE, 5), stamp(Side.DEPARTED, ONE, 11), stamps(Side.ARRIVED, [3], 10),
+        not_before_us=EPOCH_US + 10,
+    )  # fmt: skip
+    moments = [(row.in_us and row.in_us - EPOCH_US, row.out_us and row.out_us - EPOCH_US) for row in rows]
+    assert moments == [(11, 11), (11, None)]
+
+
+class BrokenZone(tzinfo):
+    """A host's own time zone, which fails."""
+
+    def utcoffset(self, _: datetime | None) -> timedelta:
+        """Fail as no library would."""
+        raise RuntimeError("no such zone")
+
+
+@pytest.mark.parametrize(
+    "event_time",
+    [None, "now", 1.5, True, -1, 2**53, 10**400, datetime(2024, 1, 1), datetime(2024, 1, 1, tzinfo=BrokenZone())],  # type: ignore[abstract]  # noqa: DTZ001
+    ids=["None", "text", "float", "bool", "negative", "too-late", "huge", "naive", "broken-zone"],
+)
+def test_a_bad_event_time_costs_its_own_stamp_only(event_time: object) -> None:
+    """It is counted under the window of the stamp; the stamps around it are recorded."""
+    rows, refusals = recorded(stamp(Side.ARRIVED, 1, 0), stamp(Side.ARRIVED, 2, 61_000_000, event_time))
+    assert [row.message_id for row in rows] == [id_bytes(1)]
+    assert refusals == {(MINUTE_MS + 60_000, "bad event time"): 1}
+
+
+@pytest.mark.parametrize("message_id", [None, b"short", -1, 2**128, 1.0, True, object()])
+def test_a_bad_id_costs_its_own_stamp_only(message_id: object) -> None:
+    """It is counted under the window of its event time; the stamps around it are recorded."""
+    rows, refusals = recorded(
+        stamp(Side.ARRIVED, message_id, 0, EPOCH_US + 60_000_000),
+        stamp(Side.DEPARTED, ONE, 1),
+        stamp(Side.ARRIVED, b"", 1),
+    )
+    assert [row.message_id for row in rows] == [ONE.bytes]
+    assert refusals == {(MINUTE_MS + 60_000, "bad message id"): 1, (MINUTE_MS, "bad message id"): 1}
+
+
+def test_bad_event_times_in_arrays_cost_their_own_stamps_only() -> None:
+    """They are counted under the window of the call."""
+    bad = stamps(Side.ARRIVED, [1, 2, 3, 4], 61_000_000)._replace(
+        event_times_us=np.array([-1, EPOCH_US, 2**53, np.iinfo(np.int64).min])
+    )
+    rows, refusals = recorded(bad)
+    assert [row.message_id for row in rows] == [id_bytes(2)]
+    assert refusals == {(MINUTE_MS + 60_000, "bad event time"): 3}
+
+
+@pytest.mark.parametrize("message_id", [ONE, ONE.bytes, 1, "order 1"])
+def test_ids_of_every_kind_are_known_by_their_bytes(message_id: MessageId) -> None:
+    """A kind alone and kinds together come out as the wire has them."""
+    assert [row.message_id for row in recorded(stamp(Side.ARRIVED, message_id, 0))[0]] == [id_bytes(message_id)]
+    mixed = recorded(stamp(Side.ARRIVED, message_id, 0), stamp(Side.ARRIVED, "x", 0), stamp(Side.ARRIVED, 7, 0))[0]
+    assert [row.message_id for row in mixed] == [id_bytes(message_id), id_bytes("x"), id_bytes(7)]
+
+
+@pytest.mark.parametrize("event_time", [EPOCH_US + 7, datetime(2023, 11, 14, 22, 14, 0, 7, tzinfo=UTC)])
+def test_event_times_are_whole_microseconds(event_time: EventTime) -> None:
+    """An aware datetime and its µs since 1970 are the same, in any zone."""
+    assert event_time_us(event_time) == EPOCH_US + 7
+    if isinstance(event_time, datetime):
+        assert event_time_us(event_time.astimezone(timezone(timedelta(hours=-9)))) == EPOCH_US + 7
+
+
+@pytest.mark.parametrize(
+    ("event_time", "told"),
+    [
+        (datetime(2024, 1, 1), "has a zone, got the naive 2024-01-01T00:00:00: use datetime.now(timezone.utc)"),  # noqa: DTZ001
+        (1.5, "is an aware datetime or whole µs since 1970, got float"),
+        (-5, "lies between 1970 and 2255, got -5 µs since 1970"),
+        (1 << 5_000, "lies between 1970 and 2255, got one of 5001 bits"),
+    ],
+)
+def test_what_is_wrong_with_an_event_time_is_told(event_time: object, told: str) -> None:
+    """The sentence says what was got and what to do."""
+    with pytest.raises(ValueError, match="an event time") as caught:
+        event_time_us(event_time)
+    assert str(caught.value) == f"an event time {told}"
+
+
+def test_what_never_came_in_is_counted_by_window() -> None:
+    """Stamps refused as a whole count in the windows of their event times, or of the call where these cannot be."""
+    events_us = np.array([EPOCH_US, EPOCH_US + 60_000_000, EPOCH_US + 1, -7])
+    assert refused(events_us, (EPOCH_US + 120_000_000) * 1_000, "full") == Counter(
+        {(MINUTE_MS, "full"): 2, (MINUTE_MS + 60_000, "full"): 1, (MINUTE_MS + 120_000, "full"): 1}
+    )
+    assert refused(["no time"], EPOCH_US * 1_000, "full") == {(MINUTE_MS, "full"): 1}  # type: ignore[list-item]  # a host may pass anything
+
+
+def test_no_stamps_make_no_batches() -> None:
+    """A flush of nothing, or of empty arrays, says nothing."""
+    assert record([], 0) == ([], Counter())
+    assert record([stamps(Side.ARRIVED, [], 0)], 0) == ([], Counter())

@@ -1,0 +1,204 @@
+"""Tests of the sender, stepped by hand on a manual clock."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from probes.contract.batch import Drop, Kind
+from probes.recorder import Side, Stamp, Stamps
+from probes.sinks.memory import MemorySink
+from tests.probes.hosts import EPOCH_US, drops, told
+from tests.probes.sender_bench import Bench
+
+MINUTE_MS = EPOCH_US // 1_000
+
+
+class RaisingSink(MemorySink):
+    """A team's own sink, which raises where it should say no."""
+
+    def send(self, record: bytes) -> bool:
+        """Raise when full."""
+        if self.is_full:
+            raise ConnectionError("no route")
+        return super().send(record)
+
+
+def stamps(count: int) -> Stamps:
+    """Return arrays of so many arrivals."""
+    return Stamps(Side.ARRIVED, np.zeros((count, 2), np.uint64), np.full(count, EPOCH_US), EPOCH_US * 1_000)
+
+
+def test_a_record_says_who_sends_it() -> None:
+    """Names, epoch and labels of the instance stand in every record, and when it was sent."""
+    bench = Bench(labels={"host": "a"})
+    bench.arrive(1)
+    bench.clock.advance(61)
+    bench.sender.flush(Kind.BYE)
+    for batch in bench.batches():
+        assert (batch.stream, batch.node, batch.probe, batch.epoch_us) == ("orders", "router", "host-1", EPOCH_US)
+        assert (batch.labels, batch.sent_at_us) == ({"host": "a"}, EPOCH_US + 61_000_000)
+    assert [batch.window_start_ms for batch in bench.batches()] == [MINUTE_MS, MINUTE_MS + 60_000]
+
+
+def test_it_flushes_every_two_seconds() -> None:
+    """Before that nothing is sent, and with nothing to send nothing is sent either."""
+    bench = Bench()
+    bench.arrive(1)
+    for _ in range(5):
+        bench.clock.advance(1.0)
+        bench.sender.step()
+    assert bench.said() == [(0, Kind.OBSERVATIONS, 1, 2_000_000)]
+
+
+def test_it_flushes_at_4096_observations() -> None:
+    """The last of the 4,096 makes the flush due, and those of arrays count one by one."""
+    bench = Bench()
+    bench.arrive(*range(4_095))
+    bench.sender.step()
+    assert bench.said() == []
+    bench.arrive(4_095)
+    bench.sender.step()
+    assert bench.sender.append_many(stamps(4_096), 10_000)
+    bench.sender.step()
+    assert [batch.count for batch in bench.batches()] == [4_096, 4_096]
+
+
+def test_a_quiet_probe_says_that_it_lives_every_ten_seconds() -> None:
+    """A heartbeat comes ten seconds after whatever was sent last."""
+    bench = Bench()
+    bench.clock.advance(5)
+    bench.arrive(1)
+    bench.sender.step()
+    for _ in range(25):
+        bench.clock.advance(1)
+        bench.sender.step()
+    assert bench.said() == [
+        (0, Kind.OBSERVATIONS, 1, 5_000_000),
+        (1, Kind.HEARTBEAT, 0, 15_000_000),
+        (2, Kind.HEARTBEAT, 0, 25_000_000),
+    ]
+
+
+def test_a_heartbeat_completes_no_moment_of_what_still_waits() -> None:
+    """A stamp taken since the last flush is sent with the moment, and keeps its own."""
+    bench = Bench()
+    bench.clock.advance(9.5)
+    bench.sender.step()
+    bench.arrive(1)
+    bench.clock.advance(0.5)
+    bench.sender.step()
+    assert bench.said() == [(0, Kind.OBSERVATIONS, 1, 10_000_000)]
+    assert told(bench.sink.records)[0].in_us == EPOCH_US + 9_500_000
+
+
+def test_of_the_batches_of_a_flush_only_the_last_carries_the_moment() -> None:
+    """The others repeat the moment before."""
+    bench = Bench()
+    bench.arrive(*range(5_000))
+    bench.clock.advance(2)
+    bench.sender.flush()
+    assert bench.said() == [(0, Kind.OBSERVATIONS, 4_096, 0), (1, Kind.OBSERVATIONS, 904, 2_000_000)]
+
+
+def test_a_wall_clock_that_steps_back_completes_nothing_twice() -> None:
+    """The moment stays, and what is stamped meanwhile comes behind it."""
+    bench = Bench()
+    bench.clock.advance(2)
+    bench.arrive(1)
+    bench.sender.flush()
+    bench.clock.us -= 1_000_000
+    bench.arrive(2)
+    bench.sender.flush()
+    assert [through for *_, through in bench.said()] == [2_000_000, 2_000_000]
+    assert [row.in_us for row in told(bench.sink.records)] == [EPOCH_US + 2_000_000, EPOCH_US + 2_000_001]
+
+
+@pytest.mark.parametrize("sink", [MemorySink(), RaisingSink()])
+def test_a_sink_that_refuses_makes_no_hole_and_hides_no_drop(sink: MemorySink) -> None:
+    """Numbers run on, the moment waits, and the drops are told with the next record that is taken."""
+    bench = Bench(sink)
+    sink.is_full = True
+    bench.arrive(1, 2)
+    bench.arrive(3, event_us=EPOCH_US + 60_000_000)
+    bench.clock.advance(2)
+    bench.sender.step()
+    assert (bench.sender.seq, bench.sender.complete_through_us, bench.sender.dropped_total) == (0, EPOCH_US, 3)
+    sink.is_full = False
+    bench.arrive(4)
+    bench.clock.advance(2)
+    bench.sender.step()
+    assert bench.said() == [(0, Kind.OBSERVATIONS, 1, 4_000_000)]
+    assert drops(sink.records) == [Drop(MINUTE_MS, 2, "sink refused"), Drop(MINUTE_MS + 60_000, 1, "sink refused")]
+    assert not bench.sender.drops
+
+
+def test_a_batch_refused_alone_is_told_at_once() -> None:
+    """Where the sink takes the next record, the moment is complete with the drop."""
+
+    class FirstRefused(MemorySink):
+        def send(self, record: bytes) -> bool:
+            taken, self.is_full = super().send(record), False
+            return taken
+
+    bench = Bench(FirstRefused())
+    bench.sink.is_full = True
+    bench.arrive(1)
+    bench.sender.flush()
+    assert bench.said() == [(0, Kind.HEARTBEAT, 0, 0)]
+    assert drops(bench.sink.records) == [Drop(MINUTE_MS, 1, "sink refused")]
+
+
+def test_drops_are_told_though_nothing_else_is() -> None:
+    """What could not be recorded is told with the next flush, by window and cause, in a heartbeat."""
+    bench = Bench()
+    bench.arrive(-1, -2)
+    bench.sender.queue.append(Stamp(Side.ARRIVED, 1, -1, bench.clock.wall_ns()))
+    bench.clock.advance(2)
+    bench.sender.step()
+    assert bench.said() == [(0, Kind.HEARTBEAT, 0, 2_000_000)]
+    assert drops(bench.sink.records) == [Drop(MINUTE_MS, 1, "bad event time"), Drop(MINUTE_MS, 2, "bad message id")]
+    assert bench.sender.dropped_total == 3
+
+
+@pytest.mark.parametrize("numbers", [(), (1,)])
+def test_more_than_1024_drops_are_told_in_several_records(numbers: tuple[int, ...]) -> None:
+    """The moment is complete with the last of them, and each is told once."""
+    bench = Bench()
+    lost = {(minute * 60_000, "queue full"): minute + 1 for minute in range(2_500)}
+    bench.sender.drop(lost)
+    bench.arrive(*numbers)
+    bench.clock.advance(2)
+    bench.sender.step()
+    assert [len(batch.drops) for batch in bench.batches()] == [1_024, 1_024, 452]
+    assert [through for *_, through in bench.said()] == [0, 0, 2_000_000]
+    assert {(drop.window_start_ms, drop.cause): drop.count for drop in drops(bench.sink.records)} == lost
+
+
+def test_what_breaks_the_wire_is_dropped_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A batch that no reader would take is not sent; the probe goes on."""
+    bench = Bench()
+    bench.arrive(1)
+    bench.sender.queue.append(Stamp(Side.FILTERED, 2, EPOCH_US, bench.clock.wall_ns(), "\ud800"))
+    bench.sender.flush()
+    assert drops(bench.sink.records) == [Drop(MINUTE_MS, 2, "unsendable")]
+    assert "a probe made a record that breaks the wire" in caplog.text
+
+
+def test_arrays_that_fill_a_batch_wake_the_thread() -> None:
+    """A host that stamps fast in arrays is not held to the pace of the clock."""
+    sender = Bench().sender
+    assert sender.append_many(stamps(4_095), 10_000)
+    assert not sender._wake.is_set()
+    assert sender.append_many(stamps(1), 10_000)
+    assert sender._wake.is_set()
+
+
+def test_arrays_find_room_by_what_waits() -> None:
+    """Refused once more would wait than may; an arrival and its departure fit however long; room comes back."""
+    sender = Bench().sender
+    assert [sender.append_many(stamps(60), 100) for _ in range(3)] == [True, True, False]
+    assert sender.waiting == 120
+    sender.flush()
+    assert sender.waiting == 0
+    assert sender.append_many(stamps(60), 100)

@@ -1,0 +1,119 @@
+"""Tests of the sender beside its host: the thread, what the host waits for, and the end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from probes.contract.batch import Drop, Kind
+from probes.contract.ids import id_bytes
+from probes.sinks.memory import MemorySink
+from tests.probes.hosts import EPOCH_US, drops, told
+from tests.probes.sender_bench import Bench
+
+MINUTE_MS = EPOCH_US // 1_000
+
+
+def test_a_drop_waits_for_no_sink() -> None:
+    """While a sink takes its time, the host counts a drop without waiting."""
+    entered, leave = threading.Event(), threading.Event()
+
+    class SlowSink(MemorySink):
+        def send(self, record: bytes) -> bool:
+            entered.set()
+            return leave.wait(30) and super().send(record)
+
+    bench = Bench(SlowSink())
+    bench.arrive(1)
+    sending = threading.Thread(target=bench.sender.flush)
+    sending.start()
+    assert entered.wait(30)
+    host = threading.Thread(target=bench.sender.drop, args=({(MINUTE_MS, "queue full"): 1},))
+    host.start()
+    host.join(30)
+    assert not host.is_alive()
+    assert sending.is_alive()
+    leave.set()
+    sending.join(30)
+    bench.sender.flush()
+    assert [row.message_id for row in told(bench.sink.records)] == [id_bytes(1)]
+    assert drops(bench.sink.records) == [Drop(MINUTE_MS, 1, "queue full")]
+
+
+def test_a_sink_is_in_the_hands_of_one_thread_at_a_time() -> None:
+    """While it sends, does what is due or closes, no other thread can get at it."""
+    free: list[bool] = []
+
+    class Watched(MemorySink):
+        def look(self) -> None:
+            other = threading.Thread(target=lambda: free.append(bench.sender._sending.acquire(blocking=False)))
+            other.start()
+            other.join(30)
+
+        def send(self, record: bytes) -> bool:
+            self.look()
+            return super().send(record)
+
+        tick = close = look
+
+    bench = Bench(Watched())
+    bench.arrive(1)
+    bench.clock.advance(2)
+    bench.sender.step()
+    bench.sender.tick()
+    bench.sender.close(30)
+    assert free == [False] * 5
+
+
+def test_closing_sends_what_is_left_and_says_bye() -> None:
+    """The bye is the last record, with the drops that nothing else told."""
+    bench = Bench()
+    bench.sender.start()
+    bench.arrive(1)
+    bench.clock.advance(1)
+    bench.sender.close(30)
+    assert bench.said() == [(0, Kind.OBSERVATIONS, 1, 1_000_000), (1, Kind.BYE, 0, 1_000_000)]
+
+
+def test_closing_gives_up_on_a_sink_that_does_not_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """The host goes on, and reads how many stamps are unsent."""
+    bench = Bench()
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with bench.sender._sending:
+            entered.set()
+            leave.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert entered.wait(30)
+    bench.arrive(1)
+    with caplog.at_level(logging.WARNING):
+        bench.sender.close(0.01)
+    leave.set()
+    holder.join(30)
+    assert "a probe gave up after 0.01 s: its sink is busy, 1 stamps are unsent" in caplog.text
+    assert bench.sink.records == []
+
+
+def test_the_thread_goes_on_after_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """A sink that fails at what time makes due stops nothing."""
+    ticked = threading.Event()
+
+    class FailingTick(MemorySink):
+        def tick(self) -> None:
+            ticked.set()
+            raise OSError("disk on fire")
+
+    bench = Bench(FailingTick())
+    bench.sender.start()
+    for _ in range(2):
+        ticked.clear()
+        bench.sender.wake()
+        assert ticked.wait(30)
+    bench.sender.close(30)
+    assert "disk on fire" in caplog.text
+    assert [batch.kind for batch in bench.batches()] == [Kind.BYE]
