@@ -1,9 +1,26 @@
-"""What all tests share: how hypothesis goes about its cases."""
+"""What all tests share: how hypothesis goes about its cases, and one Spark session."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
+
+from monitor.spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # How long a case takes says more about the machine and its other guests than about the code.
 settings.register_profile("hopwatch", deadline=None)
 settings.load_profile("hopwatch")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Yield the session that the monitor itself would start, started when the first test asks for it."""
+    started = session.start(tmp_path_factory.mktemp("spark"))
+    yield started
+    started.stop()

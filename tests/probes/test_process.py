@@ -143,26 +143,33 @@ if pid:
     assert "a sink given as an object stays with the parent, got SpoolSink: give a URL" in done.stderr
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_a_worker_of_multiprocessing_sends_all(tmp_path: Path, method: str) -> None:
-    """Such a worker ends without what other processes do at their end; what it stamped is sent all the same."""
-    (tmp_path / "worker.py").write_text(
-        HOST.replace("probe = ", "opened = lambda: ")
-        + """
+WORKER = """
+import multiprocessing, sys, time
+
+def opened():
+    from probes import Probe
+    return Probe("orders", "router", "spool:" + sys.argv[1])
+
 def work(probe):
-    (probe or opened()).arrived(1, NOW_US)
+    (probe or opened()).arrived(1, time.time_ns() // 1_000)
 
 if __name__ == "__main__":
-    import multiprocessing
-    method = sys.argv[2]
-    worker = multiprocessing.get_context(method).Process(target=work, args=(opened() if method == "fork" else None,))
+    probe = opened() if sys.argv[3] == "carried" else None
+    worker = multiprocessing.get_context(sys.argv[2]).Process(target=work, args=(probe,))
     worker.start()
     worker.join()
     sys.exit(worker.exitcode)
 """
-    )
-    spool = tmp_path / "spool"
-    command = [sys.executable, str(tmp_path / "worker.py"), str(spool), method]
+
+
+@pytest.mark.parametrize(
+    ("method", "probe"), [("fork", "carried"), ("fork", "own"), ("spawn", "own"), ("forkserver", "own")]
+)
+def test_a_worker_of_multiprocessing_sends_all(tmp_path: Path, method: str, probe: str) -> None:
+    """Such a worker ends without what other processes do at their end; what it stamped is sent all the same."""
+    script, spool = tmp_path / "worker.py", tmp_path / "spool"
+    script.write_text(WORKER)
+    command = [sys.executable, str(script), str(spool), method, probe]
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=LAST_S, env={"PYTHONPATH": str(ROOT)}
     )

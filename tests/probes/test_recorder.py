@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from probes.contract.batch import Batch, Kind
 from probes.contract.ids import id_bytes
 from probes.packing import Packed
-from probes.recorder import EventTime, MessageId, Refusals, Side, Stamp, Stamps, event_time_us, record, refused
+from probes.recorder import MessageId, Refusals, Side, Stamp, Stamps, record, refused
 from tests.probes.hosts import EPOCH_US, Said, said
 
 MINUTE_MS = EPOCH_US // 1_000
@@ -100,12 +100,14 @@ def test_a_message_that_ends_here_says_so_and_why() -> None:
         stamp(Side.REJECTED, 2, 2, reason="no price"),
         stamp(Side.FILTERED, 3, 3, reason=""),
         stamp(Side.FILTERED, 4, 4),
+        stamp(Side.ARRIVED, 5, 5),
     )
     assert [(row.outcome, row.reason, row.in_us, row.out_us) for row in rows] == [
         (1, "test traffic", EPOCH_US + 1, None),
         (2, "no price", EPOCH_US + 2, None),
         (1, None, EPOCH_US + 3, None),
         (1, None, EPOCH_US + 4, None),
+        (0, None, EPOCH_US + 5, None),
     ]
 
 
@@ -142,6 +144,16 @@ def test_other_arrays_stay_apart(departed: list[int], event_us: int) -> None:
     rows, _ = recorded(stamps(Side.ARRIVED, [1, 2, 3], 1), stamps(Side.DEPARTED, departed, 2, event_us))
     assert sum(row.in_us is not None for row in rows) == 3
     assert sum(row.out_us is not None for row in rows) == len(departed) == len(rows) - 3
+
+
+def test_arrays_that_departed_twice_are_told_twice() -> None:
+    """A departure is a partner to no other departure, and each arrival has one."""
+    rows, _ = recorded(*(stamps(side, [1], side + 1) for side in (Side.DEPARTED, Side.ARRIVED) + (Side.DEPARTED,) * 2))
+    assert sorted((row.in_us or 0, row.out_us or 0) for row in rows) == [
+        (0, EPOCH_US + 2),
+        (0, EPOCH_US + 2),
+        (EPOCH_US + 1, EPOCH_US + 2),
+    ]
 
 
 def test_a_stamp_that_a_flush_overtook_is_moved_behind_its_moment() -> None:
@@ -202,30 +214,6 @@ def test_ids_of_every_kind_are_known_by_their_bytes(message_id: MessageId) -> No
     assert [row.message_id for row in recorded(stamp(Side.ARRIVED, message_id, 0))[0]] == [id_bytes(message_id)]
     mixed = recorded(stamp(Side.ARRIVED, message_id, 0), stamp(Side.ARRIVED, "x", 0), stamp(Side.ARRIVED, 7, 0))[0]
     assert [row.message_id for row in mixed] == [id_bytes(message_id), id_bytes("x"), id_bytes(7)]
-
-
-@pytest.mark.parametrize("event_time", [EPOCH_US + 7, datetime(2023, 11, 14, 22, 14, 0, 7, tzinfo=UTC)])
-def test_event_times_are_whole_microseconds(event_time: EventTime) -> None:
-    """An aware datetime and its µs since 1970 are the same, in any zone."""
-    assert event_time_us(event_time) == EPOCH_US + 7
-    if isinstance(event_time, datetime):
-        assert event_time_us(event_time.astimezone(timezone(timedelta(hours=-9)))) == EPOCH_US + 7
-
-
-@pytest.mark.parametrize(
-    ("event_time", "told"),
-    [
-        (datetime(2024, 1, 1), "has a zone, got the naive 2024-01-01T00:00:00: use datetime.now(timezone.utc)"),  # noqa: DTZ001
-        (1.5, "is an aware datetime or whole µs since 1970, got float"),
-        (-5, "lies between 1970 and 2255, got -5 µs since 1970"),
-        (1 << 5_000, "lies between 1970 and 2255, got one of 5001 bits"),
-    ],
-)
-def test_what_is_wrong_with_an_event_time_is_told(event_time: object, told: str) -> None:
-    """The sentence says what was got and what to do."""
-    with pytest.raises(ValueError, match="an event time") as caught:
-        event_time_us(event_time)
-    assert str(caught.value) == f"an event time {told}"
 
 
 def test_what_never_came_in_is_counted_by_window() -> None:

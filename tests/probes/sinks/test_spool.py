@@ -157,13 +157,15 @@ def test_a_record_that_was_half_written_is_cut_off(
     assert records(sink) == [*taken, *([b"3"] if len(taken) == 2 else []), b"four"]
 
 
-def test_a_half_record_at_the_end_is_not_published(sink: SpoolSink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cut comes before the name."""
-    disk = Disk(len(MAGIC) + FRAME_BYTES + 3 + 5)
-    monkeypatch.setattr(os, "pwrite", disk.pwrite)
-    assert [sink.send(b"one"), sink.send(b"two")] == [True, False]
+@pytest.mark.parametrize(("taken", "room"), [([], 3), ([b"one"], len(MAGIC) + FRAME_BYTES + 3 + 5)])
+def test_a_half_record_at_the_end_is_not_published(
+    sink: SpoolSink, monkeypatch: pytest.MonkeyPatch, taken: list[bytes], room: int
+) -> None:
+    """The cut comes before the name, and nothing at all gets none."""
+    monkeypatch.setattr(os, "pwrite", Disk(room).pwrite)
+    assert [record for record in (b"one", b"two") if sink.send(record)] == taken
     sink.close()
-    assert records(sink) == [b"one"]
+    assert (len(names(sink)), records(sink)) == (len(taken), taken)
 
 
 @pytest.mark.parametrize("step", ["fsync", "ftruncate", "close"])

@@ -1,0 +1,31 @@
+"""``--once`` through Spark itself: random pipelines in which anything may go wrong, against the slow model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from monitor.spark import job
+from monitor.store import reader
+from tests.against_model import comparable, prepared_store, rules_of
+from tests.model import model, scenario
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("seed", [3, 19, 42, 77])
+def test_once_through_spark_says_what_the_model_says(
+    seed: int, shards: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Field by field, however many shards a window has."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    made = scenario.generate(seed, spool)
+    rules = rules_of(tmp_path, made.streams, shards=shards)
+    engine = prepared_store(tmp_path, "once.db")
+    job.run_once(spark, job.Place(spool, engine, rules, tmp_path), lambda _: None)
+    assert comparable(reader.report(engine)) == comparable(model.report(made.streams, spool))
