@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter, deque
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,8 +17,9 @@ from probes import recorder
 from probes.clock import Clock
 from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.envelope import RecordError, encode
-from probes.contract.limits import MAX_CAUSE_CHARS, MAX_DROPS, WINDOW_MS
-from probes.recorder import Packed, Stamp, Stamps
+from probes.contract.limits import MAX_DROPS, WINDOW_MS, WINDOW_US
+from probes.packing import BATCH_OBSERVATIONS, Packed
+from probes.recorder import Refusals, Stamp, Stamps
 from probes.sinks import Sink
 
 TICK_S: Final = 0.5
@@ -29,7 +30,7 @@ UNSENDABLE: Final = "unsendable"
 _log = logging.getLogger("hopwatch.probe")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Instance:
     """Who sends: one running probe."""
 
@@ -39,77 +40,116 @@ class Instance:
     epoch_us: int
     labels: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """Return what tells this instance from all others."""
+        return f"{self.stream}.{self.node}.{self.probe}.{self.epoch_us}"
+
 
 class Sender:
     """Turns the queue into records; :meth:`step` does all that is due, and may be called by hand."""
 
-    def __init__(self, instance: Instance, sink: Sink, clock: Clock, *, flush_every_s: float, heartbeat_every_s: float) -> None:
+    def __init__(
+        self, instance: Instance, sink: Sink, clock: Clock, *, flush_every_s: float, heartbeat_every_s: float
+    ) -> None:
         """Take the parts; no thread runs before :meth:`start`."""
         self.instance, self.sink, self.clock = instance, sink, clock
         self.flush_every_ns, self.heartbeat_every_ns = int(flush_every_s * 1e9), int(heartbeat_every_s * 1e9)
         self.queue: deque[Stamp | Stamps] = deque()
-        self.drops: Counter[tuple[int, str]] = Counter()
+        self.drops: Refusals = Refusals()
         self.dropped_total = 0
         self.seq = 0
         self.complete_through_us = instance.epoch_us
+        self._folded = 0
         self._flushed_ns = self._sent_ns = clock.monotonic_ns()
-        self._lock = threading.RLock()
+        # Held while records are sent, which may take long; the host never waits for it but in flush and close.
+        self._sending = threading.RLock()
+        # Held for a few instructions only, by the host too.
+        self._counting = threading.RLock()
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Return how many stamps wait, those of arrays one by one."""
+        return len(self.queue) + self._folded
 
     def start(self) -> None:
         """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="hopwatch-probe", daemon=True)
         self._thread.start()
 
-    def wake(self) -> None:
-        """Ask for a flush now."""
-        self._wake.set()
+    def append_many(self, stamps: Stamps, most: int) -> bool:
+        """Take arrays into the queue; False if more than ``most`` stamps would wait.
 
-    def drop(self, window_start_ms: int, cause: str, count: int = 1) -> None:
-        """Count observations that will never be sent."""
-        with self._lock:
-            self.drops[window_start_ms, cause[:MAX_CAUSE_CHARS]] += count
-            self.dropped_total += count
+        Two arrays of one length always find room, because an arrival and its departure belong together.
+        """
+        count = len(stamps.event_times_us)
+        with self._counting:
+            if self.waiting + count > max(most, 2 * count):
+                return False
+            self._folded += count - 1
+        self.queue.append(stamps)
+        if self.waiting >= BATCH_OBSERVATIONS:
+            self._wake.set()
+        return True
+
+    def drop(self, refusals: Mapping[tuple[int, str], int]) -> None:
+        """Count observations that will never be sent, by (window start in ms, cause)."""
+        with self._counting:
+            self.drops.update(refusals)
+            self.dropped_total += sum(refusals.values())
+
+    def wake(self) -> None:
+        """Ask the thread for a step now."""
+        self._wake.set()
 
     def step(self) -> None:
         """Do what is due: flush, or a heartbeat, and let the sink do the same."""
         now_ns = self.clock.monotonic_ns()
-        if len(self.queue) >= recorder.BATCH_OBSERVATIONS or now_ns - self._flushed_ns >= self.flush_every_ns:
-            self.flush()
         if now_ns - self._sent_ns >= self.heartbeat_every_ns:
-            with self._lock:
-                self._close_moment(Kind.HEARTBEAT, self._moment_us())
-        self.sink.tick()
+            self.flush(Kind.HEARTBEAT)
+        elif self.waiting >= BATCH_OBSERVATIONS or now_ns - self._flushed_ns >= self.flush_every_ns:
+            self.flush()
+        self.tick()
 
-    def flush(self) -> None:
-        """Send all that is in the queue."""
-        with self._lock:
+    def tick(self) -> None:
+        """Let the sink do what time alone makes due; a sink is in the hands of one thread at a time."""
+        with self._sending:
+            self.sink.tick()
+
+    def flush(self, closing: Kind | None = None) -> None:
+        """Send all that waits and all drops; a bye if asked; a heartbeat if asked and nothing else was sent."""
+        with self._sending:
             self._flushed_ns = self.clock.monotonic_ns()
             # The moment is read before the queue is taken: what is appended later is moved behind it.
-            moment_us = self._moment_us()
+            moment_us = max(self._wall_us(), self.complete_through_us)
             taken = [self.queue.popleft() for _ in range(len(self.queue))]
-            if not taken and not self.drops:
-                return
-            batches, refusals = recorder.record(taken, self.complete_through_us * 1_000)
-            self.drops.update(refusals)
-            self.dropped_total += refusals.total()
-            self._send_batches(batches, moment_us)
+            with self._counting:
+                self._folded -= sum(len(stamps.event_times_us) - 1 for stamps in taken if isinstance(stamps, Stamps))
+            batches, refusals = recorder.record(taken, self.complete_through_us)
+            self.drop(refusals)
+            has_told_all = self._send_batches(batches, moment_us)
+            is_asked = closing is not None or bool(self.drops)
+            if closing is Kind.BYE or (is_asked and not has_told_all):
+                self._send_empty(closing or Kind.HEARTBEAT, moment_us)
 
     def close(self, patience_s: float) -> None:
         """Flush, say bye and let go of the sink; give up after ``patience_s``."""
+        give_up_ns = self.clock.monotonic_ns() + int(patience_s * 1e9)
         self._ended.set()
         self._wake.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if self._thread is not None:
             self._thread.join(patience_s)
-        if self._lock.acquire(timeout=patience_s):
-            try:
-                self.flush()
-                self._close_moment(Kind.BYE, self._moment_us())
-                self.sink.close()
-            finally:
-                self._lock.release()
+        if not self._sending.acquire(timeout=max(0.0, (give_up_ns - self.clock.monotonic_ns()) / 1e9)):
+            _log.warning("a probe gave up after %s s: its sink is busy, %d stamps are unsent", patience_s, self.waiting)
+            return
+        try:
+            self.flush(Kind.BYE)
+            self.sink.close()
+        finally:
+            self._sending.release()
 
     def _run(self) -> None:
         while not self._ended.is_set():
@@ -120,66 +160,69 @@ class Sender:
             except Exception:  # noqa: BLE001 - nothing may reach the host; the loop goes on
                 _log.warning("a probe could not send", exc_info=True)
 
-    def _moment_us(self) -> int:
-        return max(self.clock.wall_ns() // 1_000, self.complete_through_us)
+    def _send_batches(self, batches: list[Packed], moment_us: int) -> bool:
+        """Send batches; the last one carries drops, and the moment if these are all. Return whether that was taken."""
+        for packed in batches[:-1]:
+            self._send_batch(packed, self.complete_through_us, ())
+        if not batches:
+            return False
+        told, is_all = self._to_tell()
+        is_taken = self._send_batch(batches[-1], moment_us if is_all else self.complete_through_us, told)
+        return is_taken and is_all
 
-    def _send_batches(self, batches: list[Packed], moment_us: int) -> None:
-        """Send batches; the last one that is taken carries the moment, if nothing was dropped on the way."""
-        for batch in batches[:-1]:
-            self._send_batch(batch, self.complete_through_us, ())
-        told = self._drops_to_tell()
-        if not batches or len(self.drops) > len(told):
-            for batch in batches[-1:]:
-                self._send_batch(batch, self.complete_through_us, ())
-            self._close_moment(Kind.HEARTBEAT, moment_us)
-        elif self._send_batch(batches[-1], moment_us, told):
-            self._told(told, moment_us)
+    def _send_batch(self, packed: Packed, through_us: int, told: tuple[Drop, ...]) -> bool:
+        batch = self._batch(Kind.OBSERVATIONS, through_us, told)
+        batch = replace(
+            batch, window_start_ms=packed.window_start_ms, count=packed.count, reasons=packed.reasons, **packed.fields
+        )
+        cause = self._send(batch)
+        if cause is not None:
+            self.drop({(packed.window_start_ms, cause): packed.count})
+        return cause is None
 
-    def _send_batch(self, packed: Packed, through_us: int, drops: tuple[Drop, ...]) -> bool:
-        batch = self._batch(Kind.OBSERVATIONS, packed.window_start_ms, through_us, drops)
-        taken = self._send(replace(batch, count=packed.count, reasons=packed.reasons, **packed.fields))  # type: ignore[arg-type]
-        if not taken:
-            self.drop(packed.window_start_ms, SINK_REFUSED, packed.count)
-        return taken
-
-    def _close_moment(self, kind: Kind, moment_us: int) -> None:
+    def _send_empty(self, kind: Kind, moment_us: int) -> None:
         """Send records without observations until all drops are told; the last of them carries the moment."""
-        while True:
-            told = self._drops_to_tell()
-            is_last = len(told) == len(self.drops)
-            through_us = moment_us if is_last else self.complete_through_us
-            batch = self._batch(kind if is_last else Kind.HEARTBEAT, moment_us // 1_000 // WINDOW_MS * WINDOW_MS, through_us, told)
-            if not self._send(batch):
-                return
-            self._told(told, through_us)
-            if is_last:
+        is_all = False
+        while not is_all:
+            told, is_all = self._to_tell()
+            through_us = moment_us if is_all else self.complete_through_us
+            if self._send(self._batch(kind if is_all else Kind.HEARTBEAT, through_us, told)) is not None:
                 return
 
-    def _drops_to_tell(self) -> tuple[Drop, ...]:
-        first = sorted(self.drops.items())[:MAX_DROPS]
-        return tuple(Drop(window_start_ms, count, cause) for (window_start_ms, cause), count in first)
+    def _to_tell(self) -> tuple[tuple[Drop, ...], bool]:
+        """Return as many drops as a record may carry, and whether these are all."""
+        with self._counting:
+            first = sorted(self.drops.items())[:MAX_DROPS]
+            is_all = len(first) == len(self.drops)
+        return tuple(Drop(window_start_ms, count, cause) for (window_start_ms, cause), count in first), is_all
 
-    def _told(self, told: Iterable[Drop], through_us: int) -> None:
-        for drop in told:
-            del self.drops[drop.window_start_ms, drop.cause]
-        self.complete_through_us = through_us
-
-    def _batch(self, kind: Kind, window_start_ms: int, through_us: int, drops: tuple[Drop, ...]) -> Batch:
-        who = self.instance
-        sent_at_us = self.clock.wall_ns() // 1_000
+    def _batch(self, kind: Kind, through_us: int, told: tuple[Drop, ...]) -> Batch:
+        who, sent_at_us = self.instance, self._wall_us()
         return Batch(
-            who.probe, who.epoch_us, self.seq, kind, who.stream, who.node, window_start_ms, sent_at_us, through_us,
-            drops=drops, labels=who.labels,
+            who.probe, who.epoch_us, self.seq, kind, who.stream, who.node, sent_at_us // WINDOW_US * WINDOW_MS,
+            sent_at_us, through_us, drops=told, labels=who.labels,
         )  # fmt: skip
 
-    def _send(self, batch: Batch) -> bool:
+    def _send(self, batch: Batch) -> str | None:
+        """Send a record; once it is taken, what it says is said. Return None, or why it was not taken."""
         try:
             record = encode(batch)
         except RecordError:
             _log.warning("a probe made a record that breaks the wire", exc_info=True)
-            return False
-        if not self.sink.send(record):
-            return False
+            return UNSENDABLE
+        try:
+            if not self.sink.send(record):
+                return SINK_REFUSED
+        except Exception:  # noqa: BLE001 - a team's own sink may raise anything; it has not taken the record then
+            _log.warning("the sink of a probe failed", exc_info=True)
+            return SINK_REFUSED
         self.seq += 1
         self._sent_ns = self.clock.monotonic_ns()
-        return True
+        self.complete_through_us = batch.complete_through_us
+        with self._counting:
+            self.drops.subtract({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
+            self.drops = +self.drops
+        return None
+
+    def _wall_us(self) -> int:
+        return self.clock.wall_ns() // 1_000

@@ -1,10 +1,11 @@
-"""Where records go. One narrow seam: ``send(record)`` says whether it was taken, and never raises, never waits for long."""
+"""Where records go, through one narrow seam: ``send(record)`` says whether it was taken, and never waits for long."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final, Protocol
 
+from probes.clock import Clock
 from probes.sinks.spool import SpoolSink
 
 SPOOL: Final = "spool:"
@@ -23,13 +24,13 @@ class Sink(Protocol):
         """Let go of everything; what was taken stays taken."""
 
 
-def open_sink(url: str, instance: str) -> Sink:
+def open_sink(url: str, instance: str, clock: Clock | None = None) -> Sink:
     """Return the sink behind a URL for one probe instance.
 
     Raises:
         ValueError: the scheme is not known.
     """
     if url.startswith(SPOOL) and url != SPOOL:
-        return SpoolSink(Path(url.removeprefix(SPOOL)), instance)
-    msg = f"a sink is spool:FOLDER, got {url[:80]!r}"
-    raise ValueError(msg)
+        # A host may change its working directory later; the spool stays where it was named.
+        return SpoolSink(Path(url.removeprefix(SPOOL)).absolute(), instance, clock)
+    raise ValueError(f"a sink is spool:FOLDER, got {url[:80]!r}")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-import time
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from probes.clock import Clock, SystemClock
 from probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, OPEN_SUFFIX, SEGMENT_SUFFIX, frame
 
 SEGMENT_AGE_S: Final = 1.0
@@ -20,14 +21,17 @@ MOST_BYTES: Final = 256 * 1024 * 1024
 RETRY_S: Final = 1.0
 """How long a spool that failed is left alone: a host must not pay for a full disk at every flush."""
 
+_MOST_NAME_CHARS: Final = 120
+
 
 class SpoolSink:
     """Writes the segments of one probe instance below ``root``."""
 
-    def __init__(self, root: Path, instance: str, *, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, root: Path, instance: str, clock: Clock | None = None, *, most_bytes: int = MOST_BYTES) -> None:
         """Name the place; nothing is touched before the first record."""
         self.folder = root / folder_name(instance)
         self.most_bytes = most_bytes
+        self._monotonic_ns = (clock or SystemClock()).monotonic_ns
         self._file: int | None = None
         self._path = self.folder
         self._number = 0
@@ -38,74 +42,70 @@ class SpoolSink:
 
     def send(self, record: bytes) -> bool:
         """Append a record to the open segment; False when the spool is full or cannot be written."""
-        framed = frame(record)
-        try:
-            if self._file is None and not self._open(len(framed)):
-                return False
-            if self._kept_bytes + self._bytes + len(framed) > self.most_bytes:
-                return False
-            self._append(framed)
-        except OSError:
-            self._failed_s = time.monotonic()
+        if self._now_s() - self._failed_s < RETRY_S:
             return False
-        if self._bytes >= MAX_SEGMENT_BYTES:
+        data = frame(record) if self._bytes else MAGIC + frame(record)
+        try:
+            is_taken = self._has_room(len(data)) and self._append(data)
+        except OSError:
+            is_taken = False
+        if not is_taken:
+            self._failed_s = self._now_s()
+        elif self._bytes >= MAX_SEGMENT_BYTES:
             self._publish()
-        return True
+        return is_taken
 
     def tick(self) -> None:
         """Publish the open segment once it is old enough."""
-        if self._file is not None and time.monotonic() - self._since_s >= SEGMENT_AGE_S:
+        if self._file is not None and self._now_s() - self._since_s >= SEGMENT_AGE_S:
             self._publish()
 
     def close(self) -> None:
         """Publish what is open."""
-        if self._file is not None:
-            self._publish()
+        self._publish()
 
-    def _open(self, needed: int) -> bool:
-        if time.monotonic() - self._failed_s < RETRY_S:
-            return False
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._kept_bytes = sum(entry.stat().st_size for entry in os.scandir(self.folder) if entry.name.endswith(SEGMENT_SUFFIX))
-        if self._kept_bytes + len(MAGIC) + needed > self.most_bytes:
-            self._failed_s = time.monotonic()
-            return False
-        self._path = self.folder / f"{self._number:010d}{OPEN_SUFFIX}"
-        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        self._bytes, self._since_s = 0, time.monotonic()
-        self._append(MAGIC)
+    def _now_s(self) -> float:
+        return self._monotonic_ns() / 1e9
+
+    def _has_room(self, needed: int) -> bool:
+        """Whether so many bytes more fit; what the monitor has deleted is looked for before a segment is opened."""
+        if self._file is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with os.scandir(self.folder) as entries:
+                self._kept_bytes = sum(entry.stat().st_size for entry in entries if entry.name.endswith(SEGMENT_SUFFIX))
+        return self._kept_bytes + self._bytes + needed <= self.most_bytes
+
+    def _append(self, data: bytes) -> bool:
+        """Write a record behind the last whole one, over whatever a write that failed has left there."""
+        if self._file is None:
+            self._path = self.folder / f"{self._number:010d}{OPEN_SUFFIX}"
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            self._since_s = self._now_s()
+        written = 0
+        while written < len(data):
+            written += os.pwrite(self._file, memoryview(data)[written:], self._bytes + written)
+        self._bytes += len(data)
         return True
 
-    def _append(self, data: bytes) -> None:
-        """Write all of ``data`` or none: a half-written record is cut off again."""
-        assert self._file is not None  # noqa: S101 - the caller opened it
-        view = memoryview(data)
-        try:
-            while view:
-                view = view[os.write(self._file, view) :]
-        except OSError:
-            os.ftruncate(self._file, self._bytes)
-            os.lseek(self._file, self._bytes, os.SEEK_SET)
-            raise
-        self._bytes += len(data)
-
     def _publish(self) -> None:
-        """Sync and rename; a segment that cannot be synced is left unread, and its records are a hole in the books."""
-        assert self._file is not None  # noqa: S101 - the caller looked
-        file, self._file = self._file, None
+        """Cut, sync and rename; a segment that cannot be synced is deleted: its records are a hole in the books."""
+        if self._file is None:
+            return
         try:
-            if self._bytes <= len(MAGIC):
-                self._path.unlink()
-                return
-            os.fsync(file)
-            self._path.rename(self._path.with_suffix(SEGMENT_SUFFIX))
-            self._kept_bytes += self._bytes
-            _sync_folder(self.folder)
+            try:
+                os.ftruncate(self._file, self._bytes)
+                os.fsync(self._file)
+            finally:
+                os.close(self._file)
+            if self._bytes:
+                self._path.rename(self._path.with_suffix(SEGMENT_SUFFIX))
+                _sync_folder(self.folder)
         except OSError:
-            self._failed_s = time.monotonic()
-        finally:
-            self._number += 1
-            os.close(file)
+            self._failed_s = self._now_s()
+        with suppress(OSError):  # published and so gone, as a rule
+            self._path.unlink()
+        self._file, self._bytes = None, 0
+        self._number += 1
 
 
 def folder_name(instance: str) -> str:
@@ -113,8 +113,10 @@ def folder_name(instance: str) -> str:
 
     It never starts with a dot or an underscore, because many readers of files take such folders for hidden ones.
     """
-    safe = re.sub(r"^[._]|[^A-Za-z0-9._-]", "-", instance)[:120]
-    return safe if safe == instance else f"{safe}-{blake2b(instance.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
+    safe = re.sub(r"^[._]|[^A-Za-z0-9._-]", "-", instance)[:_MOST_NAME_CHARS]
+    if safe and safe == instance:
+        return safe
+    return f"{safe}-{blake2b(instance.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
 
 
 def _sync_folder(folder: Path) -> None:

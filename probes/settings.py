@@ -1,0 +1,92 @@
+"""What a probe is asked to be, checked once, before anything starts."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import Final
+
+from probes.clock import Clock
+from probes.contract.limits import MAX_LABEL_CHARS, MAX_LABELS, MAX_NAME_CHARS, NAME_PATTERN
+from probes.errors import ProbeError
+from probes.sinks import Sink
+
+_MOST_KEPT_CHARS: Final = MAX_NAME_CHARS - len("-4194304")
+"""So much of a name leaves room for a process id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSettings:
+    """The arguments of a probe; ``name`` is None where host and process id are to make it.
+
+    Raises:
+        ProbeError: one of them cannot be.
+    """
+
+    stream: str
+    node: str
+    sink: str | Sink | None
+    name: str | None
+    labels: dict[str, str]
+    flush_every_s: float
+    heartbeat_every_s: float
+    most_stamps: int
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        """Check every argument; a host may pass anything, whatever the types say."""
+        _check_name("stream", self.stream)
+        _check_name("node", self.node)
+        if self.name is not None:
+            _check_probe(self.name)
+        _check_labels(self.labels)
+        _check_sink(self.sink)
+        for what in ("flush_every_s", "heartbeat_every_s", "most_stamps"):
+            _check_number(what, getattr(self, what))
+
+    def in_child(self) -> ProbeSettings:
+        """Return what the child of a fork is asked to be: with a name of its own, so that it is nobody's double.
+
+        Raises:
+            ProbeError: the sink was given as an object, which parent and child would write to at once.
+        """
+        if not isinstance(self.sink, str):
+            raise ProbeError(
+                f"a sink given as an object stays with the parent, got {type(self.sink).__name__}: give a URL"
+            )
+        return replace(self, name=self.name and f"{self.name[:_MOST_KEPT_CHARS]}-{os.getpid()}")
+
+
+def _check_name(what: str, name: object) -> None:
+    if not (isinstance(name, str) and NAME_PATTERN.fullmatch(name)):
+        raise ProbeError(f"a {what} is 1 to {MAX_NAME_CHARS} of the characters A-Za-z0-9._-, got {name!r:.60}")
+
+
+def _check_probe(name: object) -> None:
+    if not name or not _is_text(name, MAX_NAME_CHARS):
+        raise ProbeError(f"a probe's name is a text of 1 to {MAX_NAME_CHARS} characters, got {name!r:.60}")
+
+
+def _check_labels(labels: object) -> None:
+    if not isinstance(labels, dict) or len(labels) > MAX_LABELS:
+        got = len(labels) if isinstance(labels, dict) else type(labels).__name__
+        raise ProbeError(f"labels are a dict of at most {MAX_LABELS}, got {got}")
+    for part in (part for label in labels.items() for part in label):
+        if not _is_text(part, MAX_LABEL_CHARS):
+            raise ProbeError(f"a label is a text of at most {MAX_LABEL_CHARS} characters, got {part!r:.80}")
+
+
+def _check_sink(sink: object) -> None:
+    is_sink = all(callable(getattr(sink, name, None)) for name in ("send", "tick", "close"))
+    if not (sink is None or isinstance(sink, str) or is_sink):
+        raise ProbeError(f"a sink is a URL or an object with send, tick and close, got {type(sink).__name__}")
+
+
+def _check_number(what: str, number: object) -> None:
+    if not isinstance(number, int | float) or not 0 < number < float("inf"):
+        raise ProbeError(f"{what} is a number over 0, got {number!r:.60}")
+
+
+def _is_text(value: object, most_chars: int) -> bool:
+    """Whether a value is a text that the wire can carry: bounded, and without half a surrogate pair."""
+    return isinstance(value, str) and len(value) <= most_chars and not any("\ud800" <= c <= "\udfff" for c in value)
