@@ -88,10 +88,11 @@ def _stream(place: Place, chosen: Settings) -> None:
     from monitor.spark import job, session
 
     words, stop = console.words(), threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
     spark = session.start(place.workdir)
+    # Not before: Spark sets a handler of its own, which would end us in the middle of a batch.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
     beat = pulse.start(chosen.transport.url, chosen.monitor.pulse_us / 1e6)
     try:
         query = job.start_stream(spark, place, f"{chosen.monitor.trigger_us // 1_000} milliseconds", _tell)

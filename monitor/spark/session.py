@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -54,7 +54,13 @@ def start(workdir: Path, *, cores: int | None = None) -> SparkSession:
 
 
 def _builder(scratch: Path, cores: int) -> SparkSession:
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - what is imported with the module is imported by --help too
+    # What is imported with the module is imported by --help too.
+    from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    # We use no accumulators; all that this could print is a traceback when Java is stopped together with us.
+    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+        server.handle_error = _do_nothing  # type: ignore[assignment, method-assign]
 
     builder = SparkSession.builder.master(f"local[{cores}]").appName("hopwatch")
     for name, value in _settings(scratch, cores).items():
@@ -72,8 +78,8 @@ def _call_workers(spark: SparkSession, cores: int) -> None:
         spark.sparkContext.parallelize(range(cores), cores).foreachPartition(_do_nothing)
 
 
-def _do_nothing(_: Iterable[int]) -> None:
-    """Take a partition of no interest."""
+def _do_nothing(*_: object) -> None:
+    """Take what is of no interest."""
 
 
 def _settings(scratch: Path, cores: int) -> dict[str, str]:
