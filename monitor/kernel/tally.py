@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,8 @@ class Tally:
     ``masks`` has the shape (rows, words), ``counts`` and ``sighted_us`` the shape (rows,): how many messages have the
     row's mask and were first sighted then. Sightings by the end of the window are all ALWAYS_US, so that there are few
     rows. ``stamps`` counts in and out stamps, shape (nodes, 2); ``negative`` those of them with a negative lag, shape
-    (nodes,). ``last_first_sighting_us`` is the latest moment at which a message was first sighted, 0 without any.
+    (nodes,). ``last_first_sighting_us`` is the latest moment after the end of the window at which a message was first
+    sighted, 0 without any.
     """
 
     masks: NDArray[np.uint64]
@@ -115,27 +116,25 @@ def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> T
     )
     words = masks.masks(groups, _joined(codes, (0,), np.uint8), node_of, nodes)
     distinct, place = masks.distinct(words)
-    first_us = _first_sightings(alike, groups)
-    last_us = int(first_us.max(initial=0))
-    late_us = np.where(first_us > window_end_us, first_us, ALWAYS_US)
-    lost = _lost_ids(classify(pathway, distinct).loss, place, late_us, ids, groups)
-    rows = _rows(distinct, place, late_us)
-    return Tally(*rows, stamps, negative, lags, lost, last_us, len(ids))
+    moments_us, moment = _first_sightings(alike, groups, window_end_us)
+    sighted_us = moments_us[moment]
+    lost = _lost_ids(classify(pathway, distinct).loss, place, sighted_us, ids, groups)
+    rows = _rows(distinct, place, moments_us, moment)
+    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids))
 
 
 def _rows(
     distinct: NDArray[np.uint64],
     place: NDArray[np.int64],
-    sighted_us: NDArray[np.int64],
+    moments_us: NDArray[np.int64],
+    moment: NDArray[Any],
     counts: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
     """Count by mask and sighting: return the masks, counts and sightings of the rows, in one order for all inputs."""
-    moments, moment = np.unique(sighted_us, return_inverse=True) if len(sighted_us) else (sighted_us, place)
-    cells = np.bincount(place * len(moments) + moment, counts, len(distinct) * len(moments)).astype(np.int64)
+    cells = np.bincount(place * len(moments_us) + moment, counts, len(distinct) * len(moments_us)).astype(np.int64)
     filled = np.flatnonzero(cells)
-    if not len(filled):
-        return distinct, cells, moments
-    return distinct[filled // len(moments)], cells[filled], moments[filled % len(moments)]
+    mask, sighting = np.divmod(filled, max(1, len(moments_us)))
+    return distinct[mask], cells[filled], moments_us[sighting]
 
 
 def merge(tallies: Sequence[Tally]) -> Tally:
@@ -144,8 +143,9 @@ def merge(tallies: Sequence[Tally]) -> Tally:
         return tallies[0]
     words, place = masks.distinct(np.concatenate([tally.masks for tally in tallies]))
     counts, sighted_us = (np.concatenate([getattr(t, name) for t in tallies]) for name in ("counts", "sighted_us"))
+    moments_us, moment = np.unique(sighted_us, return_inverse=True)
     return Tally(
-        *_rows(words, place, sighted_us, counts),
+        *_rows(words, place, moments_us, moment, counts),
         np.sum([tally.stamps for tally in tallies], axis=0),
         np.sum([tally.negative for tally in tallies], axis=0),
         tuple(_merge_lags(parts) for parts in zip(*(tally.lags for tally in tallies), strict=True)),
@@ -220,14 +220,21 @@ def _digests(lists: tuple[list[NDArray[np.int64]], ...], negative: NDArray[np.in
     return NodeLags(*(tdigest.build(values) for values in joined))
 
 
-def _first_sightings(alike: list[_Alike], groups: masks.Groups) -> NDArray[np.int64]:
-    """Return for each message the earliest arrival of an observation of it; shape (messages,)."""
-    if not len(groups.starts):
-        return np.zeros(0, np.int64)
-    arrivals, counts = np.concatenate([p.arrival_us for p in alike]), np.concatenate([p.counts for p in alike])
-    ranked, rank = np.unique(arrivals, return_inverse=True)
-    of_observation = np.repeat(rank.astype(np.uint16 if len(ranked) < 1 << 16 else np.uint32), counts)
-    return np.asarray(ranked[np.minimum.reduceat(of_observation[groups.order], groups.starts)])
+def _first_sightings(
+    alike: list[_Alike], groups: masks.Groups, window_end_us: int
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return moments, ascending, and for each message the place among them of the earliest arrival of it.
+
+    Shapes (moments,) and (messages,). All arrivals by the end of the window are one moment, ALWAYS_US.
+    """
+    arrivals_us = _joined([part.arrival_us for part in alike], (0,), np.int64)
+    moments_us, moment = np.unique(np.where(arrivals_us > window_end_us, arrivals_us, ALWAYS_US), return_inverse=True)
+    if len(moments_us) <= 1:
+        return moments_us, np.zeros(len(groups.starts), np.uint8)
+    # The gather's cost goes with its width.
+    narrow = moment.astype(np.min_scalar_type(len(moments_us)))
+    of_observation = np.repeat(narrow, np.concatenate([part.counts for part in alike]))
+    return moments_us, np.minimum.reduceat(of_observation[groups.order], groups.starts)
 
 
 def _lost_ids(

@@ -1,0 +1,14 @@
+"""What tests of the benches share: a little work, made once."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.generate import Made, made
+from bench.work import Work
+
+
+@pytest.fixture(scope="session")
+def little(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Return 200,000 observations of two streams in two minutes, as a spool and as Parquet."""
+    return made(Work(200_000, streams=2, minutes=2, batch=512), tmp_path_factory.mktemp("bench"), with_parquet=True)

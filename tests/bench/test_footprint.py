@@ -1,0 +1,47 @@
+"""Tests of what a process and a folder take."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.footprint import Peak, family, folder_bytes
+
+MEGABYTE = 1024 * 1024
+
+
+def test_the_peak_keeps_the_most_that_was_seen(tmp_path: Path) -> None:
+    """What is let go of stays in the peak, of memory and of disk."""
+    peak, kept = Peak(), tmp_path / "kept"
+    kept.write_bytes(bytes(MEGABYTE))
+    held = os.urandom(64 * MEGABYTE)
+    peak.look(os.getpid(), tmp_path)
+    assert peak.memory_bytes > len(held)
+    assert 0 < peak.mapped_bytes < peak.memory_bytes
+    kept.unlink()
+    seen = peak.memory_bytes
+    del held
+    peak.look(os.getpid(), tmp_path)
+    assert peak.memory_bytes == seen
+    assert peak.disk_bytes == MEGABYTE
+
+
+def test_the_family_has_the_children_and_no_stranger(tmp_path: Path) -> None:
+    """A process below this one is counted while it is there, and nothing of it afterwards."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert child.pid in set(family(os.getpid()))
+        assert os.getppid() not in set(family(os.getpid()))
+        child.communicate(b"\n")
+    assert child.pid not in set(family(os.getpid()))
+    gone = Peak()
+    gone.look(child.pid, tmp_path)
+    assert gone.memory_bytes == 0
+
+
+def test_a_folder_takes_its_blocks(tmp_path: Path) -> None:
+    """All files below count, with the blocks that they take."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").write_bytes(b"x")
+    assert folder_bytes(tmp_path) == (tmp_path / "a" / "b" / "file").stat().st_blocks * 512 > 0

@@ -1,0 +1,93 @@
+"""Tests of what live measures hold against what was sent, and of what they tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bench import busy, finality
+from bench.busy import Rounds
+from bench.live import _late, _triggers
+from bench.progress import Trigger
+from bench.truth import WrongResultError
+from bench.work import Work, rules
+from monitor.spark.job import Place
+from monitor.store import dialect, writer
+from probes.contract.batch import Kind
+from probes.contract.envelope import decode
+from probes.contract.segment import walk
+from tests.micro_batches import MicroBatches
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Return a place with an empty store and spool."""
+    engine = dialect.engine(f"sqlite:///{tmp_path}/store.db")
+    writer.prepare(engine)
+    (tmp_path / "spool").mkdir()
+    work = Work(busy.STREAMS * busy.WINDOWS * 1_000, busy.STREAMS, minutes=busy.WINDOWS)
+    return Place(tmp_path / "spool", engine, rules(work), tmp_path)
+
+
+def test_a_round_brings_the_same_messages_to_every_node_of_every_window(place: Place) -> None:
+    """After two rounds each of 400 windows has 64 messages; one that lacks some is refused."""
+    rounds = Rounds(place.spool, place.workdir / "staging")
+    stream = MicroBatches(place.rules, place.engine)
+    for _ in range(2):
+        rounds.next()
+        stream.run(sorted(place.spool.glob(f"round-{rounds.done - 1}/*/*.seg")))
+    busy._check(place, 2)
+    with pytest.raises(WrongResultError, match=r"^each of 400 windows has 96 messages, got \[64\]$"):
+        busy._check(place, 3)
+
+
+def test_an_empty_store_is_refused(place: Place) -> None:
+    """Windows that are not there are told by their number."""
+    with pytest.raises(WrongResultError, match=r"^each of 400 windows has 32 messages, got 0 windows$"):
+        busy._check(place, 1)
+
+
+def test_a_beat_is_the_pulse_alone(place: Place) -> None:
+    """One segment with one heartbeat."""
+    rounds = Rounds(place.spool, place.workdir / "staging")
+    rounds.beat()
+    (path,) = place.spool.rglob("*.seg")
+    data = path.read_bytes()
+    (batch,) = [decode(data[frame.start : frame.end]) for frame in walk(data)]
+    assert (batch.kind, batch.count) == (Kind.HEARTBEAT, 0)
+
+
+def test_a_trigger_is_told_with_the_batch_behind_it() -> None:
+    """Only a batch without data counts as the one behind."""
+    found = [Trigger(0, 1, 0.5, 400), Trigger(1, 2, 0.2, 0), Trigger(2, 3, 0.6, 400), Trigger(3, 4, 0.7, 1)]
+    assert busy.pairs(found) == [(0.5, 0.2), (0.6, 0.0)]
+
+
+def test_live_windows_are_told_with_their_goals() -> None:
+    """Triggers with data, the batch behind, and idle ones, each on a line of its own."""
+    told = {"busy_s": [(1.0, 0.5), (2.0, 0.7)], "pulse_s": [(0.4, 0.3)], "idle_s": [0.1]}
+    spans = _triggers(told, 400)
+    assert [(span.took_s, span.goal_s) for span in spans] == [
+        ((1.0, 2.0), 1.5),
+        ((0.5, 0.7), None),
+        ((0.4,), 1.5),
+        ((0.3,), None),
+        ((0.1,), 0.5),
+    ]
+    late = _late({"late_s": [9.0, 8.0], "trigger_s": 5.0, "pulse_s": 3.0})
+    assert (late.took_s, late.goal_s) == ((9.0, 8.0), 15.0)
+    assert late.what.endswith("a trigger every 5 s, a pulse every 3 s")
+
+
+@pytest.mark.parametrize(("known", "lost", "upper"), [(199, 2, 2), (200, 1, 1), (200, 2, 3)])
+def test_a_live_window_that_is_not_exact_is_refused(known: int, lost: int, upper: int) -> None:
+    """Messages, loss and both bounds are held against what was sent."""
+    result: Any = SimpleNamespace(known=known, lost=lost, lost_lower=lost, lost_upper=upper, verdict="LOSSY")
+    said = (
+        rf"^a live window has 200 messages, 2 of them lost, got {known} known, {lost} lost, bounds \({lost}, {upper}\)"
+    )
+    with pytest.raises(WrongResultError, match=said):
+        finality._check(result, 200)

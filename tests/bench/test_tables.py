@@ -1,0 +1,67 @@
+"""Tests of the tables: who is ahead can be read off, and what was not measured is not made up."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import tables
+from bench.growth import Growth
+from bench.live import Span
+from bench.probing import Cost
+from bench.speed import ONCE_WARM, STREAM, Line
+
+
+def drawn(table: Table) -> list[list[str]]:
+    """Return the cells of each line, as a pipe gets them."""
+    console = Console(file=StringIO(), width=1_000)
+    console.print(table)
+    assert isinstance(console.file, StringIO)
+    lines = console.file.getvalue().splitlines()
+    return [[cell for cell in line.split("  ") if cell.strip()] for line in lines]
+
+
+def cells(table: Table) -> dict[str, list[str]]:
+    """Return the cells behind the first of each line."""
+    return {line[0].strip(): [cell.strip() for cell in line[1:]] for line in drawn(table) if line}
+
+
+def test_a_ratio_below_one_is_a_contestant_ahead_of_us() -> None:
+    """Ratios are our rates over theirs; a part of another line has no seconds and no footprint of its own."""
+    lines = [
+        Line(STREAM, "all", 20.0, 2e6, 2_000_000_000, 100_000_000, 80_000_000, 1_440_000_000),
+        Line("2nd trigger on", "part", None, 5e6),
+        Line(ONCE_WARM, "all", 4.0, 1e7, 1_000_000_000, 0, 0, 1_440_000_000),
+        Line("DuckDB", "figures", 2.0, 2e7, 500_000_000, 0, 0, 1_000_000_000),
+    ]
+    table = cells(tables.speed(lines, 40_000_000))
+    assert table[STREAM] == ["20.0", "2.000", "1.00", "5.00", "2.00", "0.10", "2.0", "36.0", "all"]
+    assert table["2nd trigger on"] == ["-", "5.000", "0.40", "2.00", "-", "-", "-", "-", "part"]
+    assert table["DuckDB"] == ["2.0", "20.000", "0.10", "0.50", "0.50", "0.00", "0.0", "25.0", "figures"]
+
+
+def test_costs_stand_beside_their_goals() -> None:
+    """Nanoseconds are whole; others have no goal."""
+    table = cells(
+        tables.probes([Cost("ours", "arrived", 340.4, 1_900.6, 1_000.0), Cost("theirs", "span", 9e3, 1e4, None)])
+    )
+    assert table["ours"] == ["arrived", "340", "1,000", "1,901"]
+    assert table["theirs"] == ["span", "9,000", "-", "10,000"]
+
+
+def test_spans_are_told_by_their_middle_and_their_worst() -> None:
+    """Median and most of what was measured, and how often it was."""
+    assert cells(tables.live([Span("an idle trigger", (0.1, 0.3, 0.2), 0.5)]))["an idle trigger"] == [
+        "0.20",
+        "0.30",
+        "0.50",
+        "3",
+    ]
+
+
+def test_growth_has_a_line_a_work() -> None:
+    """Seconds and rates both ways; a backlog of one trigger has no second one."""
+    line = Growth(10_000_000, 10, 256, 2.0, 5.0, 5e6, 2e6, None, 1_500_000_000)
+    assert cells(tables.growth([line]))["10,000,000"] == ["10", "256", "2.0", "5.000", "5.0", "2.000", "-", "1.50"]
