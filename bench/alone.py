@@ -1,4 +1,4 @@
-"""Every contestant runs in a process of its own, on two cores, one after the other; the caller looks at its footprint."""
+"""Every contestant runs in a process of its own, on two cores, one after the other, and its footprint is looked at."""
 
 from __future__ import annotations
 

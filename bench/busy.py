@@ -1,20 +1,21 @@
-"""What a trigger costs while 400 windows are live: one that brings something to each, one with the pulse alone, an idle one."""
+"""What a trigger costs while 400 windows are live: one that brings something to each, the pulse alone, an idle one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from bench.alone import Json
+from bench.generate import Made
 from bench.ours import place, started
 from bench.progress import Trigger, idle_s, triggers, until
 from bench.spool import Instance, say
 from bench.truth import WrongResultError
 from bench.work import FIRST_START_MS, NODES, Work, start_ms, stream_name
-from bench.generate import Made
 from monitor import pulse
 from monitor.spark import job
 from monitor.store import lineage, reader
@@ -77,7 +78,11 @@ class Rounds:
 
     def _send(self, instance: Instance, window: int, stream: int) -> None:
         # The same messages at every node: their ids depend on round, window and stream alone.
-        chance, now_us, start_us = np.random.default_rng([self.done, window, stream]), self._now_us(), start_ms(window) * 1_000
+        chance, now_us, start_us = (
+            np.random.default_rng([self.done, window, stream]),
+            self._now_us(),
+            start_ms(window) * 1_000,
+        )
         ids = chance.integers(0, 2**64, (MESSAGES, 2), np.uint64)
         offset_us = np.sort(chance.integers(0, min(WINDOW_US, now_us - start_us), MESSAGES))
         lag_us = now_us - start_us - offset_us
@@ -100,7 +105,7 @@ def live(folder: Path) -> Json:
     for made in (spool, staging):
         made.mkdir()
     rounds = Rounds(spool, staging)
-    with started(folder) as (spark, _):
+    with started(folder) as spark:
         spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "1000")
         spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
         where = place(Made(Work(STREAMS * WINDOWS * 1_000, STREAMS, minutes=WINDOWS), folder), folder / "run")
@@ -120,11 +125,9 @@ def live(folder: Path) -> Json:
 
 
 def pairs(found: list[Trigger]) -> list[tuple[float, float]]:
-    """Return how long each trigger with data took, and the batch without data behind it, which the new watermark asks for."""
+    """Return how long each trigger with data took, and the batch without data that the new watermark asks for."""
     return [
-        (one.took_s, behind.took_s if not behind.segments else 0.0)
-        for one, behind in zip(found, found[1:], strict=False)
-        if one.segments
+        (one.took_s, behind.took_s if not behind.segments else 0.0) for one, behind in pairwise(found) if one.segments
     ]
 
 

@@ -1,6 +1,6 @@
 """How soon a window is final: real probes, the real clock, the monitor's own pulse and its default trigger.
 
-Measured from the moment at which end, transit and settle of a window have passed to the moment at which the store says so.
+Measured from the moment at which end, transit and settle of a window have passed to that at which the store says so.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def live(folder: Path) -> Json:
     writer.prepare(engine)
     where = job.Place(spool, engine, {STREAM: StreamRules(pathway(), TERMS)}, settings.workdir)
     lineage.check(engine, where.checkpoint, where.rules)
-    with started(folder) as (spark, _), _traffic(spool) as sent:
+    with started(folder) as spark, _traffic(spool) as sent:
         beat = pulse.start(f"spool:{spool}", settings.pulse_us / 1e6)
         query = job.start_stream(spark, where, f"{settings.trigger_us // 1_000} milliseconds", lambda _: None)
         # The first window is what is left of this minute, unless that is next to nothing.

@@ -10,8 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Engine
 
-from bench.truth import LAGS, Found, Key, Truth, WrongResultError, print_of
+from bench.truth import LAGS, QUANTILES, Found, Key, Truth, WrongResultError, print_of
 from bench.work import FIRST_START_MS, NODES, Work, stream_name
+from monitor.kernel.sets import classify
+from monitor.kernel.tally import NEVER_US, NodeLags, Tally
+from monitor.kernel.tdigest import quantiles
+from monitor.pathway import Pathway
 from monitor.store import reader
 from probes.contract.limits import ID_BYTES, WINDOW_US
 
@@ -44,6 +48,21 @@ def from_columns(
     return found
 
 
+def of_tally(pathway: Pathway, tally: Tally) -> list[Found]:
+    """Return what a tally says of each node, all that is missing counted as lost."""
+    sets = classify(pathway, tally.masks)
+    seen, lost = tally.counts @ sets.seen, tally.counts @ sets.loss
+    named = [tally.lost(node, NEVER_US) for node in range(len(pathway.nodes))]
+    return [
+        Found(int(seen[node]), int(lost[node]), print_of(named[node]), _percentiles(lags))
+        for node, lags in enumerate(tally.lags)
+    ]
+
+
+def _percentiles(lags: NodeLags) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(quantiles(getattr(lags, lag), QUANTILES).tolist()) for lag in LAGS)
+
+
 def by_key(keys: Sequence[NDArray[Any]], ids: NDArray[Any]) -> dict[Key, NDArray[Any]]:
     """Return ids by node-window; ``keys`` are columns of stream, window and node, ids of shape (n, 2)."""
     order = np.lexsort(keys)
@@ -56,7 +75,9 @@ def by_key(keys: Sequence[NDArray[Any]], ids: NDArray[Any]) -> dict[Key, NDArray
 def _of_stream(engine: Engine, report: Mapping[str, Any], number: int) -> Iterable[tuple[Key, Found]]:
     name = stream_name(number)
     # The bye falls in a minute in which nothing was observed.
-    windows = [told for stream in report["streams"] if stream["stream"] == name for told in stream["windows"] if told["known"]]
+    windows = [
+        told for stream in report["streams"] if stream["stream"] == name for told in stream["windows"] if told["known"]
+    ]
     lost = [reader.lost_ids(engine, name, node) for node in NODES]
     with engine.connect() as connection:
         for told in windows:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from bench.spool import Writer
 from bench.truth import Truth
 from bench.work import Block, Work, WorkError, blocks
+from monitor.errors import DependencyError
 
 SPOOL_BYTES: Final = 38
 """A segment's bytes an observation: 36 of arrays, and what goes round them in small batches."""
@@ -43,7 +44,7 @@ _SCHEMA: Final = pa.schema(
 )
 
 
-class DiskError(RuntimeError):
+class DiskError(DependencyError):
     """The scratch folder's disk is too small; the message says what is there and what is needed."""
 
 
@@ -145,4 +146,6 @@ def _table(block: Block) -> pa.Table:
         block.lag_in_us,
         block.lag_out_us,
     )
-    return pa.table([pa.array(column, kind.type) for column, kind in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA)
+    return pa.table(
+        [pa.array(column, kind.type) for column, kind in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
+    )

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.alone import CORES, Json
-from bench.footprint import folder_bytes
 from bench.found import check_store
 from bench.generate import Made
 from bench.progress import Finals, rates
@@ -30,38 +29,37 @@ AT_ONCE: Final = "0 seconds"
 def once(folder: Path, work: Json, made: str, runs: int) -> Json:
     """Run ``--once`` so many times in one session: the first is cold, the later ones are warm."""
     of_kind = Made(Work(**work), Path(made))
-    with started(folder) as (spark, session_s):
+    with started(folder) as spark:
         places = [place(of_kind, folder / f"run-{number}") for number in range(runs)]
         query_s = [_timed_once(spark, one) for one in places]
         checked_s = sum(_check(of_kind, one) for one in places)
-    return {"session_s": session_s, "query_s": query_s, "checked_s": checked_s}
+    return {"query_s": query_s, "checked_s": checked_s}
 
 
 def backlog(folder: Path, work: Json, made: str) -> Json:
     """Read a backlog as a stream, from the query's start until every window is final in the store."""
     of_kind = Made(Work(**work), Path(made))
-    with started(folder) as (spark, session_s):
-        return _backlog(spark, of_kind, folder / "run") | {"session_s": session_s}
+    with started(folder) as spark:
+        return _backlog(spark, of_kind, folder / "run")
 
 
-def warm(folder: Path, work: Json, made: str) -> Json:
-    """Run both ways in a session that has done both before: what they cost, without what starting costs."""
+def both(folder: Path, work: Json, made: str) -> Json:
+    """Run ``--once`` twice and then the stream in one session; ``once_s`` is that of the second run."""
     of_kind = Made(Work(**work), Path(made))
-    with started(folder) as (spark, _):
-        first = place(of_kind, folder / "run-0")
-        _timed_once(spark, first)
-        once_s = _timed_once(spark, first)
-        _check(of_kind, first)
-        return {"once_s": once_s} | _backlog(spark, of_kind, folder / "run-1")
+    with started(folder) as spark:
+        places = [place(of_kind, folder / f"run-{number}") for number in range(2)]
+        once_s = [_timed_once(spark, one) for one in places]
+        for one in places:
+            _check(of_kind, one)
+        return {"once_s": once_s[-1]} | _backlog(spark, of_kind, folder / "run")
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[tuple[SparkSession, float]]:
-    """Yield a session as the monitor starts it, and how long that took."""
-    began_s = time.perf_counter()
+def started(folder: Path) -> Iterator[SparkSession]:
+    """Yield a session as the monitor starts it."""
     spark = session.start(folder / "session", cores=CORES)
     try:
-        yield spark, time.perf_counter() - began_s
+        yield spark
     finally:
         spark.stop()
 
@@ -98,6 +96,4 @@ def _backlog(spark: SparkSession, made: Made, folder: Path) -> Json:
     return {
         "backlog_s": found[-1].end_s - began_s,
         "rates": rates(found, made.segments(), began_s)._asdict(),
-        "triggers": [trigger._asdict() for trigger in found],
-        "checkpoint_bytes": folder_bytes(where.checkpoint),
     }

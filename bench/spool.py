@@ -86,14 +86,17 @@ class Writer:
         epoch_us = start_ms(0) * 1_000 - 1
         self.instances = {
             (stream, node): Instance(
-                folder / f"{stream_name(stream)}.{name}", stream_name(stream), name, epoch_us, self.arrivals_ms, segment_us
+                folder / f"{stream_name(stream)}.{name}",
+                stream_name(stream),
+                name,
+                epoch_us,
+                self.arrivals_ms,
+                segment_us,
             )
             for stream in range(work.streams)
             for node, name in enumerate(NODES)
         }
-        self.pulse = Instance(
-            folder / "pulse", MONITOR_STREAM, pulse.NODE, epoch_us, self.arrivals_ms, segment_us
-        )
+        self.pulse = Instance(folder / "pulse", MONITOR_STREAM, pulse.NODE, epoch_us, self.arrivals_ms, segment_us)
 
     def write(self, block: Block) -> None:
         """Write one node's observations of one window, in batches."""

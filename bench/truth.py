@@ -75,11 +75,6 @@ class Truth:
         with np.load(path) as kept:
             return cls(**{name: kept[name] for name in cls.__dataclass_fields__})
 
-    def first(self, minutes: int) -> Truth:
-        """Return the part that lies in the first minutes."""
-        chosen = self.keys[:, 1] < minutes
-        return Truth(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
-
     def check(self, who: str, found: Mapping[Key, Found]) -> None:
         """Hold what a contestant found against what is there.
 
@@ -98,7 +93,9 @@ class Truth:
     def _check(self, where: str, place: int, got: Found) -> None:
         counts = int(self.seen[place]), int(self.lost[place])
         if counts != (got.seen, got.lost):
-            raise WrongResultError(f"{where}: {counts[0]:,} seen and {counts[1]:,} lost, got {got.seen:,} and {got.lost:,}")
+            raise WrongResultError(
+                f"{where}: {counts[0]:,} seen and {counts[1]:,} lost, got {got.seen:,} and {got.lost:,}"
+            )
         if self.lost_prints[place].tobytes() != got.lost_print:
             raise WrongResultError(f"{where}: {got.lost:,} ids are lost, and others were named")
         for name, bounds, values in zip(LAGS, self.lags[place].tolist(), got.lags, strict=True):

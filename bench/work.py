@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.errors import ConfigurationError
 from monitor.kernel.tally import MAX_LOST_IDS
 from monitor.kernel.window import Terms
 from monitor.pathway import Pathway
@@ -31,7 +32,7 @@ _INSIDE_US: Final = (200, 5_000)
 _CLEAR_OF_THE_LIMIT: Final = 0.8
 
 
-class WorkError(ValueError):
+class WorkError(ConfigurationError):
     """Work that cannot be measured; the message says what was got and what to do."""
 
 
