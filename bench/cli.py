@@ -1,0 +1,115 @@
+"""``python -m bench``: what to measure, of what size, where; tables on stdout, or one JSON value."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import RenderableType
+
+from bench import growth, live, machine, probing, speed, tables
+from bench.alone import ContestantError
+from bench.speed import Tell
+from bench.steps import Steps
+from monitor import java
+from monitor.cli import console
+from monitor.errors import ConfigurationError, HopwatchError
+
+OBSERVATIONS: Final = 40_000_000
+LEAST: Final = 400_000
+MOST: Final = 400_000_000
+FAILED_EXIT_CODE: Final = 1
+INTERRUPTED_EXIT_CODE: Final = 130
+
+
+class What(StrEnum):
+    """What can be measured."""
+
+    SPEED = "speed"
+    PROBES = "probes"
+    LIVE = "live"
+    GROWTH = "growth"
+    ALL = "all"
+
+
+Measured = tuple[list[Any], RenderableType]
+
+_MEASURES: Final[dict[What, Callable[[int, Path, Tell], Measured]]] = {
+    What.SPEED: lambda size, at, tell: (lines := speed.measure(size, at, tell), tables.speed(lines, size)),
+    What.PROBES: lambda _, at, tell: (costs := probing.measure(at, tell), tables.probes(costs)),
+    What.LIVE: lambda _, at, tell: (spans := live.measure(at, tell), tables.live(spans)),
+    What.GROWTH: lambda size, at, tell: (lines := growth.measure(size, at, tell), tables.growth(lines)),
+}
+_BY_DEFAULT: Final = (What.SPEED, What.PROBES, What.LIVE)
+
+application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@application.command()
+def bench(
+    what: Annotated[What | None, typer.Argument(help="By default speed, probes and live.")] = None,
+    *,
+    observations: Annotated[
+        int, typer.Option(min=LEAST, max=MOST, help="Of speed; growth takes a quarter, all and three times as many.")
+    ] = OBSERVATIONS,
+    scratch: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Where the work is made and kept; else a folder that goes.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON value instead of tables.")] = False,
+) -> None:
+    """Measure the monitor beside its peers, on two cores, in one run; every result is checked."""
+    chosen = tuple(_MEASURES) if what is What.ALL else (what,) if what else _BY_DEFAULT
+    java.require()
+    on = machine.this()
+    told: dict[str, Any] = {"machine": on._asdict()}
+    if not as_json:
+        console.data().print(str(on))
+    with _folder(scratch) as folder, Steps(console.words()) as steps:
+        for one in chosen:
+            measured, table = _MEASURES[one](observations, folder, steps.tell)
+            told[one.value] = [asdict(line) for line in measured]
+            if not as_json:
+                console.data().print(table)
+    if as_json:
+        console.emit_json(told)
+
+
+@contextmanager
+def _folder(scratch: Path | None) -> Iterator[Path]:
+    """Yield the folder to work in; one that was not named is removed.
+
+    Raises:
+        ConfigurationError: the folder that was named cannot be made.
+    """
+    if scratch is None:
+        with tempfile.TemporaryDirectory(prefix="hopwatch-bench-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+        return
+    try:
+        scratch.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"the scratch folder {scratch} cannot be made: {error.strerror}") from error
+    yield scratch
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the arguments ask for, those of this process by default; return the exit code."""
+    try:
+        application(arguments, prog_name="python -m bench")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        return INTERRUPTED_EXIT_CODE
+    except ContestantError as error:
+        console.words().print(f"bench: {error}")
+        return FAILED_EXIT_CODE
+    except HopwatchError as error:
+        console.words().print(f"bench: {error}")
+        return error.exit_code
+    return 0

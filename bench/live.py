@@ -1,0 +1,49 @@
+"""What it is to watch: how long triggers take while many windows are live, and how soon a window is final."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import busy
+from bench.alone import Json, run
+from bench.speed import Tell
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that takes time: each measured, s, and the most it should take."""
+
+    what: str
+    took_s: tuple[float, ...]
+    goal_s: float | None = None
+
+
+def measure(scratch: Path, tell: Tell) -> list[Span]:
+    """Return what was measured; each result was checked.
+
+    Raises:
+        ContestantError: the monitor failed, or found what is not there.
+    """
+    windows = busy.STREAMS * busy.WINDOWS
+    tell(f"triggers with {windows} live windows")
+    triggers = run("bench.busy:live", scratch).result
+    tell("windows that become final, on the real clock")
+    late = run("bench.finality:live", scratch).result
+    return [*_triggers(triggers, windows), _late(late)]
+
+
+def _triggers(told: Json, windows: int) -> list[Span]:
+    spans = []
+    for name, what, goal_s in (
+        ("busy_s", f"a trigger that brings {busy.MESSAGES} messages to each of {windows} live windows", 1.5),
+        ("pulse_s", f"a trigger that brings the pulse alone, {windows} live windows", 1.5),
+    ):
+        took_s, behind_s = zip(*told[name], strict=True)
+        spans += [Span(what, took_s, goal_s), Span("… and the batch without data behind it", behind_s)]
+    return [*spans, Span("an idle trigger", tuple(told["idle_s"]), 0.5)]
+
+
+def _late(told: Json) -> Span:
+    every = f"a trigger every {told['trigger_s']:g} s, a pulse every {told['pulse_s']:g} s"
+    return Span(f"FINAL in the store after transit and settle; {every}", tuple(told["late_s"]), 15.0)

@@ -1,0 +1,96 @@
+"""What was measured, drawn for a person; numbers only, the conclusions are the reader's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Final
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from bench.growth import Growth
+from bench.live import Span
+from bench.probing import Cost
+from bench.speed import ONCE_WARM, STREAM, Line
+
+NONE: Final = "-"
+
+
+def speed(lines: Sequence[Line], observations: int) -> Group:
+    """Return the contestants and what each includes; a ratio is our rate over that of a line, below 1 it is ahead."""
+    rates = {line.who: line.rate for line in lines}
+    table = _table(
+        f"Speed: {observations:,} observations, 2 cores, every result checked",
+        ("contestant",),
+        ("s", "M obs/s", "stream / this", "--once warm / this", "memory GB", "of it files", "disk B/obs",
+         "input B/obs"),
+    )  # fmt: skip
+    for line in lines:
+        table.add_row(
+            line.who,
+            _number(line.seconds, 1),
+            _number(line.rate / 1e6, 3),
+            *(_number(rates[ours] / line.rate, 2) for ours in (STREAM, ONCE_WARM)),
+            *(_number(_over(amount, 1e9), 2) for amount in (line.memory_bytes, line.mapped_bytes)),
+            *(_number(_over(amount, observations), 1) for amount in (line.disk_bytes, line.input_bytes)),
+        )
+    return Group(table, *(Text(f"{line.who}: {line.includes}") for line in lines))
+
+
+def probes(costs: Sequence[Cost]) -> Table:
+    """Return the cost of each call."""
+    table = _table("Probes: a call, median of all rounds", ("who", "call"), ("ns", "goal, ns", "CPU ns, all threads"))
+    for cost in costs:
+        numbers = (_number(number, 0) for number in (cost.ns, cost.goal_ns, cost.cpu_ns))
+        table.add_row(cost.who, cost.call, *numbers)
+    return table
+
+
+def live(spans: Sequence[Span]) -> Table:
+    """Return what took how long."""
+    table = _table("Live", ("what",), ("median s", "most s", "goal, s", "measured"))
+    for span in spans:
+        numbers = (median(span.took_s), max(span.took_s), span.goal_s)
+        table.add_row(span.what, *(_number(number, 2) for number in numbers), str(len(span.took_s)))
+    return table
+
+
+def growth(lines: Sequence[Growth]) -> Table:
+    """Return what each work took."""
+    table = _table(
+        "Growth: --once warm, then the stream, in one session; every result checked",
+        (),
+        ("observations", "streams", "batch", "--once s", "M obs/s", "stream s", "M obs/s", "2nd trigger on, M obs/s",
+         "memory GB"),
+    )  # fmt: skip
+    for line in lines:
+        table.add_row(
+            *(f"{count:,}" for count in (line.observations, line.streams, line.batch)),
+            _number(line.once_s, 1),
+            _number(line.once_rate / 1e6, 3),
+            _number(line.stream_s, 1),
+            _number(line.stream_rate / 1e6, 3),
+            _number(_over(line.steady_rate, 1e6), 3),
+            _number(line.memory_bytes / 1e9, 2),
+        )
+    return table
+
+
+def _table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in words:
+        table.add_column(name)
+    for name in numbers:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _over(amount: float | None, unit: float) -> float | None:
+    return None if amount is None else amount / unit
+
+
+def _number(number: float | None, digits: int) -> str:
+    return NONE if number is None else f"{number:,.{digits}f}"
