@@ -37,6 +37,11 @@ def _triggers(told: Json, windows: int) -> list[Span]:
     spans = []
     for name, what, goal_s in (
         ("busy_s", f"a trigger that brings {busy.MESSAGES} messages to each of {windows} live windows", 1.5),
+        (
+            "newest_s",
+            f"a trigger that brings {busy.MESSAGES} to the newest of each stream, {windows} live windows",
+            1.5,
+        ),
         ("pulse_s", f"a trigger that brings the pulse alone, {windows} live windows", 1.5),
     ):
         took_s, behind_s = zip(*told[name], strict=True)

@@ -14,7 +14,7 @@ from monitor.results import Status
 from monitor.rules import StreamRules
 from monitor.spark.rows import FACTS_ROW, QUARANTINE_ROW, TALLY_ROW
 from monitor.store import reader, writer
-from monitor.store.past import StoredPast
+from monitor.store.past import Parcels, StoredPast
 
 CONCLUSIONS_A_WRITE: Final = 200
 EARLIEST_US: Final = -(2**63)
@@ -42,8 +42,8 @@ def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
 
 def take_in(
     connection: Connection, ledger: Ledger, rows: Iterable[Any], watermark_us: int, batch_id: int = 0
-) -> set[tuple[str, int]]:
-    """Write what came in: tallies, books, quarantine; return the windows that were tallied anew."""
+) -> Parcels:
+    """Write what came in: tallies, books, quarantine; return the tallies, packed, by window and shard."""
     changes = writer.Changes(watermark_us, batch_id)
     sheets: list[FactSheet] = []
     sighted: dict[tuple[str, int], int] = {}
@@ -62,7 +62,10 @@ def take_in(
     for (stream, start_us), sighted_us in sighted.items():
         ledger.sight(stream, start_us, sighted_us)
     writer.write(connection, changes)
-    return set(sighted)
+    tallied: Parcels = {}
+    for (stream, start_us, shard), parcel in changes.tallies.items():
+        tallied.setdefault((stream, start_us), {})[shard] = parcel
+    return tallied
 
 
 def _segments(ledger: Ledger, sheets: Iterable[FactSheet], quarantined: Iterable[Quarantined]) -> dict[str, int]:
@@ -75,11 +78,9 @@ def _segments(ledger: Ledger, sheets: Iterable[FactSheet], quarantined: Iterable
     return needed
 
 
-def conclude(
-    connection: Connection, ledger: Ledger, tallied: set[tuple[str, int]], watermark_us: int
-) -> Iterator[list[Conclusion]]:
+def conclude(connection: Connection, ledger: Ledger, tallied: Parcels, watermark_us: int) -> Iterator[list[Conclusion]]:
     """Judge what is due and write it, piece by piece; yields each piece once it is written."""
-    conclusions = ledger.conclude(tallied, watermark_us, StoredPast(connection))
+    conclusions = ledger.conclude(tallied.keys(), watermark_us, StoredPast(connection, ledger.rules, tallied))
     while piece := list(islice(conclusions, CONCLUSIONS_A_WRITE)):
         writer.write_conclusions(connection, piece, watermark_us)
         yield piece

@@ -6,7 +6,7 @@ reads no clock: the watermark is given, and what was concluded before comes thro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -105,14 +105,17 @@ class Ledger:
         latest_us = max(known.last_first_sighting_us, last_first_sighting_us)
         windows[start_us] = replace(known, last_first_sighting_us=latest_us)
 
-    def conclude(self, tallied: set[tuple[str, int]], watermark_us: int, past: Past) -> Iterator[Conclusion]:
+    def conclude(self, tallied: Collection[tuple[str, int]], watermark_us: int, past: Past) -> Iterator[Conclusion]:
         """Yield each window whose tally, status or books have changed, judged anew."""
+        books_of: dict[str, list[Book]] = {}
+        for book in self.books.values():
+            books_of.setdefault(book.stream, []).append(book)
         for stream, rules in self.rules.items():
             windows = self.live.get(stream)
             if not windows:
                 continue
             starts = np.array(sorted(windows), np.int64)
-            books = self._node_books(stream, rules, starts, windows)
+            books = _node_books(books_of.get(stream, ()), rules, starts, windows)
             nothing = empty(rules.pathway)
             for place, start_us in enumerate(starts.tolist()):
                 known = windows[start_us]
@@ -175,18 +178,18 @@ class Ledger:
         for start_ms in added:
             windows.setdefault(start_ms * 1_000, Live())
 
-    def _node_books(
-        self, stream: str, rules: StreamRules, starts: NDArray[np.int64], windows: Mapping[int, Live]
-    ) -> NDArray[np.int64]:
-        """Return the fields of NodeBooks for every window; shape (fields, nodes, windows)."""
-        terms = rules.terms
-        horizons = np.array([terms.horizon_us(s, windows[s].last_first_sighting_us) for s in starts.tolist()], np.int64)
-        counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(rules.pathway.nodes), len(starts)), np.int64)
-        for book in self.books.values():
-            if book.stream == stream:
-                judged = accounts(book, starts, starts + WINDOW_US, horizons)
-                counts[:, rules.pathway.nodes.index(book.node)] += _as_counts(judged)
-        return counts
+
+def _node_books(
+    books: Iterable[Book], rules: StreamRules, starts: NDArray[np.int64], windows: Mapping[int, Live]
+) -> NDArray[np.int64]:
+    """Return the fields of NodeBooks for every window of a stream; shape (fields, nodes, windows)."""
+    terms = rules.terms
+    horizons = np.array([terms.horizon_us(s, windows[s].last_first_sighting_us) for s in starts.tolist()], np.int64)
+    counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(rules.pathway.nodes), len(starts)), np.int64)
+    for book in books:
+        judged = accounts(book, starts, starts + WINDOW_US, horizons)
+        counts[:, rules.pathway.nodes.index(book.node)] += _as_counts(judged)
+    return counts
 
 
 def _joined(sheets: Sequence[FactSheet]) -> tuple[NDArray[np.void], list[Any]]:

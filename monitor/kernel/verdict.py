@@ -19,6 +19,7 @@ from monitor.pathway import Pathway
 from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
 
 _INT64: Final = (-(2**63), 2**63 - 1)
+_RANKS: Final = (0.50, 0.95, 0.99)
 
 Bools = NDArray[np.bool_]
 Int64s = NDArray[np.int64]
@@ -205,7 +206,7 @@ def _quantiles(digest: tdigest.Digest) -> Quantiles | None:
         return None
     # A float next to the largest int64 is beyond it.
     ends = digest.min, digest.max
-    p50, p95, p99 = (_within(round(tdigest.quantile(digest, q)), ends) for q in (0.50, 0.95, 0.99))
+    p50, p95, p99 = (_within(round(value), ends) for value in tdigest.quantiles(digest, _RANKS).tolist())
     return Quantiles(digest.count, digest.min, p50, p95, p99, digest.max)
 
 

@@ -56,7 +56,7 @@ def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: in
 
 def _mapped(path: str) -> mmap.mmap:
     """Return a segment's bytes without reading them: a whole segment is never written again."""
-    with Path(path).open("rb") as file:
+    with Path(path).open("rb", buffering=0) as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 

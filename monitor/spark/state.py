@@ -21,8 +21,10 @@ from monitor.spark import redeem
 from monitor.spark.rows import CLAIMS_ROW, TALLY_ROW, TICK_ROW
 from probes.contract.limits import WINDOW_US
 
-ALWAYS_TALLIED: Final = 500_000
-"""Up to so many observations a window is tallied at every trigger that brings some; a larger one as it grows."""
+ALWAYS_TALLIED: Final = 50_000
+"""Up to a tally of so much work, some 5 ms, a window is tallied at every trigger that brings some; then as it grows."""
+A_BATCH: Final = 500
+"""The work of a batch apart from its observations, in observations."""
 GROWTH: Final = 1.5
 RECOUNTED_US: Final = 60_000_000
 """How long claims wait for a tally at most."""
@@ -34,7 +36,7 @@ _STATE: Final = "claims array<binary>, claimed long, tallied long"
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """What is kept of a window shard: packed claims, how many observations they stand for, how many were tallied."""
+    """What is kept of a window shard: packed claims, the work of a tally of them, and that of the last tally."""
 
     claims: tuple[bytes, ...] = ()
     claimed: int = 0
@@ -42,7 +44,7 @@ class Shard:
 
     def with_claims(self, parcels: list[bytes]) -> Shard:
         """Return the shard with more claims."""
-        more = sum(Claims.unpack(parcel).observations for parcel in parcels)
+        more = sum(_work(Claims.unpack(parcel)) for parcel in parcels)
         return replace(self, claims=(*self.claims, *parcels), claimed=self.claimed + more)
 
     @property
@@ -114,8 +116,9 @@ class WindowState(StatefulProcessor):
         claims = [Claims.unpack(parcel) for parcel in shard.claims]
         tally = redeem.tally(rules.pathway, claims, end_us, number, rules.shards)
         sighted_us = tally.last_first_sighting_us
-        # In flight is what was sighted late: the ledger looks again once that has settled, and needs a tick for it.
-        self._wake_at(rules.terms.settled_at_us(end_us - WINDOW_US, sighted_us))
+        if sighted_us:
+            # In flight is what was sighted late: the ledger looks again once that has settled, and needs a tick for it.
+            self._wake_at(rules.terms.settled_at_us(end_us - WINDOW_US, sighted_us))
         row = _OUT(TALLY_ROW, stream, start_ms, number, watermark_us, sighted_us, pack_tally(tally))
         return replace(shard, tallied=shard.claimed), row
 
@@ -130,6 +133,11 @@ class WindowState(StatefulProcessor):
         for moment_us in moments_us:
             # Timers count in ms; the next whole one is surely not too early.
             self.handle.registerTimer(moment_us // 1_000 + 1)
+
+
+def _work(claims: Claims) -> int:
+    """Return what it costs to tally the observations behind claims, in observations."""
+    return claims.observations + A_BATCH * len(claims.refs) if claims.observations else 0
 
 
 def _over_at_us(terms: Terms, start_us: int) -> int:

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
 from monitor.kernel.tally import Tally
+from monitor.parcels import unpack_tally
 from monitor.results import WindowResult
+from monitor.rules import StreamRules
 from monitor.store import reader
+
+Parcels = dict[tuple[str, int], dict[int, bytes]]
+"""Packed tallies by window, that is stream and start in µs, and by shard."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPast:
-    """The :class:`monitor.ledger.Past` of one transaction."""
+    """The :class:`monitor.ledger.Past` of one transaction, and the tallies that it has written itself."""
 
     connection: Connection
+    rules: Mapping[str, StreamRules]
+    tallied: Parcels = field(default_factory=dict)
 
     def tallies(self, stream: str, start_us: int) -> list[Tally]:
         """Return the tallies of a window's shards, the newest of each."""
+        known = self.tallied.get((stream, start_us), {})
+        if len(known) == self.rules[stream].shards:
+            return [unpack_tally(known[shard]) for shard in sorted(known)]
         return reader.tallies(self.connection, stream, start_us)
 
     def result(self, stream: str, start_us: int) -> WindowResult | None:

@@ -32,22 +32,23 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path / "spool", engine, rules(work), tmp_path)
 
 
-def test_a_round_brings_the_same_messages_to_every_node_of_every_window(place: Place) -> None:
-    """After two rounds each of 400 windows has 64 messages; one that lacks some is refused."""
+def test_a_round_brings_the_same_messages_to_every_node_of_its_windows(place: Place) -> None:
+    """After a round for all of 400 windows and one for the newest, these have 64 messages; what lacks some is refused."""
     rounds = Rounds(place.spool, place.workdir / "staging")
     stream = MicroBatches(place.rules, place.engine)
-    for _ in range(2):
-        rounds.next()
+    for windows in (range(4), range(3, 4)):
+        rounds.next(windows)
         stream.run(sorted(place.spool.glob(f"round-{rounds.done - 1}/*/*.seg")))
-    busy._check(place, 2)
-    with pytest.raises(WrongResultError, match=r"^each of 400 windows has 96 messages, got \[64\]$"):
-        busy._check(place, 3)
+    busy._check(place, [32, 32, 32, 64])
+    told = r"^the windows of s0 have \[32, 32, 32, 96\] messages, got \[32, 32, 32, 64\]$"
+    with pytest.raises(WrongResultError, match=told):
+        busy._check(place, [32, 32, 32, 96])
 
 
 def test_an_empty_store_is_refused(place: Place) -> None:
     """Windows that are not there are told by their number."""
-    with pytest.raises(WrongResultError, match=r"^each of 400 windows has 32 messages, got 0 windows$"):
-        busy._check(place, 1)
+    with pytest.raises(WrongResultError, match=r"^the windows of s0 have \[32\] messages, got none$"):
+        busy._check(place, [32])
 
 
 def test_a_beat_is_the_pulse_alone(place: Place) -> None:
@@ -68,11 +69,13 @@ def test_a_trigger_is_told_with_the_batch_behind_it() -> None:
 
 def test_live_windows_are_told_with_their_goals() -> None:
     """Triggers with data, the batch behind, and idle ones, each on a line of its own."""
-    told = {"busy_s": [(1.0, 0.5), (2.0, 0.7)], "pulse_s": [(0.4, 0.3)], "idle_s": [0.1]}
+    told = {"busy_s": [(1.0, 0.5), (2.0, 0.7)], "newest_s": [(0.8, 0.6)], "pulse_s": [(0.4, 0.3)], "idle_s": [0.1]}
     spans = _triggers(told, 400)
     assert [(span.took_s, span.goal_s) for span in spans] == [
         ((1.0, 2.0), 1.5),
         ((0.5, 0.7), None),
+        ((0.8,), 1.5),
+        ((0.6,), None),
         ((0.4,), 1.5),
         ((0.3,), None),
         ((0.1,), 0.5),

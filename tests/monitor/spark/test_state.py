@@ -98,8 +98,9 @@ def driven(tmp_path: Path) -> Driven:
 
 @pytest.fixture
 def growing(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> Driven:
-    """Return an operator for which ten observations are many."""
+    """Return an operator for which ten observations are many, however many batches they come in."""
     monkeypatch.setattr(state_module, "ALWAYS_TALLIED", 10)
+    monkeypatch.setattr(state_module, "A_BATCH", 0)
     return driven
 
 
@@ -160,10 +161,17 @@ GROWTH = {
 def test_a_large_window_is_tallied_when_it_has_grown_by_half(
     brought: list[int], counted: list[int | None], growing: Driven
 ) -> None:
-    """Up to ALWAYS_TALLIED observations at every trigger; beyond, each tally would cost as much as all before it."""
+    """Up to ALWAYS_TALLIED of work at every trigger; beyond, each tally would cost as much as all before it."""
     for seq, (many, total) in enumerate(zip(brought, counted, strict=True)):
         rows = growing.arrive(at(20 + seq), observed(range(many), seq=seq))
         assert tallied(rows) == ([] if total is None else [(TALLY_ROW, total)])
+
+
+def test_many_batches_of_little_make_a_large_window(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read a batch costs as much as A_BATCH observations: ten of one observation are as large as a thousand."""
+    monkeypatch.setattr(state_module, "ALWAYS_TALLIED", 10 * (state_module.A_BATCH + 1))
+    brought = [driven.arrive(at(20 + seq), observed([seq], seq=seq)) for seq in range(12)]
+    assert [tallied(rows) for rows in brought[8:]] == [[(TALLY_ROW, 9)], [(TALLY_ROW, 10)], [], []]
 
 
 def test_what_was_left_aside_is_tallied_within_a_minute(growing: Driven) -> None:
