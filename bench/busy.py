@@ -151,9 +151,8 @@ def _run(query: StreamingQuery, send: Callable[[], None], segments: int) -> None
 
 
 def _check(where: job.Place, brought: list[int]) -> None:
-    found = {
-        told["stream"]: [one["known"] for one in told["windows"]] for told in reader.report(where.engine)["streams"]
-    }
+    told = reader.report(where.engine)["streams"]
+    found = {stream["stream"]: [window["known"] for window in stream["windows"]] for stream in told}
     for stream in map(stream_name, range(STREAMS)):
         if found.get(stream) != brought:
             raise WrongResultError(f"the windows of {stream} have {brought} messages, got {found.get(stream, 'none')}")

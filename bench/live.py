@@ -39,7 +39,7 @@ def _triggers(told: Json, windows: int) -> list[Span]:
         ("busy_s", f"a trigger that brings {busy.MESSAGES} messages to each of {windows} live windows", 1.5),
         (
             "newest_s",
-            f"a trigger that brings {busy.MESSAGES} to the newest of each stream, {windows} live windows",
+            f"a trigger that brings {busy.MESSAGES} to the newest of each stream, {windows} are live",
             1.5,
         ),
         ("pulse_s", f"a trigger that brings the pulse alone, {windows} live windows", 1.5),

@@ -5,9 +5,12 @@ The functions are called in a process of their own, see :mod:`bench.alone`; span
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -85,7 +88,9 @@ def _check(made: Made, where: job.Place) -> float:
 
 
 def _backlog(spark: SparkSession, made: Made, folder: Path) -> Json:
-    where = place(made, folder)
+    where = replace(place(made, folder), spool=folder / "spool")
+    # A stream deletes what it has done with; these are other names of the same files.
+    shutil.copytree(made.spool, where.spool, copy_function=os.link)
     finals = Finals(made.work.windows, made.work.end_us)
     lineage.check(where.engine, where.checkpoint, where.rules)
     began_s = time.time()

@@ -23,8 +23,8 @@ FIRST_START_MS: Final = 1_763_700_000_000
 OBSERVATIONS_A_MINUTE: Final = 2_000_000
 """How many observations of all streams together fall in a minute, unless the minutes are given."""
 
-TERMS: Final = Terms(150_000_000, 30_000_000, 86_400_000_000, 86_400_000_000)
-"""The defaults, but for a day of amendments: a stream deletes what it has done with, and a bench reads it again."""
+TERMS: Final = Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
+"""The defaults."""
 
 _KEPT_A_MESSAGE: Final = sum((1 - HOP_LOSS_RATIO) ** hop for hop in range(len(NODES)))
 _HOP_US: Final = (1_000, 10_000)

@@ -33,7 +33,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def test_a_round_brings_the_same_messages_to_every_node_of_its_windows(place: Place) -> None:
-    """After a round for all of 400 windows and one for the newest, these have 64 messages; what lacks some is refused."""
+    """After a round for all of 400 windows and one for the newest, these have 64 messages; less is refused."""
     rounds = Rounds(place.spool, place.workdir / "staging")
     stream = MicroBatches(place.rules, place.engine)
     for windows in (range(4), range(3, 4)):
