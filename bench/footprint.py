@@ -44,12 +44,16 @@ def family(process: int) -> Iterator[int]:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Return what the files below a folder take on the disk; one that goes meanwhile counts as nothing."""
+    """Return what the files below a folder take on the disk.
+
+    One that goes meanwhile counts as nothing, and so does one that has another name, because it is not the folder's own.
+    """
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError):
-                total += (Path(parent) / name).stat().st_blocks * 512
+                found = (Path(parent) / name).stat()
+                total += found.st_blocks * 512 * (found.st_nlink == 1)
     return total
 
 
