@@ -61,7 +61,7 @@ class Rounds:
         """Send some messages of these windows of every stream through all nodes."""
         folder = self.staging / f"round-{self.done}"
         for number, instance in enumerate(self.instances):
-            instance.folder = folder / f"{instance.stream}.{instance.node}"
+            instance.folder, instance.segments = folder, number
             for window in windows:
                 self._send(instance, window, number // len(NODES))
             instance.close()

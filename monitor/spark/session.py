@@ -17,8 +17,6 @@ from monitor.spark import simd
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PARTITIONS_A_CORE: Final = 2
-"""Shuffle partitions a core: more than one, so that one fat window does not hold up all others."""
 LOOK_S: Final = 0.25
 
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -94,8 +92,9 @@ def _settings(scratch: Path, cores: int) -> dict[str, str]:
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.python.daemon.module": "monitor.spark.daemon",
         "spark.sql.session.timeZone": "UTC",
-        # The keys are few and known: letting Spark guess partitions anew costs a stage.
-        "spark.sql.shuffle.partitions": str(cores * PARTITIONS_A_CORE),
+        # One a core: each costs a trigger some 100 ms of state and workers. The keys are few and known, and to let Spark
+        # guess partitions anew costs a stage.
+        "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.adaptive.enabled": "false",
         # Rows are few, and to compile Java for them costs a cold query more than it ever saves.
         "spark.sql.codegen.wholeStage": "false",
