@@ -46,7 +46,7 @@ def family(process: int) -> Iterator[int]:
 def folder_bytes(folder: Path) -> int:
     """Return what the files below a folder take on the disk.
 
-    One that goes meanwhile counts as nothing, and so does one that has another name, because it is not the folder's own.
+    One that goes meanwhile counts as nothing, and so does one with another name: it is not the folder's own.
     """
     total = 0
     for parent, _, names in os.walk(folder):
