@@ -92,8 +92,8 @@ def _settings(scratch: Path, cores: int) -> dict[str, str]:
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.python.daemon.module": "monitor.spark.daemon",
         "spark.sql.session.timeZone": "UTC",
-        # One a core: each costs a trigger some 100 ms of state and workers. The keys are few and known: to let Spark guess
-        # partitions anew costs a stage.
+        # One a core: each costs a trigger some 100 ms of state and workers. Keys are few and known: to let Spark guess anew
+        # costs a stage.
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.adaptive.enabled": "false",
         # Rows are few, and to compile Java for them costs a cold query more than it ever saves.
