@@ -17,6 +17,8 @@ from monitor.spark import simd
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+READS_A_CORE: Final = 4
+"""Into how many tasks a core ``--once`` deals out the segments, so that progress is seen."""
 LOOK_S: Final = 0.25
 
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -92,9 +94,10 @@ def _settings(scratch: Path, cores: int) -> dict[str, str]:
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.python.daemon.module": "monitor.spark.daemon",
         "spark.sql.session.timeZone": "UTC",
-        # One a core: each costs a trigger some 100 ms of state and workers. Keys are few and known: to let Spark guess anew
-        # costs a stage.
+        # One a core: each costs a trigger some 100 ms of state and workers. The keys are few and known: to let Spark
+        # guess anew costs a stage.
         "spark.sql.shuffle.partitions": str(cores),
+        "spark.default.parallelism": str(cores * READS_A_CORE),
         "spark.sql.adaptive.enabled": "false",
         # Rows are few, and to compile Java for them costs a cold query more than it ever saves.
         "spark.sql.codegen.wholeStage": "false",

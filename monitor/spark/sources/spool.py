@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from monitor.errors import TransportError
 from probes.contract.segment import SEGMENT_SUFFIX
 
@@ -58,15 +60,14 @@ def segments(folder: Path) -> list[Path]:
 
 
 def batch(spark: SparkSession, folder: Path) -> DataFrame:
-    """Return the paths of all segments that are there now.
+    """Return the paths of all segments that are there now, dealt out so that all tasks have about as much to read.
 
-    Each is named to Spark, which by itself would look into no folder whose name starts with ``_`` or a dot.
+    They are listed here: Spark by itself would look into no folder whose name starts with ``_`` or a dot.
     """
-    paths = [str(path) for path in segments(folder)]
-    if not paths:
-        return spark.createDataFrame([], "path string")
-    reader = spark.read.format("binaryFile").schema(SCHEMA).options(**_OPTIONS).option("__globPaths__", "false")
-    return reader.load(paths).select("path")
+    largest_first = sorted(segments(folder), key=lambda path: path.stat().st_size, reverse=True)
+    tasks = spark.sparkContext.defaultParallelism
+    paths = [str(path) for task in range(tasks) for path in largest_first[task::tasks]]
+    return spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
 
 
 def stream(spark: SparkSession, folder: Path, bytes_a_trigger: int) -> DataFrame:
@@ -79,5 +80,5 @@ def stream(spark: SparkSession, folder: Path, bytes_a_trigger: int) -> DataFrame
 
 
 def local_path(path: str) -> str:
-    """Return the file behind what Spark calls a path: a scheme in front, nothing of it escaped."""
+    """Return the file behind what Spark calls a path: a scheme in front or none, nothing of it escaped."""
     return path.removeprefix("file://").removeprefix("file:")
