@@ -45,6 +45,8 @@ IN_WINDOW: Final = 0
 TOO_LATE: Final = 1
 IMPLAUSIBLE: Final = 2
 """The standing of a batch's observations, decided by its own arrival alone."""
+NEAR_US: Final = 86_400_000_000
+"""Windows that start so much after an arrival are not noted: event times may lie, and a book must not grow by that."""
 
 
 class Run(NamedTuple):
@@ -91,7 +93,7 @@ class Book:
     """The account of one probe instance: (stream, node, probe, epoch).
 
     ``runs`` are in order and never touch; between two of them lies a hole. ``sent`` maps the windows that it sent
-    observations of to whether any of them came too late.
+    observations of to whether any of them was set aside, as too late or implausible.
     """
 
     stream: str
@@ -180,11 +182,11 @@ def accounts(book: Book, starts_us: Int64s, ends_us: Int64s, horizons_us: Int64s
     life = alive_from_us, through_us + (0 if book.said_bye else AFTERLIFE_US)
     may_hold = through_us, through_us + (-1 if book.said_bye else RETIRED_AFTER_US)
     sent = np.isin(starts_us, [start * 1_000 for start in book.sent])
-    late = np.isin(starts_us, [start * 1_000 for start, came_too_late in book.sent.items() if came_too_late])
+    gaps = np.isin(starts_us, [start * 1_000 for start, was_set_aside in book.sent.items() if was_set_aside])
     dropped = _dropped(book, starts_us)
     heard = sent | _meet(life, starts_us, ends_us - 1)
     has_a_say = heard | (dropped > 0) | _meet(life, starts_us, horizons_us) | _meet(may_hold, starts_us, horizons_us)
-    told = ((through_us >= horizons_us) | book.said_bye) & ~late
+    told = ((through_us >= horizons_us) | book.said_bye) & ~gaps
     for _, *span in book.holes():
         told &= ~_meet((span[0], span[1]), starts_us, horizons_us)
     return Accounts(has_a_say, heard, told, told & (dropped == 0), dropped)
@@ -195,7 +197,7 @@ def forget(book: Book, before_ms: int) -> Book:
     return replace(
         book,
         drops={key: count for key, count in book.drops.items() if key[0] >= before_ms},
-        sent={start: late for start, late in book.sent.items() if start >= before_ms},
+        sent={start: gap for start, gap in book.sent.items() if start >= before_ms},
     )
 
 
@@ -255,10 +257,11 @@ def _with_drops(known: Mapping[tuple[int, str], int], drops: Sequence[DropFact])
 
 
 def _with_sent(known: Mapping[int, bool], new: NDArray[np.void]) -> Mapping[int, bool]:
-    counted = new[(new["kind"] == Kind.OBSERVATIONS) & (new["standing"] != IMPLAUSIBLE)]
-    late = set(counted["window_start_ms"][counted["standing"] == TOO_LATE].tolist())
-    starts = set(counted["window_start_ms"].tolist())
-    return {**known, **{start: start in late or known.get(start, False) for start in starts}}
+    is_near = new["window_start_ms"] * 1_000 < new["arrival_us"] + NEAR_US
+    noted = new[(new["kind"] == Kind.OBSERVATIONS) & (is_near | (new["standing"] != IMPLAUSIBLE))]
+    set_aside = set(noted["window_start_ms"][noted["standing"] != IN_WINDOW].tolist())
+    starts = set(noted["window_start_ms"].tolist())
+    return {**known, **{start: start in set_aside or known.get(start, False) for start in starts}}
 
 
 def _count(facts: NDArray[np.void], is_new: Bools) -> Tallies:

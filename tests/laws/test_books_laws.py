@@ -152,8 +152,8 @@ def test_an_account_is_what_the_page_says(sent: list[Sent], horizons_s: list[int
     """Has a say, heard, told, complete and drops of every window agree with the reference model, one by one."""
     book, _ = _written(EMPTY, sent)
     by_standing = [
-        frozenset(one.window_start_ms for one in sent if one.observed and one.standing == s)
-        for s in (IN_WINDOW, TOO_LATE)
+        frozenset(one.window_start_ms for one in sent if one.observed and one.standing in standings)
+        for standings in ((IN_WINDOW,), (TOO_LATE, IMPLAUSIBLE))
     ]
     instance = model.Instance("n", [one.received for one in sent], *by_standing)
     starts_us = np.array(WINDOWS_MS, np.int64) * 1_000

@@ -11,6 +11,7 @@ from tests.model.wire import Received, Spool
 
 MINUTE_US = 60_000_000
 AHEAD_US = 5 * MINUTE_US
+DAY_US = 24 * 60 * MINUTE_US
 PULSE = "_hopwatch"
 _UNITS_US = {"ms": 1000, "s": 1_000_000, "m": MINUTE_US, "h": 60 * MINUTE_US, "d": 24 * 60 * MINUTE_US}
 
@@ -52,6 +53,11 @@ class Stream:
         return one.arrival_us > one.window_us + MINUTE_US + self.transit_us + self.settle_us + self.amend_for_us
 
 
+def _near(one: Received) -> bool:
+    """Whether its window starts less than a day after its arrival; of others nobody notes that they were set aside."""
+    return one.window_us < one.arrival_us + DAY_US
+
+
 @dataclass(frozen=True, slots=True)
 class Intake:
     """All that was received, each batch in one place and one place only."""
@@ -64,6 +70,11 @@ class Intake:
     too_late: tuple[Received, ...]
     implausible: tuple[Received, ...]
     quarantined: Counter[str]
+
+    @property
+    def set_aside(self) -> tuple[Received, ...]:
+        """Those too late or implausible, of windows that are noted."""
+        return (*self.too_late, *(one for one in self.implausible if _near(one)))
 
     def accounts(self) -> dict[str, Any]:
         """Give the accounts of INTERFACE.md."""

@@ -192,7 +192,7 @@ def _instances(name: str, intake: Intake) -> list[Instance]:
     for one in intake.first:
         if one.batch.stream == name:
             sent[one.batch.node, one.batch.probe, one.batch.epoch_us].append(one)
-    in_windows, too_late = {one.place for one in intake.in_windows}, {one.place for one in intake.too_late}
+    in_windows, too_late = {one.place for one in intake.in_windows}, {one.place for one in intake.set_aside}
     return [
         Instance(key[0], batches, _windows_of(batches, in_windows), _windows_of(batches, too_late))
         for key, batches in sent.items()
