@@ -67,10 +67,11 @@ def test_no_false_loss(thrown: Dials) -> None:
 @settings(max_examples=30, deadline=None)
 @given(dials(without=frozenset(Fault) - {Fault.STOPPED, Fault.REPEATED, Fault.TWO_WAYS, Fault.SPLIT, Fault.COPIES}))
 def test_no_loss_without_one(thrown: Dials) -> None:
-    """A pipeline that loses nothing under probes that are all there has no loss anywhere, not even an unsure one."""
+    """A pipeline that loses nothing, its probes heard in time, has no loss anywhere, not even an unsure one."""
     with tempfile.TemporaryDirectory() as directory:
         scenario = generate(thrown, Path(directory))
         found = report(scenario.streams, scenario.spool_dir)
+    assume(not found["accounts"]["too_late"])
     for stream in found["streams"]:
         assert not scenario.truth[stream["stream"]].lost_at
         assert not any(window["lost"] for window in stream["windows"])
