@@ -26,6 +26,7 @@ NEVER_US: Final = 2**63 - 1
 """A moment after all others: at it nothing is in flight any more."""
 ALWAYS_US: Final = -(2**63)
 """The sighting of messages that were sighted by the end of their window: whoever judges it, they are settled."""
+_HALF_WAY_US: Final = 2**62 - 1
 
 
 class Observed(NamedTuple):
@@ -200,8 +201,17 @@ def _stamp(
         if len(lags):
             into.append(lags if chosen.all() else lags[chosen])
     if len(lag_in) and len(lag_out):
-        values[2].append(lag_out - lag_in if inside.all() else lag_out[inside] - lag_in[inside])
+        values[2].append(_between(*((lag_in, lag_out) if inside.all() else (lag_in[inside], lag_out[inside]))))
     return code
+
+
+def _between(earlier_us: NDArray[np.int64], later_us: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the time from one to the other; what is beyond 64 bits is the farthest they hold, and never wraps."""
+    lags_us = (earlier_us, later_us)
+    if earlier_us.size and max(max(-int(us.min()), int(us.max())) for us in lags_us) > _HALF_WAY_US:
+        latest_us, soonest_us = np.minimum(earlier_us, 0) + NEVER_US, np.maximum(earlier_us, 0) + ALWAYS_US
+        later_us = np.clip(later_us, soonest_us, latest_us)
+    return later_us - earlier_us
 
 
 def _given(lags: NDArray[np.int64], count: int) -> NDArray[np.bool_]:

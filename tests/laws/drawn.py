@@ -78,7 +78,7 @@ def pathways(draw: st.DrawFn, paths: st.SearchStrategy[list[str]] = ANY) -> Draw
     return Drawn(Pathway.parse(path, stamps), model.parse(path, stamps))
 
 
-LAGS: Final = st.integers(-(2**40), 2**40)
+LAGS: Final = st.integers(-(2**40), 2**40) | st.integers(-(2**63) + 1, 2**63 - 1)
 SAYS: Final = st.one_of(
     st.builds(Observation, st.just(b""), LAGS, LAGS),
     st.builds(Observation, st.just(b""), LAGS, st.none()),

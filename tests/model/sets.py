@@ -41,7 +41,7 @@ class AtNode:
             self.left.add(message_id)
             self.lags_out_us.append(lag_out_us)
         if lag_in_us is not None and lag_out_us is not None and observation.passed and not one_sided:
-            self.inside_us.append(lag_out_us - lag_in_us)
+            self.inside_us.append(max(-(2**63), min(lag_out_us - lag_in_us, 2**63 - 1)))
 
 
 class WindowSets:

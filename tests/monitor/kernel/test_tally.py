@@ -88,6 +88,26 @@ def test_lags_are_those_of_the_stamps_that_count() -> None:
     assert (tally.stamps[0].tolist(), tally.negative[0]) == ([3, 2], 1)
 
 
+FARTHEST = 2**63 - 1
+TIMES_INSIDE = {
+    "as long as can be": (-FARTHEST, 0, FARTHEST),
+    "a little longer": (-FARTHEST, 1, FARTHEST),
+    "from end to end": (-FARTHEST, FARTHEST, FARTHEST),
+    "as far back as can be": (FARTHEST, -1, -FARTHEST - 1),
+    "a little farther back": (FARTHEST, -2, -FARTHEST - 1),
+    "back from end to end": (FARTHEST, -FARTHEST, -FARTHEST - 1),
+}
+
+
+@pytest.mark.parametrize(("lag_in_us", "lag_out_us", "inside_us"), TIMES_INSIDE.values(), ids=TIMES_INSIDE)
+def test_a_time_inside_beyond_64_bits_is_the_farthest_they_hold(
+    lag_in_us: int, lag_out_us: int, inside_us: int
+) -> None:
+    """It never comes out on the other side; the times beside it are as they were."""
+    inside = take(CHAIN, [batch(0, ids(1, 2), [lag_in_us, 5], [lag_out_us, 25])], END_US).lags[0].inside_us
+    assert (inside.count, {inside.min, inside.max}) == (2, {20, inside_us})
+
+
 def test_what_came_twice_counts_twice_in_stamps_and_lags() -> None:
     """It is one message all the same."""
     tally = take(CHAIN, [passed(0, ids(1, 1)), passed(0, ids(1))], END_US)
