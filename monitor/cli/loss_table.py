@@ -25,19 +25,21 @@ def show(console: Console, told: Json) -> None:
     """Draw the object of ``report --json`` for a person."""
     for stream in told["streams"]:
         windows = stream["windows"]
-        if len(windows) != 1:
+        if not windows:
+            console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown\n")
+        if len(windows) > 1:
             console.print(listing(stream["stream"], windows))
         # A pipeline that has ended leaves a minute behind in which nothing happened: nobody asks for its detail.
         for window in ([one for one in windows if one["known"]] or windows)[-1:]:
             _show_window(console, stream["stream"], window)
     if not told["streams"]:
-        console.print("no window yet: the monitor has not read any record of the configured streams")
+        console.print("no window yet: the monitor has not read any record")
     _show_accounts(console, told["accounts"])
 
 
 def listing(stream: str, windows: Sequence[Json]) -> Table:
     """Return the table with one row a window: the loss of each node, and end to end."""
-    nodes = [node["node"] for node in windows[0]["nodes"]] if windows else []
+    nodes = [node["node"] for node in windows[0]["nodes"]]
     table = Table(title=f"stream {stream}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("window", "status", "verdict"):
         table.add_column(name, no_wrap=True)

@@ -127,8 +127,10 @@ def tallies(connection: Connection, stream: str, start_us: int) -> list[Tally]:
 
 
 def _stream_names(connection: Connection, stream: str | None) -> list[str]:
-    names = connection.execute(select(tables.streams.c.stream).order_by(tables.streams.c.stream)).scalars()
-    return [name for name in names if name != MONITOR_STREAM and stream in (None, name)]
+    """Return the streams that a configuration of this store has had, those of which nothing came included."""
+    configured = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
+    names = {*json.loads(configured or "{}"), *connection.execute(select(tables.streams.c.stream)).scalars()}
+    return sorted(name for name in names if name != MONITOR_STREAM and stream in (None, name))
 
 
 def _in_range(table: Table, stream: str | None, from_us: int | None, to_us: int | None) -> Select[Any]:

@@ -131,7 +131,9 @@ quarantine: Final = Table(
     metadata,
     Column("path", String(1024), primary_key=True),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
-    *_counts("length", "arrival_us"),
+    # An empty record may stand where the torn tail begins.
+    Column("length", BigInteger, primary_key=True, autoincrement=False),
+    *_counts("arrival_us"),
     Column("reason", String(32), nullable=False),
     Column("message", Text, nullable=False),
 )

@@ -116,9 +116,9 @@ def test_a_minute_in_which_nothing_happened_is_listed_and_not_drawn() -> None:
     assert "orders  2026-01-01 00:01Z  FINAL  IDLE" in drawn(told(idle))
 
 
-def test_a_stream_without_windows_has_an_empty_listing() -> None:
-    """Such as a range of time in which nothing was."""
-    assert "stream orders" in drawn(told())
+def test_a_stream_without_windows_is_told() -> None:
+    """A configured stream of which nothing was read, or a range of time in which nothing was."""
+    assert drawn(told()).startswith("stream orders: no window, nothing of it was read for the time that is shown\n\n")
 
 
 def test_a_window_that_is_open_has_no_verdict() -> None:

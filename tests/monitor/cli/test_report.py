@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from monitor.store import dialect, writer
 from probes.contract.batch import Drop, Kind
 from tests.monitor.cli.workplace import Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import START_MS, at, minute, observed, said
@@ -202,13 +203,24 @@ def test_a_single_window_is_drawn_as_text(workplace: Workplace, capsys: Captured
     assert ("\x1b" in told.out, told.err) == (False, "")
 
 
-def test_an_empty_store_says_so(workplace: Workplace, capsys: Captured) -> None:
-    """A monitor that has read nothing yet is no error."""
+def test_a_stream_of_which_nothing_was_read_is_told(workplace: Workplace, capsys: Captured) -> None:
+    """A configured stream without a window is in every report: that nothing came is what its people have to know."""
     workplace.watch()
     assert workplace.run("report") == 0
     assert capsys.readouterr().out == (
-        "no window yet: the monitor has not read any record of the configured streams\n0 records, 0 observations\n"
+        "stream orders: no window, nothing of it was read for the time that is shown\n\n0 records, 0 observations\n"
     )
+    assert reported(workplace, capsys)["streams"] == [{"stream": "orders", "windows": []}]
+    assert reported(workplace, capsys, "--stream", "orders")["streams"] == [{"stream": "orders", "windows": []}]
+
+
+def test_an_empty_store_says_so(workplace: Workplace, capsys: Captured) -> None:
+    """A monitor that has not read anything yet is no error."""
+    engine = dialect.engine(workplace.store_url)
+    writer.prepare(engine)
+    engine.dispose()
+    assert workplace.run("report") == 0
+    assert capsys.readouterr().out == "no window yet: the monitor has not read any record\n0 records, 0 observations\n"
 
 
 # Exit codes

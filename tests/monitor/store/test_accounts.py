@@ -99,6 +99,12 @@ def test_a_record_is_quarantined_once(engine: Engine) -> None:
     assert dump(engine)["quarantine"][0] == ("s.seg", 6, 10, at(70), "bad_crc", BROKEN.message)
 
 
+def test_an_empty_record_and_the_torn_tail_behind_it_are_two(engine: Engine) -> None:
+    """They stand in one place, as zeroes at the end of a file do."""
+    write(engine, Changes(0, quarantined=[replace(BROKEN, length=0), replace(BROKEN, length=3, reason="torn_tail")]))
+    assert accounts(engine)["quarantined"] == {"bad_crc": 1, "torn_tail": 1}
+
+
 def test_streams_keep_their_first_and_last_window(engine: Engine) -> None:
     """The newest range stands."""
     write(engine, Changes(0, streams={"orders": (at(0), at(60)), "trades": (at(0), at(0))}))
