@@ -20,6 +20,7 @@ from bench.truth import WrongResultError
 from bench.work import FIRST_START_MS, NODES, Work, start_ms, stream_name
 from monitor import pulse
 from monitor.spark import job
+from monitor.spark.state import RECOUNTED_US
 from monitor.store import lineage, reader
 from probes.contract.batch import Kind
 from probes.contract.limits import MONITOR_STREAM, WINDOW_US
@@ -46,7 +47,7 @@ class Rounds:
     def __init__(self, spool: Path, staging: Path) -> None:
         """Make the probe instances."""
         self.spool, self.staging = spool, staging
-        self.done, self.pulses = 0, 0
+        self.done, self.pulses, self.skipped_us = 0, 0, 0
         self.brought: Counter[int] = Counter()
         arrivals_ms: set[int] = set()
         epoch_us = FIRST_START_MS * 1_000 - 1
@@ -69,11 +70,12 @@ class Rounds:
         self.done += 1
         self.brought.update(windows)
 
-    def beat(self) -> None:
-        """Send the pulse alone."""
+    def beat(self, later_us: int = 0) -> None:
+        """Send the pulse alone, so much later than the next would be."""
+        self.skipped_us += later_us
         folder = self.staging / f"pulse-{self.pulses}"
         self.pulse.folder = folder
-        say(self.pulse, Kind.HEARTBEAT, self._now_us() + self.pulses * _EVERY_US)
+        say(self.pulse, Kind.HEARTBEAT, self._now_us() + self.pulses * _EVERY_US + self.skipped_us)
         folder.rename(self.spool / folder.name)
         self.pulses += 1
 
@@ -126,6 +128,7 @@ def live(folder: Path) -> Json:
         beats = pairs(triggers(query.recentProgress))[-ROUNDS:]
         until(query, lambda _: len(idle_s(query.recentProgress)) >= IDLE)
         idle = idle_s(query.recentProgress)[-IDLE:]
+        _run(query, partial(rounds.beat, RECOUNTED_US), 1)
         query.stop()
         _check(where, [rounds.brought[window] * MESSAGES for window in range(WINDOWS)])
     return {"busy_s": busy, "newest_s": newest, "pulse_s": beats, "idle_s": idle}

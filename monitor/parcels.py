@@ -18,10 +18,15 @@ from monitor.kernel import tdigest
 from monitor.kernel.books import FACTS, DropFact
 from monitor.kernel.tally import LostIds, NodeLags, Tally
 
-CLAIMS: Final = np.dtype([("seq", "<i8"), ("offset", "<i8"), ("length", "<i4")])
-"""A claim check on one record: its number, and where its bytes are in the segment."""
+CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
+CLAIMS: Final = np.dtype(
+    [("seq", "<i8"), ("start", "<i8"), ("end", "<i8"), ("count", "<i4"), *((name, "<i8") for name in CLAIMED_FIELDS)]
+)
+"""A claim check on one batch: its number, where its record is, and where each packed field of so many items begins."""
 EARLY: Final = 0
-"""The length in a claim on a batch that came too early to count: a later copy of it is a duplicate all the same."""
+"""The count in a claim on a batch that came too early to count: a later copy of it is a duplicate all the same."""
+NOWHERE: Final = 0
+"""The place of a field that is empty: at the beginning of a segment stands its magic."""
 
 _LENGTH: Final = struct.Struct("<I")
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
@@ -99,24 +104,24 @@ class Quarantined:
 
 def pack_tally(tally: Tally) -> bytes:
     """Return the parcel of a tally."""
-    digests = [tdigest.to_bytes(getattr(lags, name)) for lags in tally.lags for name in _LAGS]
+    digests = [getattr(lags, name) for lags in tally.lags for name in _LAGS]
     header = {
         "shape": tally.masks.shape,
-        "nodes": len(tally.lags),
         "lost_ids": [len(lost.message_ids) for lost in tally.lost_ids],
-        "digests": [len(digest) for digest in digests],
+        "digests": [(len(digest.means), digest.min, digest.max) for digest in digests],
         "last_first_sighting_us": tally.last_first_sighting_us,
         "observations": tally.observations,
     }
+    centroids = [np.concatenate([getattr(digest, name) for digest in digests]) for name in ("means", "weights", "pure")]
     lost = [column for lost in tally.lost_ids for column in lost]
-    arrays = (tally.masks, tally.counts, tally.sighted_us, tally.stamps, tally.negative, *lost)
-    return _pack(header, b"".join((*(np.ascontiguousarray(array).tobytes() for array in arrays), *digests)))
+    arrays = (tally.masks, tally.counts, tally.sighted_us, tally.stamps, tally.negative, *lost, *centroids)
+    return _pack(header, b"".join(np.ascontiguousarray(array).tobytes() for array in arrays))
 
 
 def unpack_tally(parcel: bytes) -> Tally:
     """Return the tally that was packed."""
     header, body = _unpack(parcel)
-    (count, words), nodes = header["shape"], header["nodes"]
+    (count, words), nodes = header["shape"], len(header["lost_ids"])
     cut = _Cutter(body)
     masks = cut.array("<u8", count * words).reshape(count, words)
     counts, sighted_us = cut.array("<i8", count), cut.array("<i8", count)
@@ -124,12 +129,23 @@ def unpack_tally(parcel: bytes) -> Tally:
     lost_ids = tuple(
         LostIds(cut.array("<u8", 2 * ids).reshape(ids, 2), cut.array("<i8", ids)) for ids in header["lost_ids"]
     )
-    digests = [tdigest.from_bytes(cut.bytes(length)) for length in header["digests"]]
+    digests = _digests(header["digests"], cut)
     lags = tuple(NodeLags(*digests[place : place + len(_LAGS)]) for place in range(0, len(digests), len(_LAGS)))
     return Tally(
         masks, counts, sighted_us, stamps, negative, lags, lost_ids,
         header["last_first_sighting_us"], header["observations"],
     )  # fmt: skip
+
+
+def _digests(heads: list[tuple[int, int, int]], cut: _Cutter) -> list[tdigest.Digest]:
+    total = sum(size for size, _, _ in heads)
+    means, weights, pure = cut.array("<f8", total), cut.array("<i8", total), cut.array("?", total)
+    found, start = [], 0
+    for size, low, high in heads:
+        own = slice(start, start + size)
+        found.append(tdigest.Digest(means[own], weights[own], pure[own], low, high))
+        start += size
+    return found
 
 
 class _Cutter:
@@ -139,13 +155,10 @@ class _Cutter:
         self.body = body
         self.position = 0
 
-    def bytes(self, length: int) -> bytes:
-        piece = bytes(self.body[self.position : self.position + length])
-        self.position += length
-        return piece
-
     def array(self, dtype: str, count: int) -> NDArray[Any]:
-        return np.frombuffer(self.bytes(count * np.dtype(dtype).itemsize), dtype)
+        array = np.frombuffer(self.body, dtype, count, self.position)
+        self.position += array.nbytes
+        return array
 
 
 def _pack(header: dict[str, Any], body: bytes) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -156,6 +157,7 @@ def merge(tallies: Sequence[Tally]) -> Tally:
     )
 
 
+@lru_cache(maxsize=1_024)
 def empty(pathway: Pathway) -> Tally:
     """Return the tally of a window in which nothing was observed."""
     return take(pathway, (), NEVER_US)

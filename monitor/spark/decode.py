@@ -18,7 +18,7 @@ import numpy as np
 
 from monitor.kernel.books import FACTS, IN_WINDOW, DropFact
 from monitor.kernel.window import Terms
-from monitor.parcels import CLAIMS, EARLY, Claims, FactSheet, Quarantined
+from monitor.parcels import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet, Quarantined
 from monitor.rules import StreamRules
 from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, QUARANTINE_ROW, Batches, Row, arrow
 from monitor.spark.sources.spool import local_path
@@ -43,7 +43,7 @@ class _Sheet:
     labels: dict[str, str]
     facts: list[tuple[int, ...]] = field(default_factory=list)
     drops: list[DropFact] = field(default_factory=list)
-    claims: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    claims: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
     observations: dict[int, int] = field(default_factory=dict)
 
 
@@ -133,7 +133,9 @@ def _write_down(
     if standing == IN_WINDOW or terms.is_early(view.window_start_ms, arrival_us):
         is_counted = standing == IN_WINDOW
         refs = sheet.claims.setdefault(view.window_start_ms, [])
-        refs.append((view.seq, frame.start, frame.end - frame.start if is_counted else EARLY))
+        spans = (getattr(view, name) for name in CLAIMED_FIELDS)
+        places = [span.start if span.end > span.start else NOWHERE for span in spans]
+        refs.append((view.seq, frame.start, frame.end, view.count if is_counted else EARLY, *places))
         counted = sheet.observations.get(view.window_start_ms, 0)
         sheet.observations[view.window_start_ms] = counted + view.count * is_counted
 

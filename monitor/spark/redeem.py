@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from functools import partial
+from io import FileIO
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kernel import masks
 from monitor.kernel.tally import Observed, Tally, take
-from monitor.parcels import EARLY, Claims
+from monitor.parcels import EARLY, NOWHERE, Claims
 from monitor.pathway import Pathway
 from probes.contract import envelope
+from probes.contract.limits import ID_BYTES
+
+_DTYPES: Final = tuple(map(np.dtype, (f"V{ID_BYTES}", "<i8", "<i8", "u1")))
+"""Of the claimed fields, in their order."""
 
 
 def tally(pathway: Pathway, claims: Sequence[Claims], window_end_us: int, shard: int = 0, shards: int = 1) -> Tally:
@@ -44,33 +49,27 @@ def without_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
 
 def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: int) -> Iterator[Observed]:
     for claim, first in zip(claims, without_duplicates(claims), strict=True):
-        refs = first[first["length"] != EARLY]
+        refs = first[first["count"] != EARLY]
         if not len(refs):
             continue
         node = pathway.nodes.index(claim.node)
         segment = _mapped(claim.path)
-        for _, offset, length in refs.tolist():
-            batch = _batch(node, claim.arrival_us, segment, offset, offset + length)
+        for _, start, end, count, *places in refs.tolist():
+            # The record was checked when it was claimed; that it is still there costs little to know.
+            envelope.check_prefix(segment, start, end)
+            ids, *columns = map(partial(_field, segment, count), _DTYPES, places)
+            batch = Observed(node, claim.arrival_us, ids.view("<u8").reshape(-1, 2), *columns)
             yield batch if shards == 1 else _of_shard(batch, shard, shards)
 
 
 def _mapped(path: str) -> mmap.mmap:
     """Return a segment's bytes without reading them: a whole segment is never written again."""
-    with Path(path).open("rb", buffering=0) as file:
+    with FileIO(path) as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _batch(node: int, arrival_us: int, segment: mmap.mmap, start: int, end: int) -> Observed:
-    # The record was checked when it was claimed: only its layout is read again.
-    view = envelope.read(segment, start, end)
-    return Observed(
-        node,
-        arrival_us,
-        envelope.packed(segment, view.message_ids, "<u8").reshape(-1, 2),
-        envelope.packed(segment, view.lag_in_us, "<i8"),
-        envelope.packed(segment, view.lag_out_us, "<i8"),
-        envelope.packed(segment, view.outcome, "u1"),
-    )
+def _field(segment: mmap.mmap, count: int, dtype: np.dtype[Any], place: int) -> NDArray[Any]:
+    return np.frombuffer(segment, dtype, count if place != NOWHERE else 0, place)
 
 
 def _of_shard(batch: Observed, shard: int, shards: int) -> Observed:

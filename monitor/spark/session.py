@@ -93,6 +93,8 @@ def _settings(scratch: Path, cores: int) -> dict[str, str]:
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.python.daemon.module": "monitor.spark.daemon",
+        # By way of the network each task waits some 40 ms for the acknowledgement of its first rows.
+        "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         # One a core: each costs a trigger some 100 ms of state and workers. The keys are few and known: to let Spark
         # guess anew costs a stage.
@@ -107,6 +109,8 @@ def _settings(scratch: Path, cores: int) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
         # More than 32 files a trigger would start a job just to list them.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+        # A task costs a trigger some 20 ms; a backlog has many all the same, of at most so many bytes.
+        "spark.sql.files.minPartitionNum": str(cores),
         "spark.sql.files.openCostInBytes": str(64 * 1024),
         "spark.sql.files.maxPartitionBytes": str(128 * 1024 * 1024),
         "spark.sql.streaming.stateStore.providerClass": _PROVIDER,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from zlib import crc32
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -22,11 +23,12 @@ from monitor.spark.rows import CLAIMS_ROW, TALLY_ROW, TICK_ROW
 from probes.contract.limits import WINDOW_US
 
 ALWAYS_TALLIED: Final = 50_000
-"""Up to a tally of so much work, some 5 ms, a window is tallied at every trigger that brings some; then as it grows."""
-A_BATCH: Final = 500
+"""Up to a tally of so much work, some 5 ms, an open window is tallied at every trigger that brings some."""
+A_BATCH: Final = 300
 """The work of a batch apart from its observations, in observations."""
-GROWTH: Final = 1.5
-RECOUNTED_US: Final = 60_000_000
+GROWTH: Final = (1.25, 1.75)
+"""How much any other window has to grow before it is tallied anew: each stream has its own factor between the two."""
+RECOUNTED_US: Final = 20_000_000
 """How long claims wait for a tally at most."""
 
 _OUT: Final = Row("kind", "stream", "window_start_ms", "shard", "watermark_us", "last_first_sighting_us", "payload")
@@ -47,10 +49,13 @@ class Shard:
         more = sum(_work(Claims.unpack(parcel)) for parcel in parcels)
         return replace(self, claims=(*self.claims, *parcels), claimed=self.claimed + more)
 
-    @property
-    def has_grown(self) -> bool:
-        """Whether a tally is worth its cost while more is to come: of a large window, each costs as much as all."""
-        return self.is_due and (self.claimed <= ALWAYS_TALLIED or self.claimed >= GROWTH * self.tallied)
+    def is_worth_a_tally(self, growth: float, *, is_open: bool) -> bool:
+        """Whether to tally while more is to come: of a large window, each tally costs as much as all before it.
+
+        What comes behind the end of a window is little, but comes to every window that is not final yet.
+        """
+        is_small = is_open and self.claimed <= ALWAYS_TALLIED
+        return self.is_due and (is_small or self.claimed >= growth * self.tallied)
 
     @property
     def is_due(self) -> bool:
@@ -84,12 +89,12 @@ class WindowState(StatefulProcessor):
         if not known.claims:
             self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), _over_at_us(terms, start_us))
         shard = known.with_claims([bytes(row.payload) for row in rows])
-        if shard.has_grown or (shard.is_due and watermark_us >= terms.final_at_us(start_us)):
+        is_open, is_final = watermark_us < start_us + WINDOW_US, watermark_us >= terms.final_at_us(start_us)
+        if shard.is_worth_a_tally(_growth(stream), is_open=is_open) or (shard.is_due and is_final):
             shard, row = self._tally(key, shard, watermark_us)
             yield row
         elif shard.is_due:
-            # The same moment for all that comes within it: a timer each would pile up.
-            self._wake_at((watermark_us // RECOUNTED_US + 1) * RECOUNTED_US)
+            self._wake_at(_recounted_at_us(stream, watermark_us))
         self._keep(shard)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ANN401, ARG002, N802, N803 - Spark's names
@@ -133,6 +138,21 @@ class WindowState(StatefulProcessor):
         for moment_us in moments_us:
             # Timers count in ms; the next whole one is surely not too early.
             self.handle.registerTimer(moment_us // 1_000 + 1)
+
+
+def _phase(stream: str) -> float:
+    """Return a number from 0 to 1 that is the stream's own, so that no trigger pays for the windows of all streams."""
+    return crc32(stream.encode()) / 2**32
+
+
+def _growth(stream: str) -> float:
+    least, most = GROWTH
+    return least + (most - least) * _phase(stream)
+
+
+def _recounted_at_us(stream: str, watermark_us: int) -> int:
+    """Return the next of a stream's moments to recount at: one for all that comes before it, as timers pile up."""
+    return watermark_us + RECOUNTED_US - (watermark_us - int(_phase(stream) * RECOUNTED_US)) % RECOUNTED_US
 
 
 def _work(claims: Claims) -> int:

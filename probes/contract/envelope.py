@@ -137,7 +137,7 @@ def read(buffer: Buffer, start: int = 0, end: int | None = None) -> RecordView:
         RecordError: the bytes are no record of this version, or break a limit that needs no look into the arrays.
     """
     end = len(buffer) if end is None else end
-    _check_prefix(buffer, start, end)
+    check_prefix(buffer, start, end)
     body = _Body(buffer, start + len(_PREFIX), end)
     probe = body.text("probe", MAX_NAME_CHARS, 1)
     epoch_us, seq, kind = body.long(), body.long(), body.long()
@@ -203,7 +203,12 @@ def _check_stamps(lags_in: np.ndarray, lags_out: np.ndarray, outcomes: np.ndarra
         raise RecordError("bad_value", "an observation that passed carries neither an in nor an out stamp")
 
 
-def _check_prefix(buffer: Buffer, start: int, end: int) -> None:
+def check_prefix(buffer: Buffer, start: int, end: int) -> None:
+    """Check that a record of this version begins at ``buffer[start]``.
+
+    Raises:
+        RecordError: it is too long or too short for one, or has another marker or fingerprint.
+    """
     length = end - start
     if length > MAX_RECORD_BYTES:
         raise RecordError("oversized", f"a record has at most {MAX_RECORD_BYTES} bytes, got {length}")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
-from monitor.parcels import EARLY, Claims, FactSheet, Quarantined
+from monitor.parcels import EARLY, NOWHERE, Claims, FactSheet, Quarantined
 from monitor.spark import decode as decode_module
 from monitor.spark.decode import decode, decoder
 from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, QUARANTINE_ROW, Row
@@ -55,15 +55,19 @@ def sheet_of(rows: dict[str, list[Row]]) -> FactSheet:
 
 
 def test_a_batch_becomes_a_claim_check_on_where_it_lies(tmp_path: Path) -> None:
-    """Of a batch's observations nothing travels but number, place and length of its record, and how many there are."""
+    """Of a batch's observations nothing travels but how many there are, and where their record and its fields begin."""
     path = write_segment(tmp_path / "s.seg", said(Kind.HEARTBEAT), observed([1, 2], seq=1), arrival_us=at(70))
     (row,) = rows_of(path)[CLAIMS_ROW]
     claims = Claims.unpack(row.payload)
     assert row[:5] == (CLAIMS_ROW, "orders", START_MS, 0, None)
     assert (claims.path, claims.arrival_us, claims.node, claims.observations) == (str(path), at(70), "a", 2)
-    ((seq, offset, length),) = claims.refs.tolist()
-    assert seq == 1
-    assert envelope.decode(path.read_bytes()[offset : offset + length]) == observed([1, 2], seq=1)
+    ((seq, start, end, count, ids_at, lag_in_at, lag_out_at, outcome_at),) = claims.refs.tolist()
+    batch, data = observed([1, 2], seq=1), path.read_bytes()
+    assert (seq, count, outcome_at) == (1, 2, NOWHERE)
+    assert envelope.decode(data[start:end]) == batch
+    assert data[ids_at:].startswith(batch.message_ids)
+    assert data[lag_in_at:].startswith(batch.lag_in_us)
+    assert data[lag_out_at:].startswith(batch.lag_out_us)
 
 
 def test_each_window_of_an_instance_has_a_claim_of_its_own(tmp_path: Path) -> None:
@@ -249,7 +253,7 @@ def test_what_came_at_the_wrong_time_is_a_fact_that_counts_nothing(
     facts = sheet_of(rows).facts
     assert (facts["seq"].tolist(), facts["count"].tolist(), facts["standing"].tolist()) == ([0], [2], [standing])
     claims = [Claims.unpack(row.payload) for row in rows[CLAIMS_ROW]]
-    found = [(claim.observations, bool((claim.refs["length"] == EARLY).all())) for claim in claims]
+    found = [(claim.observations, bool((claim.refs["count"] == EARLY).all())) for claim in claims]
     assert found == {"early": [(0, True)], "counted": [(2, False)], "not at all": []}[claimed]
 
 

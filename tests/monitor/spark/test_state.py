@@ -101,6 +101,7 @@ def growing(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> Driven:
     """Return an operator for which ten observations are many, however many batches they come in."""
     monkeypatch.setattr(state_module, "ALWAYS_TALLIED", 10)
     monkeypatch.setattr(state_module, "A_BATCH", 0)
+    monkeypatch.setattr(state_module, "GROWTH", (1.5, 1.5))
     return driven
 
 
@@ -148,7 +149,7 @@ def test_other_rows_pass_by_with_the_watermark(kind: str, shard: int, driven: Dr
     assert (driven.kept.value, driven.kept.timers) == (None, [])
 
 
-GROWTH = {
+BROUGHT = {
     "small": ([4, 4], [4, 8]),
     "just small": ([8, 2], [8, 10]),
     "large at once": ([40], [40]),
@@ -157,8 +158,8 @@ GROWTH = {
 }
 
 
-@pytest.mark.parametrize(("brought", "counted"), GROWTH.values(), ids=GROWTH)
-def test_a_large_window_is_tallied_when_it_has_grown_by_half(
+@pytest.mark.parametrize(("brought", "counted"), BROUGHT.values(), ids=BROUGHT)
+def test_a_large_window_is_tallied_when_it_has_grown(
     brought: list[int], counted: list[int | None], growing: Driven
 ) -> None:
     """Up to ALWAYS_TALLIED of work at every trigger; beyond, each tally would cost as much as all before it."""
@@ -174,14 +175,53 @@ def test_many_batches_of_little_make_a_large_window(driven: Driven, monkeypatch:
     assert [tallied(rows) for rows in brought[8:]] == [[(TALLY_ROW, 9)], [(TALLY_ROW, 10)], [], []]
 
 
-def test_what_was_left_aside_is_tallied_within_a_minute(growing: Driven) -> None:
+def test_a_window_that_has_ended_is_tallied_when_it_has_grown(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small it is: stragglers come to every window that is not final yet."""
+    monkeypatch.setattr(state_module, "GROWTH", (1.5, 1.5))
+    assert tallied(driven.arrive(at(60) - 1, observed([1], seq=0))) == [(TALLY_ROW, 1)]
+    assert tallied(driven.arrive(at(60) - 1, observed([2], seq=1))) == [(TALLY_ROW, 2)]
+    assert tallied(driven.arrive(at(60), observed([3], seq=2))) == [(TALLY_ROW, 3)]
+    assert tallied(driven.arrive(at(60), observed([4], seq=3))) == []
+    assert tallied(driven.arrive(at(60), observed([5], seq=4))) == [(TALLY_ROW, 5)]
+
+
+def test_the_first_claims_of_a_window_that_has_ended_are_tallied_at_once(driven: Driven) -> None:
+    """That there is such a window is news."""
+    assert tallied(driven.arrive(at(100), observed([1]))) == [(TALLY_ROW, 1)]
+
+
+def test_streams_grow_by_factors_of_their_own(growing: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the least and the most; windows that fill alike are not tallied in one trigger."""
+    monkeypatch.setattr(state_module, "GROWTH", (1.25, 1.75))
+    tallied_at = set()
+    for name in (f"s{number}" for number in range(20)):
+        growing.rules[name], growing.key, growing.kept = RULES["orders"], ("claims", name, START_MS, 0), Kept()
+        growing.arrive(at(20), observed(range(100)))
+        brought = [growing.arrive(at(20), observed(range(5), seq=seq)) for seq in range(1, 16)]
+        tallied_at.add(100 + 5 * next(count for count, rows in enumerate(brought, 1) if rows))
+    assert (min(tallied_at) >= 125, max(tallied_at) <= 175, len(tallied_at) > 5) == (True, True, True)
+
+
+def test_what_was_left_aside_is_tallied_within_20_s(growing: Driven) -> None:
     """One timer wakes the window for all of it, and what nothing was added to is not tallied again."""
     growing.arrive(at(20), observed(range(20)))
     growing.arrive(at(25), observed([30], seq=1))
-    growing.arrive(at(59), observed([31], seq=2))
-    assert growing.kept.timers[-2:] == [at(60) // 1_000 + 1] * 2
-    assert tallied(growing.wake(at(61))) == [(TALLY_ROW, 22)]
-    assert tallied(growing.wake(at(62))) == [(TICK_ROW, 0)]
+    first, second = growing.kept.timers[-1], growing.arrive(at(25.001), observed([31], seq=2))
+    assert (second, growing.kept.timers[-1]) == ([], first)
+    assert at(25) < first * 1_000 <= at(45) + 1_000
+    assert tallied(growing.wake(first * 1_000)) == [(TALLY_ROW, 22)]
+    assert tallied(growing.wake(first * 1_000)) == [(TICK_ROW, 0)]
+
+
+def test_streams_are_recounted_at_moments_of_their_own(growing: Driven) -> None:
+    """Else one trigger in a few would pay for all of them."""
+    moments = set()
+    for name in (f"s{number}" for number in range(10)):
+        growing.rules[name], growing.key, growing.kept = RULES["orders"], ("claims", name, START_MS, 0), Kept()
+        growing.arrive(at(20), observed(range(20)))
+        growing.arrive(at(25), observed([30], seq=1))
+        moments.add(growing.kept.timers[-1])
+    assert len(moments) == 10
 
 
 def test_from_its_judgement_on_a_window_is_tallied_with_every_claim(growing: Driven) -> None:
