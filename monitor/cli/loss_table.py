@@ -33,7 +33,7 @@ def show(console: Console, told: Json) -> None:
         for window in ([one for one in windows if one["known"]] or windows)[-1:]:
             _show_window(console, stream["stream"], window)
     if not told["streams"]:
-        console.print("no window yet: the monitor has not read any record")
+        console.print("no window yet: nothing was read of what was asked for")
     _show_accounts(console, told["accounts"])
 
 
