@@ -49,7 +49,7 @@ class Screen:
     def show(self, status: str, windows: Sequence[Json]) -> None:
         """Show how things stand: all of it on a terminal, else a status now and then, and each window once final."""
         if self._live:
-            parts = [window_table(windows)] if windows else []
+            parts = [window_table(windows, self._console.width)] if windows else []
             self._live.update(Group(*parts, Text(status)), refresh=True)
             return
         if status and self._now_s() >= self._status_due_s:
@@ -60,7 +60,7 @@ class Screen:
     def conclude(self, windows: Sequence[Json], lines: Sequence[Line]) -> None:
         """Write the final table, and the comparison if there is one."""
         if self._console.is_terminal:
-            self._console.print(window_table(windows))
+            self._console.print(window_table(windows, self._console.width))
         else:
             for line in (window_line(), *(window_line(window_cells(window)) for window in windows)):
                 self._console.print(line)

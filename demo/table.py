@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rich import box
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from demo.line import Line
@@ -24,6 +26,9 @@ HEADINGS: Final = (
 )
 WIDTHS: Final = (6, 11, 7, 11, 11, 13, *(13 for _ in NODES), 9)
 """Characters a column when piped: the widest status, counts into the tens of millions, losses with their bounds."""
+DISPENSABLE: Final = ("status", "delivered", "p95 lag", *(f"lost at\n{node}" for node in NODES))
+"""The columns that a narrow terminal does without, the first of them first."""
+MOST_WIDTH: Final = 1_000
 SECOND_US: Final = 1_000_000
 NOTHING: Final = "·"
 COLOURS: Final = {"LOSSY": "red", "CLEAN": "green", "UNKNOWN": "yellow"}
@@ -49,14 +54,26 @@ def window_line(cells: Iterable[str] = HEADINGS) -> str:
     return " ".join(cell.split("\n")[-1].rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
 
 
-def window_table(windows: Iterable[Json]) -> Table:
-    """Return the windows as a table for a terminal."""
+def window_table(windows: Sequence[Json], width: int) -> Table:
+    """Return the windows as a table for a terminal of so many characters: columns are left out, figures never cut."""
+    shown = [_window_table(windows, DISPENSABLE[:count]) for count in range(len(DISPENSABLE) + 1)]
+    return next((table for table in shown if _width(table) <= width), shown[-1])
+
+
+def _width(table: Table) -> int:
+    console = Console(width=MOST_WIDTH)
+    return Measurement.get(console, console.options, table).maximum
+
+
+def _window_table(windows: Iterable[Json], without: Sequence[str]) -> Table:
     title = "windows of event time (UTC)"
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, collapse_padding=True)
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right")
+    kept = [place for place, heading in enumerate(HEADINGS) if heading not in without]
+    for place in kept:
+        table.add_column(HEADINGS[place], justify="right", no_wrap=True)
     for window in windows:
-        table.add_row(*window_cells(window), style=COLOURS.get(window["verdict"] or "", ""))
+        cells = window_cells(window)
+        table.add_row(*(cells[place] for place in kept), style=COLOURS.get(window["verdict"] or "", ""))
     return table
 
 

@@ -33,6 +33,7 @@ from probes.recorder import EventTime, MessageId, Refusals, Side, Stamp, Stamps
 from probes.sender import Instance, Sender
 from probes.settings import ProbeSettings
 from probes.sinks import Sink, open_sink
+from probes.sinks.spool import SpoolSink
 
 SINK_VARIABLE: Final = "HOPWATCH_SINK"
 MOST_STAMPS: Final = 200_000
@@ -40,6 +41,8 @@ MOST_STAMPS: Final = 200_000
 CLOSE_S: Final = 2.0
 QUEUE_FULL: Final = "queue full"
 BAD_ARRAYS: Final = "bad arrays"
+_SURELY_US: Final = 100_000_000_000_000
+"""An int below it, a moment before March 1973, is rather one of today in another unit."""
 
 _ARRIVED, _DEPARTED, _FILTERED, _REJECTED = map(int, Side)
 _log = logging.getLogger("hopwatch.probe")
@@ -65,8 +68,9 @@ class Probe:
     """Stamps the messages of one stream at one node.
 
     ``message_id`` is a ``uuid.UUID``, 16 bytes, an int or a str; ``event_time`` an aware ``datetime`` or int µs since
-    1970; both are set where the message is made and carried along. Without a sink, given or in ``HOPWATCH_SINK``, a
-    probe does nothing. ``strict=True``, for development, raises where production would drop and count.
+    1970 (not seconds); both are set where the message is made and carried along. Without a sink, given or in
+    ``HOPWATCH_SINK``, a probe does nothing. ``strict=True``, for development, raises where production would drop, count
+    and log each cause once.
     """
 
     _sender: Sender | None
@@ -118,6 +122,8 @@ class Probe:
         name = asked.name or f"{socket.gethostname()}-{os.getpid()}"
         who = Instance(asked.stream, asked.node, name, self._wall_ns() // 1_000, dict(asked.labels))
         sink = open_sink(asked.sink, who.name, asked.clock) if isinstance(asked.sink, str) else asked.sink
+        if self.strict and isinstance(sink, SpoolSink):
+            sink.check()
         sender = Sender(
             who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s
         )
@@ -275,9 +281,11 @@ class _Passing:
 def _refuse_bad(message_id: MessageId, event_time: EventTime) -> None:
     try:
         id_bytes(message_id)
-        recorder.event_time_us(event_time)
+        event_us = recorder.event_time_us(event_time)
     except Exception as error:
         raise ProbeError(str(error)) from error
+    if isinstance(event_time, int) and event_us < _SURELY_US:
+        raise ProbeError(f"an event time as an int is µs since 1970, got {event_us}: seconds or milliseconds?")
 
 
 def _text(reason: object) -> str | None:

@@ -66,6 +66,8 @@ class Stamps(NamedTuple):
     at_ns: int
 
 
+BAD_EVENT_TIME: Final = "bad event time"
+BAD_MESSAGE_ID: Final = "bad message id"
 Refusals = Counter[tuple[int, str]]
 """Stamps that cannot be sent: how many by (window start in ms, cause)."""
 
@@ -125,8 +127,8 @@ def _of_singles(stamps: list[Stamp], refusals: Refusals, texts: list[str]) -> Co
     events_us, event_ok = _event_times(event_times)
     ids, id_ok = _ids(message_ids)
     side, at_us = np.array(sides, np.int64), np.array(moments_ns, np.int64) // 1_000
-    _refuse(refusals, at_us[~event_ok], "bad event time")
-    _refuse(refusals, events_us[event_ok & ~id_ok], "bad message id")
+    _refuse(refusals, at_us[~event_ok], BAD_EVENT_TIME)
+    _refuse(refusals, events_us[event_ok & ~id_ok], BAD_MESSAGE_ID)
     good = event_ok & id_ok
     columns = _stamped(side, ids, events_us, at_us)
     if any(said):
@@ -157,7 +159,7 @@ def _of_arrays(chunks: list[Stamps], refusals: Refusals) -> list[Columns]:
 def _of_array(chunk: Stamps, refusals: Refusals) -> Columns:
     good = _believed(chunk.event_times_us)
     at_us = np.full(len(good), chunk.at_ns // 1_000)
-    _refuse(refusals, at_us[~good], "bad event time")
+    _refuse(refusals, at_us[~good], BAD_EVENT_TIME)
     columns = _stamped(np.full(len(good), chunk.side), chunk.message_ids, chunk.event_times_us, at_us)
     return columns if good.all() else columns.taken(good)
 

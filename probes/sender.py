@@ -19,7 +19,7 @@ from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.envelope import RecordError, encode
 from probes.contract.limits import MAX_DROPS, WINDOW_MS, WINDOW_US
 from probes.packing import BATCH_OBSERVATIONS, Packed
-from probes.recorder import Refusals, Stamp, Stamps
+from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Refusals, Stamp, Stamps
 from probes.sinks import Sink
 
 TICK_S: Final = 0.5
@@ -27,6 +27,11 @@ TICK_S: Final = 0.5
 SINK_REFUSED: Final = "sink refused"
 UNSENDABLE: Final = "unsendable"
 
+_WHY: Final = {
+    BAD_EVENT_TIME: "an event time is an aware datetime or int µs since 1970; strict=True raises at the call",
+    BAD_MESSAGE_ID: "a message id is a UUID, 16 bytes, an int or a str; strict=True raises at the call",
+    SINK_REFUSED: "its sink is full or cannot be written",
+}
 _log = logging.getLogger("hopwatch.probe")
 
 
@@ -58,6 +63,8 @@ class Sender:
         self.queue: deque[Stamp | Stamps] = deque()
         self.drops: Refusals = Refusals()
         self.dropped_total = 0
+        self._causes: set[str] = set()
+        self._told_causes: set[str] = set()
         self.seq = 0
         self.complete_through_us = instance.epoch_us
         self._folded = 0
@@ -100,6 +107,7 @@ class Sender:
         with self._counting:
             self.drops.update(refusals)
             self.dropped_total += sum(refusals.values())
+            self._causes.update(cause for _, cause in refusals)
 
     def wake(self) -> None:
         """Ask the thread for a step now."""
@@ -134,6 +142,7 @@ class Sender:
             is_asked = closing is not None or bool(self.drops)
             if closing is Kind.BYE or (is_asked and not has_told_all):
                 self._send_empty(closing or Kind.HEARTBEAT, moment_us)
+            self._tell_causes()
 
     def close(self, patience_s: float) -> None:
         """Flush, say bye and let go of the sink; give up after ``patience_s``."""
@@ -188,6 +197,15 @@ class Sender:
             through_us = moment_us if is_all else self.complete_through_us
             if self._send(self._batch(kind if is_all else Kind.HEARTBEAT, through_us, told)) is not None:
                 return
+
+    def _tell_causes(self) -> None:
+        """Log each cause of drops once: whoever looks into the service's log learns that something is wrong."""
+        with self._counting:
+            new = self._causes - self._told_causes
+            self._told_causes |= new
+        for cause in sorted(new):
+            who = self.instance
+            _log.warning("a probe of %s at %s drops observations: %s", who.stream, who.node, _WHY.get(cause, cause))
 
     def _to_tell(self) -> tuple[tuple[Drop, ...], bool]:
         """Return as many drops as a record may carry, and whether these are all."""

@@ -30,12 +30,13 @@ def command(
 ) -> None:
     """Check what Hopwatch stands on, and say what to do.
 
-    Python, Java, Spark, the transport, its clock, the store and the work folder. Exits with 3 when something fails,
-    with 1 when something should be looked at.
+    Configuration, Python, Java, Spark, the transport, its clock, the store and the work folder. Exits with 3 when
+    something fails, with 1 when something should be looked at.
     """
-    chosen = settings.load(config or (HERE if HERE.exists() else None), flags={}, environ=os.environ)
+    path = config or (HERE if HERE.exists() else None)
+    chosen = settings.load(path, flags={}, environ=os.environ)
     found = []
-    for finding in examine(chosen, SystemClock()):
+    for finding in examine(path, chosen, SystemClock()):
         found.append(finding)
         if not as_json:
             console.data().print(_told(finding))

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +20,7 @@ UNKNOWN: Final = "?"
 NONE: Final = "-"
 COLOURS: Final = {"CLEAN": "green", "LOSSY": "red", "UNKNOWN": "yellow", "SILENT": "yellow", "IDLE": "dim"}
 REPORTED_REASONS: Final = 3
+MOST_WIDTH: Final = 10_000
 
 
 def show(console: Console, told: Json) -> None:
@@ -28,7 +30,7 @@ def show(console: Console, told: Json) -> None:
         if not windows:
             console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown\n")
         if len(windows) > 1:
-            console.print(listing(stream["stream"], windows))
+            _print_whole(console, listing(stream["stream"], windows))
         # A pipeline that has ended leaves a minute behind in which nothing happened: nobody asks for its detail.
         for window in ([one for one in windows if one["known"]] or windows)[-1:]:
             _show_window(console, stream["stream"], window)
@@ -77,16 +79,26 @@ def span(lag_us: int | None) -> str:
     return f"{lag_us / 60_000_000:,.1f} min"
 
 
+def _print_whole(console: Console, table: Table) -> None:
+    """Print a table whole: where the terminal is narrower it folds the lines, but a figure is never cut."""
+    needed = Measurement.get(console, console.options.update(max_width=MOST_WIDTH), table).maximum
+    if needed > console.width:
+        table.width = needed
+    console.print(table, soft_wrap=True)
+
+
 def _show_window(console: Console, stream: str, window: Json) -> None:
     head = Text.assemble(f"{stream}  {_minute(window)}  {window['status']}  ", _verdict(window))
     console.print(head)
-    console.print(node_table(window))
+    _print_whole(console, node_table(window))
     came = f"{window['known']:,} known, {window['delivered']:,} delivered"
     console.print(f"end to end: {came}, {_stopped(window)}{window['lost']:,} lost ({_percent(window['loss_ratio'])})")
     if window["verdict"] == "UNKNOWN":
         console.print(f"surely lost: {window['lost_lower']:,}, at most {_count(window['lost_upper'])}")
     for reason in window["reasons"][:REPORTED_REASONS]:
         console.print(f"  {reason}")
+    if len(window["reasons"]) > REPORTED_REASONS:
+        console.print(f"  and {len(window['reasons']) - REPORTED_REASONS} more, which --json shows")
     console.print()
 
 

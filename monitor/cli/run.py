@@ -80,7 +80,7 @@ def _once(place: Place) -> None:
             # Of a failure without a name its own traceback says more than we could.
             raise failures.known(error, place) or error from None
         spark.stop()
-    words.print(f"{judged:,} windows are final: see hopwatch report")
+    words.print(f"windows that are final: {judged:,}; see hopwatch report")
 
 
 def _stream(place: Place, chosen: Settings) -> None:
@@ -96,7 +96,7 @@ def _stream(place: Place, chosen: Settings) -> None:
     beat = pulse.start(chosen.transport.url, chosen.monitor.pulse_us / 1e6)
     try:
         query = job.start_stream(spark, place, f"{chosen.monitor.trigger_us // 1_000} milliseconds", _tell)
-        words.print(f"hopwatch: watching {place.spool}, {len(place.rules)} streams; Ctrl-C stops")
+        words.print(f"hopwatch: watching {place.spool}, streams: {len(place.rules)}; Ctrl-C stops")
         while not stop.wait(LOOK_S):
             try:
                 _raise_failure(query, place)

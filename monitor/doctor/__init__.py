@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from monitor.clock import Clock
 from monitor.doctor import machine, places
@@ -12,8 +13,9 @@ from monitor.settings import Settings
 __all__ = ["Finding", "Level", "examine"]
 
 
-def examine(settings: Settings, clock: Clock) -> Iterator[Finding]:
-    """Yield one finding a check, as soon as it is made."""
+def examine(path: Path | None, settings: Settings, clock: Clock) -> Iterator[Finding]:
+    """Yield one finding a check, as soon as it is made; ``path`` is where the settings were read from, if anywhere."""
+    yield places.configuration(path)
     yield machine.python()
     yield machine.java()
     yield machine.spark()

@@ -25,6 +25,12 @@ _TRIAL: Final = ".hopwatch-doctor-"
 _LOCK_TIMEOUT_S: Final = 1
 
 
+def configuration(path: Path | None) -> Finding:
+    """Say which configuration the other checks go by."""
+    told = "no hopwatch.toml in this folder: the defaults, and no streams" if path is None else f"as {path} says"
+    return Finding("config", Level.OK, told)
+
+
 def transport(folder: Path) -> Finding:
     """Check that the spool is there, can be read and written, and has room."""
     try:

@@ -50,7 +50,8 @@ def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules]) ->
         wrote, last = value(connection, "query_id"), int(value(connection, "batch_id") or _NO_BATCH)
         kept = json.loads(value(connection, "rules") or "{}")
     if wrote == ONCE:
-        raise StoreError("the store holds the results of a --once run: name another store in [store] url, or delete it")
+        what = f"the store {engine.url} holds the results of a --once run"
+        raise StoreError(f"{what}: name another store in [store] url, or delete it")
     _refuse_changed(kept, rules)
     planned, done = _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
     told = ""

@@ -5,11 +5,13 @@ A segment is written under a name that no reader looks at, synced, and renamed w
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 from probes.clock import Clock, SystemClock
@@ -22,6 +24,7 @@ RETRY_S: Final = 1.0
 """How long a spool that failed is left alone: a host must not pay for a full disk at every flush."""
 
 _MOST_NAME_CHARS: Final = 120
+_log = logging.getLogger("hopwatch.probe")
 
 
 class SpoolSink:
@@ -39,6 +42,17 @@ class SpoolSink:
         self._since_s = 0.0
         self._failed_s = float("-inf")
         self._kept_bytes = 0
+        self._told: set[str] = set()
+
+    def check(self) -> None:
+        """Make the folder, and a file in it that is gone again.
+
+        Raises:
+            OSError: one of them cannot be.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=self.folder):
+            pass
 
     def send(self, record: bytes) -> bool:
         """Append a record to the open segment; False when the spool is full or cannot be written."""
@@ -47,8 +61,11 @@ class SpoolSink:
         data = frame(record) if self._bytes else MAGIC + frame(record)
         try:
             is_taken = self._has_room(len(data)) and self._append(data)
-        except OSError:
+            if not is_taken:
+                self._tell(f"is full: {self.most_bytes} bytes are kept, which the monitor has not deleted yet")
+        except OSError as error:
             is_taken = False
+            self._tell(f"cannot be written: {error.strerror}")
         if not is_taken:
             self._failed_s = self._now_s()
         elif self._bytes >= MAX_SEGMENT_BYTES:
@@ -63,6 +80,12 @@ class SpoolSink:
     def close(self) -> None:
         """Publish what is open."""
         self._publish()
+
+    def _tell(self, why: str) -> None:
+        """Log why nothing is taken, each reason once."""
+        if why not in self._told:
+            self._told.add(why)
+            _log.warning("the spool %s %s", self.folder, why)
 
     def _now_s(self) -> float:
         return self._monotonic_ns() / 1e9

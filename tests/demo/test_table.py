@@ -78,9 +78,20 @@ def written(table: object) -> str:
 
 def test_the_table_has_a_row_a_window() -> None:
     """All cells of a window are in the terminal's table."""
-    text = written(window_table([window()]))
+    text = written(window_table([window()], 200))
     for cell in (*HEADINGS, *window_cells(window())):
         assert all(part in text for part in cell.split("\n"))
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_a_narrow_terminal_has_fewer_columns_and_whole_figures(width: int) -> None:
+    """Columns are left out until the table fits; what is known and lost is always there, and nothing is cut."""
+    text = written(window_table([window(known=1_234_567)], width))
+    assert max(map(len, (line.rstrip() for line in text.splitlines()))) <= width
+    assert "1,234,567" in text
+    assert "…" not in text.replace("0…", "")
+    assert all(heading in text for heading in ("window", "verdict", "known", "lost"))
+    assert ("status" in text) == (width >= 100)
 
 
 @pytest.mark.parametrize("plain", [True, False])

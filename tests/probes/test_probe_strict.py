@@ -82,6 +82,13 @@ def call_all(probe: Probe) -> None:
     probe.close()
 
 
+def test_a_strict_probe_raises_where_its_spool_cannot_be_made(tmp_path: Path) -> None:
+    """In development the wrong folder is an error at once, not a count of drops later."""
+    (tmp_path / "file").touch()
+    with pytest.raises(ProbeError, match=r"Not a directory: '.*file"):
+        Probe("orders", "router", f"spool:{tmp_path}/file", strict=True)
+
+
 @pytest.mark.parametrize("variable", [None, ""])
 def test_without_a_sink_a_probe_is_a_twin_that_does_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str | None
@@ -108,6 +115,7 @@ def test_the_environment_may_name_the_sink(monkeypatch: pytest.MonkeyPatch, tmp_
     ]
 
 
+MICROSECONDS = "an event time as an int is µs since 1970, got"
 NAIVE = datetime(2024, 1, 1)  # noqa: DTZ001 - naive, hence bad
 ZONE = "an event time has a zone, got the naive 2024-01-01T00:00:00: use datetime.now(timezone.utc)"
 
@@ -126,6 +134,8 @@ def in_a_block(probe: Probe, message_id: Any, event_time: Any) -> None:  # noqa:
         (1, -1, "an event time lies between 1970 and 2255, got -1 µs since 1970"),
         (b"short", EPOCH_US, "a message id in bytes has 16 of them, got 5: pass a str to have it hashed"),
         (None, EPOCH_US, "a message id is a UUID, 16 bytes, an int or a str, got NoneType"),
+        (1, 1_795_270_326, f"{MICROSECONDS} 1795270326: seconds or milliseconds?"),
+        (1, 1_795_270_326_000, f"{MICROSECONDS} 1795270326000: seconds or milliseconds?"),
     ],
 )
 @pytest.mark.parametrize("call", [Probe.arrived, Probe.departed, Probe.filtered, Probe.rejected, in_a_block])

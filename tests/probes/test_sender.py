@@ -175,6 +175,22 @@ def test_more_than_1024_drops_are_told_in_several_records(numbers: tuple[int, ..
     assert {(drop.window_start_ms, drop.cause): drop.count for drop in drops(bench.sink.records)} == lost
 
 
+def test_each_cause_of_drops_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever reads the service's log learns what is wrong, and is not flooded."""
+    bench = Bench()
+    for _ in range(3):
+        bench.sender.queue.append(Stamp(Side.ARRIVED, 1, 17.5, 0))  # type: ignore[arg-type]  # as a host may pass it
+        bench.sender.queue.append(Stamp(Side.ARRIVED, -1, EPOCH_US, 0))
+        bench.sender.drop({(0, "queue full"): 1})
+        bench.sender.flush()
+    beginning = "a probe of orders at router drops observations:"
+    assert caplog.messages == [
+        f"{beginning} an event time is an aware datetime or int µs since 1970; strict=True raises at the call",
+        f"{beginning} a message id is a UUID, 16 bytes, an int or a str; strict=True raises at the call",
+        f"{beginning} queue full",
+    ]
+
+
 def test_what_breaks_the_wire_is_dropped_and_told(caplog: pytest.LogCaptureFixture) -> None:
     """A batch that no reader would take is not sent; the probe goes on."""
     bench = Bench()

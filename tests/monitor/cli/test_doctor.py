@@ -12,7 +12,7 @@ from monitor.cli.doctor import exit_code
 from monitor.cli.main import main
 from monitor.doctor import Level
 
-CHECKS = ["python", "java", "spark", "transport", "clocks", "store", "workdir"]
+CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "workdir"]
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_findings_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert [check["check"] for check in checks] == CHECKS
     assert {check["level"] for check in checks} == {"OK", "FAIL"}
     assert set(checks[0]) == {"check", "level", "message", "advice"}
-    assert "apt-get install openjdk-17-jre-headless" in checks[1]["advice"]
+    assert "apt-get install openjdk-17-jre-headless" in checks[2]["advice"]
 
 
 def test_without_a_configuration_the_defaults_are_checked(
@@ -63,7 +63,9 @@ def test_without_a_configuration_the_defaults_are_checked(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "var" / "spool").mkdir(parents=True)
     assert main(["doctor"]) == 0
-    assert f"the spool {tmp_path}/var/spool can be read and written" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "no hopwatch.toml in this folder: the defaults, and no streams" in out
+    assert f"the spool {tmp_path}/var/spool can be read and written" in out
 
 
 def test_a_wrong_configuration_is_exit_code_2(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -143,10 +143,21 @@ def test_unknown_shows_its_bounds(upper: int | None, words: str) -> None:
 
 
 def test_the_first_reasons_are_told() -> None:
-    """Three of them: a person reads no more."""
+    """Three of them, and how many more there are: a person reads no more."""
     text = drawn(told(window(verdict="UNKNOWN", reasons=["one", "two", "three", "four"])))
-    assert [line.strip() for line in text.splitlines() if line.startswith("  ")][-3:] == ["one", "two", "three"]
+    said = [line.strip() for line in text.splitlines() if line.startswith("  ")]
+    assert said[-4:] == ["one", "two", "three", "and 1 more, which --json shows"]
     assert "four" not in text
+
+
+@pytest.mark.parametrize("width", [20, 60, 200])
+def test_no_figure_is_cut_on_a_narrow_terminal(width: int) -> None:
+    """Lines are folded by the terminal instead, in the list of windows and in the detail of one."""
+    big = window(node("a", seen=123_456_789), known=123_456_789, delivered=123_456_780)
+    out = io.StringIO()
+    loss_table.show(Console(file=out, width=width, force_terminal=True, color_system=None), told(big, big))
+    assert "…" not in out.getvalue()
+    assert out.getvalue().count("123,456,789") == 4
 
 
 def test_the_accounts_name_what_is_odd() -> None:

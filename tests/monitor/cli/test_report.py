@@ -220,7 +220,9 @@ def test_an_empty_store_says_so(workplace: Workplace, capsys: Captured) -> None:
     writer.prepare(engine)
     engine.dispose()
     assert workplace.run("report") == 0
-    assert capsys.readouterr().out == "no window yet: nothing was read of what was asked for\n0 records, 0 observations\n"
+    assert (
+        capsys.readouterr().out == "no window yet: nothing was read of what was asked for\n0 records, 0 observations\n"
+    )
 
 
 # Exit codes

@@ -175,7 +175,8 @@ def test_a_stream_refuses_the_store_of_once(ready: Workplace, capsys: Captured) 
     """Their windows would be mixed up."""
     put_query(ready, "once")
     assert refusal(ready, capsys, 3) == (
-        "the store holds the results of a --once run: name another store in [store] url, or delete it"
+        f"the store {ready.store_url} holds the results of a --once run: "
+        "name another store in [store] url, or delete it"
     )
 
 

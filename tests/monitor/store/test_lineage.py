@@ -140,7 +140,7 @@ def test_a_stream_refuses_the_store_of_a_run_over_everything(engine: Engine, tmp
     with pytest.raises(StoreError) as caught:
         lineage.check(engine, tmp_path / "checkpoint", RULES)
     assert str(caught.value) == (
-        "the store holds the results of a --once run: name another store in [store] url, or delete it"
+        f"the store {engine.url} holds the results of a --once run: name another store in [store] url, or delete it"
     )
 
 

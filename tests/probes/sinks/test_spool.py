@@ -79,8 +79,10 @@ def test_a_segment_of_8_mib_is_published_at_once(sink: SpoolSink) -> None:
     assert records(sink) == [mebibyte] * 8
 
 
-def test_a_full_spool_refuses_until_the_monitor_has_deleted(tmp_path: Path, clock: ManualClock) -> None:
-    """What lies unread and what is open stay within the bound; a second later room is looked for again."""
+def test_a_full_spool_refuses_until_the_monitor_has_deleted(
+    tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What lies unread and what is open stay within the bound; a second later room is looked for again. It says so."""
     framed = FRAME_BYTES + 100
     sink = SpoolSink(tmp_path, INSTANCE, clock, most_bytes=2 * (len(MAGIC) + framed))
     for _ in range(2):
@@ -92,6 +94,8 @@ def test_a_full_spool_refuses_until_the_monitor_has_deleted(tmp_path: Path, cloc
     sink.tick()
     assert not sink.send(b"")
     assert names(sink) == ["0000000000.seg", "0000000001.seg"]
+    told = f"the spool {sink.folder} is full: {sink.most_bytes} bytes are kept, which the monitor has not deleted yet"
+    assert caplog.messages == [told]
     (sink.folder / "0000000000.seg").unlink()
     assert not sink.send(bytes(100))
     clock.advance(1)
@@ -106,12 +110,17 @@ def test_an_open_segment_counts_to_the_bound(tmp_path: Path, clock: ManualClock)
     assert records(sink) == [b"a", b"b"]
 
 
-def test_a_folder_that_cannot_be_is_tried_again_later(tmp_path: Path, clock: ManualClock) -> None:
-    """Where a file stands in the way the spool refuses, for a second without trying."""
+def test_a_folder_that_cannot_be_is_tried_again_later(
+    tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where a file stands in the way the spool refuses, for a second without trying, and says why once."""
     root = tmp_path / "spool"
     root.write_text("in the way")
     sink = SpoolSink(root, INSTANCE, clock)
     assert not sink.send(b"one")
+    clock.advance(1)
+    assert not sink.send(b"one")
+    assert caplog.messages == [f"the spool {sink.folder} cannot be written: Not a directory"]
     root.unlink()
     assert not sink.send(b"two")
     clock.advance(1)
