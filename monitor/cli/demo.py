@@ -41,7 +41,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
     rate: Annotated[float, typer.Option(min=1, max=20_000, help="Messages a second.")] = 2000,
     seed: Annotated[int, typer.Option(help="The same seed, the same messages are hit.")] = 0,
     no_dashboard: Annotated[  # noqa: ARG001 - scripts may ask for it already
-        bool, typer.Option("--no-dashboard", help="Show the terminal's table alone, which is all there is so far.")
+        bool, typer.Option("--no-dashboard", help="Show the terminal's table alone, as it does anyway.")
     ] = False,
     workdir: Annotated[
         Path | None, typer.Option(help="A new folder for the files of the run; var/demo/TIME by default.")

@@ -28,9 +28,9 @@ def check(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Say all that is wrong with a configuration, with file, line and key, or draw its pathways.
+    """Say what is wrong with a configuration, or draw its pathways.
 
-    Exits with 2 when something is wrong.
+    Each thing that is wrong with its file, line and key. Exits with 2 when something is wrong.
     """
     try:
         settings = _declaring(file)
