@@ -1,6 +1,6 @@
-"""The loss and lag table of the source talks: nodes as columns; count, loss and lag as rows; end to end below.
+"""The loss and lag table: nodes as columns; count, loss and lag as rows; end to end below.
 
-A single window is drawn as the talk draws it. Several are listed first, one row a window.
+A single window is drawn in full. Several are listed first, one row a window.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def listing(stream: str, windows: Sequence[Json]) -> Table:
 
 
 def node_table(window: Json) -> Table:
-    """Return the talk's table for one window: nodes as columns."""
+    """Return the table for one window: nodes as columns."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for node in window["nodes"]:

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from monitor.cli.console import data, emit_json
-from monitor.errors import Problem, SettingsError
+from monitor.errors import SettingsError
 from monitor.pathway import Pathway
-from monitor.settings import Settings, load
+from monitor.settings import load_with_streams
 
 command = typer.Typer(help="Look at the pathways that a configuration declares.", no_args_is_help=True)
 
@@ -33,7 +33,7 @@ def check(
     Each thing that is wrong with its file, line and key. Exits with 2 when something is wrong.
     """
     try:
-        settings = _declaring(file)
+        settings = load_with_streams(file, flags={}, environ=os.environ)
     except SettingsError as error:
         if as_json:
             problems = [asdict(problem) for problem in error.problems]
@@ -45,14 +45,6 @@ def check(
         return
     for name, stream in settings.streams.items():
         data().print("\n".join(drawn(name, stream.pathway)))
-
-
-def _declaring(file: Path) -> Settings:
-    settings = load(file, flags={}, environ=os.environ)
-    if not settings.streams:
-        message = 'no stream is declared: add a table [streams.NAME] with path = "a -> b -> c"'
-        raise SettingsError([Problem(message, "streams", str(file))])
-    return settings
 
 
 def drawn(stream: str, pathway: Pathway) -> list[str]:

@@ -15,7 +15,7 @@ from monitor import java, rules, settings
 from monitor.cli import console
 from monitor.errors import DependencyError, HopwatchError
 from monitor.results import iso
-from monitor.store import dialect, lineage, writer
+from monitor.store import dialect, lineage, reader, writer
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -36,7 +36,7 @@ def command(
 ) -> None:
     """Run the monitor: read what the probes say, write what was lost and how late it was."""
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir)}}
-    chosen = settings.load(config, flags=flags, environ=os.environ)
+    chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
     java.require()
     from monitor.spark import job
     from monitor.spark.sources import spool
@@ -80,7 +80,10 @@ def _once(place: Place) -> None:
             # Of a failure without a name its own traceback says more than we could.
             raise failures.known(error, place) or error from None
         spark.stop()
-    words.print(f"windows that are final: {judged:,}; see hopwatch report")
+    with place.engine.begin() as connection:
+        quarantined = sum(reader.accounts(connection)["quarantined"].values())
+    odd = f", quarantined records: {quarantined:,}" if quarantined else ""
+    words.print(f"windows that are final: {judged:,}{odd}; see hopwatch report")
 
 
 def _stream(place: Place, chosen: Settings) -> None:

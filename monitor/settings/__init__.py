@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from monitor.errors import SettingsError
+from monitor.errors import Problem, SettingsError
 from monitor.settings.layers import Layer, from_environ, from_file, from_flags
 from monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
 from monitor.settings.places import anchored
@@ -22,6 +22,7 @@ __all__ = [
     "StreamSettings",
     "TransportSettings",
     "load",
+    "load_with_streams",
 ]
 
 DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -58,6 +59,20 @@ def load(path: Path | None, *, flags: Mapping[str, Any], environ: Mapping[str, s
         )
     except ValidationError as error:
         raise SettingsError(problems_of(error, (flag, environment, file))) from None
+
+
+def load_with_streams(path: Path, *, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+    """Read the settings as :func:`load` does, for what is of no use without a stream.
+
+    Raises:
+        SettingsError: something is wrong with them, or they declare no stream.
+        ConfigurationError: the file cannot be read.
+    """
+    settings = load(path, flags=flags, environ=environ)
+    if not settings.streams:
+        message = 'no stream is declared: add a table [streams.NAME] with path = "a -> b -> c"'
+        raise SettingsError([Problem(message, "streams", str(path))])
+    return settings
 
 
 def _streams(layer: Layer) -> list[str]:

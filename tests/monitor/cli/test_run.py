@@ -54,6 +54,10 @@ def refusal(workplace: Workplace, capsys: Captured, code: int, *flags: str) -> s
 
 
 WRONG = {
+    "no stream": (
+        '[transport]\nurl = "spool:./spool"\n',
+        '{config}: streams: no stream is declared: add a table [streams.NAME] with path = "a -> b -> c"',
+    ),
     "unknown key": (
         CONFIGURATION + 'transits = "1s"\n',
         "{config}:10: streams.orders.transits: there is no such key; did you mean 'transit'?",
