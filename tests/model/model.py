@@ -166,7 +166,7 @@ class JudgedWindow:
         return [self.books[node] for node in self.pathway.origins]
 
     def _process_duration_p95_us(self, node: str) -> int | None:
-        """Give the talk's Process_Duration(N, p95); none where one side is stamped, or nothing."""
+        """Give Process_Duration(N, p95); none where one side is stamped, or nothing."""
         at = self.sets.at[node]
         if node in self.pathway.one_sided or not at.lags_in_us or not at.lags_out_us:
             return None

@@ -20,7 +20,7 @@ from tests.model.sets import WindowSets
 CHAIN = {"path": "a -> b -> c -> d"}
 
 
-def test_the_talk_s_worked_example(tmp_path: Path) -> None:
+def test_the_worked_example(tmp_path: Path) -> None:
     """Ten messages, 10/9/7/5 seen: the nodes lose 0/1/2/2, end to end 5 of 10."""
     hand = Hand(tmp_path, CHAIN)
     for node, ids in (

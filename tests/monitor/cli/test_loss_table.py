@@ -57,7 +57,7 @@ def row(text: str, name: str) -> list[str]:
 
 
 def test_a_single_window_shows_its_nodes_as_columns() -> None:
-    """As the talk draws it: count, loss of node and loss in percent below each node."""
+    """Count, loss of node and loss in percent below each node."""
     nodes = [node("n1"), node("n2", seen=9, loss=1, loss_ratio=0.1), node("n3", seen=1_007, loss=2_000, loss_ratio=0.2)]
     text = drawn(told(window(*nodes)))
     assert row(text, "n1") == ["n2", "n3"]

@@ -101,7 +101,7 @@ def test_one_message_where_ways_part_and_meet(path: str | list[str], message: st
     assert _told(pathway, _sets(pathway, message)) == told
 
 
-def test_the_talks_worked_example() -> None:
+def test_the_worked_example() -> None:
     """Ten messages at four nodes: 10, 9, 7 and 5 are seen, 0, 1, 2 and 2 lost, one half in all."""
     ways = ["io io io io"] * 5 + ["io io io -"] * 2 + ["io io - -"] * 2 + ["io - - -"]
     sets = _sets(Pathway.parse("node1 -> node2 -> node3 -> node4"), *ways)

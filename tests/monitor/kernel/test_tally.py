@@ -39,7 +39,7 @@ def lost(tally: Tally, node: int, before_us: int = NEVER_US) -> bytes:
     return tally.lost(node, before_us).tobytes()
 
 
-def test_the_talks_worked_example() -> None:
+def test_the_worked_example() -> None:
     """Ten messages at four nodes are four masks; each node's lost ids are those of the messages it lacks."""
     pathway = Pathway.parse("node1 -> node2 -> node3 -> node4")
     came = [range(1, 11), [1, 2, *range(4, 11)], [1, 2, *range(4, 9)], [1, 2, 4, 5, 6]]

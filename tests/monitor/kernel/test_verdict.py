@@ -143,7 +143,7 @@ def test_where_ways_part_a_loss_needs_more_books(
     assert (result.verdict, result.lower, result.upper, result.nodes) == told
 
 
-def test_the_talks_worked_example() -> None:
+def test_the_worked_example() -> None:
     """Every figure of the table: 10, 9, 7, 5 seen, 0, 1, 2, 2 lost, and one half end to end."""
     ways = ["io io io io"] * 5 + ["io io io -"] * 2 + ["io io - -"] * 2 + ["io - - -"]
     result = concluded("node1 -> node2 -> node3 -> node4", tuple(ways), ("c",) * 4)

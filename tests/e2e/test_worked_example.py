@@ -1,4 +1,4 @@
-"""The source talk's worked example, from probe to report: ten messages, four nodes, five lost on the way."""
+"""The worked example of docs/SEMANTICS.md, from probe to report: ten messages, four nodes, five lost on the way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVENT_US: Final = 1_760_000_040_000_000
 
 
 class _Clock:
-    """A clock that the test moves: the talk's minute is long past."""
+    """A clock that the test moves: the example's minute is long past."""
 
     def __init__(self) -> None:
         self.ns = EVENT_US * 1_000
@@ -37,7 +37,7 @@ class _Clock:
 def _stamp(spool: Path) -> None:
     for place, node in enumerate(NODES):
         clock = _Clock()
-        probe = Probe(stream="talk", node=node, sink=f"spool:{spool}", probe="talk", strict=True, clock=clock)
+        probe = Probe(stream="example", node=node, sink=f"spool:{spool}", probe="example", strict=True, clock=clock)
         for message, passed in PASSED.items():
             if passed[place] == "1":
                 clock.ns = (EVENT_US + message * 1_000_000 + place * 1_000) * 1_000
@@ -47,14 +47,18 @@ def _stamp(spool: Path) -> None:
 
 
 def _hopwatch(*arguments: str) -> str:
-    return subprocess.run([*RUN, *arguments], capture_output=True, text=True, check=True).stdout
+    return _ended(*arguments).stdout
 
 
-def test_the_talks_table_comes_out_to_the_digit(tmp_path: Path) -> None:
-    """Counts 10, 9, 7, 5; losses 0, 1, 2, 2; five of ten lost: in JSON, by id, and drawn as the talk draws it."""
+def _ended(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*RUN, *arguments], capture_output=True, text=True, check=True)
+
+
+def test_the_table_comes_out_to_the_digit(tmp_path: Path) -> None:
+    """Counts 10, 9, 7, 5; losses 0, 1, 2, 2; five of ten lost: in JSON, by id, and drawn."""
     spool, config = tmp_path / "spool", tmp_path / "hopwatch.toml"
     _stamp(spool)
-    stream = f'[streams.talk]\npath = "{" -> ".join(NODES)}"\nmax_age = "3650d"\namend_for = "3650d"\n'
+    stream = f'[streams.example]\npath = "{" -> ".join(NODES)}"\nmax_age = "3650d"\namend_for = "3650d"\n'
     config.write_text(f'[transport]\nurl = "spool:./spool"\n{stream}')
     _hopwatch("run", "--config", str(config), "--once")
     report = json.loads(_hopwatch("report", "--config", str(config), "--json"))
@@ -66,4 +70,20 @@ def test_the_talks_table_comes_out_to_the_digit(tmp_path: Path) -> None:
     assert (window["known"], window["delivered"], window["lost"], window["loss_ratio"]) == (10, 5, 5, 0.5)
     assert (window["verdict"], window["lost_lower"], window["lost_upper"]) == ("LOSSY", 5, 5)
     drawn = _hopwatch("report", "--config", str(config))
-    assert drawn == (Path(__file__).parent / "talk.txt").read_text("utf-8")
+    assert drawn == (Path(__file__).parent / "worked_example.txt").read_text("utf-8")
+
+
+def test_once_ends_with_what_it_made_final_and_what_it_quarantined(tmp_path: Path) -> None:
+    """On stderr: the windows of ten messages and of the byes after them, and a file that is no segment."""
+    spool, config = tmp_path / "spool", tmp_path / "hopwatch.toml"
+    _stamp(spool)
+    (spool / "0000000000.seg").write_text("a foreign file")
+    config.write_text('[transport]\nurl = "spool:./spool"\n[streams.example]\npath = "node-1"\nmax_age = "3650d"\n')
+    ended = _ended("run", "--config", str(config), "--once")
+    report = json.loads(_hopwatch("report", "--config", str(config), "--json"))
+    windows = len(report["streams"][0]["windows"])
+    quarantined = sum(report["accounts"]["quarantined"].values())
+    assert ended.stderr == (
+        f"windows that are final: {windows}, quarantined records: {quarantined}; see hopwatch report\n"
+    )
+    assert quarantined > 1
