@@ -22,8 +22,11 @@ from monitor.spark import redeem
 from monitor.spark.rows import CLAIMS_ROW, TALLY_ROW, TICK_ROW
 from probes.contract.limits import WINDOW_US
 
-ALWAYS_TALLIED: Final = 50_000
-"""Up to a tally of so much work, some 5 ms, an open window is tallied at every trigger that brings some."""
+A_TRIGGER: Final = 1_000_000
+"""The work, some 100 ms, that every trigger may spend on open windows however little they have grown.
+
+The windows that the streams have open share it; work is counted in observations.
+"""
 A_BATCH: Final = 300
 """The work of a batch apart from its observations, in observations."""
 GROWTH: Final = (1.25, 1.75)
@@ -49,13 +52,9 @@ class Shard:
         more = sum(_work(Claims.unpack(parcel)) for parcel in parcels)
         return replace(self, claims=(*self.claims, *parcels), claimed=self.claimed + more)
 
-    def is_worth_a_tally(self, growth: float, *, is_open: bool) -> bool:
-        """Whether to tally while more is to come: of a large window, each tally costs as much as all before it.
-
-        What comes behind the end of a window is little, but comes to every window that is not final yet.
-        """
-        is_small = is_open and self.claimed <= ALWAYS_TALLIED
-        return self.is_due and (is_small or self.claimed >= growth * self.tallied)
+    def is_worth_a_tally(self, growth: float, small: float) -> bool:
+        """Whether to tally while more is to come: of a large window, each tally costs as much as all before it."""
+        return self.is_due and (self.claimed <= small or self.claimed >= growth * self.tallied)
 
     @property
     def is_due(self) -> bool:
@@ -69,6 +68,7 @@ class WindowState(StatefulProcessor):
     def __init__(self, rules: Mapping[str, StreamRules]) -> None:
         """Take the rules of all streams along to the workers."""
         self.rules = rules
+        self.small = A_TRIGGER / max(1, sum(of_stream.shards for of_stream in rules.values()))
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state."""
@@ -89,8 +89,10 @@ class WindowState(StatefulProcessor):
         if not known.claims:
             self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), _over_at_us(terms, start_us))
         shard = known.with_claims([bytes(row.payload) for row in rows])
-        is_open, is_final = watermark_us < start_us + WINDOW_US, watermark_us >= terms.final_at_us(start_us)
-        if shard.is_worth_a_tally(_growth(stream), is_open=is_open) or (shard.is_due and is_final):
+        # What comes behind the end of a window is little, but comes to every window that is not final yet.
+        small = self.small if watermark_us < start_us + WINDOW_US else 0
+        is_final = watermark_us >= terms.final_at_us(start_us)
+        if shard.is_worth_a_tally(_growth(stream), small) or (shard.is_due and is_final):
             shard, row = self._tally(key, shard, watermark_us)
             yield row
         elif shard.is_due:

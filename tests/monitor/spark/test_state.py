@@ -99,7 +99,7 @@ def driven(tmp_path: Path) -> Driven:
 @pytest.fixture
 def growing(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> Driven:
     """Return an operator for which ten observations are many, however many batches they come in."""
-    monkeypatch.setattr(state_module, "ALWAYS_TALLIED", 10)
+    monkeypatch.setattr(state_module, "A_TRIGGER", 10)
     monkeypatch.setattr(state_module, "A_BATCH", 0)
     monkeypatch.setattr(state_module, "GROWTH", (1.5, 1.5))
     return driven
@@ -162,7 +162,7 @@ BROUGHT = {
 def test_a_large_window_is_tallied_when_it_has_grown(
     brought: list[int], counted: list[int | None], growing: Driven
 ) -> None:
-    """Up to ALWAYS_TALLIED of work at every trigger; beyond, each tally would cost as much as all before it."""
+    """Up to its part of A_TRIGGER at every trigger; beyond, each tally would cost as much as all before it."""
     for seq, (many, total) in enumerate(zip(brought, counted, strict=True)):
         rows = growing.arrive(at(20 + seq), observed(range(many), seq=seq))
         assert tallied(rows) == ([] if total is None else [(TALLY_ROW, total)])
@@ -170,9 +170,18 @@ def test_a_large_window_is_tallied_when_it_has_grown(
 
 def test_many_batches_of_little_make_a_large_window(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
     """To read a batch costs as much as A_BATCH observations: ten of one observation are as large as a thousand."""
-    monkeypatch.setattr(state_module, "ALWAYS_TALLIED", 10 * (state_module.A_BATCH + 1))
+    monkeypatch.setattr(state_module, "A_TRIGGER", 10 * (state_module.A_BATCH + 1))
     brought = [driven.arrive(at(20 + seq), observed([seq], seq=seq)) for seq in range(12)]
     assert [tallied(rows) for rows in brought[8:]] == [[(TALLY_ROW, 9)], [(TALLY_ROW, 10)], [], []]
+
+
+def test_streams_and_shards_share_what_a_trigger_may_spend(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With three streams, one of two shards, an open window of a quarter of it is small."""
+    monkeypatch.setattr(state_module, "GROWTH", (1.5, 1.5))
+    monkeypatch.setattr(state_module, "A_TRIGGER", 4 * 3 * (state_module.A_BATCH + 1))
+    driven.rules |= {"b": RULES["orders"], "c": replace(RULES["orders"], shards=2)}
+    brought = [driven.arrive(at(20 + seq), observed([seq], seq=seq)) for seq in range(5)]
+    assert [tallied(rows) for rows in brought[1:]] == [[(TALLY_ROW, 2)], [(TALLY_ROW, 3)], [], [(TALLY_ROW, 5)]]
 
 
 def test_a_window_that_has_ended_is_tallied_when_it_has_grown(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
