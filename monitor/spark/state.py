@@ -22,15 +22,17 @@ from monitor.spark import redeem
 from monitor.spark.rows import CLAIMS_ROW, TALLY_ROW, TICK_ROW
 from probes.contract.limits import WINDOW_US
 
-A_TRIGGER: Final = 1_000_000
-"""The work, some 100 ms, that every trigger may spend on open windows however little they have grown.
+A_TRIGGER: Final = 500_000
+"""The work, some 50 ms, that a worker may spend in a trigger on windows that are not to be judged yet.
 
-The windows that the streams have open share it; work is counted in observations.
+Work is counted in observations.
 """
 A_BATCH: Final = 300
-"""The work of a batch apart from its observations, in observations."""
-GROWTH: Final = (1.25, 1.75)
-"""How much any other window has to grow before it is tallied anew: each stream has its own factor between the two."""
+"""The work of a batch apart from its observations."""
+A_TALLY: Final = 15_000
+"""The work of a tally, and of the judgement that follows, apart from its batches."""
+GROWTH: Final = 1.5
+"""How much a window that is too large for all this has to grow before it is tallied anew."""
 RECOUNTED_US: Final = 20_000_000
 """How long claims wait for a tally at most."""
 
@@ -52,9 +54,10 @@ class Shard:
         more = sum(_work(Claims.unpack(parcel)) for parcel in parcels)
         return replace(self, claims=(*self.claims, *parcels), claimed=self.claimed + more)
 
-    def is_worth_a_tally(self, growth: float, small: float) -> bool:
-        """Whether to tally while more is to come: of a large window, each tally costs as much as all before it."""
-        return self.is_due and (self.claimed <= small or self.claimed >= growth * self.tallied)
+    @property
+    def has_grown(self) -> bool:
+        """Whether a large window is worth a tally while more is to come: each costs as much as all before it."""
+        return self.claimed > A_TRIGGER and self.claimed >= GROWTH * self.tallied
 
     @property
     def is_due(self) -> bool:
@@ -68,11 +71,10 @@ class WindowState(StatefulProcessor):
     def __init__(self, rules: Mapping[str, StreamRules]) -> None:
         """Take the rules of all streams along to the workers."""
         self.rules = rules
-        self.small = A_TRIGGER / max(1, sum(of_stream.shards for of_stream in rules.values()))
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state."""
-        self.handle = handle
+        """Name the state; Spark calls this once in a task, which is one worker's part of a trigger."""
+        self.handle, self.left = handle, A_TRIGGER
         self.state = handle.getValueState("shard", _STATE)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
@@ -89,10 +91,8 @@ class WindowState(StatefulProcessor):
         if not known.claims:
             self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), _over_at_us(terms, start_us))
         shard = known.with_claims([bytes(row.payload) for row in rows])
-        # What comes behind the end of a window is little, but comes to every window that is not final yet.
-        small = self.small if watermark_us < start_us + WINDOW_US else 0
         is_final = watermark_us >= terms.final_at_us(start_us)
-        if shard.is_worth_a_tally(_growth(stream), small) or (shard.is_due and is_final):
+        if shard.is_due and (is_final or shard.has_grown or self._can_afford(shard)):
             shard, row = self._tally(key, shard, watermark_us)
             yield row
         elif shard.is_due:
@@ -116,6 +116,13 @@ class WindowState(StatefulProcessor):
             yield _OUT(TICK_ROW, "", 0, 0, watermark_us, 0, b"")
         if _is_over(self.rules[stream].terms, start_ms * 1_000, watermark_us):
             self.state.clear()
+
+    def _can_afford(self, shard: Shard) -> bool:
+        work = A_TALLY + shard.claimed
+        if work > self.left:
+            return False
+        self.left -= work
+        return True
 
     def _tally(self, key: Any, shard: Shard, watermark_us: int) -> tuple[Shard, Row]:  # noqa: ANN401
         _, stream, start_ms, number = key
@@ -142,19 +149,13 @@ class WindowState(StatefulProcessor):
             self.handle.registerTimer(moment_us // 1_000 + 1)
 
 
-def _phase(stream: str) -> float:
-    """Return a number from 0 to 1 that is the stream's own, so that no trigger pays for the windows of all streams."""
-    return crc32(stream.encode()) / 2**32
-
-
-def _growth(stream: str) -> float:
-    least, most = GROWTH
-    return least + (most - least) * _phase(stream)
-
-
 def _recounted_at_us(stream: str, watermark_us: int) -> int:
-    """Return the next of a stream's moments to recount at: one for all that comes before it, as timers pile up."""
-    return watermark_us + RECOUNTED_US - (watermark_us - int(_phase(stream) * RECOUNTED_US)) % RECOUNTED_US
+    """Return the next moment to recount at, one for all that comes before it, as timers pile up.
+
+    Each stream has moments of its own, so that no trigger pays for the windows of all streams.
+    """
+    phase_us = crc32(stream.encode()) * RECOUNTED_US >> 32
+    return watermark_us + RECOUNTED_US - (watermark_us - phase_us) % RECOUNTED_US
 
 
 def _work(claims: Claims) -> int:

@@ -69,22 +69,26 @@ class Driven:
 
     def arrive(self, watermark_us: int, *batches: Batch, arrival_us: int = at(70)) -> list[Row]:
         """Let a trigger bring a segment with these batches, and return the rows that come out."""
-        path = write_segment(self.folder / f"{len(list(self.folder.iterdir()))}.seg", *batches, arrival_us=arrival_us)
-        return self.rows(watermark_us, [row.payload for row in decode([str(path)], RULES) if row.kind == CLAIMS_ROW])
+        return self.rows(watermark_us, self.claims(*batches, arrival_us=arrival_us))
 
-    def rows(self, watermark_us: int, payloads: Sequence[bytes]) -> list[Row]:
-        """Let a trigger bring these payloads."""
+    def claims(self, *batches: Batch, arrival_us: int = at(70)) -> list[bytes]:
+        """Return the claims on a new segment with these batches."""
+        path = write_segment(self.folder / f"{len(list(self.folder.iterdir()))}.seg", *batches, arrival_us=arrival_us)
+        return [row.payload for row in decode([str(path)], RULES) if row.kind == CLAIMS_ROW]
+
+    def rows(self, watermark_us: int, payloads: Sequence[bytes], operator: WindowState | None = None) -> list[Row]:
+        """Let a trigger bring these payloads, of which this operator may have seen some."""
         self.kept.watermark_us = watermark_us
         rows = iter([Row(payload=payload) for payload in payloads])
-        return list(self._operator().handleInputRows(self.key, rows, self.kept))
+        return list((operator or self.operator()).handleInputRows(self.key, rows, self.kept))
 
     def wake(self, watermark_us: int) -> list[Row]:
         """Let a timer expire."""
         self.kept.watermark_us = watermark_us
-        return list(self._operator().handleExpiredTimer(self.key, self.kept, None))
+        return list(self.operator().handleExpiredTimer(self.key, self.kept, None))
 
-    def _operator(self) -> WindowState:
-        # A new one each time: whatever is not in the state is lost between triggers.
+    def operator(self) -> WindowState:
+        """Return a new one, as each trigger has: whatever is not in the state is lost between them."""
         operator = WindowState(self.rules)
         operator.init(self.kept)  # type: ignore[arg-type]  # all that the operator uses of it
         return operator
@@ -101,7 +105,7 @@ def growing(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> Driven:
     """Return an operator for which ten observations are many, however many batches they come in."""
     monkeypatch.setattr(state_module, "A_TRIGGER", 10)
     monkeypatch.setattr(state_module, "A_BATCH", 0)
-    monkeypatch.setattr(state_module, "GROWTH", (1.5, 1.5))
+    monkeypatch.setattr(state_module, "A_TALLY", 0)
     return driven
 
 
@@ -162,7 +166,7 @@ BROUGHT = {
 def test_a_large_window_is_tallied_when_it_has_grown(
     brought: list[int], counted: list[int | None], growing: Driven
 ) -> None:
-    """Up to its part of A_TRIGGER at every trigger; beyond, each tally would cost as much as all before it."""
+    """Up to A_TRIGGER at every trigger; beyond, each tally would cost as much as all before it."""
     for seq, (many, total) in enumerate(zip(brought, counted, strict=True)):
         rows = growing.arrive(at(20 + seq), observed(range(many), seq=seq))
         assert tallied(rows) == ([] if total is None else [(TALLY_ROW, total)])
@@ -170,45 +174,30 @@ def test_a_large_window_is_tallied_when_it_has_grown(
 
 def test_many_batches_of_little_make_a_large_window(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
     """To read a batch costs as much as A_BATCH observations: ten of one observation are as large as a thousand."""
-    monkeypatch.setattr(state_module, "A_TRIGGER", 10 * (state_module.A_BATCH + 1))
+    monkeypatch.setattr(state_module, "A_TRIGGER", state_module.A_TALLY + 10 * (state_module.A_BATCH + 1))
     brought = [driven.arrive(at(20 + seq), observed([seq], seq=seq)) for seq in range(12)]
     assert [tallied(rows) for rows in brought[8:]] == [[(TALLY_ROW, 9)], [(TALLY_ROW, 10)], [], []]
 
 
-def test_streams_and_shards_share_what_a_trigger_may_spend(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With three streams, one of two shards, an open window of a quarter of it is small."""
-    monkeypatch.setattr(state_module, "GROWTH", (1.5, 1.5))
-    monkeypatch.setattr(state_module, "A_TRIGGER", 4 * 3 * (state_module.A_BATCH + 1))
-    driven.rules |= {"b": RULES["orders"], "c": replace(RULES["orders"], shards=2)}
-    brought = [driven.arrive(at(20 + seq), observed([seq], seq=seq)) for seq in range(5)]
-    assert [tallied(rows) for rows in brought[1:]] == [[(TALLY_ROW, 2)], [(TALLY_ROW, 3)], [], [(TALLY_ROW, 5)]]
-
-
-def test_a_window_that_has_ended_is_tallied_when_it_has_grown(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However small it is: stragglers come to every window that is not final yet."""
-    monkeypatch.setattr(state_module, "GROWTH", (1.5, 1.5))
-    assert tallied(driven.arrive(at(60) - 1, observed([1], seq=0))) == [(TALLY_ROW, 1)]
-    assert tallied(driven.arrive(at(60) - 1, observed([2], seq=1))) == [(TALLY_ROW, 2)]
-    assert tallied(driven.arrive(at(60), observed([3], seq=2))) == [(TALLY_ROW, 3)]
-    assert tallied(driven.arrive(at(60), observed([4], seq=3))) == []
-    assert tallied(driven.arrive(at(60), observed([5], seq=4))) == [(TALLY_ROW, 5)]
+def test_the_windows_of_a_worker_share_what_a_trigger_may_spend(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it is not enough for waits for its moment; the next trigger may spend as much again."""
+    of_one = state_module.A_TALLY + state_module.A_BATCH + 1
+    monkeypatch.setattr(state_module, "A_TRIGGER", 2 * of_one)
+    (payload,) = driven.claims(observed([1]))
+    for _ in range(2):
+        operator, came = driven.operator(), []
+        for start_ms in (START_MS + minute * 60_000 for minute in range(3)):
+            driven.key, driven.kept.value = (*KEY[:2], start_ms, 0), None
+            came.append(tallied(driven.rows(at(20), [payload], operator)))
+        assert came == [[(TALLY_ROW, 1)], [(TALLY_ROW, 1)], []]
+    assert at(20) < driven.kept.timers[-1] * 1_000 <= at(40) + 1_000
 
 
 def test_the_first_claims_of_a_window_that_has_ended_are_tallied_at_once(driven: Driven) -> None:
     """That there is such a window is news."""
     assert tallied(driven.arrive(at(100), observed([1]))) == [(TALLY_ROW, 1)]
-
-
-def test_streams_grow_by_factors_of_their_own(growing: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the least and the most; windows that fill alike are not tallied in one trigger."""
-    monkeypatch.setattr(state_module, "GROWTH", (1.25, 1.75))
-    tallied_at = set()
-    for name in (f"s{number}" for number in range(20)):
-        growing.rules[name], growing.key, growing.kept = RULES["orders"], ("claims", name, START_MS, 0), Kept()
-        growing.arrive(at(20), observed(range(100)))
-        brought = [growing.arrive(at(20), observed(range(5), seq=seq)) for seq in range(1, 16)]
-        tallied_at.add(100 + 5 * next(count for count, rows in enumerate(brought, 1) if rows))
-    assert (min(tallied_at) >= 125, max(tallied_at) <= 175, len(tallied_at) > 5) == (True, True, True)
 
 
 def test_what_was_left_aside_is_tallied_within_20_s(growing: Driven) -> None:
