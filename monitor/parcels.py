@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -146,6 +147,20 @@ def _digests(heads: list[tuple[int, int, int]], cut: _Cutter) -> list[tdigest.Di
         found.append(tdigest.Digest(means[own], weights[own], pure[own], low, high))
         start += size
     return found
+
+
+def join(parcels: Iterable[bytes]) -> bytes:
+    """Return parcels as one, to which more can be added behind."""
+    return b"".join(part for parcel in parcels for part in (_LENGTH.pack(len(parcel)), parcel))
+
+
+def split(joined: bytes) -> Iterator[bytes]:
+    """Yield the parcels that were joined."""
+    start = 0
+    while start < len(joined):
+        (length,) = _LENGTH.unpack_from(joined, start)
+        start += _LENGTH.size + length
+        yield joined[start - length : start]
 
 
 class _Cutter:

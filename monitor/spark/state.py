@@ -16,7 +16,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from monitor.kernel.window import Terms
 from monitor.ledger import STRAGGLING_US
-from monitor.parcels import Claims, pack_tally
+from monitor.parcels import Claims, join, pack_tally, split
 from monitor.rules import StreamRules
 from monitor.spark import redeem
 from monitor.spark.rows import CLAIMS_ROW, TALLY_ROW, TICK_ROW
@@ -38,21 +38,21 @@ RECOUNTED_US: Final = 20_000_000
 
 _OUT: Final = Row("kind", "stream", "window_start_ms", "shard", "watermark_us", "last_first_sighting_us", "payload")
 """Makes a row with the columns of TALLIED."""
-_STATE: Final = "claims array<binary>, claimed long, tallied long"
+_STATE: Final = "claims binary, claimed long, tallied long"
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
     """What is kept of a window shard: packed claims, the work of a tally of them, and that of the last tally."""
 
-    claims: tuple[bytes, ...] = ()
+    claims: bytes = b""
     claimed: int = 0
     tallied: int = 0
 
     def with_claims(self, parcels: list[bytes]) -> Shard:
         """Return the shard with more claims."""
         more = sum(_work(Claims.unpack(parcel)) for parcel in parcels)
-        return replace(self, claims=(*self.claims, *parcels), claimed=self.claimed + more)
+        return replace(self, claims=self.claims + join(parcels), claimed=self.claimed + more)
 
     @property
     def has_grown(self) -> bool:
@@ -95,7 +95,7 @@ class WindowState(StatefulProcessor):
         if shard.is_due and (is_final or shard.has_grown or self._can_afford(shard)):
             shard, row = self._tally(key, shard, watermark_us)
             yield row
-        elif shard.is_due:
+        elif shard.is_due and not known.is_due:
             self._wake_at(_recounted_at_us(stream, watermark_us))
         self._keep(shard)
 
@@ -127,7 +127,7 @@ class WindowState(StatefulProcessor):
     def _tally(self, key: Any, shard: Shard, watermark_us: int) -> tuple[Shard, Row]:  # noqa: ANN401
         _, stream, start_ms, number = key
         rules, end_us = self.rules[stream], start_ms * 1_000 + WINDOW_US
-        claims = [Claims.unpack(parcel) for parcel in shard.claims]
+        claims = [Claims.unpack(parcel) for parcel in split(shard.claims)]
         tally = redeem.tally(rules.pathway, claims, end_us, number, rules.shards)
         sighted_us = tally.last_first_sighting_us
         if sighted_us:
@@ -138,10 +138,10 @@ class WindowState(StatefulProcessor):
 
     def _known(self) -> Shard:
         kept = self.state.get()
-        return Shard(tuple(bytes(parcel) for parcel in kept[0]), *kept[1:]) if kept else Shard()
+        return Shard(bytes(kept[0]), *kept[1:]) if kept else Shard()
 
     def _keep(self, shard: Shard) -> None:
-        self.state.update((list(shard.claims), shard.claimed, shard.tallied))
+        self.state.update((shard.claims, shard.claimed, shard.tallied))
 
     def _wake_at(self, *moments_us: int) -> None:
         for moment_us in moments_us:
