@@ -21,9 +21,13 @@ from monitor.kernel.tally import LostIds, NodeLags, Tally
 
 CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
 CLAIMS: Final = np.dtype(
-    [("seq", "<i8"), ("start", "<i8"), ("end", "<i8"), ("count", "<i4"), *((name, "<i8") for name in CLAIMED_FIELDS)]
+    [
+        *((name, "<i8") for name in ("seq", "arrival_us", "start", "end")),
+        ("count", "<i4"),
+        *((name, "<i8") for name in CLAIMED_FIELDS),
+    ]
 )
-"""A claim check on one batch: its number, where its record is, and where each packed field of so many items begins."""
+"""A claim check on one batch: its number and arrival, where its record is, and where each field of so many items begins."""
 EARLY: Final = 0
 """The count in a claim on a batch that came too early to count: a later copy of it is a duplicate all the same."""
 NOWHERE: Final = 0
@@ -38,7 +42,6 @@ class Claims:
     """Claim checks on the batches of one window that one probe instance left in one segment; refs of dtype CLAIMS."""
 
     path: str
-    arrival_us: int
     node: str
     instance: str
     observations: int

@@ -33,6 +33,7 @@ from probes.recorder import EventTime, MessageId, Refusals, Side, Stamp, Stamps
 from probes.sender import Instance, Sender
 from probes.settings import ProbeSettings
 from probes.sinks import Sink, open_sink
+from probes.sinks.kafka import KafkaSink
 from probes.sinks.spool import SpoolSink
 
 SINK_VARIABLE: Final = "HOPWATCH_SINK"
@@ -122,7 +123,7 @@ class Probe:
         name = asked.name or f"{socket.gethostname()}-{os.getpid()}"
         who = Instance(asked.stream, asked.node, name, self._wall_ns() // 1_000, dict(asked.labels))
         sink = open_sink(asked.sink, who.name, asked.clock) if isinstance(asked.sink, str) else asked.sink
-        if self.strict and isinstance(sink, SpoolSink):
+        if self.strict and isinstance(sink, SpoolSink | KafkaSink):
             sink.check()
         sender = Sender(
             who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s
@@ -183,12 +184,16 @@ class Probe:
         """Stamp ``out`` for arrays; given the arrays that arrived, both stamps become one observation each."""
         self._many(_DEPARTED, message_ids, event_times)
 
-    @_harmless
-    def flush(self) -> None:
-        """Send all that is stamped, now, on this thread."""
-        if self._sender is not None:
-            self._sender.flush()
-            self._sender.tick()
+    def flush(self, patience_s: float = 0.0) -> bool:
+        """Send all that is stamped, now, on this thread, and wait for the transport up to ``patience_s``.
+
+        Returns whether all of it, and all before it, is where a monitor finds it; what has no sink is.
+        """
+        try:
+            return self._sender is None or self._sender.settle(patience_s)
+        except Exception:  # noqa: BLE001 - a probe does not raise into its host
+            _log.warning("a probe failed", exc_info=True)
+            return False
 
     @_harmless
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ TALLY_ROW: Final = "tally"
 TICK_ROW: Final = "tick"
 """Nothing but the watermark."""
 
+ROWS_A_BATCH: Final = 256
 _ARROW: Final = pa.schema(
     [
         ("kind", pa.string()),
@@ -58,9 +60,11 @@ class Row(NamedTuple):
     payload: bytes
 
 
-def arrow(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Return rows as one Arrow batch."""
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    return pa.record_batch(
-        [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW
-    )
+def arrow(rows: Iterable[Row]) -> Batches:
+    """Yield rows as Arrow batches."""
+    left = iter(rows)
+    while chunk := list(islice(left, ROWS_A_BATCH)):
+        columns = [list(column) for column in zip(*chunk, strict=True)]
+        yield pa.record_batch(
+            [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW
+        )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 
 class MemorySink:
-    """Keeps every record; ``is_full`` makes it refuse."""
+    """Keeps every record; ``is_full`` makes it refuse; what is put into ``refused`` has failed after it was taken."""
 
     def __init__(self) -> None:
         """Start empty."""
         self.records: list[bytes] = []
+        self.refused: list[bytes] = []
         self.is_full = False
 
     def send(self, record: bytes) -> bool:
@@ -17,8 +18,17 @@ class MemorySink:
             self.records.append(record)
         return not self.is_full
 
+    def failed(self) -> list[bytes]:
+        """Return, once, what the host of a test has put into ``refused``."""
+        refused, self.refused = self.refused, []
+        return refused
+
     def tick(self) -> None:
         """Nothing is due."""
 
-    def close(self) -> None:
+    def settle(self, patience_s: float) -> bool:  # noqa: ARG002 - nothing takes time here
+        """Say that all is kept."""
+        return True
+
+    def close(self, patience_s: float = 0.0) -> None:
         """Nothing is open."""
