@@ -66,7 +66,7 @@ class Intake:
         self._sheets: dict[_Instance, _Sheet] = {}
 
     def take(self, view: envelope.RecordView, start: int, end: int, arrival_us: int, moved: int = 0) -> None:
-        """Write down a record and where it lies in the segment; its fields lie ``moved`` bytes behind those of the view."""
+        """Write down a record and where it lies in the segment; its fields are ``moved`` bytes behind the view's."""
         instance = _Instance(view.stream, view.node, view.probe, view.epoch_us)
         sheet = self._sheets.get(instance)
         if sheet is None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, func, select
 
+from monitor.holes import Hole
 from monitor.kernel.books import Book, Run, Tallies
 from monitor.kernel.tally import Tally
 from monitor.parcels import unpack_tally
@@ -61,6 +62,9 @@ def accounts(connection: Connection) -> Json:
         "too_late": int(row["too_late"]),
         "implausible": int(row["implausible"]),
         "quarantined": quarantined,
+        "aged_out": [
+            {"partition": hole.place, "from_offset": hole.first, "to_offset": hole.last} for hole in holes(connection)
+        ],
     }
 
 
@@ -95,6 +99,24 @@ def books(connection: Connection) -> Iterator[Book]:
             sent=dict(json.loads(row["sent"])),
             tallies=Tallies(*(row[name] for name in TALLIES)),
         )
+
+
+def holes(connection: Connection) -> Iterator[Hole]:
+    """Yield the holes of the transport, by place and offset."""
+    column = tables.holes.c
+    wanted = select(column.place, column.first_offset, column.last_offset, column.after_us, column.before_us)
+    for row in connection.execute(wanted.order_by(column.place, column.first_offset)):
+        yield Hole(*row)
+
+
+def segments(connection: Connection) -> set[str]:
+    """Return the paths of the segments that windows may point into."""
+    return set(connection.execute(select(tables.segments.c.path)).scalars())
+
+
+def last_arrivals_us(connection: Connection) -> dict[str, int]:
+    """Return when the last record of each partition arrived, as far as it is read."""
+    return {row.place: row.last_arrival_us for row in connection.execute(select(tables.arrivals))}
 
 
 def stream_ranges(connection: Connection) -> dict[str, tuple[int, int]]:

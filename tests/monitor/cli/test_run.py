@@ -15,6 +15,7 @@ from monitor.cli import run
 from monitor.errors import DependencyError, TransportError
 from monitor.results import Status, Verdict
 from monitor.spark import job, session
+from monitor.spark.source import SpoolSource
 from monitor.store import dialect, writer
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.permissions import without_root
@@ -218,7 +219,7 @@ def test_a_working_folder_that_cannot_be_written_is_told(flags: list[str], ready
 def place(ready: Workplace) -> job.Place:
     """Return where a job reads and writes."""
     folder = ready.folder
-    return job.Place(folder / "spool", dialect.engine(ready.store_url), RULES, folder / "work")
+    return job.Place(SpoolSource(folder / "spool"), dialect.engine(ready.store_url), RULES, folder / "work")
 
 
 def query(**answers: Any) -> Any:  # noqa: ANN401 - a query of Spark's, as far as it is asked
