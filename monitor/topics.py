@@ -16,7 +16,7 @@ from probes.contract.limits import MAX_RECORD_BYTES
 PARTITIONS: Final = 6
 REPLICATION: Final = 3
 MIN_INSYNC: Final = 2
-RETENTION_MS: Final = 7 * 24 * 3_600_000
+RETENTION_HOURS: Final = 7 * 24
 MOST_MESSAGE_BYTES: Final = MAX_RECORD_BYTES + 64 * 1_024
 """A record of the largest size, and what Kafka adds to it."""
 PATIENCE_S: Final = 10.0
@@ -91,6 +91,12 @@ def problems(place: KafkaPlace, topic: Topic) -> Iterator[Problem]:
         yield Problem(what, f"{_alter(place, _INSYNC, str(MIN_INSYNC))}, or pass --allow-weak", is_weak=True)
 
 
+def missing(place: KafkaPlace) -> Problem:
+    """Return what is wrong when there is no topic."""
+    what = f"the topic {place.topic} is not on {place.brokers}"
+    return Problem(what, "make it with 'hopwatch topics create', or correct [transport] url")
+
+
 def require(place: KafkaPlace, access: KafkaAccess) -> Topic:
     """Return a topic that can be read from.
 
@@ -99,8 +105,7 @@ def require(place: KafkaPlace, access: KafkaAccess) -> Topic:
     """
     topic = describe(place, access)
     if topic is None:
-        what = f"the topic {place.topic} is not on {place.brokers}"
-        raise TransportError(f"{what}: make it with 'hopwatch topics create', or correct [transport] url")
+        raise TransportError(str(missing(place)))
     for problem in problems(place, topic):
         if not problem.is_weak:
             raise TransportError(str(problem))
@@ -114,7 +119,7 @@ def create(  # noqa: PLR0913 - what a topic is made of
     partitions: int = PARTITIONS,
     replication: int = REPLICATION,
     min_insync: int = MIN_INSYNC,
-    retention_ms: int = RETENTION_MS,
+    retention_hours: int = RETENTION_HOURS,
 ) -> None:
     """Make the topic.
 
@@ -127,7 +132,7 @@ def create(  # noqa: PLR0913 - what a topic is made of
         _INSYNC: str(min_insync),
         _MESSAGE_BYTES: str(MOST_MESSAGE_BYTES),
         _CLEANUP: "delete",
-        "retention.ms": str(retention_ms),
+        "retention.ms": str(retention_hours * 3_600_000),
     }
     admin, trouble = _admin(place, access)
     try:

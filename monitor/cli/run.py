@@ -93,6 +93,8 @@ def _stream(place: Place, chosen: Settings) -> None:
     from monitor.spark import job, session
 
     words, stop = console.words(), threading.Event()
+    with place.engine.begin() as connection:
+        place.source.tidy(reader.segments(connection))
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
     spark = session.start(place.workdir, more=place.source.spark_settings)
     # Not before: Spark sets a handler of its own, which would end us in the middle of a batch.

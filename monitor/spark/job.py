@@ -18,7 +18,7 @@ from monitor.spark.once import WATERMARK_US, tallied
 from monitor.spark.rows import KEY, TALLIED
 from monitor.spark.source import Source
 from monitor.spark.state import WindowState
-from monitor.store import lineage, reader, writer
+from monitor.store import lineage, writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,8 +61,6 @@ def run_once(spark: SparkSession, place: Place, report: Report) -> None:
 
 def start_stream(spark: SparkSession, place: Place, trigger: str, report: Report) -> StreamingQuery:
     """Start the stream: it goes on from its checkpoint, or from the beginning where there is none."""
-    with place.engine.begin() as connection:
-        place.source.tidy(reader.segments(connection))
     decoded = place.source.stream(spark, place.rules)
     rows = decoded.withWatermark("clock", "0 seconds").groupBy(*KEY)
     state = WindowState(place.rules)

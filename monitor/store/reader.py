@@ -54,7 +54,7 @@ def accounts(connection: Connection) -> Json:
     reason = tables.quarantine.c.reason
     by_reason = connection.execute(select(reason, func.count()).group_by(reason).order_by(reason)).all()
     quarantined = {name: int(count) for name, count in by_reason}
-    return {
+    told: Json = {
         "records": int(row["batches"]) + sum(quarantined.values()),
         "batches": int(row["batches"]),
         "duplicate_batches": int(row["duplicate_batches"]),
@@ -62,10 +62,11 @@ def accounts(connection: Connection) -> Json:
         "too_late": int(row["too_late"]),
         "implausible": int(row["implausible"]),
         "quarantined": quarantined,
-        "aged_out": [
-            {"partition": hole.place, "from_offset": hole.first, "to_offset": hole.last} for hole in holes(connection)
-        ],
     }
+    aged_out = [
+        {"partition": hole.place, "from_offset": hole.first, "to_offset": hole.last} for hole in holes(connection)
+    ]
+    return told | {"aged_out": aged_out} if aged_out else told
 
 
 def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:

@@ -58,14 +58,16 @@ class KafkaSource:
 
     def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of records as they come, so many records a trigger at most; columns of DECODED."""
-        reader = spark.readStream.format("kafka").options(**self._options(spark))
+        cores = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+        reader = spark.readStream.format("kafka").options(**self._options(cores))
         # What has aged out is told as a hole, and the job goes on.
         reader = reader.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", str(self.records_a_trigger))
         return self._landed(reader.option("startingOffsets", "earliest").load(), self.landed, rules)
 
     def batch(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of all records that are there now; columns of DECODED."""
-        reader = spark.read.format("kafka").options(**self._options(spark)).option("failOnDataLoss", "false")
+        tasks = spark.sparkContext.defaultParallelism
+        reader = spark.read.format("kafka").options(**self._options(tasks)).option("failOnDataLoss", "false")
         reader = reader.option("startingOffsets", "earliest").option("endingOffsets", "latest")
         return self._landed(reader.load(), self._of_batch, rules)
 
@@ -106,13 +108,13 @@ class KafkaSource:
     def _landed(self, records: DataFrame, folder: Path, rules: Mapping[str, StreamRules]) -> DataFrame:
         return records.select(*COLUMNS).mapInArrow(lander(self.place.topic, folder, rules), DECODED)
 
-    def _options(self, spark: SparkSession) -> dict[str, str]:
+    def _options(self, tasks: int) -> dict[str, str]:
         return {
             "subscribe": self.place.topic,
             "kafka.bootstrap.servers": self.place.brokers,
             "groupIdPrefix": "hopwatch",
             # A topic of one partition is read by all cores.
-            "minPartitions": str(spark.sparkContext.defaultParallelism),
+            "minPartitions": str(tasks),
             **{f"kafka.{name}": value for name, value in for_java(self.access).items()},
         }
 

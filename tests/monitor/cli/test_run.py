@@ -71,8 +71,8 @@ WRONG = {
     "duration": (CONFIGURATION + 'settle = "soon"\n', "{config}:10: streams.orders.settle: "),
     "no TOML": ("[transport\n", "{config}:1:"),
     "broker": (
-        CONFIGURATION.replace("spool:./spool", "kafka://h:1/t"),
-        "{config}:3: transport.url: this version reads",
+        CONFIGURATION.replace("spool:./spool", "amqp://h:1/t"),
+        "{config}:3: transport.url: a transport is a spool,",
     ),
     "server": (
         CONFIGURATION.replace("sqlite:///./store.db", "mysql://h/d"),
@@ -254,7 +254,8 @@ def test_a_run_over_everything_that_fails_is_told_by_its_cause(
     cause: str, place: job.Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cause that has a name is a dependency that is down, any other is told as it is."""
-    monkeypatch.setattr(session, "start", lambda _: SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=list)))
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=list))
+    monkeypatch.setattr(session, "start", lambda *_, **__: spark)
 
     def fail(*_: object) -> None:
         raise PySparkException(cause)

@@ -55,13 +55,16 @@ def answers(port: int) -> bool:
 class Process:
     """A server's process, in a group of its own; it ends with us, however we end."""
 
-    def __init__(self, command: Sequence[str], log: Path, environ: Mapping[str, str] | None = None) -> None:
-        """Start it."""
+    def __init__(
+        self, command: Sequence[str], log: Path, environ: Mapping[str, str] | None = None, folder: Path | None = None
+    ) -> None:
+        """Start it, in a folder."""
         self.log = log
         with log.open("ab") as out:
             self._popen = subprocess.Popen(
-                list(command), stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=environ, start_new_session=True
-            )
+                list(command), stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=environ, cwd=folder,
+                start_new_session=True,
+            )  # fmt: skip
         atexit.register(self.kill)
 
     @property
@@ -73,6 +76,11 @@ class Process:
     def is_alive(self) -> bool:
         """Whether it runs."""
         return self._popen.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with, if it has."""
+        return self._popen.poll()
 
     def check(self, what: str) -> None:
         """Check that it still runs.
