@@ -25,7 +25,7 @@ from monitor.kernel.window import Terms
 from monitor.rules import StreamRules
 from monitor.settings.model import MonitorSettings
 from monitor.spark import job
-from monitor.store import dialect, lineage, reader, writer
+from monitor.store import dialect, lineage, reader, schema
 from probes import Probe
 from probes.contract.limits import WINDOW_US
 
@@ -52,7 +52,7 @@ def live(folder: Path) -> Json:
     spool.mkdir()
     settings = MonitorSettings.model_validate({"workdir": str(folder / "run")})
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
-    writer.prepare(engine)
+    schema.prepare(engine)
     where = job.Place(spool, engine, {STREAM: StreamRules(pathway(), TERMS)}, settings.workdir)
     lineage.check(engine, where.checkpoint, where.rules)
     with started(folder) as spark, _traffic(spool) as sent:

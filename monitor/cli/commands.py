@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "report": "Show the loss and lag of each window and node.",
     "find": "Show one message's journey, as far as it is kept.",
     "pathway": "Look at the pathways that a configuration declares.",
+    "store": "Look after the store.",
     "doctor": "Check what Hopwatch stands on, and say what to do.",
 }
 """Each command and its first line of help; ``monitor/cli/NAME.py`` holds it as ``command``, a function or a Typer."""

@@ -15,7 +15,7 @@ from monitor import java, rules, settings
 from monitor.cli import console
 from monitor.errors import DependencyError, HopwatchError
 from monitor.results import iso
-from monitor.store import dialect, lineage, reader, writer
+from monitor.store import dialect, lineage, reader, schema
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -44,7 +44,7 @@ def command(
     spool.check(spool.root(chosen.transport.url), is_written=not once)
     with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url):
         engine = dialect.engine(chosen.store.url)
-        writer.prepare(engine)
+        schema.prepare(engine)
         place = job.Place(spool.root(chosen.transport.url), engine, rules.of(chosen), chosen.monitor.workdir)
         if once:
             with engine.begin() as connection:

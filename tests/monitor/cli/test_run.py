@@ -15,7 +15,7 @@ from monitor.cli import run
 from monitor.errors import DependencyError, TransportError
 from monitor.results import Status, Verdict
 from monitor.spark import job, session
-from monitor.store import dialect, writer
+from monitor.store import dialect, schema, writer
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.permissions import without_root
 from tests.monitor.spooled import RULES
@@ -75,7 +75,7 @@ WRONG = {
     ),
     "server": (
         CONFIGURATION.replace("sqlite:///./store.db", "mysql://h/d"),
-        "{config}:5: store.url: this version stores",
+        "{config}:5: store.url: a store is a SQLite file",
     ),
 }
 
@@ -196,7 +196,7 @@ def test_a_stream_refuses_a_checkpoint_that_does_not_fit(ready: Workplace, capsy
 def put_query(workplace: Workplace, query: str) -> None:
     """Let a query have written to the store."""
     engine = dialect.engine(workplace.store_url)
-    writer.prepare(engine)
+    schema.prepare(engine)
     with engine.execution_options(writes=True).begin() as connection:
         writer.set_values(connection, {"query_id": query, "batch_id": "7"})
 

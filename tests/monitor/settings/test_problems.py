@@ -13,9 +13,10 @@ PATH = '[streams.s]\npath = "a -> b"\n'
 NAME = "is 1 to 128 of the characters A-Za-z0-9._-, got"
 DURATION = 'a duration is a whole number with ms, s, m, h or d behind it, in quotes: "500ms", "150s", "10m", "1h", "7d"'
 SPOOL = 'this version reads from a spool only: "spool:FOLDER", such as "spool:./var/spool"; got'
-SQLITE = (
-    'this version stores in a SQLite file only: "sqlite:///FILE", such as "sqlite:///./var/hopwatch.db" '
-    "(four slashes before an absolute path); got"
+STORE = (
+    'a store is a SQLite file, "sqlite:///FILE", such as "sqlite:///./var/hopwatch.db" '
+    "(four slashes before an absolute path), or a PostgreSQL database, "
+    '"postgresql+psycopg://USER@HOST:PORT/DATABASE"; got'
 )
 STREAM_KEYS = "path, stamps, transit, settle, amend_for, max_age, loss_alarm, shards"
 
@@ -53,9 +54,13 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         # Places.
         ('transport.url = "kafka://h:9092/t"', f"1: transport.url: {SPOOL} 'kafka://h:9092/t'"),
         ('[transport]\nurl = "spool:"', f"2: transport.url: {SPOOL} 'spool:'"),
-        ('[store]\nurl = "postgresql+psycopg://h/d"', f"2: store.url: {SQLITE} 'postgresql+psycopg://h/d'"),
-        ('[store]\nurl = "sqlite:///:memory:"', f"2: store.url: {SQLITE} 'sqlite:///:memory:'"),
-        ("[store]\nurl = 5", f"2: store.url: {SQLITE} 5"),
+        ('[store]\nurl = "postgresql+psycopg://h"', f"2: store.url: {STORE} 'postgresql+psycopg://h'"),
+        ('[store]\nurl = "postgresql+psycopg://h:x/d"', f"2: store.url: {STORE} 'postgresql+psycopg://h:x/d'"),
+        ('[store]\nurl = "postgres://u:s@w@h/d"', f"2: store.url: {STORE} 'postgres://u:***@h/d'"),
+        ('[store]\nurl = "mysql://h/d?x=1&password=s"', f"2: store.url: {STORE} 'mysql://h/d?x=1&password=***"),
+        ('store = "postgresql://u:secret@h/d"', "1: store: this is a table, got 'postgresql://u:***@h/d'"),
+        ('[store]\nurl = "sqlite:///:memory:"', f"2: store.url: {STORE} 'sqlite:///:memory:'"),
+        ("[store]\nurl = 5", f"2: store.url: {STORE} 5"),
         ("[monitor]\nworkdir = 5", '2: monitor.workdir: a folder is a text such as "./var/monitor", got 5'),
         ("store = 5", "1: store: this is a table, got 5"),
         ("streams = 5", "1: streams: this is a table, got 5"),
