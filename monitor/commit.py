@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
 from monitor.ledger import Conclusion, Ledger, Live
 from monitor.parcels import FactSheet, Quarantined
-from monitor.results import Status
+from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
 from monitor.spark.rows import FACTS_ROW, QUARANTINE_ROW, TALLY_ROW
-from monitor.store import reader, writer
+from monitor.store import lineage, reader, writer
 from monitor.store.past import Parcels, StoredPast
 
 CONCLUSIONS_A_WRITE: Final = 200
@@ -38,6 +38,24 @@ def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
                 row["books"],
             )
     return ledger
+
+
+class Written(NamedTuple):
+    """What a micro-batch has come to: the windows that were judged, and the segments that nothing needs any more."""
+
+    results: tuple[WindowResult, ...]
+    spent: tuple[str, ...]
+
+
+def batch(connection: Connection, ledger: Ledger, rows: Sequence[Any], batch_id: int) -> Written:
+    """Write one micro-batch that has passed the fence; the caller holds the transaction."""
+    before_us = lineage.watermark_us(connection)
+    watermark_us = max([before_us, *(row.watermark_us for row in rows)])
+    windows = take_in(connection, ledger, rows, watermark_us, batch_id)
+    pieces = conclude(connection, ledger, windows, watermark_us)
+    results = tuple(conclusion.result for piece in pieces for conclusion in piece)
+    forget(connection, ledger, watermark_us)
+    return Written(results, tuple(writer.release_segments(connection, before_us, batch_id)))
 
 
 def take_in(

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
 from tests.e2e.worked_example import NODES, stamp
-from tests.real.servers.postgres import PASSWORD, USER, Postgres
+from tests.real.servers.postgres import PASSWORD, Postgres
 
 RUN: Final = (sys.executable, "-m", "monitor.cli.main")
 PATIENCE_S: Final = 180

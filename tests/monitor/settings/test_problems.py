@@ -38,7 +38,7 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
             '[stroe]\nurl = "x"',
             "1: stroe: there is no such key; did you mean 'store'? Known here: transport, store, monitor, streams",
         ),
-        ('[store]\n\nuri = "x"', "3: store.uri: there is no such key; did you mean 'url'? Known here: url"),
+        ('[store]\n\nuri = "x"', "3: store.uri: there is no such key; did you mean 'url'? Known here: url, retry_for"),
         (
             PATH + 'tansit = "1s"',
             f"3: streams.s.tansit: there is no such key; did you mean 'transit'? Known here: {STREAM_KEYS}",
