@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "find": "Show one message's journey, as far as it is kept.",
     "topics": "Make the Kafka topic of observations, or check it.",
     "pathway": "Look at the pathways that a configuration declares.",
+    "store": "Look after the store.",
     "doctor": "Check what Hopwatch stands on, and say what to do.",
 }
 """Each command and its first line of help; ``monitor/cli/NAME.py`` holds it as ``command``, a function or a Typer."""

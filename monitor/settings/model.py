@@ -124,9 +124,10 @@ class TransportSettings(Table):
 
 
 class StoreSettings(Table):
-    """``[store]``: where the results are kept."""
+    """``[store]``: where the results are kept, and for how long a transaction that fails is tried again."""
 
     url: Annotated[str, BeforeValidator(store_url)]
+    retry_for_us: Duration = Field(600_000_000, alias="retry_for")
 
 
 class MonitorSettings(Table):

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from pathlib import Path
 
-from confluent_kafka import Producer
-from confluent_kafka.admin import OffsetSpec
-from confluent_kafka import TopicPartition
-
-from probes import Probe
-from probes.contract.envelope import encode
-from tests.monitor.spooled import observed
-from tests.real.servers.kafka import LOG_APPEND, Kafka
+from tests.real.servers.kafka import Kafka
 from tests.real.traffic import STREAMS, Traffic
 from tests.real.watching import DYING, Monitor, differences, lost_at, minute_of, windows_of
 from tests.real.workplace import Workplace
@@ -39,10 +31,8 @@ def test_a_driver_killed_twenty_times_reports_what_an_undisturbed_one_does(kafka
             killed.kill()
     traffic.end()
     last = minute_of(time.time())
-    began_s = time.monotonic()
     killed.start()
     got = killed.until_judged(last)
-    print(f"judged {time.monotonic() - began_s:.1f} s after the last restart")
     killed.stop()
     undisturbed = Monitor(Workplace(tmp_path / "undisturbed", kafka.url("killed"), streams=STREAMS)).start()
     expected = undisturbed.until_judged(last)
