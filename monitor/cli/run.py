@@ -20,6 +20,7 @@ from monitor.results import WindowResult, iso
 from monitor.store import dialect, lineage, reader, schema
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from stamina.instrumentation import RetryDetails
 
@@ -37,9 +38,10 @@ def command(
     *,
     once: Annotated[bool, typer.Option("--once", help="Read all that is there, make it final, and stop.")] = False,
     workdir: Annotated[Path | None, typer.Option("--workdir", help="Folder for checkpoint, log and scratch.")] = None,
+    master: Annotated[str | None, typer.Option("--master", help="Spark's master; local by default.")] = None,
 ) -> None:
     """Run the monitor: read what the probes say, write what was lost and how late it was."""
-    flags = {"monitor": {"workdir": None if workdir is None else str(workdir)}}
+    flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
     java.require()
     from monitor.spark import job, source
@@ -60,13 +62,13 @@ def command(
         if once:
             with engine.begin() as connection:
                 lineage.check_once(connection)
-            _once(place)
+            _once(place, chosen)
         else:
             lineage.check(engine, place.checkpoint, place.rules)
             _stream(place, chosen)
 
 
-def _once(place: Place) -> None:
+def _once(place: Place, chosen: Settings) -> None:
     from pyspark.errors import PySparkException
 
     from monitor.spark import failures, job, session
@@ -75,7 +77,7 @@ def _once(place: Place) -> None:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
         task = progress.add_task("starting Spark")
-        spark = session.start(place.workdir, more=place.source.spark_settings)
+        spark = _session(place, chosen)
         judged = 0
 
         def say(results: Sequence[WindowResult]) -> None:
@@ -99,6 +101,14 @@ def _once(place: Place) -> None:
     words.print(f"windows that are final: {judged:,}{odd}; see hopwatch report")
 
 
+def _session(place: Place, chosen: Settings) -> SparkSession:
+    from monitor.spark import session
+
+    asked = chosen.monitor
+    more = {**place.source.spark_settings, **asked.spark}
+    return session.start(place.workdir, master=asked.master, cores=asked.tasks, more=more)
+
+
 def _stream(place: Place, chosen: Settings) -> None:
     from monitor import pulse
     from monitor.spark import job, session
@@ -107,7 +117,7 @@ def _stream(place: Place, chosen: Settings) -> None:
     with place.engine.begin() as connection:
         place.source.tidy(reader.segments(connection))
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
-    spark = session.start(place.workdir, more=place.source.spark_settings)
+    spark = _session(place, chosen)
     # Not before: Spark sets a handler of its own, which would end us in the middle of a batch.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

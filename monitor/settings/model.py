@@ -134,6 +134,9 @@ class MonitorSettings(Table):
     """``[monitor]``: the job itself: where it works, how often it concludes, how often it sends its own heartbeat."""
 
     workdir: Annotated[Path, BeforeValidator(folder)]
+    master: str = "local"
+    tasks: Annotated[int, BeforeValidator(_whole)] | None = None
+    spark: Mapping[str, str] = {}
     trigger_us: PositiveDuration = Field(5_000_000, alias="trigger")
     pulse_us: PositiveDuration = Field(3_000_000, alias="pulse")
 

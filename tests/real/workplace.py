@@ -43,6 +43,13 @@ class Workplace:
             timeout=PATIENCE_S, check=False,
         )  # fmt: skip
 
+    def python(self, code: str) -> subprocess.CompletedProcess[str]:
+        """Run some Python as a program of its own."""
+        return subprocess.run(
+            [sys.executable, "-c", code], cwd=self.folder, env=self._environ, text=True, capture_output=True,
+            timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+
     def start(self, *arguments: str, program: str = "monitor.cli.main") -> Process:
         """Start the program, or one that stands for it; its words go to ``words.log`` in the folder."""
         command = self._command(*arguments, program=program)

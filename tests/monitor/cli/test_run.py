@@ -14,6 +14,7 @@ from sqlalchemy import text
 from monitor.cli import run
 from monitor.errors import DependencyError, TransportError
 from monitor.results import Status, Verdict
+from monitor.settings import load
 from monitor.spark import job, session
 from monitor.spark.source import SpoolSource
 from monitor.store import dialect, schema, writer
@@ -262,7 +263,7 @@ def test_a_run_over_everything_that_fails_is_told_by_its_cause(
 
     monkeypatch.setattr(job, "run_once", fail)
     with pytest.raises((DependencyError, PySparkException)) as caught:
-        run._once(place)
+        run._once(place, load(None, flags={}, environ={}))
     assert str(caught.value) == (
         "the disk is full: free some space and start again, nothing is lost" if "space" in cause else "odd"
     )
