@@ -56,7 +56,10 @@ def batch(
 ) -> Written:
     """Write one micro-batch that has passed the fence; the caller holds the transaction."""
     before_us = lineage.watermark_us(connection)
-    watermark_us = max([before_us, *(row.watermark_us for row in rows)])
+    read = [Offsets.unpack(bytes(row.payload)) for row in rows if row.kind == OFFSETS_ROW]
+    newest_us = max((row.watermark_us for row in rows), default=before_us)
+    # Nothing is judged before all partitions of a backlog are read up to it.
+    watermark_us = max(before_us, min(newest_us, holes.read_through_us(expected, read)))
     windows = take_in(connection, ledger, rows, watermark_us, batch_id, expected)
     pieces = conclude(connection, ledger, windows, watermark_us)
     results = tuple(conclusion.result for piece in pieces for conclusion in piece)
