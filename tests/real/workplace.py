@@ -46,8 +46,8 @@ class Workplace:
     def python(self, code: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run some Python as a program of its own, with more variables in its environment."""
         return subprocess.run(
-            [sys.executable, "-c", code], cwd=self.folder, env={**self._environ, **environ}, text=True, capture_output=True,
-            timeout=PATIENCE_S, check=False,
+            [sys.executable, "-c", code], cwd=self.folder, env={**self._environ, **environ}, text=True,
+            capture_output=True, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
 
     def start(self, *arguments: str, program: str = "monitor.cli.main") -> Process:
