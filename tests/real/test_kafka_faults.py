@@ -125,7 +125,7 @@ def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(kafka: Kafk
     monitor.stop()
     # Another instance of b speaks while nobody reads, and all it said ages out.
     produce(kafka, "aged", [said(now_us, 0, Kind.OBSERVATIONS, [3], "b", "q")] * 5)
-    kafka.delete_before("aged", 0, 6)
+    kafka.age_out("aged")
     now_us = time.time_ns() // 1_000
     produce(kafka, "aged", [said(now_us, 1, Kind.BYE), said(now_us, 1, Kind.BYE, node="b")])
     monitor.start()
@@ -134,7 +134,7 @@ def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(kafka: Kafk
     monitor.stop()
     (hole,) = report["accounts"]["aged_out"]
     assert hole["partition"] == "aged/0"
-    assert hole["to_offset"] == 5
+    assert hole["to_offset"] - hole["from_offset"] + 1 >= 5
     assert {window["verdict"] for window in windows_of(report)} == {"UNKNOWN"}
 
 

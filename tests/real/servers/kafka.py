@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.real.servers.process import PATIENCE_S, Process, ServerError, answers, free_ports, until
@@ -93,11 +93,11 @@ class Kafka:
             future.result()
         until(lambda: self._has(name, partitions), f"the topic {name}")
 
-    def delete_before(self, topic: str, partition: int, offset: int) -> None:
-        """Let records age out: the broker deletes those before an offset, as retention would."""
+    def age_out(self, topic: str, partition: int = 0) -> None:
+        """Let all records of a partition age out: the broker deletes them, as retention would."""
         admin = self.admin()
         (answer,) = admin.delete_records(
-            [TopicPartition(topic, partition, offset)], request_timeout=PATIENCE_S
+            [TopicPartition(topic, partition, OFFSET_END)], request_timeout=PATIENCE_S
         ).values()
         answer.result()
 
