@@ -52,14 +52,14 @@ _PASSING_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 _PASSING: Final = frozenset({_LOCKED, _IDLE, _NO_DISK, _IO})
 _NOT_OURS: Final = frozenset({_NO_RIGHT, _READ_ONLY, _NO_TABLE, *_PASSING})
 
-_UNREACHABLE: Final = "check that the server is up, and host and port in [store] url; then start again"
+_UNREACHABLE: Final = "check that the server is up, and host and port in [store] url, then start again"
 _LOGIN: Final = "correct user and password in [store] url, in PGPASSWORD or in ~/.pgpass"
 _ADVICE: Final[dict[str, str]] = {
     _DISK_FULL: "free some disk space on the database's machine and start again, nothing is lost",
     _TOO_MANY: "end other programs' connections or raise max_connections, and start again",
     _NO_RIGHT: "grant this user what it lacks: the monitor makes tables, and reads and writes them",
     _READ_ONLY: "name the primary in [store] url: a standby cannot be written",
-    _LOCKED: "another program holds the tables; end it, or try again",
+    _LOCKED: "end the program that holds the tables, or try again",
     _NO_TABLE: "run the monitor once, it makes the tables",
 }
 _ADVICE_BY_WORDS: Final[dict[str, str]] = {
