@@ -216,6 +216,11 @@ ERRORS = {
         False,
         "grant this user what it lacks: the monitor makes tables, and reads and writes them",
     ),
+    psycopg.errors.DataCorrupted: (
+        False,
+        "look into the server's log; bring back a copy of the database together with the working folder",
+    ),
+    psycopg.errors.IdleInTransactionSessionTimeout: (True, "start again once it is mended, nothing is lost"),
     psycopg.errors.UndefinedTable: (False, "run the monitor once, it makes the tables"),
 }
 
