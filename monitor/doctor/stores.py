@@ -74,6 +74,8 @@ def _file(url: str) -> Finding:
         reason = getattr(error, "orig", None) or error
         advice = "end the program that holds it, make it writable for this user, or name another file in [store] url"
         return Finding("store", Level.FAIL, f"the store {file} cannot be written: {reason}", advice)
+    if not schema.is_there(url):
+        return with_room("store", f"the store {file} has no tables yet, and they can be made", folder)
     return _version(url) or with_room("store", f"the store {file} can be read and written", folder)
 
 

@@ -129,6 +129,14 @@ def test_a_store_that_is_there_and_free(tmp_path: Path) -> None:
     assert finding.message.startswith(f"the store {tmp_path}/hopwatch.db can be read and written; ")
 
 
+def test_an_empty_store_can_become_one(tmp_path: Path) -> None:
+    """A monitor that was stopped at its start leaves such a file."""
+    (tmp_path / "hopwatch.db").touch()
+    finding = _store(tmp_path)
+    assert finding.level is Level.OK
+    assert finding.message.startswith(f"the store {tmp_path}/hopwatch.db has no tables yet, and they can be made; ")
+
+
 def test_a_store_of_another_program_fails(tmp_path: Path) -> None:
     """Before the monitor would refuse it."""
     sqlite3.connect(tmp_path / "hopwatch.db").execute("CREATE TABLE t (x)").connection.close()
