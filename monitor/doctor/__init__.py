@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from monitor.clock import Clock
-from monitor.doctor import kafka, machine, places
+from monitor.doctor import kafka, machine, places, stores
 from monitor.doctor.finding import Finding, Level
 from monitor.settings import Settings
 
@@ -27,5 +27,5 @@ def examine(path: Path | None, settings: Settings, clock: Clock) -> Iterator[Fin
         yield transport
         if transport.level is not Level.FAIL:
             yield places.clocks(settings.transport.spool, clock)
-    yield places.store(settings.store.url)
+    yield stores.store(settings.store.url)
     yield places.workdir(settings.monitor.workdir)

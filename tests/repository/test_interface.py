@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from monitor.kernel.books import Tallies
-from monitor.results import NodeResult, Quantiles, WindowResult
+from monitor.results import NodeResult, NodeRollUp, Quantiles, RollUp, Verdict, WindowResult
 from monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings, TransportSettings
 from monitor.settings.durations import duration_us
 from monitor.settings.kafka import KafkaSettings
@@ -41,10 +41,10 @@ def test_every_key_is_listed_with_its_default() -> None:
     } == expected
 
 
-@pytest.mark.parametrize("record", [WindowResult, NodeResult, Quantiles, Tallies])
+@pytest.mark.parametrize("record", [WindowResult, NodeResult, Quantiles, Tallies, RollUp, NodeRollUp])
 def test_every_field_of_the_report_is_listed(record: type) -> None:
     """Under the names that programs read."""
-    hidden = {"stream", "window_start_us", "duplicate_observations"}
+    hidden = {"stream", "window_start_us", "start_us", "duplicate_observations", *(one.lower() for one in Verdict)}
     names = [field.name for field in fields(record) if field.name not in hidden]
     assert [name for name in names if f"`{name}`" not in PAGE] == []
 
