@@ -59,6 +59,10 @@ class BadSink:
         """Let the transport do what is due."""
         self._sink.tick()
 
+    def settle(self, patience_s: float) -> bool:
+        """Let the transport settle."""
+        return self._sink.settle(patience_s)
+
     def close(self) -> None:
         """Close the transport."""
         self._sink.close()

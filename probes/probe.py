@@ -183,12 +183,16 @@ class Probe:
         """Stamp ``out`` for arrays; given the arrays that arrived, both stamps become one observation each."""
         self._many(_DEPARTED, message_ids, event_times)
 
-    @_harmless
-    def flush(self) -> None:
-        """Send all that is stamped, now, on this thread."""
-        if self._sender is not None:
-            self._sender.flush()
-            self._sender.tick()
+    def flush(self, patience_s: float = 0.0) -> bool:
+        """Send all that is stamped, now, on this thread, and wait for the transport up to ``patience_s``.
+
+        Returns whether all of it, and all before it, is where a monitor finds it; what has no sink is.
+        """
+        try:
+            return self._sender is None or self._sender.settle(patience_s)
+        except Exception:  # noqa: BLE001 - a probe does not raise into its host
+            _log.warning("a probe failed", exc_info=True)
+            return False
 
     @_harmless
     def close(self) -> None:

@@ -127,6 +127,14 @@ class Sender:
         with self._sending:
             self.sink.tick()
 
+    def settle(self, patience_s: float) -> bool:
+        """Flush, and wait until the transport has all of it; whether it has, with nothing dropped on the way."""
+        before = self.dropped_total
+        with self._sending:
+            self.flush()
+            is_settled = self.sink.settle(patience_s)
+        return is_settled and self.dropped_total == before
+
     def flush(self, closing: Kind | None = None) -> None:
         """Send all that waits and all drops; a bye if asked; a heartbeat if asked and nothing else was sent."""
         with self._sending:

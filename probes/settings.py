@@ -11,6 +11,7 @@ from probes.contract.limits import MAX_LABEL_CHARS, MAX_LABELS, MAX_NAME_CHARS, 
 from probes.errors import ProbeError
 from probes.sinks import Sink
 
+_OF_A_SINK: Final = ("send", "tick", "settle", "close")
 _MOST_KEPT_CHARS: Final = MAX_NAME_CHARS - len("-4194304")
 """So much of a name leaves room for a process id."""
 
@@ -77,9 +78,9 @@ def _check_labels(labels: object) -> None:
 
 
 def _check_sink(sink: object) -> None:
-    is_sink = all(callable(getattr(sink, name, None)) for name in ("send", "tick", "close"))
+    is_sink = all(callable(getattr(sink, name, None)) for name in _OF_A_SINK)
     if not (sink is None or isinstance(sink, str) or is_sink):
-        raise ProbeError(f"a sink is a URL or an object with send, tick and close, got {type(sink).__name__}")
+        raise ProbeError(f"a sink is a URL or an object with {', '.join(_OF_A_SINK)}, got {type(sink).__name__}")
 
 
 def _check_number(what: str, number: object) -> None:

@@ -20,6 +20,9 @@ class Sink(Protocol):
     def tick(self) -> None:
         """Do what time alone makes due."""
 
+    def settle(self, patience_s: float) -> bool:
+        """Make what was taken durable, where a monitor finds it; whether all of it is, after this time at most."""
+
     def close(self) -> None:
         """Let go of everything; what was taken stays taken."""
 

@@ -20,5 +20,9 @@ class MemorySink:
     def tick(self) -> None:
         """Nothing is due."""
 
+    def settle(self, patience_s: float) -> bool:  # noqa: ARG002 - nothing takes time here
+        """Say that all is kept."""
+        return True
+
     def close(self) -> None:
         """Nothing is open."""

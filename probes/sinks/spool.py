@@ -77,6 +77,10 @@ class SpoolSink:
         if self._file is not None and self._now_s() - self._since_s >= SEGMENT_AGE_S:
             self._publish()
 
+    def settle(self, patience_s: float) -> bool:  # noqa: ARG002 - a disk cannot be given up
+        """Publish what is open; whether it could be."""
+        return self._publish()
+
     def close(self) -> None:
         """Publish what is open."""
         self._publish()
@@ -110,10 +114,11 @@ class SpoolSink:
         self._bytes += len(data)
         return True
 
-    def _publish(self) -> None:
+    def _publish(self) -> bool:
         """Cut, sync and rename; a segment that cannot be synced is deleted: its records are a hole in the books."""
         if self._file is None:
-            return
+            return True
+        is_published = True
         try:
             try:
                 os.ftruncate(self._file, self._bytes)
@@ -125,10 +130,12 @@ class SpoolSink:
                 _sync_folder(self.folder)
         except OSError:
             self._failed_s = self._now_s()
+            is_published = False
         with suppress(OSError):  # published and so gone, as a rule
             self._path.unlink()
         self._file, self._bytes = None, 0
         self._number += 1
+        return is_published
 
 
 def folder_name(instance: str) -> str:

@@ -203,6 +203,10 @@ class RaisingSink(MemorySink):
         """Raise."""
         raise OSError("no time")
 
+    def settle(self, patience_s: float) -> bool:
+        """Raise."""
+        raise OSError(f"not in {patience_s} s")
+
     def close(self) -> None:
         """Raise."""
         raise OSError("no end")
@@ -212,8 +216,26 @@ def test_a_sink_that_raises_never_reaches_the_host(clock: ManualClock) -> None:
     """The host goes on; what could not be sent is counted."""
     probe = Probe("orders", "router", RaisingSink(), clock=clock, strict=True)
     probe.arrived(MESSAGE, EPOCH_US)
-    probe.flush()
+    assert not probe.flush()
     assert probe.dropped == 1
     probe.arrived(MESSAGE, EPOCH_US)
     probe.close()
     assert probe.dropped == 2
+
+
+def test_a_flush_says_whether_all_is_settled(probe: Probe, sink: MemorySink) -> None:
+    """What the sink refuses is dropped and so not settled; with the next flush only that is told."""
+    probe.arrived(MESSAGE, EPOCH_US)
+    assert probe.flush()
+    sink.is_full = True
+    probe.arrived(MESSAGE, EPOCH_US)
+    assert not probe.flush(patience_s=1)
+    sink.is_full = False
+    assert probe.flush()
+    assert (probe.dropped, [drop.count for drop in drops(sink.records)]) == (1, [1])
+
+
+def test_what_has_no_sink_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe that does nothing leaves nothing open."""
+    monkeypatch.delenv("HOPWATCH_SINK", raising=False)
+    assert Probe("orders", "router").flush()

@@ -30,7 +30,7 @@ BAD_ARGUMENTS = [
     ({"labels": {"partition": 3}}, "a label is a text of at most 64 characters, got 3"),
     ({"labels": {"x" * 65: ""}}, f"a label is a text of at most 64 characters, got {'x' * 65!r}"),
     ({"sink": "kafka:"}, "a sink is spool:FOLDER, got 'kafka:'"),
-    ({"sink": Path("var")}, "a sink is a URL or an object with send, tick and close, got PosixPath"),
+    ({"sink": Path("var")}, "a sink is a URL or an object with send, tick, settle, close, got PosixPath"),
     ({"flush_every_s": 0}, "flush_every_s is a number over 0, got 0"),
     ({"heartbeat_every_s": float("nan")}, "heartbeat_every_s is a number over 0, got nan"),
     ({"most_stamps": None}, "most_stamps is a number over 0, got None"),
