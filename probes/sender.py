@@ -67,6 +67,8 @@ class Sender:
         self._told_causes: set[str] = set()
         self.seq = 0
         self.complete_through_us = instance.epoch_us
+        # Up to which moment a tap has seen its source; None for a probe that stamps what happens as it happens.
+        self._caught_up_us: int | None = None
         self._folded = 0
         self._flushed_ns = self._sent_ns = clock.monotonic_ns()
         # Held while records are sent, which may take long; the host never waits for it but in flush and close.
@@ -86,6 +88,15 @@ class Sender:
         """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="hopwatch-probe", daemon=True)
         self._thread.start()
+
+    def follow(self) -> None:
+        """Complete nothing by the clock alone: a tap may be behind its source, and says itself how far it is."""
+        self._caught_up_us = self.complete_through_us = 0
+
+    def catch_up(self, moment_us: int) -> None:
+        """Let moments up to this one be completed; nothing to a sender that does not follow."""
+        if self._caught_up_us is not None:
+            self._caught_up_us = max(self._caught_up_us, moment_us)
 
     def append_many(self, stamps: Stamps, most: int) -> bool:
         """Take arrays into the queue; False if more than ``most`` stamps would wait.
@@ -140,7 +151,7 @@ class Sender:
         with self._sending:
             self._flushed_ns = self.clock.monotonic_ns()
             # The moment is read before the queue is taken: what is appended later is moved behind it.
-            moment_us = max(self._wall_us(), self.complete_through_us)
+            moment_us = max(self._moment_us(), self.complete_through_us)
             taken = [self.queue.popleft() for _ in range(len(self.queue))]
             with self._counting:
                 self._folded -= sum(len(stamps.event_times_us) - 1 for stamps in taken if isinstance(stamps, Stamps))
@@ -152,8 +163,8 @@ class Sender:
                 self._send_empty(closing or Kind.HEARTBEAT, moment_us)
             self._tell_causes()
 
-    def close(self, patience_s: float) -> None:
-        """Flush, say bye and let go of the sink; give up after ``patience_s``."""
+    def close(self, patience_s: float, *, bye: bool = True) -> None:
+        """Flush, say bye if asked and let go of the sink; give up after ``patience_s``."""
         give_up_ns = self.clock.monotonic_ns() + int(patience_s * 1e9)
         self._ended.set()
         self._wake.set()
@@ -163,7 +174,7 @@ class Sender:
             _log.warning("a probe gave up after %s s: its sink is busy, %d stamps are unsent", patience_s, self.waiting)
             return
         try:
-            self.flush(Kind.BYE)
+            self.flush(Kind.BYE if bye else Kind.HEARTBEAT)
             self.sink.close()
         finally:
             self._sending.release()
@@ -249,6 +260,10 @@ class Sender:
             self.drops.subtract({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
             self.drops = +self.drops
         return None
+
+    def _moment_us(self) -> int:
+        """Return the moment up to which all is stamped, once what waits is taken."""
+        return self._wall_us() if self._caught_up_us is None else min(self._wall_us(), self._caught_up_us)
 
     def _wall_us(self) -> int:
         return self.clock.wall_ns() // 1_000
