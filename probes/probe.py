@@ -27,7 +27,7 @@ from probes import exits, recorder
 from probes.arrays import columns_of, length_of
 from probes.clock import Clock, SystemClock
 from probes.contract.ids import id_bytes
-from probes.contract.limits import MAX_REASON_CHARS
+from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
 from probes.errors import ProbeError
 from probes.recorder import EventTime, MessageId, Refusals, Side, Stamp, Stamps
 from probes.sender import Instance, Sender
@@ -200,6 +200,16 @@ class Probe:
         except Exception:  # noqa: BLE001 - a probe does not raise into its host
             _log.warning("a probe failed", exc_info=True)
             return False
+
+    @_harmless
+    def missed(self, cause: str, event_time: int | None = None) -> None:
+        """Count a message that passed and could not be stamped, under its event time in µs, or under now.
+
+        The monitor takes it for a dropped stamp: what is not seen of that minute is then unknown, and never lost.
+        """
+        at_ns = self._wall_ns()
+        event_us = at_ns // 1_000 if event_time is None else event_time
+        self._drop(recorder.refused((event_us,), at_ns, cause[:MAX_CAUSE_CHARS]))
 
     @_harmless
     def caught_up(self, moment_us: int) -> None:

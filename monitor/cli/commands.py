@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "report": "Show the loss and lag of each window and node.",
     "find": "Show one message's journey, as far as it is kept.",
     "pathway": "Look at the pathways that a configuration declares.",
+    "tap": "Stamp what passes a service, from beside it.",
     "doctor": "Check what Hopwatch stands on, and say what to do.",
 }
 """Each command and its first line of help; ``monitor/cli/NAME.py`` holds it as ``command``, a function or a Typer."""

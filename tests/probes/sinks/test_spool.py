@@ -209,8 +209,10 @@ def test_settling_publishes_what_is_open(sink: SpoolSink) -> None:
     assert (names(sink), records(sink)) == (["0000000000.seg"], [b"one"])
 
 
-def test_what_cannot_be_published_is_not_settled(sink: SpoolSink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The caller learns that it is lost."""
+def test_what_cannot_be_published_is_not_settled(
+    sink: SpoolSink, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller learns that it is lost, whenever that was, and once."""
 
     def fail(file: int) -> None:
         raise OSError(5, f"Input/output error at {file}")
@@ -219,6 +221,12 @@ def test_what_cannot_be_published_is_not_settled(sink: SpoolSink, monkeypatch: p
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail)
         assert not sink.settle(0)
+        assert sink.settle(0)
+        clock.advance(1)
+        assert sink.send(b"lost too")
+        clock.advance(1)
+        sink.tick()
+    assert not sink.settle(0)
     assert names(sink) == []
 
 

@@ -1,0 +1,127 @@
+"""``hopwatch tap``: programs beside a service that stamp what passes it: lines of a file, a topic, posts by HTTP."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from monitor.cli import console
+from monitor.errors import ConfigurationError, TapDownError
+from probes.taps.errors import TapSourceError, TapUsageError
+from probes.taps.sides import Side
+from probes.taps.surroundings import Surroundings
+from probes.taps.values import IdKind, TimeUnit
+
+if TYPE_CHECKING:
+    from probes.taps.stamping import Stamping
+
+STANDARD_INPUT: Final = "-"
+
+command = typer.Typer(
+    name="tap",
+    no_args_is_help=True,
+    help="Stamp what passes a service, from beside it: nothing in the service changes.",
+    rich_markup_mode=None,
+)
+
+Stream = Annotated[str, typer.Option("--stream", help="The stream that the messages belong to.")]
+Node = Annotated[str, typer.Option("--node", help="The node that they arrive at, or leave.")]
+Sink = Annotated[str | None, typer.Option("--sink", help="Where stamps go; HOPWATCH_SINK without it.")]
+Stamp = Annotated[Side, typer.Option("--stamp", help="in: the messages arrive at the node; out: they leave it.")]
+IdAs = Annotated[IdKind, typer.Option("--id-as", help="What the id is to be read as; auto knows a UUID by its form.")]
+Unit = Annotated[TimeUnit, typer.Option("--time-unit", help="How the event time is written.")]
+IgnoreBad = Annotated[
+    bool, typer.Option("--ignore-bad", help="What cannot be read is no message: do not report it as dropped.")
+]
+Bye = Annotated[
+    bool, typer.Option("--bye", help="When stopped, say that the service has ended too, or that another tap goes on.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="At the end, what was done, as one JSON object on stdout.")]
+
+
+@command.command("jsonl")
+def jsonl(  # noqa: PLR0913 - one parameter a flag
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that others write and rotate, or - for a pipe.")],
+    *,
+    stream: Stream,
+    node: Node,
+    id_path: Annotated[str, typer.Option("--id", metavar="PATH", help="Where the id is, such as meta.id.")],
+    time_path: Annotated[str, typer.Option("--time", metavar="PATH", help="Where the event time is.")],
+    sink: Sink = None,
+    stamp: Stamp = Side.IN,
+    id_as: IdAs = IdKind.AUTO,
+    time_unit: Unit = TimeUnit.US,
+    state: Annotated[
+        Path | None, typer.Option("--state", help="Keeps the position, so that a restart skips nothing.")
+    ] = None,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Without a position begin at the file's start, not at its end.")
+    ] = False,
+    ignore_bad: IgnoreBad = False,
+    bye: Bye = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stamp each line of a file of JSON, as it is written, or of standard input until its end."""
+    from probes.taps.documents import DocumentReader
+    from probes.taps.jsonl import JsonLinesTap, Pipe, Source, follow
+    from probes.taps.opening import open_probe
+    from probes.taps.stamping import Stamping
+    from probes.taps.state import StateFile
+
+    is_piped = file == STANDARD_INPUT
+    if is_piped and (state is not None or from_start):
+        raise ConfigurationError("standard input has no position: --state and --from-start are for files")
+    around = _surroundings()
+    with _named_errors():
+        reader = DocumentReader(id_path, time_path, id_as, time_unit)
+        kept = None if state is None else StateFile(state, Path(file))
+        source: Source = (
+            Pipe(sys.stdin.fileno()) if is_piped else follow(Path(file), around, kept, from_start=from_start)
+        )
+        opened = open_probe(stream, node, sink, around)
+        stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
+        if not is_piped and kept is None:
+            _tell("without --state a restart begins at the file's end: what is written until then goes unseen")
+        with _told_at_the_end(stamping, as_json=as_json, bye=lambda: bye or source.is_over):
+            JsonLinesTap(source, reader, stamping, around, kept).run()
+
+
+def _surroundings() -> Surroundings:
+    """Return those of a program: it stops at SIGINT and SIGTERM."""
+    around = Surroundings(_tell)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: around.stop.set())
+    return around
+
+
+def _tell(what: str) -> None:
+    console.words().print(f"hopwatch tap: {what}")
+
+
+@contextmanager
+def _told_at_the_end(stamping: Stamping, *, as_json: bool, bye: Callable[[], bool]) -> Iterator[None]:
+    """Close the probe whatever happens, and say what was done."""
+    try:
+        yield
+    finally:
+        stamping.probe.close(bye=bye())
+        _tell(f"{stamping.tally}")
+        if as_json:
+            console.emit_json(stamping.tally.summary(stamping.probe.dropped))
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """Turn what a tap raises into errors with an exit code."""
+    try:
+        yield
+    except TapUsageError as error:
+        raise ConfigurationError(str(error)) from None
+    except TapSourceError as error:
+        raise TapDownError(str(error)) from None
