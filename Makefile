@@ -2,6 +2,7 @@
 # make demo      the demo pipeline, its monitor and its table; flags in ARGS="--drop router=0.02 --minutes 3"
 # make test      all tests; some of them in ARGS="tests/monitor -k books"
 # make check     linter, formatter, types, import contracts
+# make servers   fetches the servers that tests and benches start, and the jars that Spark reads Kafka with
 # make bench     measures against peers; flags in ARGS
 # make lock      writes requirements/dev.txt anew, the newest of all packages with ARGS=--upgrade
 # make clean     removes what the above made
@@ -12,7 +13,7 @@ LOCK := requirements/dev.txt
 PIP_TOOLS := pip-tools==7.6.2
 ARGS ?=
 
-.PHONY: install demo test check bench lock clean java
+.PHONY: install demo test check bench lock clean java servers
 .NOTPARALLEL:
 
 install: java $(VENV)/installed
@@ -20,7 +21,7 @@ install: java $(VENV)/installed
 demo: java $(VENV)/installed
 	@$(VENV)/bin/hopwatch demo $(ARGS)
 
-test: java $(VENV)/installed
+test: java $(VENV)/installed servers
 	@$(VENV)/bin/python -m pytest $(ARGS)
 
 check: $(VENV)/installed
@@ -51,6 +52,20 @@ $(VENV)/installed: $(LOCK) pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The real servers of the tests, and what Spark reads Kafka with. Of Debian's packages it installs what is missing, as root.
+servers: $(VENV)/jars/connector $(VENV)/jars/broker
+	@[ -n "$$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || { [ "$$(id -u)" = 0 ] && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } || { \
+	  echo "the tests need PostgreSQL: install it with 'apt-get install postgresql'" >&2; exit 1; }
+
+$(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
+	@command -v mvn >/dev/null || { echo "Kafka's jars come by Maven, which is not here: install it with" \
+	  "'apt-get install maven' (Debian, Ubuntu) or 'brew install maven' (macOS)" >&2; exit 1; }
+	@rm -rf $@
+	@mvn -q -B -f $< org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+	  -DoutputDirectory=$(CURDIR)/$@ -DincludeScope=runtime
 	@touch $@
 
 # Run it after a change of the dependencies in pyproject.toml. It has a .venv of its own, because pip-tools pins no pip.

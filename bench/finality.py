@@ -25,6 +25,7 @@ from monitor.kernel.window import Terms
 from monitor.rules import StreamRules
 from monitor.settings.model import MonitorSettings
 from monitor.spark import job
+from monitor.spark.source import SpoolSource
 from monitor.store import dialect, lineage, reader, writer
 from probes import Probe
 from probes.contract.limits import WINDOW_US
@@ -53,7 +54,7 @@ def live(folder: Path) -> Json:
     settings = MonitorSettings.model_validate({"workdir": str(folder / "run")})
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
     writer.prepare(engine)
-    where = job.Place(spool, engine, {STREAM: StreamRules(pathway(), TERMS)}, settings.workdir)
+    where = job.Place(SpoolSource(spool), engine, {STREAM: StreamRules(pathway(), TERMS)}, settings.workdir)
     lineage.check(engine, where.checkpoint, where.rules)
     with started(folder) as spark, _traffic(spool) as sent:
         beat = pulse.start(f"spool:{spool}", settings.pulse_us / 1e6)

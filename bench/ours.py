@@ -20,6 +20,7 @@ from bench.generate import Made
 from bench.progress import Finals, rates
 from bench.work import Work, rules
 from monitor.spark import job, session
+from monitor.spark.source import SpoolSource
 from monitor.store import dialect, lineage, writer
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def place(made: Made, folder: Path) -> job.Place:
     folder.mkdir()
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
     writer.prepare(engine)
-    return job.Place(made.spool, engine, rules(made.work), folder)
+    return job.Place(SpoolSource(made.spool), engine, rules(made.work), folder)
 
 
 def _timed_once(spark: SparkSession, where: job.Place) -> float:
@@ -88,9 +89,10 @@ def _check(made: Made, where: job.Place) -> float:
 
 
 def _backlog(spark: SparkSession, made: Made, folder: Path) -> Json:
-    where = replace(place(made, folder), spool=folder / "spool")
+    spool = folder / "spool"
+    where = replace(place(made, folder), source=SpoolSource(spool))
     # A stream deletes what it has done with; these are other names of the same files.
-    shutil.copytree(made.spool, where.spool, copy_function=os.link)
+    shutil.copytree(made.spool, spool, copy_function=os.link)
     finals = Finals(made.work.windows, made.work.end_us)
     lineage.check(where.engine, where.checkpoint, where.rules)
     began_s = time.time()

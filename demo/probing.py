@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from demo.config import Layout
@@ -55,6 +55,10 @@ class BadSink:
             return False
         return self._sink.send(record)
 
+    def failed(self) -> Sequence[bytes]:
+        """Return what the transport could not keep."""
+        return self._sink.failed()
+
     def tick(self) -> None:
         """Let the transport do what is due."""
         self._sink.tick()
@@ -63,9 +67,9 @@ class BadSink:
         """Let the transport settle."""
         return self._sink.settle(patience_s)
 
-    def close(self) -> None:
+    def close(self, patience_s: float = 0.0) -> None:
         """Close the transport."""
-        self._sink.close()
+        self._sink.close(patience_s)
 
 
 @contextmanager

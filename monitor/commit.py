@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from monitor import holes
+from monitor.holes import NOTHING_EXPECTED, Expected
 from monitor.ledger import Conclusion, Ledger, Live
-from monitor.parcels import FactSheet, Quarantined
+from monitor.parcels import NOT_LANDED, FactSheet, Offsets, Quarantined
 from monitor.results import Status
 from monitor.rules import StreamRules
-from monitor.spark.rows import FACTS_ROW, QUARANTINE_ROW, TALLY_ROW
+from monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, QUARANTINE_ROW, TALLY_ROW
 from monitor.store import reader, writer
 from monitor.store.past import Parcels, StoredPast
 
@@ -23,6 +26,7 @@ EARLIEST_US: Final = -(2**63)
 def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
     """Return the ledger as the store last left it."""
     ledger = Ledger(rules)
+    ledger.holes = list(reader.holes(connection))
     ledger.books = {book.key: book for book in reader.books(connection)}
     ledger.ranges = {stream: span for stream, span in reader.stream_ranges(connection).items() if stream in rules}
     for stream in ledger.ranges:
@@ -40,12 +44,18 @@ def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
     return ledger
 
 
-def take_in(
-    connection: Connection, ledger: Ledger, rows: Iterable[Any], watermark_us: int, batch_id: int = 0
+def take_in(  # noqa: PLR0913, PLR0917 - what came, and what was to come
+    connection: Connection,
+    ledger: Ledger,
+    rows: Iterable[Any],
+    watermark_us: int,
+    batch_id: int = 0,
+    expected: Expected = NOTHING_EXPECTED,
 ) -> Parcels:
     """Write what came in: tallies, books, quarantine; return the tallies, packed, by window and shard."""
     changes = writer.Changes(watermark_us, batch_id)
     sheets: list[FactSheet] = []
+    read: list[Offsets] = []
     sighted: dict[tuple[str, int], int] = {}
     for row in rows:
         if row.kind == TALLY_ROW:
@@ -56,8 +66,13 @@ def take_in(
             sheets.append(FactSheet.unpack(bytes(row.payload)))
         elif row.kind == QUARANTINE_ROW:
             changes.quarantined.append(Quarantined.unpack(bytes(row.payload)))
+        elif row.kind == OFFSETS_ROW:
+            read.append(Offsets.unpack(bytes(row.payload)))
     changes.books = [ledger.books[key] for key in ledger.absorb(sheets)]
     changes.streams = dict(ledger.ranges)
+    changes.holes = list(holes.find(expected, read, reader.last_arrivals_us(connection)))
+    changes.last_arrivals_us = {run.place: run.last_arrival_us for run in sorted(read, key=attrgetter("first"))}
+    ledger.holes += changes.holes
     changes.segments = _segments(ledger, sheets, changes.quarantined)
     for (stream, start_us), sighted_us in sighted.items():
         ledger.sight(stream, start_us, sighted_us)
@@ -68,6 +83,12 @@ def take_in(
     return tallied
 
 
+def keep_segments(connection: Connection, ledger: Ledger, rows: Iterable[Any], batch_id: int) -> None:
+    """Note only which segments a batch points into: all else of it is written already."""
+    sheets = [FactSheet.unpack(bytes(row.payload)) for row in rows if row.kind == FACTS_ROW]
+    writer.keep_segments(connection, _segments(ledger, sheets, ()), batch_id)
+
+
 def _segments(ledger: Ledger, sheets: Iterable[FactSheet], quarantined: Iterable[Quarantined]) -> dict[str, int]:
     """Return until when each segment is needed; one with a quarantined record is kept for whoever looks into it."""
     needed: dict[str, int] = {}
@@ -75,6 +96,8 @@ def _segments(ledger: Ledger, sheets: Iterable[FactSheet], quarantined: Iterable
         needed[sheet.path] = max(needed.get(sheet.path, 0), ledger.needed_until_us(sheet))
     for place in quarantined:
         needed.pop(place.path, None)
+    # What came through Kafka without observations was not landed.
+    needed.pop(NOT_LANDED, None)
     return needed
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.holes import Hole, touch
 from monitor.kernel.books import IN_WINDOW, Accounts, Book, absorb, accounts, forget
 from monitor.kernel.masks import Ids
 from monitor.kernel.tally import Tally, empty, merge
@@ -27,6 +28,7 @@ from probes.contract.limits import WINDOW_MS, WINDOW_US
 STRAGGLING_US: Final = 60_000_000
 """How long after its amendments end a window is kept, for what was read out of order."""
 
+_HAVING_A_SAY: Final = list(NodeBooks.__dataclass_fields__).index("having_a_say")
 _LIFE: Final = ("stream", "window_start_us", "status", "revision", "recovered")
 
 
@@ -77,6 +79,7 @@ class Ledger:
     books: dict[tuple[str, str, str, int], Book] = field(default_factory=dict)
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     live: dict[str, dict[int, Live]] = field(default_factory=dict)
+    holes: list[Hole] = field(default_factory=list)
 
     def absorb(self, sheets: Iterable[FactSheet]) -> set[tuple[str, str, str, int]]:
         """Write fact sheets into the books, list the windows they fall in, and return the keys of the books."""
@@ -116,6 +119,8 @@ class Ledger:
                 continue
             starts = np.array(sorted(windows), np.int64)
             books = _node_books(books_of.get(stream, ()), rules, starts, windows)
+            # Whoever was in a hole did not tell all, and nobody knows at which node.
+            books[_HAVING_A_SAY, :, touch(self.holes, rules.terms, starts)] += 1
             nothing = empty(rules.pathway)
             for place, start_us in enumerate(starts.tolist()):
                 known = windows[start_us]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,11 +21,17 @@ from monitor.kernel.tally import LostIds, NodeLags, Tally
 
 CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
 CLAIMS: Final = np.dtype(
-    [("seq", "<i8"), ("start", "<i8"), ("end", "<i8"), ("count", "<i4"), *((name, "<i8") for name in CLAIMED_FIELDS)]
+    [
+        *((name, "<i8") for name in ("seq", "arrival_us", "start", "end")),
+        ("count", "<i4"),
+        *((name, "<i8") for name in CLAIMED_FIELDS),
+    ]
 )
-"""A claim check on one batch: its number, where its record is, and where each packed field of so many items begins."""
+"""A claim check on one batch: number, arrival, where its record is, and where each field of so many items begins."""
 EARLY: Final = 0
 """The count in a claim on a batch that came too early to count: a later copy of it is a duplicate all the same."""
+NOT_LANDED: Final = ""
+"""The path of what has no segment: records from Kafka that no window points to."""
 NOWHERE: Final = 0
 """The place of a field that is empty: at the beginning of a segment stands its magic."""
 
@@ -38,7 +44,6 @@ class Claims:
     """Claim checks on the batches of one window that one probe instance left in one segment; refs of dtype CLAIMS."""
 
     path: str
-    arrival_us: int
     node: str
     instance: str
     observations: int
@@ -84,7 +89,10 @@ class FactSheet:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A record that cannot be counted: where it stood, and why."""
+    """A record that cannot be counted: where it stood, and why.
+
+    From a spool the path is that of the segment, from Kafka ``topic/partition``, and the position is the offset.
+    """
 
     path: str
     position: int
@@ -99,6 +107,30 @@ class Quarantined:
 
     @classmethod
     def unpack(cls, parcel: bytes) -> Quarantined:
+        """Return what was packed."""
+        return cls(**_unpack(parcel)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """A run of records without a gap that was read from one partition of a topic; both ends are included."""
+
+    place: str
+    first: int
+    last: int
+    first_arrival_us: int
+    last_arrival_us: int
+
+    def longer(self, offset: int, arrival_us: int) -> Offsets:
+        """Return the run with the next record."""
+        return replace(self, last=offset, last_arrival_us=max(self.last_arrival_us, arrival_us))
+
+    def pack(self) -> bytes:
+        """Return the parcel."""
+        return _pack({name: getattr(self, name) for name in self.__dataclass_fields__}, b"")
+
+    @classmethod
+    def unpack(cls, parcel: bytes) -> Offsets:
         """Return what was packed."""
         return cls(**_unpack(parcel)[0])
 

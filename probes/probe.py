@@ -33,6 +33,7 @@ from probes.recorder import EventTime, MessageId, Refusals, Side, Stamp, Stamps
 from probes.sender import Instance, Sender
 from probes.settings import ProbeSettings
 from probes.sinks import Sink, open_sink
+from probes.sinks.kafka import KafkaSink
 from probes.sinks.spool import SpoolSink
 
 SINK_VARIABLE: Final = "HOPWATCH_SINK"
@@ -127,7 +128,7 @@ class Probe:
         name = asked.name or f"{socket.gethostname()}-{os.getpid()}"
         who = Instance(asked.stream, asked.node, name, self._wall_ns() // 1_000, dict(asked.labels))
         sink = open_sink(asked.sink, who.name, asked.clock) if isinstance(asked.sink, str) else asked.sink
-        if self.strict and isinstance(sink, SpoolSink):
+        if self.strict and isinstance(sink, SpoolSink | KafkaSink):
             sink.check()
         sender = Sender(
             who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s

@@ -16,7 +16,7 @@ from typing import Final
 from probes import recorder
 from probes.clock import Clock
 from probes.contract.batch import Batch, Drop, Kind
-from probes.contract.envelope import RecordError, encode
+from probes.contract.envelope import RecordError, decode, encode
 from probes.contract.limits import MAX_DROPS, WINDOW_MS, WINDOW_US
 from probes.packing import BATCH_OBSERVATIONS, Packed
 from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Refusals, Stamp, Stamps
@@ -26,11 +26,13 @@ TICK_S: Final = 0.5
 """How often the thread looks after its sink when nothing else is due."""
 SINK_REFUSED: Final = "sink refused"
 UNSENDABLE: Final = "unsendable"
+UNDELIVERED: Final = "undelivered"
 
 _WHY: Final = {
     BAD_EVENT_TIME: "an event time is an aware datetime or int µs since 1970; strict=True raises at the call",
     BAD_MESSAGE_ID: "a message id is a UUID, 16 bytes, an int or a str; strict=True raises at the call",
     SINK_REFUSED: "its sink is full or cannot be written",
+    UNDELIVERED: "its sink took them, and the transport then refused them for good",
 }
 _log = logging.getLogger("hopwatch.probe")
 
@@ -137,6 +139,7 @@ class Sender:
         """Let the sink do what time alone makes due; a sink is in the hands of one thread at a time."""
         with self._sending:
             self.sink.tick()
+            self._count_failed()
 
     def settle(self, patience_s: float) -> bool:
         """Flush, and wait until the transport has all of it; whether it has, with nothing dropped on the way."""
@@ -144,6 +147,7 @@ class Sender:
         with self._sending:
             self.flush()
             is_settled = self.sink.settle(patience_s)
+            self._count_failed()
         return is_settled and self.dropped_total == before
 
     def flush(self, closing: Kind | None = None) -> None:
@@ -175,7 +179,8 @@ class Sender:
             return
         try:
             self.flush(Kind.BYE if bye else Kind.HEARTBEAT)
-            self.sink.close()
+            self.sink.close(max(0.0, (give_up_ns - self.clock.monotonic_ns()) / 1e9))
+            self._count_failed()
         finally:
             self._sending.release()
 
@@ -216,6 +221,15 @@ class Sender:
             through_us = moment_us if is_all else self.complete_through_us
             if self._send(self._batch(kind if is_all else Kind.HEARTBEAT, through_us, told)) is not None:
                 return
+
+    def _count_failed(self) -> None:
+        """Count what was in records that were taken and have failed since; their numbers are a hole in the books."""
+        for record in self.sink.failed():
+            batch = decode(record)
+            self.drop({(batch.window_start_ms, UNDELIVERED): batch.count} if batch.count else {})
+            # What such a record told is untold again; it was counted when it was dropped.
+            with self._counting:
+                self.drops.update({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
 
     def _tell_causes(self) -> None:
         """Log each cause of drops once: whoever looks into the service's log learns that something is wrong."""

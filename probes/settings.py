@@ -11,7 +11,7 @@ from probes.contract.limits import MAX_LABEL_CHARS, MAX_LABELS, MAX_NAME_CHARS, 
 from probes.errors import ProbeError
 from probes.sinks import Sink
 
-_OF_A_SINK: Final = ("send", "tick", "settle", "close")
+_OF_A_SINK: Final = ("send", "failed", "tick", "settle", "close")
 _MOST_KEPT_CHARS: Final = MAX_NAME_CHARS - len("-4194304")
 """So much of a name leaves room for a process id."""
 

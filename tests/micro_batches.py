@@ -136,7 +136,7 @@ def run_once(engine: Engine, rules: Mapping[str, StreamRules], paths: Iterable[P
     for row in decode([str(path) for path in paths], rules):
         by_key.setdefault(tuple(getattr(row, name) for name in KEY), []).append(row)
     tallier = once.tallier(rules)
-    tables = [tallier(pa.Table.from_batches([arrow(rows)])) for rows in by_key.values()]
+    tables = [tallier(pa.Table.from_batches(arrow(rows))) for rows in by_key.values()]
     out = [SimpleNamespace(**row) for table in tables for row in table.to_pylist()]
     with engine.execution_options(writes=True).begin() as connection:
         lineage.begin_once(connection, rules)

@@ -38,14 +38,14 @@ def command(
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir)}}
     chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
     java.require()
-    from monitor.spark import job
-    from monitor.spark.sources import spool
+    from monitor.spark import job, source
 
-    spool.check(spool.root(chosen.transport.url), is_written=not once)
+    read = source.of(chosen)
+    read.check(is_watched=not once)
     with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url):
         engine = dialect.engine(chosen.store.url)
         writer.prepare(engine)
-        place = job.Place(spool.root(chosen.transport.url), engine, rules.of(chosen), chosen.monitor.workdir)
+        place = job.Place(read, engine, rules.of(chosen), chosen.monitor.workdir)
         if once:
             with engine.begin() as connection:
                 lineage.check_once(connection)
@@ -64,7 +64,7 @@ def _once(place: Place) -> None:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
         task = progress.add_task("starting Spark")
-        spark = session.start(place.workdir)
+        spark = session.start(place.workdir, more=place.source.spark_settings)
         judged = 0
 
         def say(conclusions: list[Conclusion]) -> None:
@@ -72,9 +72,11 @@ def _once(place: Place) -> None:
             judged += len(conclusions)
             progress.update(task, description=f"judged {judged:,} windows")
 
-        progress.update(task, description="reading the spool")
+        progress.update(task, description=f"reading {place.source}")
         try:
-            with session.watched(spark, lambda told: progress.update(task, description=f"reading the spool: {told}")):
+            with session.watched(
+                spark, lambda told: progress.update(task, description=f"reading {place.source}: {told}")
+            ):
                 job.run_once(spark, place, say)
         except PySparkException as error:
             # Of a failure without a name its own traceback says more than we could.
@@ -91,15 +93,17 @@ def _stream(place: Place, chosen: Settings) -> None:
     from monitor.spark import job, session
 
     words, stop = console.words(), threading.Event()
+    with place.engine.begin() as connection:
+        place.source.tidy(reader.segments(connection))
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
-    spark = session.start(place.workdir)
+    spark = session.start(place.workdir, more=place.source.spark_settings)
     # Not before: Spark sets a handler of its own, which would end us in the middle of a batch.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     beat = pulse.start(chosen.transport.url, chosen.monitor.pulse_us / 1e6)
     try:
         query = job.start_stream(spark, place, f"{chosen.monitor.trigger_us // 1_000} milliseconds", _tell)
-        words.print(f"hopwatch: watching {place.spool}, streams: {len(place.rules)}; Ctrl-C stops")
+        words.print(f"hopwatch: watching {place.source}, streams: {len(place.rules)}; Ctrl-C stops")
         while not stop.wait(LOOK_S):
             try:
                 _raise_failure(query, place)

@@ -9,9 +9,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     ValidationInfo,
@@ -25,7 +23,11 @@ from monitor.kernel.window import Terms
 from monitor.pathway import Pathway, PathwayError
 from monitor.rules import StreamRules
 from monitor.settings.durations import duration_us, positive_us
+from monitor.settings.kafka import KafkaSettings
 from monitor.settings.places import SPOOL, folder, store_url, transport_url
+from monitor.settings.table import Table
+from probes.contract.kafka import SCHEME as KAFKA
+from probes.contract.kafka import KafkaAccess, KafkaPlace
 from probes.contract.limits import MONITOR_STREAM, NAME_PATTERN
 
 MAX_SHARDS: Final = 256
@@ -86,35 +88,48 @@ def _shards(value: object) -> int:
     raise ValueError(msg)
 
 
+def _whole(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    msg = f"this is a whole number over 0, got {value!r:.80}"
+    raise ValueError(msg)
+
+
 Duration = Annotated[int, BeforeValidator(duration_us)]
 PositiveDuration = Annotated[int, BeforeValidator(positive_us)]
 Chain = Annotated[str, AfterValidator(_readable)]
 
 
-class _Table(BaseModel):
-    """A table of the file: it cannot be changed, and knows no other keys than its own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class TransportSettings(_Table):
+class TransportSettings(Table):
     """``[transport]``: where the records of the probes are read from."""
 
     url: Annotated[str, BeforeValidator(transport_url)]
+    records_a_trigger: Annotated[int, BeforeValidator(_whole)] = Field(2_000, alias="records_per_trigger")
+    kafka: KafkaSettings = KafkaSettings()
 
     @property
     def spool(self) -> Path:
         """The folder of the spool."""
         return Path(self.url.removeprefix(SPOOL))
 
+    @property
+    def kafka_place(self) -> KafkaPlace | None:
+        """The topic, none where there is a spool."""
+        return KafkaPlace.parse(self.url) if self.url.startswith(KAFKA) else None
 
-class StoreSettings(_Table):
+    @property
+    def access(self) -> KafkaAccess:
+        """What lets a client in."""
+        return self.kafka.access
+
+
+class StoreSettings(Table):
     """``[store]``: where the results are kept."""
 
     url: Annotated[str, BeforeValidator(store_url)]
 
 
-class MonitorSettings(_Table):
+class MonitorSettings(Table):
     """``[monitor]``: the job itself: where it works, how often it concludes, how often it sends its own heartbeat."""
 
     workdir: Annotated[Path, BeforeValidator(folder)]
@@ -122,7 +137,7 @@ class MonitorSettings(_Table):
     pulse_us: PositiveDuration = Field(3_000_000, alias="pulse")
 
 
-class StreamSettings(_Table):
+class StreamSettings(Table):
     """``[streams.NAME]``: the path of a stream's messages, and how its windows are judged. Spans are in µs."""
 
     path: Annotated[tuple[Chain, ...], BeforeValidator(_chains), AfterValidator(_joined)]

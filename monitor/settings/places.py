@@ -6,19 +6,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from probes.contract.kafka import SCHEME as KAFKA
+from probes.contract.kafka import KafkaPlace
+
 SPOOL: Final = "spool:"
 SQLITE: Final = "sqlite:///"
 
 
 def transport_url(value: object) -> str:
-    """Return the URL of the transport: ``spool:`` and a folder.
+    """Return the URL of the transport: ``spool:`` and a folder, or a Kafka topic.
 
     Raises:
         ValueError: it is anything else.
     """
     if isinstance(value, str) and value.startswith(SPOOL) and value != SPOOL:
         return value
-    msg = f'this version reads from a spool only: "spool:FOLDER", such as "spool:./var/spool"; got {value!r:.80}'
+    if isinstance(value, str) and value.startswith(KAFKA):
+        return str(KafkaPlace.parse(value))
+    msg = (
+        'a transport is a spool, "spool:FOLDER" such as "spool:./var/spool", or a Kafka topic, '
+        f'"{KAFKA}HOST:PORT/TOPIC"; got {value!r:.80}'
+    )
     raise ValueError(msg)
 
 

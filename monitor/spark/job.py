@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import structlog
 from sqlalchemy import Engine
@@ -14,19 +14,15 @@ from sqlalchemy import Engine
 from monitor import commit
 from monitor.ledger import Conclusion, Ledger
 from monitor.rules import StreamRules
-from monitor.spark.decode import decoder
 from monitor.spark.once import WATERMARK_US, tallied
-from monitor.spark.rows import DECODED, KEY, TALLIED
-from monitor.spark.sources import spool
+from monitor.spark.rows import KEY, TALLIED
+from monitor.spark.source import Source
 from monitor.spark.state import WindowState
 from monitor.store import lineage, writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-BYTES_A_TRIGGER: Final = 512 * 1024 * 1024
-"""How much of a backlog one trigger reads: enough to be fast, little enough to show progress and to bound memory."""
 
 _log = structlog.get_logger("hopwatch")
 
@@ -37,7 +33,7 @@ Report = Callable[[list[Conclusion]], None]
 class Place:
     """Where a job reads and writes."""
 
-    spool: Path
+    source: Source
     engine: Engine
     rules: Mapping[str, StreamRules]
     workdir: Path
@@ -50,7 +46,7 @@ class Place:
 
 def run_once(spark: SparkSession, place: Place, report: Report) -> None:
     """Read all that is there, make every window final as if time had passed, and write it in one transaction."""
-    rows = tallied(spool.batch(spark, place.spool), place.rules).persist()
+    rows = tallied(place.source.batch(spark, place.rules), place.rules).persist()
     rows.count()
     with place.engine.execution_options(writes=True).begin() as connection:
         lineage.begin_once(connection, place.rules)
@@ -60,11 +56,12 @@ def run_once(spark: SparkSession, place: Place, report: Report) -> None:
             report(piece)
         writer.forget_all(connection)
     rows.unpersist()
+    place.source.end_batch()
 
 
 def start_stream(spark: SparkSession, place: Place, trigger: str, report: Report) -> StreamingQuery:
     """Start the stream: it goes on from its checkpoint, or from the beginning where there is none."""
-    decoded = spool.stream(spark, place.spool, BYTES_A_TRIGGER).mapInArrow(decoder(place.rules), DECODED)
+    decoded = place.source.stream(spark, place.rules)
     rows = decoded.withWatermark("clock", "0 seconds").groupBy(*KEY)
     state = WindowState(place.rules)
     out = rows.transformWithState(state, TALLIED, outputMode="Update", timeMode="EventTime")
@@ -87,11 +84,14 @@ class Sink:
         query_id = lineage.query_id(self.place.checkpoint)
         with self.place.engine.execution_options(writes=True).begin() as connection:
             if not lineage.enter(connection, query_id, batch_id, self.place.rules):
+                # Its state is made anew, and may point into segments with other names than those of the first time.
+                commit.keep_segments(connection, Ledger(self.place.rules), rows, batch_id)
                 return
             self.ledger = self.ledger or commit.restore(connection, self.place.rules)
             before_us = lineage.watermark_us(connection)
             watermark_us = max([before_us, *(row.watermark_us for row in rows)])
-            windows = commit.take_in(connection, self.ledger, rows, watermark_us, batch_id)
+            expected = self.place.source.expected(self.place.checkpoint, batch_id)
+            windows = commit.take_in(connection, self.ledger, rows, watermark_us, batch_id, expected)
             for piece in commit.conclude(connection, self.ledger, windows, watermark_us):
                 self.report(piece)
             commit.forget(connection, self.ledger, watermark_us)

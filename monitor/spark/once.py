@@ -14,8 +14,7 @@ from monitor.kernel.tally import NEVER_US
 from monitor.parcels import Claims, pack_tally
 from monitor.rules import StreamRules
 from monitor.spark import redeem
-from monitor.spark.decode import decoder
-from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, DECODED, KEY, TALLIED, TALLY_ROW
+from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, KEY, TALLIED, TALLY_ROW
 from probes.contract.limits import WINDOW_US
 
 if TYPE_CHECKING:
@@ -37,10 +36,9 @@ _TALLIED = pa.schema(
 )
 
 
-def tallied(paths: DataFrame, rules: Mapping[str, StreamRules]) -> DataFrame:
+def tallied(decoded: DataFrame, rules: Mapping[str, StreamRules]) -> DataFrame:
     """Return one row a window shard with its tally, and the rows that pass by; columns of TALLIED."""
-    rows = paths.mapInArrow(decoder(rules), DECODED)
-    return rows.groupBy(*KEY).applyInArrow(tallier(rules), TALLIED)
+    return decoded.groupBy(*KEY).applyInArrow(tallier(rules), TALLIED)
 
 
 def tallier(rules: Mapping[str, StreamRules]) -> Callable[[pa.Table], pa.Table]:

@@ -35,11 +35,10 @@ def without_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
     names = {name: number for number, name in enumerate({claim.instance: 0 for claim in claims})}
     instance = np.repeat([names[claim.instance] for claim in claims], sizes)
     place = np.repeat(np.arange(len(claims)), sizes)
-    by_arrival = sorted(range(len(claims)), key=lambda at: (claims[at].arrival_us, claims[at].path))
     rank = np.empty(len(claims), np.int64)
-    rank[by_arrival] = np.arange(len(claims))
-    seq = np.concatenate([claim.refs["seq"] for claim in claims])
-    order = np.lexsort((np.arange(len(seq)), rank[place], seq, instance))
+    rank[sorted(range(len(claims)), key=lambda at: claims[at].path)] = np.arange(len(claims))
+    seq, arrival_us = (np.concatenate([claim.refs[name] for claim in claims]) for name in ("seq", "arrival_us"))
+    order = np.lexsort((np.arange(len(seq)), rank[place], arrival_us, seq, instance))
     first = np.ones(len(order), bool)
     first[1:] = (seq[order][1:] != seq[order][:-1]) | (instance[order][1:] != instance[order][:-1])
     keep = np.zeros(len(order), bool)
@@ -54,11 +53,11 @@ def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: in
             continue
         node = pathway.nodes.index(claim.node)
         segment = _mapped(claim.path)
-        for _, start, end, count, *places in refs.tolist():
+        for _, arrival_us, start, end, count, *places in refs.tolist():
             # The record was checked when it was claimed; that it is still there costs little to know.
             envelope.check_prefix(segment, start, end)
             ids, *columns = map(partial(_field, segment, count), _DTYPES, places)
-            batch = Observed(node, claim.arrival_us, ids.view("<u8").reshape(-1, 2), *columns)
+            batch = Observed(node, arrival_us, ids.view("<u8").reshape(-1, 2), *columns)
             yield batch if shards == 1 else _of_shard(batch, shard, shards)
 
 

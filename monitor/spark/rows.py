@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ FACTS_ROW: Final = "facts"
 """What the books need of the batches of one segment."""
 QUARANTINE_ROW: Final = "quarantine"
 """A record that cannot be counted."""
+OFFSETS_ROW: Final = "offsets"
+"""A run of records that was read from one partition of a topic."""
 CLOCK_ROW: Final = "clock"
 """The latest arrival that a task has read; the only rows with a value in the watermark's column."""
 TALLY_ROW: Final = "tally"
@@ -30,6 +33,7 @@ TALLY_ROW: Final = "tally"
 TICK_ROW: Final = "tick"
 """Nothing but the watermark."""
 
+ROWS_A_BATCH: Final = 256
 _ARROW: Final = pa.schema(
     [
         ("kind", pa.string()),
@@ -58,9 +62,11 @@ class Row(NamedTuple):
     payload: bytes
 
 
-def arrow(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Return rows as one Arrow batch."""
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    return pa.record_batch(
-        [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW
-    )
+def arrow(rows: Iterable[Row]) -> Batches:
+    """Yield rows as Arrow batches."""
+    left = iter(rows)
+    while chunk := list(islice(left, ROWS_A_BATCH)):
+        columns = [list(column) for column in zip(*chunk, strict=True)]
+        yield pa.record_batch(
+            [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW
+        )

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -31,8 +31,8 @@ def log_file(workdir: Path) -> Path:
     return workdir / "spark.log"
 
 
-def start(workdir: Path, *, cores: int | None = None) -> SparkSession:
-    """Start Spark in this process, with log and scratch files below ``workdir``.
+def start(workdir: Path, *, cores: int | None = None, more: Mapping[str, str] | None = None) -> SparkSession:
+    """Start Spark in this process, with log and scratch files below ``workdir``; ``more`` settings win.
 
     Raises:
         DependencyError: the folder cannot be written.
@@ -50,10 +50,10 @@ def start(workdir: Path, *, cores: int | None = None) -> SparkSession:
     # Python workers inherit the environment of the process that starts Spark.
     os.environ.setdefault(simd.VARIABLE, simd.for_this_machine())
     with log, _standard_streams_to(log.fileno()):
-        return _builder(scratch, cores)
+        return _builder(scratch, cores, more or {})
 
 
-def _builder(scratch: Path, cores: int) -> SparkSession:
+def _builder(scratch: Path, cores: int, more: Mapping[str, str]) -> SparkSession:
     # What is imported with the module is imported by --help too.
     from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -63,7 +63,7 @@ def _builder(scratch: Path, cores: int) -> SparkSession:
         server.handle_error = _do_nothing  # type: ignore[assignment, method-assign]
 
     builder = SparkSession.builder.master(f"local[{cores}]").appName("hopwatch")
-    for name, value in _settings(scratch, cores).items():
+    for name, value in {**_settings(scratch, cores), **more}.items():
         builder = builder.config(name, value)
     started = builder.getOrCreate()
     started.sparkContext.setLogLevel("ERROR")

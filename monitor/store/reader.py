@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, func, select
 
+from monitor.holes import Hole
 from monitor.kernel.books import Book, Run, Tallies
 from monitor.kernel.tally import Tally
 from monitor.parcels import unpack_tally
@@ -53,7 +54,7 @@ def accounts(connection: Connection) -> Json:
     reason = tables.quarantine.c.reason
     by_reason = connection.execute(select(reason, func.count()).group_by(reason).order_by(reason)).all()
     quarantined = {name: int(count) for name, count in by_reason}
-    return {
+    told: Json = {
         "records": int(row["batches"]) + sum(quarantined.values()),
         "batches": int(row["batches"]),
         "duplicate_batches": int(row["duplicate_batches"]),
@@ -62,6 +63,10 @@ def accounts(connection: Connection) -> Json:
         "implausible": int(row["implausible"]),
         "quarantined": quarantined,
     }
+    aged_out = [
+        {"partition": hole.place, "from_offset": hole.first, "to_offset": hole.last} for hole in holes(connection)
+    ]
+    return told | {"aged_out": aged_out} if aged_out else told
 
 
 def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
@@ -95,6 +100,24 @@ def books(connection: Connection) -> Iterator[Book]:
             sent=dict(json.loads(row["sent"])),
             tallies=Tallies(*(row[name] for name in TALLIES)),
         )
+
+
+def holes(connection: Connection) -> Iterator[Hole]:
+    """Yield the holes of the transport, by place and offset."""
+    column = tables.holes.c
+    wanted = select(column.place, column.first_offset, column.last_offset, column.after_us, column.before_us)
+    for row in connection.execute(wanted.order_by(column.place, column.first_offset)):
+        yield Hole(*row)
+
+
+def segments(connection: Connection) -> set[str]:
+    """Return the paths of the segments that windows may point into."""
+    return set(connection.execute(select(tables.segments.c.path)).scalars())
+
+
+def last_arrivals_us(connection: Connection) -> dict[str, int]:
+    """Return when the last record of each partition arrived, as far as it is read."""
+    return {row.place: row.last_arrival_us for row in connection.execute(select(tables.arrivals))}
 
 
 def stream_ranges(connection: Connection) -> dict[str, tuple[int, int]]:

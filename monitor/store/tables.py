@@ -126,6 +126,23 @@ books: Final = Table(
     Column("sent", Text, nullable=False),
 )
 
+arrivals: Final = Table(
+    "arrivals",
+    metadata,
+    Column("place", String(512), primary_key=True),
+    *_counts("last_arrival_us"),
+    comment="When the last record of each partition of a topic arrived, as far as it is read",
+)
+
+holes: Final = Table(
+    "holes",
+    metadata,
+    Column("place", String(512), primary_key=True),
+    Column("first_offset", BigInteger, primary_key=True, autoincrement=False),
+    *_counts("last_offset", "after_us", "before_us"),
+    comment="Records that had aged out of a partition before they were read, both ends included",
+)
+
 quarantine: Final = Table(
     "quarantine",
     metadata,

@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Engine, Table, delete, select, update
 
 from monitor.errors import StoreError
+from monitor.holes import Hole
 from monitor.kernel import tdigest
 from monitor.kernel.books import Book
 from monitor.ledger import Conclusion
@@ -38,6 +39,8 @@ class Changes:
     books: list[Book] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
     segments: dict[str, int] = field(default_factory=dict)
+    holes: list[Hole] = field(default_factory=list)
+    last_arrivals_us: dict[str, int] = field(default_factory=dict)
 
 
 def prepare(engine: Engine) -> None:
@@ -90,12 +93,17 @@ def write(connection: Connection, changes: Changes) -> None:
             for (stream, start_us, shard), parcel in changes.tallies.items()
         ],
     )
-    segments = [
-        {"path": path, "needed_until_us": until_us, "batch_id": changes.batch_id}
-        for path, until_us in changes.segments.items()
-    ]
-    _put(connection, tables.segments, segments)
+    keep_segments(connection, changes.segments, changes.batch_id)
+    _put(connection, tables.holes, [_hole_row(hole) for hole in changes.holes])
+    arrivals = [{"place": place, "last_arrival_us": last_us} for place, last_us in changes.last_arrivals_us.items()]
+    _put(connection, tables.arrivals, arrivals)
     set_values(connection, {"watermark_us": str(changes.watermark_us)})
+
+
+def keep_segments(connection: Connection, segments: Mapping[str, int], batch_id: int) -> None:
+    """Note until when, in arrival time, a window may point into each segment."""
+    rows = [{"path": path, "needed_until_us": until, "batch_id": batch_id} for path, until in segments.items()]
+    _put(connection, tables.segments, rows)
 
 
 def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion], watermark_us: int) -> None:
@@ -189,6 +197,11 @@ def _revision_row(conclusion: Conclusion, watermark_us: int) -> dict[str, Any]:
         "watermark_us": watermark_us,
         "changed": json.dumps(conclusion.changed),
     }
+
+
+def _hole_row(hole: Hole) -> dict[str, Any]:
+    place, first, last, after_us, before_us = hole
+    return {"place": place, "first_offset": first, "last_offset": last, "after_us": after_us, "before_us": before_us}
 
 
 def _book_row(book: Book) -> dict[str, Any]:

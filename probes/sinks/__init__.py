@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
 from probes.clock import Clock
+from probes.contract.kafka import SCHEME as KAFKA
+from probes.contract.kafka import KafkaPlace
+from probes.sinks.kafka import KafkaSink, access_of
 from probes.sinks.spool import SpoolSink
 
 SPOOL: Final = "spool:"
@@ -17,23 +22,29 @@ class Sink(Protocol):
     def send(self, record: bytes) -> bool:
         """Take a record; False when it cannot, and then it is as if it had never been given."""
 
+    def failed(self) -> Sequence[bytes]:
+        """Return, once, the records that were taken and have failed since: for good, whatever is tried."""
+
     def tick(self) -> None:
         """Do what time alone makes due."""
 
     def settle(self, patience_s: float) -> bool:
         """Make what was taken durable, where a monitor finds it; whether all of it is, after this time at most."""
 
-    def close(self) -> None:
-        """Let go of everything; what was taken stays taken."""
+    def close(self, patience_s: float = 0.0) -> None:
+        """Settle as far as this time allows, and let go of everything."""
 
 
-def open_sink(url: str, instance: str, clock: Clock | None = None) -> Sink:
-    """Return the sink behind a URL for one probe instance.
+def open_sink(url: str, instance: str, clock: Clock | None = None, environ: Mapping[str, str] = os.environ) -> Sink:
+    """Return the sink behind a URL for one probe instance; how Kafka lets it in stands in the environment.
 
     Raises:
-        ValueError: the scheme is not known.
+        ValueError: the scheme is not known, or what it needs cannot be.
+        OSError: a file with a secret cannot be read.
     """
     if url.startswith(SPOOL) and url != SPOOL:
         # A host may change its working directory later; the spool stays where it was named.
         return SpoolSink(Path(url.removeprefix(SPOOL)).absolute(), instance, clock)
-    raise ValueError(f"a sink is spool:FOLDER, got {url[:80]!r}")
+    if url.startswith(KAFKA):
+        return KafkaSink(KafkaPlace.parse(url), instance, clock, access=access_of(environ))
+    raise ValueError(f"a sink is spool:FOLDER or kafka://HOST:PORT/TOPIC, got {url[:80]!r}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 
 class MemorySink:
-    """Keeps every record; ``is_full`` makes it refuse."""
+    """Keeps every record; ``is_full`` makes it refuse; what is put into ``refused`` has failed after it was taken."""
 
     def __init__(self) -> None:
         """Start empty."""
         self.records: list[bytes] = []
+        self.refused: list[bytes] = []
         self.is_full = False
 
     def send(self, record: bytes) -> bool:
@@ -17,6 +18,11 @@ class MemorySink:
             self.records.append(record)
         return not self.is_full
 
+    def failed(self) -> list[bytes]:
+        """Return, once, what the host of a test has put into ``refused``."""
+        refused, self.refused = self.refused, []
+        return refused
+
     def tick(self) -> None:
         """Nothing is due."""
 
@@ -24,5 +30,5 @@ class MemorySink:
         """Say that all is kept."""
         return True
 
-    def close(self) -> None:
+    def close(self, patience_s: float = 0.0) -> None:
         """Nothing is open."""

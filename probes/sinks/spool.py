@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -73,6 +74,10 @@ class SpoolSink:
             self._publish()
         return is_taken
 
+    def failed(self) -> Sequence[bytes]:
+        """Return nothing: what cannot be published is a hole in the books, which says as much."""
+        return ()
+
     def tick(self) -> None:
         """Publish the open segment once it is old enough."""
         if self._file is not None and self._now_s() - self._since_s >= SEGMENT_AGE_S:
@@ -84,7 +89,7 @@ class SpoolSink:
         is_whole, self._is_whole = self._is_whole, True
         return is_whole
 
-    def close(self) -> None:
+    def close(self, patience_s: float = 0.0) -> None:  # noqa: ARG002 - a disk cannot be given up
         """Publish what is open."""
         self._publish()
 

@@ -10,6 +10,7 @@ from probes.clock import Clock
 from probes.errors import ProbeError
 from probes.probe import SINK_VARIABLE
 from probes.sinks import Sink, open_sink
+from probes.sinks.kafka import KafkaSink
 from probes.sinks.spool import SpoolSink
 from probes.taps.errors import TapSourceError, TapUsageError
 from probes.taps.patience import PatientSink
@@ -37,7 +38,7 @@ def checked_sink(url: str, instance: str, clock: Clock) -> Sink:
     """
     try:
         sink = open_sink(url, instance, clock)
-        if isinstance(sink, SpoolSink):
+        if isinstance(sink, SpoolSink | KafkaSink):
             sink.check()
     except ValueError as error:
         raise TapUsageError(f"--sink: {error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from probes.sinks import Sink
@@ -38,6 +39,12 @@ class PatientSink:
         self._is_waiting = False
         return True
 
+    def failed(self) -> Sequence[bytes]:
+        """Return what the transport could not keep: it is gone, though the sink had taken it."""
+        failed = self._sink.failed()
+        self.has_lost |= bool(failed)
+        return failed
+
     def tick(self) -> None:
         """Let the sink do what is due."""
         self._sink.tick()
@@ -49,6 +56,6 @@ class PatientSink:
             self.has_lost = True
         return self.is_settled
 
-    def close(self) -> None:
+    def close(self, patience_s: float = 0.0) -> None:
         """Close the sink."""
-        self._sink.close()
+        self._sink.close(patience_s)

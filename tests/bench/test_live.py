@@ -15,6 +15,7 @@ from bench.progress import Trigger
 from bench.truth import WrongResultError
 from bench.work import Work, rules
 from monitor.spark.job import Place
+from monitor.spark.source import SpoolSource
 from monitor.store import dialect, writer
 from probes.contract.batch import Kind
 from probes.contract.envelope import decode
@@ -29,16 +30,16 @@ def place(tmp_path: Path) -> Place:
     writer.prepare(engine)
     (tmp_path / "spool").mkdir()
     work = Work(busy.STREAMS * busy.WINDOWS * 1_000, busy.STREAMS, minutes=busy.WINDOWS)
-    return Place(tmp_path / "spool", engine, rules(work), tmp_path)
+    return Place(SpoolSource(tmp_path / "spool"), engine, rules(work), tmp_path)
 
 
 def test_a_round_brings_the_same_messages_to_every_node_of_its_windows(place: Place) -> None:
     """After a round for all of 400 windows and one for the newest, these have 64 messages; less is refused."""
-    rounds = Rounds(place.spool, place.workdir / "staging")
+    rounds = Rounds(place.workdir / "spool", place.workdir / "staging")
     stream = MicroBatches(place.rules, place.engine)
     for windows in (range(4), range(3, 4)):
         rounds.next(windows)
-        stream.run(sorted(place.spool.glob(f"round-{rounds.done - 1}/*.seg")))
+        stream.run(sorted((place.workdir / "spool").glob(f"round-{rounds.done - 1}/*.seg")))
     busy._check(place, [32, 32, 32, 64])
     told = r"^the windows of s0 have \[32, 32, 32, 96\] messages, got \[32, 32, 32, 64\]$"
     with pytest.raises(WrongResultError, match=told):
@@ -53,9 +54,9 @@ def test_an_empty_store_is_refused(place: Place) -> None:
 
 def test_a_beat_is_the_pulse_alone(place: Place) -> None:
     """One segment with one heartbeat."""
-    rounds = Rounds(place.spool, place.workdir / "staging")
+    rounds = Rounds(place.workdir / "spool", place.workdir / "staging")
     rounds.beat()
-    (path,) = place.spool.rglob("*.seg")
+    (path,) = (place.workdir / "spool").rglob("*.seg")
     data = path.read_bytes()
     (batch,) = [decode(data[frame.start : frame.end]) for frame in walk(data)]
     assert (batch.kind, batch.count) == (Kind.HEARTBEAT, 0)

@@ -35,14 +35,14 @@ class CountingSink(MemorySink):
     def __init__(self) -> None:
         """Start empty and willing."""
         super().__init__()
-        self.refused: list[bytes] = []
+        self.turned_away: list[bytes] = []
         self.to_refuse = 0
 
     def send(self, record: bytes) -> bool:
         """Keep the record on one side or the other."""
         is_taken = not self.to_refuse
         self.to_refuse -= not is_taken
-        (self.records if is_taken else self.refused).append(record)
+        (self.records if is_taken else self.turned_away).append(record)
         return is_taken
 
 
@@ -150,7 +150,7 @@ def test_every_stamp_is_told_once_or_counted_as_dropped(calls: list[tuple[str, o
     """Sent, refused by the sink, or dropped before: the three make up all stamps, and none is told twice."""
     host = Host()
     host.play(calls)
-    sent, refused = stamps_in(told(host.sink.records)), stamps_in(told(host.sink.refused))
+    sent, refused = stamps_in(told(host.sink.records)), stamps_in(told(host.sink.turned_away))
     lost = drops(host.sink.records)
     before_the_sink = sum(drop.count for drop in lost if drop.cause != "sink refused")
     assert sent.total() + refused.total() + before_the_sink == host.stamps
@@ -164,7 +164,7 @@ def test_every_refused_observation_is_told_under_its_window(calls: list[tuple[st
     host = Host()
     host.play(calls)
     refused: Counter[int] = Counter()
-    for record in host.sink.refused:
+    for record in host.sink.turned_away:
         refused[decode(record).window_start_ms] += decode(record).count
     said_lost: Counter[int] = Counter()
     for drop in drops(host.sink.records):

@@ -207,9 +207,9 @@ class RaisingSink(MemorySink):
         """Raise."""
         raise OSError(f"not in {patience_s} s")
 
-    def close(self) -> None:
+    def close(self, patience_s: float = 0.0) -> None:
         """Raise."""
-        raise OSError("no end")
+        raise OSError(f"no end in {patience_s} s")
 
 
 def test_a_sink_that_raises_never_reaches_the_host(clock: ManualClock) -> None:

@@ -15,6 +15,7 @@ from monitor.cli import run
 from monitor.errors import DependencyError, TransportError
 from monitor.results import Status, Verdict
 from monitor.spark import job, session
+from monitor.spark.source import SpoolSource
 from monitor.store import dialect, writer
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.permissions import without_root
@@ -70,8 +71,8 @@ WRONG = {
     "duration": (CONFIGURATION + 'settle = "soon"\n', "{config}:10: streams.orders.settle: "),
     "no TOML": ("[transport\n", "{config}:1:"),
     "broker": (
-        CONFIGURATION.replace("spool:./spool", "kafka://h:1/t"),
-        "{config}:3: transport.url: this version reads",
+        CONFIGURATION.replace("spool:./spool", "amqp://h:1/t"),
+        "{config}:3: transport.url: a transport is a spool,",
     ),
     "server": (
         CONFIGURATION.replace("sqlite:///./store.db", "mysql://h/d"),
@@ -218,7 +219,7 @@ def test_a_working_folder_that_cannot_be_written_is_told(flags: list[str], ready
 def place(ready: Workplace) -> job.Place:
     """Return where a job reads and writes."""
     folder = ready.folder
-    return job.Place(folder / "spool", dialect.engine(ready.store_url), RULES, folder / "work")
+    return job.Place(SpoolSource(folder / "spool"), dialect.engine(ready.store_url), RULES, folder / "work")
 
 
 def query(**answers: Any) -> Any:  # noqa: ANN401 - a query of Spark's, as far as it is asked
@@ -253,7 +254,8 @@ def test_a_run_over_everything_that_fails_is_told_by_its_cause(
     cause: str, place: job.Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cause that has a name is a dependency that is down, any other is told as it is."""
-    monkeypatch.setattr(session, "start", lambda _: SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=list)))
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=list))
+    monkeypatch.setattr(session, "start", lambda *_, **__: spark)
 
     def fail(*_: object) -> None:
         raise PySparkException(cause)

@@ -12,7 +12,11 @@ from monitor.settings import load
 PATH = '[streams.s]\npath = "a -> b"\n'
 NAME = "is 1 to 128 of the characters A-Za-z0-9._-, got"
 DURATION = 'a duration is a whole number with ms, s, m, h or d behind it, in quotes: "500ms", "150s", "10m", "1h", "7d"'
-SPOOL = 'this version reads from a spool only: "spool:FOLDER", such as "spool:./var/spool"; got'
+KAFKA = 'a Kafka URL is "kafka://HOST:PORT/TOPIC", such as "kafka://broker:9092/hopwatch.observations"'
+SPOOL = (
+    'a transport is a spool, "spool:FOLDER" such as "spool:./var/spool", '
+    'or a Kafka topic, "kafka://HOST:PORT/TOPIC"; got'
+)
 SQLITE = (
     'this version stores in a SQLite file only: "sqlite:///FILE", such as "sqlite:///./var/hopwatch.db" '
     "(four slashes before an absolute path); got"
@@ -51,7 +55,23 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
             "2: monitor.\"trig er\": there is no such key; did you mean 'trigger'? Known here: workdir, trigger, pulse",
         ),
         # Places.
-        ('transport.url = "kafka://h:9092/t"', f"1: transport.url: {SPOOL} 'kafka://h:9092/t'"),
+        ('transport.url = "amqp://h:9092/t"', f"1: transport.url: {SPOOL} 'amqp://h:9092/t'"),
+        (
+            'transport.url = "kafka://h/t"',
+            f"1: transport.url: {KAFKA}; got 'h' for a broker",
+        ),
+        (
+            '[transport]\nurl = "kafka://h:9092/t"\nrecords_per_trigger = 0',
+            "3: transport.records_per_trigger: this is a whole number over 0, got 0",
+        ),
+        (
+            '[transport]\nurl = "kafka://h:9092/t"\n[transport.kafka]\nsecurity_protocol = "TLS"',
+            "3: transport.kafka: security_protocol is one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL; got 'TLS'",
+        ),
+        (
+            '[transport]\nurl = "kafka://h:9092/t"\n[transport.kafka]\nsasl_password_file = "/nowhere/secret"',
+            "3: transport.kafka: the file /nowhere/secret cannot be read: No such file or directory",
+        ),
         ('[transport]\nurl = "spool:"', f"2: transport.url: {SPOOL} 'spool:'"),
         ('[store]\nurl = "postgresql+psycopg://h/d"', f"2: store.url: {SQLITE} 'postgresql+psycopg://h/d'"),
         ('[store]\nurl = "sqlite:///:memory:"', f"2: store.url: {SQLITE} 'sqlite:///:memory:'"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
 from monitor.parcels import EARLY, NOWHERE, Claims, FactSheet, Quarantined
-from monitor.spark import decode as decode_module
+from monitor.spark import rows as rows_module
 from monitor.spark.decode import decode, decoder
 from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, QUARANTINE_ROW, Row
 from probes.contract import envelope, segment
@@ -60,10 +60,10 @@ def test_a_batch_becomes_a_claim_check_on_where_it_lies(tmp_path: Path) -> None:
     (row,) = rows_of(path)[CLAIMS_ROW]
     claims = Claims.unpack(row.payload)
     assert row[:5] == (CLAIMS_ROW, "orders", START_MS, 0, None)
-    assert (claims.path, claims.arrival_us, claims.node, claims.observations) == (str(path), at(70), "a", 2)
-    ((seq, start, end, count, ids_at, lag_in_at, lag_out_at, outcome_at),) = claims.refs.tolist()
+    assert (claims.path, claims.node, claims.observations) == (str(path), "a", 2)
+    ((seq, arrival_us, start, end, count, ids_at, lag_in_at, lag_out_at, outcome_at),) = claims.refs.tolist()
     batch, data = observed([1, 2], seq=1), path.read_bytes()
-    assert (seq, count, outcome_at) == (1, 2, NOWHERE)
+    assert (seq, arrival_us, count, outcome_at) == (1, at(70), 2, NOWHERE)
     assert envelope.decode(data[start:end]) == batch
     assert data[ids_at:].startswith(batch.message_ids)
     assert data[lag_in_at:].startswith(batch.lag_in_us)
@@ -309,7 +309,7 @@ def test_a_segment_is_found_whatever_its_folder_is_called(name: str, tmp_path: P
 
 def test_rows_leave_in_batches_of_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many rows segments come to, no Arrow batch has more than ROWS_A_BATCH of them."""
-    monkeypatch.setattr(decode_module, "ROWS_A_BATCH", 2)
+    monkeypatch.setattr(rows_module, "ROWS_A_BATCH", 2)
     path = write_segment(tmp_path / "s.seg", *(observed([1], seq=n, window_start_ms=minute(-n)) for n in range(3)))
     batches = decoder(RULES)(iter([pa.record_batch([pa.array([str(path)])], ["path"])]))
     assert [batch.num_rows for batch in batches] == [2, 2, 1]

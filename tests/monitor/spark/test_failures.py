@@ -12,6 +12,7 @@ from monitor.errors import CheckpointError, DependencyError, HopwatchError, Stor
 from monitor.spark import failures, job
 from monitor.spark.decode import decoder
 from monitor.spark.rows import DECODED
+from monitor.spark.source import SpoolSource
 from monitor.store import dialect
 from tests.monitor.spooled import RULES, observed, write_segment
 
@@ -119,7 +120,7 @@ DIED = {
 @pytest.fixture
 def place(tmp_path: Path) -> job.Place:
     """Return a place without a store."""
-    return job.Place(tmp_path / "spool", dialect.engine(f"sqlite:///{tmp_path}/store.db"), RULES, tmp_path)
+    return job.Place(SpoolSource(tmp_path / "spool"), dialect.engine(f"sqlite:///{tmp_path}/store.db"), RULES, tmp_path)
 
 
 @pytest.mark.parametrize(("report", "error", "message"), DIED.values(), ids=DIED)
@@ -137,16 +138,16 @@ def test_an_unknown_report_is_cut(place: job.Place) -> None:
 
 def test_what_a_worker_dies_of_is_known(spark: SparkSession, place: job.Place) -> None:
     """Spark reports a worker's error in the words that are looked for."""
-    paths = spark.createDataFrame([(f"file:{place.spool}/gone.seg",)], "path string")
+    paths = spark.createDataFrame([(f"file:{place.source}/gone.seg",)], "path string")
     with pytest.raises(PythonException) as caught:
         paths.mapInArrow(decoder(RULES), DECODED).collect()
     named = failures.named(caught.value, place)
-    assert str(named).startswith(f"the segment {place.spool}/gone.seg is gone before its windows were judged")
+    assert str(named).startswith(f"the segment {place.source}/gone.seg is gone before its windows were judged")
 
 
 def test_what_the_sink_dies_of_is_known(spark: SparkSession, place: job.Place) -> None:
     """Spark reports the store's error in the words that are looked for; this store was never prepared."""
-    write_segment(place.spool / "0" / "0000000000.seg", observed([1]))
+    write_segment(place.workdir / "spool" / "0" / "0000000000.seg", observed([1]))
     query = job.start_stream(spark, place, "0 seconds", lambda _: None)
     with pytest.raises(Exception, match="no such table"):
         query.awaitTermination(60)

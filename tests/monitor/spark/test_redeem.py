@@ -139,7 +139,7 @@ def test_of_equal_batches_the_earliest_arrival_is_kept(
 ) -> None:
     """Instance and number say which batches are equal, whatever the order in which their segments were read."""
     claims = [
-        Claims(f"{n}.seg", at(seconds), "a", instance, 1, np.array([(seq, *[0] * 7) for seq in seqs], CLAIMS))
+        Claims(f"{n}.seg", "a", instance, 1, np.array([(seq, at(seconds), *[0] * 7) for seq in seqs], CLAIMS))
         for n, (instance, seconds, seqs) in enumerate(claimed)
     ]
     assert [refs["seq"].tolist() for refs in redeem.without_duplicates(claims)] == kept

@@ -260,7 +260,7 @@ def test_a_sink_that_is_not_known_is_refused(url: str) -> None:
     """The sentence says what a sink is and what was got."""
     with pytest.raises(ValueError, match="a sink is") as caught:
         open_sink(url, INSTANCE)
-    assert str(caught.value) == f"a sink is spool:FOLDER, got {url!r}"
+    assert str(caught.value) == f"a sink is spool:FOLDER or kafka://HOST:PORT/TOPIC, got {url!r}"
 
 
 @given(st.text() | st.from_regex(r"[A-Za-z0-9._-]{0,140}", fullmatch=True))

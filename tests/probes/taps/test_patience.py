@@ -56,6 +56,14 @@ def test_a_spool_that_could_not_publish_has_lost_it(tmp_path: Path, monkeypatch:
     assert (place.patient.settle(0), place.patient.has_lost) == (False, False)
 
 
+def test_what_the_transport_refused_in_the_end_is_lost() -> None:
+    """It was taken, and is gone; who counts it hears of it."""
+    place = Place()
+    place.sink.refused = [b"one"]
+    assert (place.patient.failed(), place.patient.has_lost) == ([b"one"], True)
+    assert (place.patient.failed(), place.patient.has_lost) == ([], True)
+
+
 def test_the_rest_goes_to_the_sink(tmp_path: Path) -> None:
     """What is due, and the end."""
     place = Place()

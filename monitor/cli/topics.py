@@ -1,0 +1,99 @@
+"""``hopwatch topics``: makes the topic of observations, and says what is wrong with one that is there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from monitor import settings, topics
+from monitor.cli import console
+from monitor.errors import ConfigurationError
+from monitor.settings import Settings
+from probes.contract.kafka import KafkaPlace
+
+A_FINDING = 1
+
+command = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
+AllowWeak = Annotated[bool, typer.Option("--allow-weak", help="Take a topic that a broker's death can take data from.")]
+
+
+@command.callback()
+def _topics() -> None:
+    """Make the topic of observations, or look at it."""
+
+
+@command.command()
+def create(  # noqa: PLR0913 - what a topic is made of
+    config: Config = Path("hopwatch.toml"),
+    *,
+    partitions: Annotated[int, typer.Option(min=1, help="Over how many partitions instances are spread.")] = (
+        topics.PARTITIONS
+    ),
+    replication: Annotated[int, typer.Option(min=1, help="On how many brokers each record is.")] = topics.REPLICATION,
+    min_insync: Annotated[int, typer.Option(min=1, help="How many of them acknowledge it.")] = topics.MIN_INSYNC,
+    retention_hours: Annotated[int, typer.Option(min=1, help="How long records are kept.")] = topics.RETENTION_HOURS,
+    allow_weak: AllowWeak = False,
+) -> None:
+    """Make the topic that [transport] url names, with the broker's time of arrival."""
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    place = _place(chosen)
+    is_weak = replication < topics.REPLICATION or min_insync < topics.MIN_INSYNC
+    if is_weak and not allow_weak:
+        least = f"replication {topics.REPLICATION} and min.insync.replicas {topics.MIN_INSYNC}"
+        what = f"a topic with replication {replication} and min.insync.replicas {min_insync} may lose what it has"
+        raise ConfigurationError(f"{what} acknowledged, {least} does not: pass --allow-weak if that will do")
+    topics.create(
+        place,
+        chosen.transport.access,
+        partitions=partitions,
+        replication=replication,
+        min_insync=min_insync,
+        retention_hours=retention_hours,
+    )
+    told = f"{partitions} partitions, replication {replication}, min.insync.replicas {min_insync}"
+    console.words().print(f"made the topic {place.topic}: {told}, {topics.TIMESTAMPS}={topics.LOG_APPEND}")
+
+
+@command.command()
+def check(
+    config: Config = Path("hopwatch.toml"),
+    *,
+    allow_weak: AllowWeak = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Say what is wrong with the topic, and how to mend it. Exit 1 when something is."""
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    place = _place(chosen)
+    topic = topics.describe(place, chosen.transport.access)
+    found = [topics.missing(place)] if topic is None else list(topics.problems(place, topic))
+    found = [problem for problem in found if not (allow_weak and problem.is_weak)]
+    if as_json:
+        console.emit_json(
+            {
+                "topic": place.topic,
+                "partitions": topic and topic.partitions,
+                "replication": topic and topic.replication,
+                "problems": [asdict(problem) for problem in found],
+            }
+        )
+    for problem in found if not as_json else ():
+        console.data().print(f"{'weak' if problem.is_weak else 'wrong'}: {problem}", soft_wrap=True)
+    if found:
+        raise typer.Exit(A_FINDING)
+    if topic is not None and not as_json:
+        told = f"{topic.partitions} partitions, replication {topic.replication}"
+        console.data().print(f"the topic {place.topic} will do: {told}")
+
+
+def _place(chosen: Settings) -> KafkaPlace:
+    place = chosen.transport.kafka_place
+    if place is None:
+        what = f"[transport] url is {chosen.transport.url!r}, which is no topic"
+        raise ConfigurationError(f'{what}: name one, "kafka://HOST:PORT/TOPIC"')
+    return place

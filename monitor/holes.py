@@ -1,0 +1,76 @@
+"""Holes of the transport: records that were there and could not be read any more, as Kafka's retention leaves them.
+
+A hole says nothing of what was in it. The windows whose records may have been are therefore UNKNOWN, whoever's books
+look complete: an instance all of whose records are in the hole was never heard of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.kernel.window import Terms
+from monitor.parcels import Offsets
+
+
+class Expected(NamedTuple):
+    """What a batch was to read: offsets by place, the first included, the last not; and when that was decided, µs."""
+
+    ranges: Mapping[str, tuple[int, int]]
+    planned_us: int
+
+
+NOTHING_EXPECTED = Expected({}, 0)
+"""Of a transport that loses nothing by age."""
+
+
+class Hole(NamedTuple):
+    """Offsets of one partition, both included, that could not be read; they arrived between two moments, µs."""
+
+    place: str
+    first: int
+    last: int
+    after_us: int
+    before_us: int
+
+
+def find(expected: Expected, read: Iterable[Offsets], last_arrivals_us: Mapping[str, int]) -> Iterator[Hole]:
+    """Yield what is missing between what was to be read and what was.
+
+    ``last_arrivals_us`` says when the last record before this batch arrived, by place; a place without had none.
+    """
+    by_place = sorted(read, key=attrgetter("place", "first"))
+    runs = {place: list(own) for place, own in groupby(by_place, attrgetter("place"))}
+    for place, (start, end) in expected.ranges.items():
+        yield from _of_place(
+            place, start, end, runs.get(place, ()), last_arrivals_us.get(place, 0), expected.planned_us
+        )
+
+
+def _of_place(  # noqa: PLR0913, PLR0917 - one place's part of each
+    place: str, start: int, end: int, runs: Sequence[Offsets], after_us: int, planned_us: int
+) -> Iterator[Hole]:
+    at = start
+    for run in runs:
+        if run.first > at:
+            yield Hole(place, at, run.first - 1, after_us, run.first_arrival_us)
+        at, after_us = max(at, run.last + 1), max(after_us, run.last_arrival_us)
+    if end > at:
+        yield Hole(place, at, end - 1, after_us, max(planned_us, after_us))
+
+
+def touch(holes: Iterable[Hole], terms: Terms, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which windows a record in one of the holes may have been of; shape of ``starts``, µs.
+
+    A window's records arrive from its start until it is judged; those that come later amend it, and are known by the
+    numbers of the batches around them.
+    """
+    found = np.zeros(len(starts), bool)
+    for hole in holes:
+        found |= (starts <= hole.before_us) & (terms.final_at_us(starts) >= hole.after_us)  # type: ignore[arg-type]
+    return found

@@ -1,0 +1,16 @@
+"""Spark's Kafka connector: the jars that stand beside the program, or the packages that Spark itself fetches."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+JARS: Final = Path(sys.prefix) / "jars" / "connector"
+PACKAGES: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+
+
+def settings(jars: Path = JARS) -> dict[str, str]:
+    """Return what tells Spark where the connector is."""
+    found = sorted(map(str, jars.glob("*.jar")))
+    return {"spark.jars": ",".join(found)} if found else {"spark.jars.packages": PACKAGES}

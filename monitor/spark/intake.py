@@ -1,0 +1,112 @@
+"""What the job takes of records: facts for the books, claim checks for the windows; observations stay where they are.
+
+What no window may see is told apart here, by the record's own arrival and the configuration.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from monitor.kernel.books import FACTS, IN_WINDOW, DropFact
+from monitor.parcels import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet
+from monitor.rules import StreamRules
+from monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, Row
+from probes.contract import envelope
+from probes.contract.batch import Kind
+from probes.contract.limits import MONITOR_STREAM
+
+
+class _Instance(NamedTuple):
+    stream: str
+    node: str
+    probe: str
+    epoch_us: int
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """The batches of one instance in one segment, as they are gathered."""
+
+    labels: dict[str, str]
+    facts: list[tuple[int, ...]] = field(default_factory=list)
+    drops: list[DropFact] = field(default_factory=list)
+    claims: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
+    observations: dict[int, int] = field(default_factory=dict)
+
+
+def checked(data: envelope.Buffer, start: int, end: int, rules: Mapping[str, StreamRules]) -> envelope.RecordView:
+    """Return the record at ``data[start:end]``, checked to its last value.
+
+    Raises:
+        RecordError: it breaks the wire, or the configuration has no such stream or node.
+    """
+    view = envelope.read(data, start, end)
+    envelope.check(data, view)
+    if view.stream == MONITOR_STREAM:
+        return view
+    known = rules.get(view.stream)
+    if known is None:
+        raise envelope.RecordError("unknown_stream", f"the configuration has no stream {view.stream!r}")
+    if view.node not in known.pathway.nodes:
+        raise envelope.RecordError("unknown_node", f"the path of {view.stream!r} has no node {view.node!r}")
+    return view
+
+
+class Intake:
+    """Gathers the records of one segment."""
+
+    def __init__(self, rules: Mapping[str, StreamRules]) -> None:
+        """Start empty."""
+        self.rules = rules
+        self._sheets: dict[_Instance, _Sheet] = {}
+
+    def take(self, view: envelope.RecordView, start: int, end: int, arrival_us: int, moved: int = 0) -> None:
+        """Write down a record and where it lies in the segment; its fields are ``moved`` bytes behind the view's."""
+        instance = _Instance(view.stream, view.node, view.probe, view.epoch_us)
+        sheet = self._sheets.get(instance)
+        if sheet is None:
+            sheet = self._sheets[instance] = _Sheet(view.labels)
+        # The monitor's own pulse has no terms and no observations.
+        terms = None if view.stream == MONITOR_STREAM else self.rules[view.stream].terms
+        standing = terms.standing(view.window_start_ms, arrival_us) if terms else IN_WINDOW
+        complete_through_us = min(view.complete_through_us, arrival_us)
+        row = len(sheet.facts)
+        sheet.drops.extend(DropFact(row, drop.window_start_ms, drop.count, drop.cause) for drop in view.drops)
+        came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
+        sheet.facts.append((*came, view.window_start_ms, view.count, view.kind, standing))
+        if view.kind != Kind.OBSERVATIONS or terms is None:
+            return
+        if standing == IN_WINDOW or terms.is_early(view.window_start_ms, arrival_us):
+            is_counted = standing == IN_WINDOW
+            spans = (getattr(view, name) for name in CLAIMED_FIELDS)
+            places = [span.start + moved if span.end > span.start else NOWHERE for span in spans]
+            refs = sheet.claims.setdefault(view.window_start_ms, [])
+            refs.append((view.seq, arrival_us, start, end, view.count if is_counted else EARLY, *places))
+            counted = sheet.observations.get(view.window_start_ms, 0)
+            sheet.observations[view.window_start_ms] = counted + view.count * is_counted
+
+    def rows(self, path: str) -> Iterator[Row]:
+        """Yield what was gathered, as rows on the segment at ``path``."""
+        for instance, sheet in self._sheets.items():
+            yield _facts_row(path, instance, sheet)
+            yield from self._claims_rows(path, instance, sheet)
+
+    def _claims_rows(self, path: str, instance: _Instance, sheet: _Sheet) -> Iterator[Row]:
+        # An instance's name within its stream; JSON keeps any two apart, whatever the probe calls itself.
+        name = json.dumps([instance.node, instance.probe, instance.epoch_us])
+        for window_start_ms, refs in sheet.claims.items():
+            observations = sheet.observations[window_start_ms]
+            parcel = Claims(path, instance.node, name, observations, np.array(refs, CLAIMS)).pack()
+            for shard in range(self.rules[instance.stream].shards):
+                yield Row(CLAIMS_ROW, instance.stream, window_start_ms, shard, None, parcel)
+
+
+def _facts_row(path: str, instance: _Instance, sheet: _Sheet) -> Row:
+    facts = np.array(sheet.facts, FACTS)
+    parcel = FactSheet(path, *instance, labels=sheet.labels, facts=facts, drops=tuple(sheet.drops)).pack()
+    return Row(FACTS_ROW, "", 0, 0, None, parcel)

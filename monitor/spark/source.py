@@ -1,0 +1,103 @@
+"""Where the job reads: a spool of segments or a Kafka topic, behind one narrow seam."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from monitor.holes import NOTHING_EXPECTED, Expected
+from monitor.rules import StreamRules
+from monitor.spark.decode import decoder
+from monitor.spark.rows import DECODED
+from monitor.spark.sources import spool
+from monitor.spark.sources.kafka import KafkaSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from monitor.settings import Settings
+
+BYTES_A_TRIGGER: Final = 512 * 1024 * 1024
+"""How much of a backlog one trigger reads: enough to be fast, little enough to show progress and to bound memory."""
+
+
+class Source(Protocol):
+    """What the job needs of a transport; ``str`` of it says where it is."""
+
+    @property
+    def spark_settings(self) -> Mapping[str, str]:
+        """What Spark needs to read it."""
+
+    def check(self, *, is_watched: bool) -> None:
+        """Check that it can be read, and that the monitor's pulse can go through it when it is to be watched.
+
+        Raises:
+            TransportError: it cannot.
+        """
+
+    def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
+        """Return the rows of records as they come; columns of DECODED."""
+
+    def batch(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
+        """Return the rows of all records that are there now; columns of DECODED."""
+
+    def tidy(self, kept: Collection[str]) -> None:
+        """Delete what a crash has left behind, before a stream starts; ``kept`` are the segments that windows need."""
+
+    def end_batch(self) -> None:
+        """Delete what only the batch needed, when all of it is concluded."""
+
+    def expected(self, checkpoint: Path, batch_id: int) -> Expected:
+        """Return what a batch was to read, where the transport may have lost some of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolSource:
+    """A spool: Spark lists its segments, the workers open them."""
+
+    folder: Path
+
+    def __str__(self) -> str:
+        """Return the folder."""
+        return str(self.folder)
+
+    @property
+    def spark_settings(self) -> Mapping[str, str]:
+        """Nothing beyond what every job needs."""
+        return {}
+
+    def check(self, *, is_watched: bool) -> None:
+        """Check the folder.
+
+        Raises:
+            TransportError: it is not there, is no folder, cannot be read or written, or hides segments from a stream.
+        """
+        spool.check(self.folder, is_written=is_watched)
+
+    def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
+        """Return the rows of segments as they come, in order of arrival."""
+        return spool.stream(spark, self.folder, BYTES_A_TRIGGER).mapInArrow(decoder(rules), DECODED)
+
+    def batch(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
+        """Return the rows of all segments that are there now."""
+        return spool.batch(spark, self.folder).mapInArrow(decoder(rules), DECODED)
+
+    def tidy(self, kept: Collection[str]) -> None:
+        """Do nothing: what lies in a spool is not ours."""
+
+    def end_batch(self) -> None:
+        """Do nothing: a batch makes no files."""
+
+    def expected(self, checkpoint: Path, batch_id: int) -> Expected:  # noqa: ARG002 - a spool forgets nothing
+        """Return nothing: segments stay until the monitor deletes them."""
+        return NOTHING_EXPECTED
+
+
+def of(settings: Settings) -> Source:
+    """Return the source that the configuration names."""
+    transport, workdir = settings.transport, settings.monitor.workdir
+    if transport.kafka_place is None:
+        return SpoolSource(spool.root(transport.url))
+    return KafkaSource(transport.kafka_place, transport.access, workdir / "landed", transport.records_a_trigger)

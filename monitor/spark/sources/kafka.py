@@ -1,0 +1,147 @@
+"""A Kafka topic as Spark reads it: by the official connector, with the broker's time of arrival."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from monitor import topics
+from monitor.errors import CheckpointError
+from monitor.holes import Expected
+from monitor.rules import StreamRules
+from monitor.spark import connector
+from monitor.spark.landing import COLUMNS, lander
+from monitor.spark.rows import DECODED
+from probes.contract.kafka import KafkaAccess, KafkaPlace
+from probes.contract.segment import OPEN_SUFFIX, SEGMENT_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+RECORDS_A_BATCH: Final = 64
+"""How many records go to a worker at once, of up to 4 MiB each and 150 KB as a rule."""
+_LOGIN: Final = "org.apache.kafka.common.security"
+_MODULES: Final = {"PLAIN": f"{_LOGIN}.plain.PlainLoginModule"}
+_SCRAM: Final = f"{_LOGIN}.scram.ScramLoginModule"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSource:
+    """A topic, and the folder where its records are landed; it has to be one that all workers share."""
+
+    place: KafkaPlace
+    access: KafkaAccess
+    landed: Path
+    records_a_trigger: int
+
+    def __str__(self) -> str:
+        """Return the topic's URL."""
+        return str(self.place)
+
+    @property
+    def spark_settings(self) -> Mapping[str, str]:
+        """The connector, and batches of rows that are as large as records are."""
+        return {**connector.settings(), "spark.sql.execution.arrow.maxRecordsPerBatch": str(RECORDS_A_BATCH)}
+
+    def check(self, *, is_watched: bool) -> None:  # noqa: ARG002 - a topic that can be read can be watched
+        """Check that the topic is there and stamps records with the broker's time.
+
+        Raises:
+            TransportError: it is not, or no broker answers.
+        """
+        topics.require(self.place, self.access)
+
+    def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
+        """Return the rows of records as they come, so many records a trigger at most; columns of DECODED."""
+        cores = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+        reader = spark.readStream.format("kafka").options(**self._options(cores))
+        # What has aged out is told as a hole, and the job goes on.
+        reader = reader.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", str(self.records_a_trigger))
+        return self._landed(reader.option("startingOffsets", "earliest").load(), self.landed, rules)
+
+    def batch(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
+        """Return the rows of all records that are there now; columns of DECODED."""
+        tasks = spark.sparkContext.defaultParallelism
+        reader = spark.read.format("kafka").options(**self._options(tasks)).option("failOnDataLoss", "false")
+        reader = reader.option("startingOffsets", "earliest").option("endingOffsets", "latest")
+        return self._landed(reader.load(), self._of_batch, rules)
+
+    def tidy(self, kept: Collection[str]) -> None:
+        """Delete segments that no window needs, and those that were being written."""
+        for path in (*self.landed.glob(f"*{SEGMENT_SUFFIX}"), *self.landed.glob(f"*{OPEN_SUFFIX}")):
+            if str(path) not in kept:
+                path.unlink(missing_ok=True)
+
+    def end_batch(self) -> None:
+        """Delete what was landed for a batch."""
+        shutil.rmtree(self._of_batch, ignore_errors=True)
+
+    def expected(self, checkpoint: Path, batch_id: int) -> Expected:
+        """Return what Spark planned a batch to read: offsets by partition, and when.
+
+        Raises:
+            CheckpointError: the checkpoint does not tell.
+        """
+        log = checkpoint / "offsets"
+        before = log / str(batch_id - 1) if batch_id else checkpoint / "sources" / "0" / "0"
+        try:
+            planned = (log / str(batch_id)).read_text("utf-8").splitlines()
+            moment_us = int(json.loads(planned[1])["batchTimestampMs"]) * 1_000
+            ends = json.loads(planned[2])[self.place.topic]
+            starts = json.loads(before.read_text("utf-8").splitlines()[2 if batch_id else 1])[self.place.topic]
+        except (OSError, ValueError, KeyError, IndexError, TypeError):
+            what = f"the checkpoint {checkpoint} does not tell what batch {batch_id} reads"
+            raise CheckpointError(f"{what}: put it and the store aside to begin anew") from None
+        topic = self.place.topic
+        ranges = {f"{topic}/{partition}": (int(starts.get(partition, 0)), int(end)) for partition, end in ends.items()}
+        return Expected(ranges, moment_us)
+
+    @property
+    def _of_batch(self) -> Path:
+        return self.landed / "once"
+
+    def _landed(self, records: DataFrame, folder: Path, rules: Mapping[str, StreamRules]) -> DataFrame:
+        return records.select(*COLUMNS).mapInArrow(lander(self.place.topic, folder, rules), DECODED)
+
+    def _options(self, tasks: int) -> dict[str, str]:
+        return {
+            "subscribe": self.place.topic,
+            "kafka.bootstrap.servers": self.place.brokers,
+            "groupIdPrefix": "hopwatch",
+            # A topic of one partition is read by all cores.
+            "minPartitions": str(tasks),
+            **{f"kafka.{name}": value for name, value in for_java(self.access).items()},
+        }
+
+
+def for_java(access: KafkaAccess) -> dict[str, str]:
+    """Return what lets a client in under the names of Kafka's own client, which is the connector's.
+
+    Raises:
+        OSError: the certificate or key cannot be read.
+    """
+    said = {"security.protocol": access.security_protocol}
+    if access.is_sasl:
+        module = _MODULES.get(access.sasl_mechanism, _SCRAM)
+        login = f"username={_quoted(access.sasl_username)} password={_quoted(access.sasl_password)}"
+        said |= {"sasl.mechanism": access.sasl_mechanism, "sasl.jaas.config": f"{module} required {login};"}
+    if access.is_ssl and access.ssl_ca_file:
+        said |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": access.ssl_ca_file}
+    if access.is_ssl and access.ssl_certificate_file:
+        said |= {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": Path(access.ssl_certificate_file).read_text("ascii"),
+            "ssl.keystore.key": Path(access.ssl_key_file).read_text("ascii"),
+        }
+        said |= {"ssl.key.password": access.ssl_key_password} if access.ssl_key_password else {}
+    return said
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

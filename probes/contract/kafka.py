@@ -1,0 +1,116 @@
+"""A Kafka topic as a URL names it, and what lets a client in: the same for probes, taps and the monitor."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+SCHEME: Final = "kafka://"
+DEFAULT_TOPIC: Final = "hopwatch.observations"
+MAX_TOPIC_CHARS: Final = 249
+"""Kafka's own bound."""
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+SECRETS: Final = ("sasl_password", "ssl_key_password")
+"""The settings that may stand in a file of their own."""
+
+_TOPIC: Final = re.compile(rf"[A-Za-z0-9._-]{{1,{MAX_TOPIC_CHARS}}}")
+_BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
+_MOST_PORT: Final = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaPlace:
+    """A topic, and the brokers to ask for it, ``host:port`` with commas between them."""
+
+    brokers: str
+    topic: str
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Return the place that ``kafka://host:9092,host:9092/topic`` names; the topic may be left out.
+
+        Raises:
+            ValueError: the URL is none of Kafka's, or a part of it cannot be.
+        """
+        # A password in a URL would be printed with it.
+        expected = f'"{SCHEME}HOST:PORT/TOPIC", such as "{SCHEME}broker:9092/{DEFAULT_TOPIC}"'
+        if not url.startswith(SCHEME):
+            raise ValueError(f"a Kafka URL is {expected}; got {url!r:.80}")
+        brokers, _, topic = url.removeprefix(SCHEME).partition("/")
+        if "@" in brokers:
+            raise ValueError(f"a Kafka URL is {expected}, without user and password: these are settings of their own")
+        for broker in brokers.split(","):
+            found = _BROKER.fullmatch(broker)
+            if not found or not 0 < int(found[1]) <= _MOST_PORT:
+                raise ValueError(f"a Kafka URL is {expected}; got {broker!r:.80} for a broker")
+        topic = topic or DEFAULT_TOPIC
+        if not _TOPIC.fullmatch(topic) or topic in {".", ".."}:
+            what = f"a topic is 1 to {MAX_TOPIC_CHARS} of the characters A-Za-z0-9._-"
+            raise ValueError(f"{what}, got {topic!r:.80}")
+        return cls(brokers, topic)
+
+    def __str__(self) -> str:
+        """Return the URL."""
+        return f"{SCHEME}{self.brokers}/{self.topic}"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAccess:
+    """What lets a client in: encryption and who it is. Files are PEM, and named by path; secrets are never shown.
+
+    Raises:
+        ValueError: a value cannot be, or does not go with another.
+    """
+
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str = ""
+    sasl_username: str = ""
+    sasl_password: str = field(default="", repr=False)
+    ssl_ca_file: str = ""
+    ssl_certificate_file: str = ""
+    ssl_key_file: str = ""
+    ssl_key_password: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the values against each other."""
+        _one_of("security_protocol", self.security_protocol, PROTOCOLS)
+        if self.is_sasl:
+            _one_of("sasl_mechanism", self.sasl_mechanism, MECHANISMS)
+        elif self.sasl_mechanism or self.sasl_username or self.sasl_password:
+            raise ValueError(f"security_protocol {self.security_protocol} takes no sasl_… settings: use SASL_SSL")
+        if self.is_sasl and not (self.sasl_username and self.sasl_password):
+            raise ValueError(f"security_protocol {self.security_protocol} needs sasl_username and sasl_password")
+        if bool(self.ssl_certificate_file) != bool(self.ssl_key_file):
+            raise ValueError("ssl_certificate_file and ssl_key_file go together: name both or neither")
+
+    @property
+    def is_sasl(self) -> bool:
+        """Whether the client names itself by user and password."""
+        return self.security_protocol.startswith("SASL_")
+
+    @property
+    def is_ssl(self) -> bool:
+        """Whether what is said is encrypted."""
+        return self.security_protocol.endswith("SSL")
+
+    def for_librdkafka(self) -> dict[str, str]:
+        """Return the settings under the names of librdkafka, which confluent-kafka is made of."""
+        said = {"security.protocol": self.security_protocol}
+        if self.is_sasl:
+            said |= {"sasl.mechanisms": self.sasl_mechanism, "sasl.username": self.sasl_username}
+            said |= {"sasl.password": self.sasl_password}
+        if self.is_ssl:
+            said |= {
+                "ssl.ca.location": self.ssl_ca_file,
+                "ssl.certificate.location": self.ssl_certificate_file,
+                "ssl.key.location": self.ssl_key_file,
+                "ssl.key.password": self.ssl_key_password,
+            }
+        return {name: value for name, value in said.items() if value}
+
+
+def _one_of(what: str, got: str, allowed: tuple[str, ...]) -> None:
+    if got not in allowed:
+        raise ValueError(f"{what} is one of {', '.join(allowed)}; got {got!r:.60}")

@@ -1,0 +1,213 @@
+"""Records into a Kafka topic: acknowledged by all replicas, in order, once, and never more waiting than a bound.
+
+A record counts as taken once it is in the client's queue. The queue is bounded in bytes; a broker that is down costs
+the host these and nothing else. What the broker refuses for good comes back by :meth:`KafkaSink.failed`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from probes.clock import Clock, SystemClock
+from probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace
+from probes.contract.limits import MAX_RECORD_BYTES
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""How much waits for the brokers at most."""
+RETRY_S: Final = 1.0
+"""How long a client that could not be made, or has given up, is left alone."""
+
+_PREFIX: Final = "HOPWATCH_TRANSPORT__KAFKA__"
+_ENVELOPE_BYTES: Final = 1_024
+"""What Kafka adds to a record at most: key, headers, lengths."""
+_log = logging.getLogger("hopwatch.probe")
+
+
+def settings(place: KafkaPlace, access: KafkaAccess, most_bytes: int) -> dict[str, str | int | bool]:
+    """Return how the client is set up, under librdkafka's names."""
+    return {
+        **access.for_librdkafka(),
+        "bootstrap.servers": place.brokers,
+        "client.id": "hopwatch-probe",
+        "acks": "all",
+        "enable.idempotence": True,
+        "compression.type": "zstd",
+        "linger.ms": 50,
+        "message.max.bytes": MAX_RECORD_BYTES + _ENVELOPE_BYTES,
+        # Our own bound comes first; this one is for what the client itself adds.
+        "queue.buffering.max.kbytes": 2 * most_bytes // 1_024 + 1,
+        # No time-out: a record that waits costs no more than one that is refused in its place.
+        "message.timeout.ms": 0,
+        "log.connection.close": False,
+        "log_level": 3,
+    }
+
+
+class KafkaSink:
+    """Sends the records of one probe instance; all of them under one key, so that they keep their order."""
+
+    def __init__(
+        self,
+        place: KafkaPlace,
+        instance: str,
+        clock: Clock | None = None,
+        *,
+        access: KafkaAccess | None = None,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        """Name the place; nothing is reached for before the first record."""
+        self.place, self.access, self.most_bytes = place, access or KafkaAccess(), most_bytes
+        self._key = instance.encode()
+        self._monotonic_ns = (clock or SystemClock()).monotonic_ns
+        self._producer: Producer | None = None
+        self._waiting_bytes = 0
+        self._failed: list[bytes] = []
+        self._failed_s = float("-inf")
+        self._has_given_up = False
+        self._told: set[str] = set()
+
+    def check(self) -> None:
+        """Reach for the topic.
+
+        Raises:
+            OSError: confluent-kafka is not installed, no broker answers, or none knows the topic.
+        """
+        from confluent_kafka import KafkaException  # noqa: PLC0415 - a probe that spools does without it
+
+        try:
+            topic = self._made().list_topics(self.place.topic, timeout=RETRY_S * 5).topics[self.place.topic]
+        except KafkaException as error:
+            raise OSError(f"the brokers {self.place.brokers} cannot be reached: {error}") from None
+        if topic.error is not None:
+            raise OSError(f"the topic {self.place.topic} cannot be written: {topic.error.str()}")
+
+    def send(self, record: bytes) -> bool:
+        """Queue a record; False when the queue is full, or there is no client to queue it in."""
+        producer = self._ready()
+        if producer is None:
+            return False
+        producer.poll(0)
+        if self._waiting_bytes + len(record) > self.most_bytes:
+            self._tell(f"takes no more: {self.most_bytes} bytes wait for {self.place.brokers}")
+            return False
+        try:
+            producer.produce(self.place.topic, record, self._key, on_delivery=self._delivered)
+        except (BufferError, _kafka_exception()) as error:
+            self._tell(f"cannot be written: {error}")
+            return False
+        self._waiting_bytes += len(record)
+        return True
+
+    def failed(self) -> list[bytes]:
+        """Return, once, the records that were taken and that the brokers then refused for good."""
+        failed, self._failed = self._failed, []
+        return failed
+
+    def tick(self) -> None:
+        """Hear what has become of what was sent."""
+        if self._producer is not None:
+            self._producer.poll(0)
+
+    def settle(self, patience_s: float) -> bool:
+        """Wait until the brokers have acknowledged all that was taken; whether they have."""
+        if self._producer is not None:
+            self._producer.flush(patience_s)
+        return not self._waiting_bytes and not self._failed
+
+    def close(self, patience_s: float = 0.0) -> None:
+        """Wait for what is on its way, and let the rest fail: a process that ends cannot wait for a broker."""
+        producer, self._producer = self._producer, None
+        if producer is None:
+            return
+        left = producer.flush(patience_s)
+        if left:
+            _log.warning("%d records for %s were not delivered in %.1f s", left, self.place, patience_s)
+            producer.purge()
+            producer.flush(RETRY_S)
+        _let_go(producer)
+
+    def _ready(self) -> Producer | None:
+        """Return the client; a new one when there is none, or the last one has given up, but not at every call."""
+        if self._producer is not None and not self._has_given_up:
+            return self._producer
+        if self._now_s() - self._failed_s < RETRY_S:
+            return None
+        self._failed_s = self._now_s()
+        self.close(0)
+        self._has_given_up = False
+        try:
+            return self._made()
+        except Exception as error:  # noqa: BLE001 - whatever keeps a client from being made costs the host nothing
+            self._tell(f"cannot be reached: {error}")
+            return None
+
+    def _made(self) -> Producer:
+        from confluent_kafka import Producer  # noqa: PLC0415 - a probe that spools does without it
+
+        if self._producer is None:
+            config = settings(self.place, self.access, self.most_bytes) | {"error_cb": self._heard}
+            self._producer = Producer(config, logger=_log)
+            _hold(self._producer)
+        return self._producer
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        record = message.value() or b""
+        self._waiting_bytes -= len(record)
+        if error is not None:
+            self._failed.append(bytes(record))
+            self._tell(f"refused a record: {error.str()}")
+
+    def _heard(self, error: KafkaError) -> None:
+        """Take what goes wrong in the background; the client mends all of it by itself but what is fatal."""
+        self._has_given_up = self._has_given_up or error.fatal()
+        self._tell(f"has trouble: {error.str()}")
+
+    def _tell(self, why: str) -> None:
+        """Log why nothing is taken, each reason once."""
+        if why not in self._told:
+            self._told.add(why)
+            _log.warning("the topic %s %s", self.place, why)
+
+    def _now_s(self) -> float:
+        return self._monotonic_ns() / 1e9
+
+
+def access_of(environ: Mapping[str, str]) -> KafkaAccess:
+    """Return what the environment says of access, under the names that the monitor reads too.
+
+    Raises:
+        ValueError: a value cannot be.
+        OSError: a file with a secret cannot be read.
+    """
+    names = KafkaAccess.__dataclass_fields__
+    said = {name: environ[_PREFIX + name.upper()] for name in names if _PREFIX + name.upper() in environ}
+    for secret in SECRETS:
+        file = environ.get(f"{_PREFIX}{secret.upper()}_FILE")
+        if file and secret not in said:
+            said[secret] = Path(file).read_text("utf-8").rstrip("\r\n")
+    return KafkaAccess(**said)
+
+
+def _kafka_exception() -> type[Exception]:
+    from confluent_kafka import KafkaException  # noqa: PLC0415 - a probe that spools does without it
+
+    return KafkaException
+
+
+def _hold(producer: Producer) -> None:
+    """Keep a client beyond its last reference: the child of a fork has it without its threads, and would wait for them.
+
+    To destroy a client joins its threads. Only the process that made it may do so, by :func:`_let_go`.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(producer))
+
+
+def _let_go(producer: Producer) -> None:
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(producer))

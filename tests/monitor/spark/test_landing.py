@@ -1,0 +1,175 @@
+"""Tests of landing: records of a topic become segments and rows, whatever they are and however they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.kernel.tally import Tally
+from monitor.parcels import Claims, FactSheet, Offsets, Quarantined, pack_tally
+from monitor.spark import redeem
+from monitor.spark.decode import decode
+from monitor.spark.landing import LOG_APPEND_TIME, land, lander
+from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, QUARANTINE_ROW, Row
+from probes.contract import segment
+from probes.contract.batch import Kind
+from probes.contract.envelope import encode
+from tests.monitor.spooled import RULES, at, observed, said, write_segment
+
+TOPIC = "observations"
+PATHWAY = RULES["orders"].pathway
+GOOD = encode(observed([1, 2]))
+SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("timestampType", pa.int32()),
+        ("value", pa.binary()),
+    ]
+)
+Record = tuple[int, int, int, int, bytes | None]
+
+
+def came(
+    values: Sequence[bytes | None], *, partition: int = 0, first: int = 0, arrival_us: int = at(70)
+) -> list[Record]:
+    """Return records of one partition, all with the broker's time."""
+    return [(partition, first + n, arrival_us, LOG_APPEND_TIME, value) for n, value in enumerate(values)]
+
+
+def landed(folder: Path, *batches: list[Record]) -> dict[str, list[Row]]:
+    """Land records and sort the rows by kind."""
+    rows: dict[str, list[Row]] = {kind: [] for kind in (CLAIMS_ROW, FACTS_ROW, QUARANTINE_ROW, OFFSETS_ROW, CLOCK_ROW)}
+    arrow = [
+        pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, record, strict=True)) for record in batch], SCHEMA)
+        for batch in batches
+    ]
+    for row in land(iter(arrow), TOPIC, folder, RULES):
+        rows[row.kind].append(row)
+    return rows
+
+
+def claimed(rows: dict[str, list[Row]]) -> Tally:
+    """Return the tally of all claims."""
+    return redeem.tally(PATHWAY, [Claims.unpack(row.payload) for row in rows[CLAIMS_ROW]], at(60))
+
+
+def offsets(rows: dict[str, list[Row]]) -> list[Offsets]:
+    """Return the runs that were read."""
+    return [Offsets.unpack(row.payload) for row in rows[OFFSETS_ROW]]
+
+
+def test_a_record_is_landed_where_its_claim_points(tmp_path: Path) -> None:
+    """In a segment that is named by the offsets and that any reader of segments can read."""
+    rows = landed(tmp_path, came([GOOD], first=7))
+    (path,) = tmp_path.iterdir()
+    assert path.name == "observations-0-00000000000000000007-00000000000000000007.seg"
+    (frame,) = segment.walk(path.read_bytes())
+    assert path.read_bytes()[frame.start : frame.end] == GOOD
+    assert Claims.unpack(rows[CLAIMS_ROW][0].payload).path == str(path)
+    assert claimed(rows).observations == 2
+    assert FactSheet.unpack(rows[FACTS_ROW][0].payload).path == str(path)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=6), st.integers(1, 4))
+def test_what_is_landed_is_what_a_spool_would_hold(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[int]], size: int
+) -> None:
+    """The same records, the same arrival: the same tally and the same facts, however Spark cuts the batches."""
+    folder = tmp_path_factory.mktemp("both")
+    made = [observed(numbers, seq=seq) for seq, numbers in enumerate(batches)]
+    records = came([encode(batch) for batch in made])
+    by_topic = landed(folder / "landed", *(records[at_ : at_ + size] for at_ in range(0, len(records), size)))
+    path = write_segment(folder / "s.seg", *made, arrival_us=at(70))
+    by_spool = list(decode([str(path)], RULES))
+    claims = [Claims.unpack(row.payload) for row in by_spool if row.kind == CLAIMS_ROW]
+    assert pack_tally(claimed(by_topic)) == pack_tally(redeem.tally(PATHWAY, claims, at(60)))
+    facts = [FactSheet.unpack(row.payload).facts.tobytes() for row in by_spool if row.kind == FACTS_ROW]
+    assert [FactSheet.unpack(row.payload).facts.tobytes() for row in by_topic[FACTS_ROW]] == facts
+
+
+def test_each_record_has_an_arrival_of_its_own(tmp_path: Path) -> None:
+    """Its messages were sighted then, and the clock goes by the latest."""
+    early, late = came([GOOD], arrival_us=at(80)), came([encode(observed([3], seq=1))], first=1, arrival_us=at(90))
+    rows = landed(tmp_path, early + late)
+    assert claimed(rows).last_first_sighting_us == at(90)
+    assert rows[CLOCK_ROW][0].clock_us == at(90)
+    assert FactSheet.unpack(rows[FACTS_ROW][0].payload).facts["arrival_us"].tolist() == [at(80), at(90)]
+
+
+def test_what_no_window_points_to_is_not_landed(tmp_path: Path) -> None:
+    """A heartbeat leaves facts, offsets and the clock, and no file."""
+    rows = landed(tmp_path / "landed", came([encode(said(Kind.HEARTBEAT))]))
+    assert [len(rows[kind]) for kind in (FACTS_ROW, OFFSETS_ROW, CLOCK_ROW, CLAIMS_ROW)] == [1, 1, 1, 0]
+    assert not (tmp_path / "landed").exists()
+
+
+POISON = {
+    "nothing": (None, "truncated"),
+    "noise": (b"\x00" * 40, "bad_marker"),
+    "cut": (GOOD[:-3], "truncated"),
+    "5 MB": (b"\x81" * 5_000_000, "oversized"),
+}
+
+
+@pytest.mark.parametrize(("poison", "reason"), POISON.values(), ids=POISON)
+def test_poison_is_quarantined_with_its_offset(poison: bytes | None, reason: str, tmp_path: Path) -> None:
+    """The good records around it are counted."""
+    rows = landed(tmp_path, came([GOOD, poison, encode(observed([3], seq=1))], partition=4, first=100))
+    (row,) = rows[QUARANTINE_ROW]
+    found = Quarantined.unpack(row.payload)
+    assert (found.path, found.position, found.length) == ("observations/4", 101, len(poison or b""))
+    assert found.reason == reason
+    assert claimed(rows).observations == 3
+    assert [(run.first, run.last) for run in offsets(rows)] == [(100, 102)]
+
+
+def test_a_record_with_its_producers_time_is_quarantined(tmp_path: Path) -> None:
+    """The arrival clock is the broker's: a topic whose setting was changed must not move it to any year."""
+    record = (0, 0, at(10**9), 0, GOOD)
+    rows = landed(tmp_path, [record])
+    found = Quarantined.unpack(rows[QUARANTINE_ROW][0].payload)
+    assert (found.reason, found.message) == (
+        "no_arrival_time",
+        "the topic's message.timestamp.type is LogAppendTime, got a record with its producer's time",
+    )
+
+
+def test_gaps_in_the_offsets_part_the_runs(tmp_path: Path) -> None:
+    """Partition by partition, whatever order they come in."""
+    rows = landed(tmp_path, came([GOOD], partition=1), came([GOOD], first=5) + came([GOOD], first=9))
+    assert [(run.place, run.first, run.last) for run in offsets(rows)] == [
+        ("observations/1", 0, 0),
+        ("observations/0", 5, 5),
+        ("observations/0", 9, 9),
+    ]
+
+
+def test_landing_again_writes_the_same_over_it(tmp_path: Path) -> None:
+    """A batch that is replayed after a crash leaves no second file."""
+    first, second = landed(tmp_path, came([GOOD])), landed(tmp_path, came([GOOD]))
+    assert first == second
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_task_that_dies_leaves_nothing(tmp_path: Path) -> None:
+    """Neither a segment nor what was being written."""
+
+    def dying() -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, came([GOOD])[0], strict=True))], SCHEMA)
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        list(land(dying(), TOPIC, tmp_path, RULES))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_read_says_nothing(tmp_path: Path) -> None:
+    """Not even the time."""
+    assert list(lander(TOPIC, tmp_path, RULES)(iter([]))) == []

@@ -1,0 +1,67 @@
+"""Tests of holes: what was to be read, less what was; and the windows that a hole may hide something of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.holes import Expected, Hole, find, touch
+from monitor.kernel.window import Terms
+from monitor.parcels import Offsets
+from probes.contract.limits import WINDOW_US
+
+PLANNED_US = 900
+RUNS = {
+    "all was read": ((0, 10), [(0, 9)], []),
+    "nothing was to be read": ((5, 5), [], []),
+    "the beginning has aged out": ((0, 10), [(4, 9)], [(0, 3, 50, 104)]),
+    "all has aged out": ((0, 10), [], [(0, 9, 50, PLANNED_US)]),
+    "the middle, while it was read": ((0, 10), [(0, 3), (6, 9)], [(4, 5, 103, 106)]),
+    "the end": ((0, 10), [(0, 3)], [(4, 9, 103, PLANNED_US)]),
+    "two tasks share a partition": ((0, 10), [(5, 9), (0, 4)], []),
+}
+
+
+@pytest.mark.parametrize(("planned", "read", "missing"), RUNS.values(), ids=RUNS)
+def test_what_is_missing_is_told_with_its_offsets_and_when_it_arrived(
+    planned: tuple[int, int], read: list[tuple[int, int]], missing: list[tuple[int, int, int, int]]
+) -> None:
+    """It arrived after what was read before it, and before what was read behind it, or before the batch was planned."""
+    runs = [Offsets("t/0", first, last, 100 + first, 100 + last) for first, last in read]
+    holes = find(Expected({"t/0": planned}, PLANNED_US), runs, {"t/0": 50})
+    assert list(holes) == [Hole("t/0", *hole) for hole in missing]
+
+
+def test_of_a_place_that_nothing_was_read_from_the_hole_begins_with_time() -> None:
+    """Nobody knows when its first record came."""
+    assert list(find(Expected({"t/1": (0, 3)}, 7), [], {"t/0": 5})) == [Hole("t/1", 0, 2, 0, 7)]
+
+
+@given(st.sets(st.integers(0, 40)), st.integers(0, 40))
+def test_read_and_missing_make_up_what_was_to_be_read(read: set[int], end: int) -> None:
+    """Each offset is one or the other, whichever they are."""
+    runs: list[Offsets] = []
+    for offset in sorted(offset for offset in read if offset < end):
+        if runs and runs[-1].last + 1 == offset:
+            runs[-1] = runs[-1].longer(offset, offset)
+        else:
+            runs.append(Offsets("t/0", offset, offset, offset, offset))
+    missing = [
+        at for hole in find(Expected({"t/0": (0, end)}, end), runs, {}) for at in range(hole.first, hole.last + 1)
+    ]
+    assert missing == sorted(set(range(end)) - read)
+
+
+TERMS = Terms(transit_us=20_000_000, settle_us=10_000_000, amend_for_us=0, max_age_us=10**12)
+
+
+def test_a_hole_touches_the_windows_that_were_being_filled() -> None:
+    """From a window's start until it is judged, both ends included."""
+    starts = np.arange(6) * WINDOW_US
+    hole = Hole("t/0", 0, 9, 150_000_000, 200_000_000)
+    assert touch([hole], TERMS, starts).tolist() == [False, True, True, True, False, False]
+    assert touch([], TERMS, starts).tolist() == [False] * 6
+    ends = Hole("t/0", 0, 9, TERMS.final_at_us(0), 2 * WINDOW_US)
+    assert touch([ends], TERMS, starts).tolist() == [True, True, True, False, False, False]

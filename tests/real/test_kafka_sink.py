@@ -1,0 +1,158 @@
+"""Tests of the Kafka sink against real brokers: what is taken arrives; brokers that are down cost the host little."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+
+import pytest
+from confluent_kafka import Consumer
+
+from probes import Probe
+from probes.contract.batch import Batch, Kind
+from probes.contract.envelope import decode
+from probes.contract.kafka import KafkaPlace
+from probes.sinks.kafka import KafkaSink
+from tests.real.servers.kafka import Kafka
+from tests.real.servers.process import free_ports, until
+
+NOW_US = 1_700_000_000_000_000
+
+
+@pytest.fixture
+def topic(kafka: Kafka, request: pytest.FixtureRequest) -> str:
+    """Return a topic of the test's own."""
+    name = request.node.name.replace("[", "-").replace("]", "")[:200]
+    kafka.create_topic(name, 2)
+    return str(name)
+
+
+def read(kafka: Kafka, topic: str, until_bye_of: int = 1) -> list[Batch]:
+    """Return the batches on a topic, up to so many byes."""
+    consumer = Consumer(
+        {"bootstrap.servers": kafka.bootstrap, "group.id": topic, "auto.offset.reset": "earliest", "log_level": 0}
+    )
+    consumer.subscribe([topic])
+    batches: list[Batch] = []
+
+    def has_all() -> bool:
+        batches.extend(decode(message.value() or b"") for message in consumer.consume(1_000, 0.2))
+        return sum(batch.kind is Kind.BYE for batch in batches) >= until_bye_of
+
+    try:
+        until(has_all, f"{until_bye_of} byes")
+    finally:
+        consumer.close()
+    return batches
+
+
+def test_what_a_probe_stamps_is_on_the_topic(kafka: Kafka, topic: str) -> None:
+    """Every batch once, in order, under one key, with the bye at the end."""
+    with Probe("orders", "router", kafka.url(topic), strict=True) as probe:
+        probe.arrived(7, NOW_US)
+        assert probe.flush(30) is True
+        probe.arrived(8, NOW_US)
+    batches = read(kafka, topic)
+    assert [(batch.seq, batch.kind, batch.count) for batch in batches] == [
+        (0, Kind.OBSERVATIONS, 1),
+        (1, Kind.OBSERVATIONS, 1),
+        (2, Kind.BYE, 0),
+    ]
+
+
+def test_a_flush_says_whether_the_brokers_have_it(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody answers: it says so after its patience, and the log names the brokers once."""
+    (port,) = free_ports(1)
+    probe = Probe("orders", "router", f"kafka://127.0.0.1:{port}/t")
+    probe.arrived(7, NOW_US)
+    with caplog.at_level(logging.WARNING, "hopwatch.probe"):
+        assert probe.flush(0.5) is False
+        probe.close()
+    assert f"the topic kafka://127.0.0.1:{port}/t has trouble: " in caplog.text
+    assert "records for" in caplog.text
+    assert "were not delivered" in caplog.text
+
+
+def test_a_strict_probe_says_that_a_topic_cannot_be_written(kafka: Kafka) -> None:
+    """Brokers that do not answer, and a topic that is not there, are told at once."""
+    (port,) = free_ports(1)
+    with pytest.raises(ValueError, match=f"the brokers 127.0.0.1:{port} cannot be reached: "):
+        Probe("orders", "router", f"kafka://127.0.0.1:{port}/t", strict=True)
+    with pytest.raises(ValueError, match="the topic nowhere cannot be written: "):
+        Probe("orders", "router", kafka.url("nowhere"), strict=True)
+
+
+def test_what_waits_is_bounded() -> None:
+    """A full queue takes no more, and says so."""
+    (port,) = free_ports(1)
+    sink = KafkaSink(KafkaPlace(f"127.0.0.1:{port}", "t"), "i", most_bytes=1_000)
+    assert [sink.send(bytes(400)) for _ in range(4)] == [True, True, False, False]
+    sink.close()
+
+
+def test_a_record_that_the_brokers_refuse_is_counted(kafka: Kafka) -> None:
+    """Too large for its topic: it was taken, and comes back as failed."""
+    kafka.create_topic("small", config={"max.message.bytes": "1000", "message.timestamp.type": "LogAppendTime"})
+    sink = KafkaSink(KafkaPlace.parse(kafka.url("small")), "i")
+    record = os.urandom(5_000)
+    assert sink.send(record)
+    assert sink.settle(30) is False
+    assert (sink.failed(), sink.failed()) == ([record], [])
+    assert sink.settle(1) is True
+    sink.close()
+
+
+def test_what_was_refused_is_told_as_drops(kafka: Kafka) -> None:
+    """By window and cause, in a later record: books and drops agree that it never came."""
+    kafka.create_topic("narrow", config={"max.message.bytes": "2000", "message.timestamp.type": "LogAppendTime"})
+    probe = Probe("orders", "router", kafka.url("narrow"))
+    for number in range(200):
+        probe.arrived(os.urandom(16), NOW_US + number)
+    assert probe.flush(30) is False
+    probe.arrived(7, NOW_US)
+    assert probe.flush(30) is True
+    assert probe.dropped == 200
+    probe.close()
+    told = [(drop.count, drop.cause) for batch in read(kafka, "narrow") for drop in batch.drops]
+    assert told == [(200, "undelivered")]
+
+
+def _stamp_in_child(url: str) -> None:
+    with Probe("orders", "router", url) as probe:
+        probe.arrived(9, NOW_US)
+        assert probe.flush(30)
+
+
+def test_the_child_of_a_fork_has_a_client_of_its_own(kafka: Kafka, topic: str) -> None:
+    """Both probes go on, as two instances, and neither waits for the other's threads."""
+    with Probe("orders", "router", kafka.url(topic), probe="p") as probe:
+        probe.arrived(7, NOW_US)
+        assert probe.flush(30)
+        pid = os.fork()
+        if pid == 0:
+            probe.arrived(8, NOW_US)
+            probe.close()
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+        worker = multiprocessing.get_context("fork").Process(target=_stamp_in_child, args=(kafka.url(topic),))
+        worker.start()
+        worker.join(30)
+        assert worker.exitcode == 0
+        probe.arrived(10, NOW_US)
+    batches = read(kafka, topic, 3)
+    assert sum(batch.count for batch in batches) == 4
+    assert {batch.probe for batch in batches} >= {"p", f"p-{pid}"}
+
+
+def test_a_dead_broker_costs_the_host_memory_up_to_a_bound(caplog: pytest.LogCaptureFixture) -> None:
+    """What finds no room is counted at once, what was never delivered when the probe ends: nothing goes uncounted."""
+    (port,) = free_ports(1)
+    probe = Probe("orders", "router", f"kafka://127.0.0.1:{port}/t", most_stamps=5_000)
+    for number in range(200_000):
+        probe.arrived(number, NOW_US)
+        assert probe._sender is not None
+        assert probe._sender.waiting <= 5_000
+    probe.close()
+    assert probe.dropped == 200_000
+    assert "Traceback" not in caplog.text
