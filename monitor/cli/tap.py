@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from probes.taps.stamping import Stamping
 
 STANDARD_INPUT: Final = "-"
+STANDARD_INPUT_FILE: Final = 0
 
 command = typer.Typer(
     name="tap",
@@ -77,12 +77,12 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
     is_piped = file == STANDARD_INPUT
     if is_piped and (state is not None or from_start):
         raise ConfigurationError("standard input has no position: --state and --from-start are for files")
-    around = _surroundings()
-    with _named_errors():
+    around = Surroundings(_tell)
+    with _stopped_by_signals(around), _named_errors():
         reader = DocumentReader(id_path, time_path, id_as, time_unit)
         kept = None if state is None else StateFile(state, Path(file))
         source: Source = (
-            Pipe(sys.stdin.fileno()) if is_piped else follow(Path(file), around, kept, from_start=from_start)
+            Pipe(STANDARD_INPUT_FILE) if is_piped else follow(Path(file), around, kept, from_start=from_start)
         )
         opened = open_probe(stream, node, sink, around)
         stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
@@ -92,12 +92,17 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
             JsonLinesTap(source, reader, stamping, around, kept).run()
 
 
-def _surroundings() -> Surroundings:
-    """Return those of a program: it stops at SIGINT and SIGTERM."""
-    around = Surroundings(_tell)
-    for number in (signal.SIGINT, signal.SIGTERM):
+@contextmanager
+def _stopped_by_signals(around: Surroundings) -> Iterator[None]:
+    """Let SIGINT and SIGTERM end the tap in order."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
         signal.signal(number, lambda *_: around.stop.set())
-    return around
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _tell(what: str) -> None:

@@ -99,6 +99,9 @@ class FollowedFile:
             return False
         if self._renamed_s is None:
             self._renamed_s = self._quiet_since_s = now_s
+        if successor(self.path, file) != self.path:
+            # Its successor was renamed too: who writes has gone on long since.
+            return True
         return now_s - self._quiet_since_s >= LINGER_S or now_s - self._renamed_s >= MOST_LINGER_S
 
     def _restart(self, file: MarkedFile) -> None:
