@@ -100,7 +100,7 @@ class Probe:
         Raises:
             ProbeError: with ``strict`` only: a name, label, number or sink cannot be.
         """
-        self.strict = strict
+        self.stream, self.node, self.strict = stream, node, strict
         self._dropped_before = 0
         self._most = MOST_STAMPS
         self._follows = follows

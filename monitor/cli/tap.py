@@ -15,7 +15,7 @@ from monitor.errors import ConfigurationError, TapDownError
 from probes.taps.errors import TapSourceError, TapUsageError
 from probes.taps.sides import Side
 from probes.taps.surroundings import Surroundings
-from probes.taps.values import IdKind, TimeUnit
+from probes.values import IdKind, TimeUnit
 
 if TYPE_CHECKING:
     from probes.taps.stamping import Stamping

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from probes.taps.errors import TapUsageError
-from probes.taps.values import Bad, IdKind, ReadId, ReadTime, TimeUnit, id_reader, time_reader
+from probes.values import Bad, IdKind, ReadId, ReadTime, TimeUnit, id_reader, time_reader
 
 MAX_PATH_KEYS: Final = 16
 

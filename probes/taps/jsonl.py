@@ -15,7 +15,7 @@ from probes.taps.stamping import Stamping
 from probes.taps.state import StateFile
 from probes.taps.surroundings import Surroundings
 from probes.taps.tally import Teller
-from probes.taps.values import Bad
+from probes.values import Bad
 
 READ_BYTES: Final = 1024 * 1024
 LOOK_S: Final = 0.2

@@ -14,7 +14,7 @@ from probes.taps.patience import PatientSink
 from probes.taps.sides import Side
 from probes.taps.surroundings import Surroundings
 from probes.taps.tally import Tally
-from probes.taps.values import Bad
+from probes.values import Bad
 
 SETTLE_EVERY_S: Final = 1.0
 """How often what was stamped is made durable, and the position kept: what a crash stamps again is that old at most."""

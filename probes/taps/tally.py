@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from probes.taps.surroundings import Surroundings
-from probes.taps.values import Bad
+from probes.values import Bad
 
 TELL_EVERY_S: Final = 10.0
 

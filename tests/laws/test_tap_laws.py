@@ -15,7 +15,7 @@ from probes.taps.documents import DocumentReader
 from probes.taps.follow import LINGER_S
 from probes.taps.jsonl import JsonLinesTap, follow
 from probes.taps.state import StateFile
-from probes.taps.values import IdKind, TimeUnit
+from probes.values import IdKind, TimeUnit
 from tests.probes.hosts import EPOCH_US
 from tests.probes.taps.places import Place
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from probes.contract.ids import id_bytes
 from probes.taps.documents import DocumentReader, Seen, Unseen, find, path_keys
 from probes.taps.errors import TapUsageError
-from probes.taps.values import Bad, IdKind, TimeUnit
+from probes.values import Bad, IdKind, TimeUnit
 
 READER = DocumentReader("meta.id", "at", IdKind.AUTO, TimeUnit.US)
 

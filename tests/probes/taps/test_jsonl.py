@@ -21,7 +21,7 @@ from probes.taps.marked import Position
 from probes.taps.sides import Side
 from probes.taps.stamping import MOST_UNSETTLED
 from probes.taps.state import StateFile
-from probes.taps.values import Bad, IdKind, TimeUnit
+from probes.values import Bad, IdKind, TimeUnit
 from tests.probes.hosts import EPOCH_US, Said, drops
 from tests.probes.taps.places import Place
 
