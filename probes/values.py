@@ -28,6 +28,7 @@ class Bad(StrEnum):
     """Why something that was read is not stamped."""
 
     NOT_JSON = "not_json"
+    NO_VALUE = "no_value"
     OVERSIZED = "oversized"
     UNDECODABLE = "undecodable"
     NO_ID = "no_id"
@@ -86,6 +87,9 @@ def time_reader(unit: TimeUnit) -> ReadTime:
     def read(value: object) -> int:
         if type(value) is int:
             return believed(value * ns_a_unit // 1_000)
+        if isinstance(value, datetime):
+            # Its own schema said what the number means, which is surer than a flag.
+            return _iso_us(value)
         return believed(_scaled_us(value, ns_a_unit))
 
     return read

@@ -12,6 +12,8 @@ import typer
 
 from monitor.cli import console
 from monitor.errors import ConfigurationError, TapDownError
+from probes.marks import ID_HEADER, TIME_HEADER
+from probes.taps.avro import Framing
 from probes.taps.errors import TapSourceError, TapUsageError
 from probes.taps.sides import Side
 from probes.taps.surroundings import Surroundings
@@ -90,6 +92,64 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
             _tell("without --state a restart begins at the file's end: what is written until then goes unseen")
         with _told_at_the_end(stamping, as_json=as_json, bye=lambda: bye or source.is_over):
             JsonLinesTap(source, reader, stamping, around, kept).run()
+
+
+@command.command("kafka")
+def kafka(  # noqa: PLR0913 - one parameter a flag
+    *,
+    source: Annotated[str, typer.Option("--from", metavar="URL", help="The topic: kafka://HOST:PORT/TOPIC.")],
+    group: Annotated[str, typer.Option("--group", help="The consumer group; taps of one group share the topic.")],
+    stream: Stream,
+    node: Node,
+    sink: Sink = None,
+    stamp: Stamp = Side.IN,
+    id_header: Annotated[str, typer.Option(help="The header that the id stands in.")] = ID_HEADER,
+    time_header: Annotated[str, typer.Option(help="The header that the event time stands in.")] = TIME_HEADER,
+    id_json: Annotated[str | None, typer.Option(metavar="PATH", help="The id stands in a JSON value.")] = None,
+    time_json: Annotated[str | None, typer.Option(metavar="PATH", help="The event time stands in it.")] = None,
+    id_avro: Annotated[str | None, typer.Option(metavar="PATH", help="The id stands in an Avro value.")] = None,
+    time_avro: Annotated[str | None, typer.Option(metavar="PATH", help="The event time stands in it.")] = None,
+    avro_schema: Annotated[Path | None, typer.Option(metavar="FILE", help="The schema of Avro values.")] = None,
+    avro_framing: Annotated[
+        Framing, typer.Option(help="What is before the value: 0x81 and SHA-256, 0 and an id, or nothing.")
+    ] = Framing.CONFLUENT,
+    time_record: Annotated[
+        bool, typer.Option("--time-record", help="The record's own time is the event time.")
+    ] = False,
+    id_as: IdAs = IdKind.AUTO,
+    time_unit: Unit = TimeUnit.US,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="A new group begins at the topic's start, not at its end.")
+    ] = False,
+    ignore_bad: IgnoreBad = False,
+    bye: Bye = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stamp each message of a topic, as one of a consumer group.
+
+    Access to the brokers is told by HOPWATCH_TRANSPORT__KAFKA__…, as for sinks.
+    """
+    from probes.taps.avro import AvroValues
+    from probes.taps.kafka import KafkaTap
+    from probes.taps.messages import MessageReader, spot
+    from probes.taps.opening import open_probe
+    from probes.taps.stamping import Stamping
+    from probes.taps.topic import Topic
+
+    around = Surroundings(_tell)
+    with _stopped_by_signals(around), _named_errors():
+        avro = None if avro_schema is None else AvroValues(avro_schema, avro_framing)
+        reader = MessageReader(
+            spot("id", id_header, id_json, id_avro),
+            spot("time", time_header, time_json, time_avro, is_record=time_record),
+            id_kind=id_as,
+            unit=time_unit,
+            avro=avro,
+        )
+        topic = Topic(source, group, around, from_start=from_start)
+        stamping = Stamping(open_probe(stream, node, sink, around), stamp, around, are_bad_messages=not ignore_bad)
+        with _told_at_the_end(stamping, as_json=as_json, bye=lambda: bye):
+            KafkaTap(topic, reader, stamping, around).run()
 
 
 @contextmanager
