@@ -147,6 +147,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
             avro=avro,
         )
         topic = Topic(source, group, around, from_start=from_start)
+        topic.check()
         stamping = Stamping(open_probe(stream, node, sink, around), stamp, around, are_bad_messages=not ignore_bad)
         with _told_at_the_end(stamping, as_json=as_json, bye=lambda: bye):
             KafkaTap(topic, reader, stamping, around).run()

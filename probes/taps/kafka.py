@@ -44,7 +44,6 @@ class KafkaTap:
             TapSourceError: the topic cannot be read, or the sink lost what was stamped.
         """
         stop = self._around.stop
-        self._topic.check()
         self._consumer.subscribe([self._topic.place.topic], self._assigned, self._revoked, self._lost)
         try:
             while not stop.is_set():

@@ -17,6 +17,7 @@ from probes.taps.surroundings import Surroundings
 ANSWER_S: Final = 10.0
 """How long the brokers have to answer when the tap starts."""
 LISTEN_S: Final = 0.2
+SESSION_MS: Final = 10_000
 ENDS_S: Final = 5.0
 """How long they have to say where the partitions end."""
 
@@ -50,6 +51,8 @@ class Topic:
                 | {
                     "group.id": group,
                     "client.id": "hopwatch-tap",
+                    # Another of the group goes on so soon after a tap has died without a word.
+                    "session.timeout.ms": SESSION_MS,
                     "enable.auto.commit": False,
                     "enable.auto.offset.store": False,
                     "auto.offset.reset": "earliest" if from_start else "latest",
