@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -167,6 +167,22 @@ class Sender:
                 self._send_empty(closing or Kind.HEARTBEAT, moment_us)
             self._tell_causes()
 
+    def offer(self, pack: Callable[[int], Iterable[Packed]]) -> bool:
+        """Send observations that others have stamped; False at the first batch that the sink does not take.
+
+        ``pack`` is told the time of day, in µs, and returns them. What is not taken is no drop: it is with whoever
+        offers it.
+        """
+        with self._sending:
+            moment_us = max(self._moment_us(), self.complete_through_us)
+            offered = list(pack(self._wall_us()))
+            for packed in offered[:-1]:
+                if self._send(self._observations(packed, self.complete_through_us, ())) is not None:
+                    return False
+            told, is_all = self._to_tell()
+            through_us = moment_us if is_all else self.complete_through_us
+            return all(self._send(self._observations(packed, through_us, told)) is None for packed in offered[-1:])
+
     def close(self, patience_s: float, *, bye: bool = True) -> None:
         """Flush, say bye if asked and let go of the sink; give up after ``patience_s``."""
         give_up_ns = self.clock.monotonic_ns() + int(patience_s * 1e9)
@@ -204,14 +220,19 @@ class Sender:
         return is_taken and is_all
 
     def _send_batch(self, packed: Packed, through_us: int, told: tuple[Drop, ...]) -> bool:
-        batch = self._batch(Kind.OBSERVATIONS, through_us, told)
-        batch = replace(
-            batch, window_start_ms=packed.window_start_ms, count=packed.count, reasons=packed.reasons, **packed.fields
-        )
-        cause = self._send(batch)
+        cause = self._send(self._observations(packed, through_us, told))
         if cause is not None:
             self.drop({(packed.window_start_ms, cause): packed.count})
         return cause is None
+
+    def _observations(self, packed: Packed, through_us: int, told: tuple[Drop, ...]) -> Batch:
+        return replace(
+            self._batch(Kind.OBSERVATIONS, through_us, told),
+            window_start_ms=packed.window_start_ms,
+            count=packed.count,
+            reasons=packed.reasons,
+            **packed.fields,
+        )
 
     def _send_empty(self, kind: Kind, moment_us: int) -> None:
         """Send records without observations until all drops are told; the last of them carries the moment."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT: Final = "-"
 STANDARD_INPUT_FILE: Final = 0
+LOCAL: Final = "127.0.0.1"
 
 command = typer.Typer(
     name="tap",
@@ -151,6 +152,35 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         stamping = Stamping(open_probe(stream, node, sink, around), stamp, around, are_bad_messages=not ignore_bad)
         with _told_at_the_end(stamping, as_json=as_json, bye=lambda: bye):
             KafkaTap(topic, reader, stamping, around).run()
+
+
+@command.command("http")
+def http(
+    *,
+    port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="The port to listen on.")],
+    sink: Sink = None,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on; nobody is asked who they are.")
+    ] = LOCAL,
+    bye: Bye = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stamp what is posted: POST /v1/observations, documented at /openapi.json."""
+    from probes.taps.http.intake import Intake
+    from probes.taps.http.serve import check_port, serve
+    from probes.taps.opening import sink_url
+
+    around = Surroundings(_tell)
+    with _stopped_by_signals(around), _named_errors():
+        check_port(host, port)
+        intake = Intake(sink_url(sink), around)
+        try:
+            serve(intake, host, port, around)
+        finally:
+            intake.close(bye=bye)
+            _tell(f"{intake.observations:,} observations and {intake.records:,} records taken")
+            if as_json:
+                console.emit_json({"observations": intake.observations, "records": intake.records})
 
 
 @contextmanager

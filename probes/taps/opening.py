@@ -38,13 +38,22 @@ def checked_sink(url: str, instance: str, clock: Clock) -> Sink:
     """
     try:
         sink = open_sink(url, instance, clock)
-        if isinstance(sink, SpoolSink | KafkaSink):
-            sink.check()
+        check(sink)
     except ValueError as error:
         raise TapUsageError(f"--sink: {error}") from None
     except OSError as error:
         raise TapSourceError(f"the sink {url} cannot be written: {error}: see to it and start again") from None
     return sink
+
+
+def check(sink: Sink) -> None:
+    """Look whether records can be written to a sink.
+
+    Raises:
+        OSError: they cannot.
+    """
+    if isinstance(sink, SpoolSink | KafkaSink):
+        sink.check()
 
 
 def open_probe(stream: str, node: str, sink: str | None, around: Surroundings) -> tuple[Probe, PatientSink]:

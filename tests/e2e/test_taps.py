@@ -6,21 +6,27 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
+import httpx
 import pytest
 
+from monitor.cli.main import main
 from probes.contract.batch import Kind
 from probes.contract.ids import id_bytes
+from probes.taps.http.serve import check_port
 from tests.e2e.traffic import rest
 from tests.probes.hosts import EPOCH_US
 from tests.probes.test_process import ROOT, rows, spooled
+from tests.real.servers.process import free_ports
 
 PATIENCE_S: Final = 60
 KILLS: Final = 5
@@ -137,3 +143,43 @@ def test_a_tap_that_is_killed_skips_no_line(tap: Tap) -> None:
     stamped = tap.stamped()
     assert stamped.keys() == ids(0, written)
     assert {number: count for number, count in stamped.items() if count > 1 + often[number]} == {}
+
+
+def test_a_tap_by_http_takes_what_is_posted_until_it_is_stopped(tap: Tap, tmp_path: Path) -> None:
+    """Ready once it listens; a body that trickles is cut; the port is free again at the end."""
+    (port,) = free_ports(1)
+    command = [*RUN[:-1], "http", "--port", str(port), "--sink", f"spool:{tap.spool}", "--json"]
+    with (tmp_path / "out").open("wb") as out, tap.said.open("wb") as said:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=said)
+    url = f"http://127.0.0.1:{port}"
+    body = {"stream": "orders", "node": "router", "observations": [{"id": 7, "event_time": EPOCH_US, "stamp": "in"}]}
+    try:
+        for _ in rest(PATIENCE_S):
+            with suppress(httpx.TransportError):
+                if httpx.get(f"{url}/readyz").status_code == HTTPStatus.OK:
+                    break
+        assert httpx.post(f"{url}/v1/observations", json=body).json() == {"observations": 1}
+        with socket.create_connection(("127.0.0.1", port)) as slow:
+            slow.sendall(b"POST /v1/observations HTTP/1.1\r\nHost: tap\r\nContent-Type: application/json\r\n")
+            slow.sendall(b"Content-Length: 100\r\n\r\n{")
+            slow.settimeout(PATIENCE_S)
+            assert slow.recv(1_000).startswith(b"HTTP/1.1 408 Request Timeout")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert json.loads((tmp_path / "out").read_text()) == {"observations": 1, "records": 0}
+    assert tap.stamped() == {id_bytes(7): 1}
+    check_port("127.0.0.1", port)
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line, before anything starts."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["tap", "http", "--port", str(port), "--sink", f"spool:{tmp_path}"]) == 3
+    told = f"hopwatch: 127.0.0.1 port {port} cannot be listened on: Address already in use: choose another\n"
+    assert capsys.readouterr().err == told

@@ -11,17 +11,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from monitor.cli.main import main
 from probes import Probe, marks
 from probes.contract.batch import Kind
 from probes.contract.ids import id_bytes
+from probes.integrations.confluent_kafka import instrument
 from probes.sinks.memory import MemorySink
 from probes.taps.kafka import KafkaTap
 from probes.taps.messages import MessageReader, Place, Spot
@@ -30,7 +31,7 @@ from probes.taps.sides import Side
 from probes.taps.stamping import Stamping
 from probes.taps.surroundings import Surroundings
 from probes.taps.topic import Topic
-from tests.probes.hosts import EPOCH_US
+from tests.probes.hosts import EPOCH_US, drops, told
 from tests.probes.test_process import ROOT, rows, spooled
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import PATIENCE_S, free_ports, until
@@ -326,3 +327,52 @@ def test_a_wrong_password_is_told_in_one_line(
             assert password not in line
     finally:
         cluster.stop()
+
+
+def _given(message: Message) -> Headers:
+    """Return headers as the stubs of the client's types take them, which is not as they give them."""
+    return [*(message.headers() or [])]
+
+
+def test_instrumented_clients_stamp_what_travels(kafka: Kafka, topic: str) -> None:
+    """Made, received, forwarded and received again: each message once at each end of each hop, under one id."""
+    kafka.create_topic(f"{topic}-next", 1)
+    sinks = {node: MemorySink() for node in ("ingest", "router", "end")}
+    probes = {node: Probe("orders", node, sink, strict=True) for node, sink in sinks.items()}
+    config = {"bootstrap.servers": kafka.bootstrap}
+    reading = {**config, "auto.offset.reset": "earliest"}
+    origin = instrument(Producer(config), probe=probes["ingest"])
+    first = instrument(Consumer({**reading, "group.id": "router"}), probe=probes["router"])
+    forward = instrument(Producer(config), probe=probes["router"])
+    last = instrument(Consumer({**reading, "group.id": "end"}), probe=probes["end"])
+    reports: list[object] = []
+    for number in range(100):
+        origin.produce(topic, str(number), on_delivery=lambda error, _: reports.append(error))
+    assert origin.flush(PATIENCE_S) == 0
+    assert reports == [None] * 100
+    values: list[bytes | None] = []
+    with closing(first), closing(last):
+        first.subscribe([topic])
+        last.subscribe([f"{topic}-next"])
+
+        def has_all() -> bool:
+            for message in first.consume(10, 0.1):
+                forward.produce(f"{topic}-next", message.value(), headers=_given(message))
+            forward.poll(0)
+            one = last.poll(0.05)
+            values.extend([] if one is None else [one.value()])
+            return len(values) == 100
+
+        until(has_all, "all came to the end")
+    assert forward.flush(PATIENCE_S) == 0
+    assert sorted(int(value or b"") for value in values) == list(range(100))
+    for probe in probes.values():
+        probe.close()
+    said = {node: told(sink.records) for node, sink in sinks.items()}
+    ids = {node: Counter(row.message_id for row in rows) for node, rows in said.items()}
+    assert ids["ingest"] == ids["router"] == ids["end"]
+    assert set(ids["end"].values()) == {1}
+    assert {node: {(row.in_us is None, row.out_us is None) for row in rows} for node, rows in said.items()} == {
+        "ingest": {(True, False)}, "router": {(False, False)}, "end": {(False, True)},
+    }  # fmt: skip
+    assert [drop for sink in sinks.values() for drop in drops(sink.records)] == []

@@ -116,7 +116,7 @@ def doubling(depth: int) -> list[Any]:
 )  # fmt: skip
 def test_a_schema_that_may_do_harm_is_refused(tmp_path: Path, schema: object, told: str) -> None:
     """Before any library sees it; the sentence names the file."""
-    with pytest.raises(TapUsageError, match=f"{tmp_path}/schema.avsc cannot be used: .*{re.escape(told)}"):
+    with pytest.raises(TapUsageError, match=rf"{tmp_path}/schema\.avsc cannot be used: .*{re.escape(told)}"):
         values(tmp_path, Framing.RAW, schema)
 
 
@@ -135,7 +135,7 @@ def test_a_schema_as_teams_write_them_is_taken(schema: object) -> None:
 
 def test_a_schema_that_is_not_there_is_told(tmp_path: Path) -> None:
     """With the file and the reason."""
-    with pytest.raises(TapSourceError, match="the schema .*none cannot be read: No such file or directory"):
+    with pytest.raises(TapSourceError, match=r"the schema .*none cannot be read: No such file or directory"):
         AvroValues(tmp_path / "none", Framing.RAW)
 
 
