@@ -85,6 +85,10 @@ def time_reader(unit: TimeUnit) -> ReadTime:
     ns_a_unit = _NS_A_UNIT[unit]
 
     def read(value: object) -> int:
+        value = _as_text(value)
+        if isinstance(value, str) and len(value) <= _MOST_DIGITS and value.isdecimal():
+            # The usual case by far, and Decimal would take ten times as long.
+            value = int(value)
         if type(value) is int:
             return believed(value * ns_a_unit // 1_000)
         if isinstance(value, datetime):
@@ -178,7 +182,6 @@ def _iso_us(value: object) -> int:
 
 def _scaled_us(value: object, ns_a_unit: int) -> int:
     """Return a number in a unit, or one that is written out as text, in µs; fractions of a unit count."""
-    value = _as_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str) or len(str(value)) > _MOST_DIGITS:
         raise ValueError(f"an event time is a number, got {value!r:.60}")
     try:

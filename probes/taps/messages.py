@@ -85,6 +85,7 @@ class MessageReader:
         self._paths = {
             spot: path_keys(spot.name) for spot in (id_spot, time_spot) if spot.place in (Place.JSON, Place.AVRO)
         }
+        self._in_headers = Place.HEADER in places
         self._read_id, self._read_time = id_reader(id_kind), time_reader(unit)
 
     def read(self, message: Message) -> Seen | Unseen:
@@ -93,8 +94,10 @@ class MessageReader:
         bad: Bad | None = None
         if self._paths:
             document, bad = self._document(message.value())
-        event_us, bad_time = self._event_time(message, document)
-        found = self._found(message, document, self._id_spot)
+        # Of a name that comes twice the last counts: whoever marked the message anew put that behind.
+        headers: dict[str, object] = dict(message.headers() or ()) if self._in_headers else {}
+        event_us, bad_time = self._event_time(message, headers, document)
+        found = self._found(headers, document, self._id_spot)
         if found is None:
             return Unseen(bad or Bad.NO_ID, event_us)
         try:
@@ -116,21 +119,17 @@ class MessageReader:
         except ValueError:
             return None, Bad.NOT_JSON if self._avro is None else Bad.UNDECODABLE
 
-    def _event_time(self, message: Message, document: object) -> tuple[int | None, Bad]:
+    def _event_time(self, message: Message, headers: dict[str, object], document: object) -> tuple[int | None, Bad]:
         try:
             if self._time_spot.place is Place.RECORD:
                 return _record_us(message), Bad.NO_TIME
-            found = self._found(message, document, self._time_spot)
+            found = self._found(headers, document, self._time_spot)
             return (None if found is None else self._read_time(found)), Bad.NO_TIME
         except ValueError:
             return None, Bad.BAD_TIME
 
-    def _found(self, message: Message, document: object, spot: Spot) -> object:
-        if spot in self._paths:
-            return find(document, self._paths[spot])
-        # Of a name that comes twice the last counts: whoever marked the message anew put that behind.
-        named = [value for name, value in message.headers() or () if name == spot.name]
-        return named[-1] if named else None
+    def _found(self, headers: dict[str, object], document: object, spot: Spot) -> object:
+        return headers.get(spot.name) if spot.place is Place.HEADER else find(document, self._paths[spot])
 
 
 def _record_us(message: Message) -> int | None:
