@@ -203,3 +203,15 @@ def test_what_was_set_aside_of_a_window_far_ahead_is_not_noted() -> None:
         for seq, start_ms in enumerate(starts_ms)
     ]
     assert written(*odd).sent == {86_340_000: True}
+
+
+def test_a_tap_that_is_behind_has_told_nothing() -> None:
+    """It is heard where it has sent something, and its account is complete once it has caught up past the horizon."""
+    behind = [observed(0, 0), fact(1, 0)]
+    assert judged(written(*behind, epoch_s=5_000)) == "say heard"
+    assert judged(written(*behind, fact(2, 5_100), epoch_s=5_000)) == "say heard told complete"
+
+
+def test_a_tap_that_is_behind_and_has_not_come_to_a_window_has_no_say() -> None:
+    """So that a node which nothing else stamps is not heard there, and what passed it is unknown."""
+    assert judged(written(fact(0, 0), fact(1, 0), epoch_s=650)) == ""
