@@ -6,6 +6,7 @@ HopwatchError
 └── DependencyError         3  something that Hopwatch stands on is not there or does not work
     ├── JavaError              no Java, or one that is too old for Spark
     ├── TransportError         the spool is not there, or cannot be read or written
+    ├── TapDownError           what a tap reads, or keeps its position in, is not there or does not work
     ├── StoreError             the store is down, locked, full, of another version, or cannot be opened
     │   └── StoreTakenError       another monitor writes to it
     └── CheckpointError        the job's checkpoint does not belong to this store
@@ -77,6 +78,10 @@ class JavaError(DependencyError):
 
 class TransportError(DependencyError):
     """The spool is not there, or cannot be read or written."""
+
+
+class TapDownError(DependencyError):
+    """What a tap reads, or keeps its position in, is not there or does not work."""
 
 
 class StoreError(DependencyError):

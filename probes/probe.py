@@ -27,7 +27,7 @@ from probes import exits, recorder
 from probes.arrays import columns_of, length_of
 from probes.clock import Clock, SystemClock
 from probes.contract.ids import id_bytes
-from probes.contract.limits import MAX_REASON_CHARS
+from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
 from probes.errors import ProbeError
 from probes.recorder import EventTime, MessageId, Refusals, Side, Stamp, Stamps
 from probes.sender import Instance, Sender
@@ -89,16 +89,21 @@ class Probe:
         flush_every_s: float = 2.0,
         heartbeat_every_s: float = 10.0,
         most_stamps: int = MOST_STAMPS,
+        follows: bool = False,
         clock: Clock | None = None,
     ) -> None:
         """Start the probe and its thread.
 
+        ``follows`` is for taps, which stamp what they read from a file or a topic, and may be behind: nothing counts as
+        complete before :meth:`caught_up` says so.
+
         Raises:
             ProbeError: with ``strict`` only: a name, label, number or sink cannot be.
         """
-        self.strict = strict
+        self.stream, self.node, self.strict = stream, node, strict
         self._dropped_before = 0
         self._most = MOST_STAMPS
+        self._follows = follows
         clock = clock or SystemClock()
         self._wall_ns, self._monotonic_ns = clock.wall_ns, clock.monotonic_ns
         self._silence()
@@ -128,6 +133,8 @@ class Probe:
         sender = Sender(
             who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s
         )
+        if self._follows:
+            sender.follow()
         sender.start()
         self._most = asked.most_stamps
         self._sender, self._queue, self._append = sender, sender.queue, sender.queue.append
@@ -196,14 +203,33 @@ class Probe:
             return False
 
     @_harmless
-    def close(self) -> None:
-        """Send what is left and the bye; give up after two seconds. Nothing is stamped any more."""
+    def missed(self, cause: str, event_time: int | None = None) -> None:
+        """Count a message that passed and could not be stamped, under its event time in µs, or under now.
+
+        The monitor takes it for a dropped stamp: what is not seen of that minute is then unknown, and never lost.
+        """
+        at_ns = self._wall_ns()
+        event_us = at_ns // 1_000 if event_time is None else event_time
+        self._drop(recorder.refused((event_us,), at_ns, cause[:MAX_CAUSE_CHARS]))
+
+    @_harmless
+    def caught_up(self, moment_us: int) -> None:
+        """Say, of a probe that follows, that all that had come up to this moment, µs since 1970, is stamped."""
+        if self._sender is not None:
+            self._sender.catch_up(moment_us)
+
+    @_harmless
+    def close(self, *, bye: bool = True) -> None:
+        """Send what is left and the bye; give up after two seconds. Nothing is stamped any more.
+
+        Without a bye, the service that is watched goes on: what it handles from now on is unknown, and never lost.
+        """
         sender = self._sender
         exits.forget(self)
         self._silence()
         if sender is not None:
             try:
-                sender.close(CLOSE_S)
+                sender.close(CLOSE_S, bye=bye)
             finally:
                 self._dropped_before = sender.dropped_total
 

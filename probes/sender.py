@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -69,6 +69,8 @@ class Sender:
         self._told_causes: set[str] = set()
         self.seq = 0
         self.complete_through_us = instance.epoch_us
+        # Up to which moment a tap has seen its source; None for a probe that stamps what happens as it happens.
+        self._caught_up_us: int | None = None
         self._folded = 0
         self._flushed_ns = self._sent_ns = clock.monotonic_ns()
         # Held while records are sent, which may take long; the host never waits for it but in flush and close.
@@ -88,6 +90,15 @@ class Sender:
         """Start the thread."""
         self._thread = threading.Thread(target=self._run, name="hopwatch-probe", daemon=True)
         self._thread.start()
+
+    def follow(self) -> None:
+        """Complete nothing by the clock alone: a tap may be behind its source, and says itself how far it is."""
+        self._caught_up_us = self.complete_through_us = 0
+
+    def catch_up(self, moment_us: int) -> None:
+        """Let moments up to this one be completed; nothing to a sender that does not follow."""
+        if self._caught_up_us is not None:
+            self._caught_up_us = max(self._caught_up_us, moment_us)
 
     def append_many(self, stamps: Stamps, most: int) -> bool:
         """Take arrays into the queue; False if more than ``most`` stamps would wait.
@@ -144,7 +155,7 @@ class Sender:
         with self._sending:
             self._flushed_ns = self.clock.monotonic_ns()
             # The moment is read before the queue is taken: what is appended later is moved behind it.
-            moment_us = max(self._wall_us(), self.complete_through_us)
+            moment_us = max(self._moment_us(), self.complete_through_us)
             taken = [self.queue.popleft() for _ in range(len(self.queue))]
             with self._counting:
                 self._folded -= sum(len(stamps.event_times_us) - 1 for stamps in taken if isinstance(stamps, Stamps))
@@ -156,8 +167,24 @@ class Sender:
                 self._send_empty(closing or Kind.HEARTBEAT, moment_us)
             self._tell_causes()
 
-    def close(self, patience_s: float) -> None:
-        """Flush, say bye and let go of the sink; give up after ``patience_s``."""
+    def offer(self, pack: Callable[[int], Iterable[Packed]]) -> bool:
+        """Send observations that others have stamped; False at the first batch that the sink does not take.
+
+        ``pack`` is told the time of day, in µs, and returns them. What is not taken is no drop: it is with whoever
+        offers it.
+        """
+        with self._sending:
+            moment_us = max(self._moment_us(), self.complete_through_us)
+            offered = list(pack(self._wall_us()))
+            for packed in offered[:-1]:
+                if self._send(self._observations(packed, self.complete_through_us, ())) is not None:
+                    return False
+            told, is_all = self._to_tell()
+            through_us = moment_us if is_all else self.complete_through_us
+            return all(self._send(self._observations(packed, through_us, told)) is None for packed in offered[-1:])
+
+    def close(self, patience_s: float, *, bye: bool = True) -> None:
+        """Flush, say bye if asked and let go of the sink; give up after ``patience_s``."""
         give_up_ns = self.clock.monotonic_ns() + int(patience_s * 1e9)
         self._ended.set()
         self._wake.set()
@@ -167,7 +194,7 @@ class Sender:
             _log.warning("a probe gave up after %s s: its sink is busy, %d stamps are unsent", patience_s, self.waiting)
             return
         try:
-            self.flush(Kind.BYE)
+            self.flush(Kind.BYE if bye else Kind.HEARTBEAT)
             self.sink.close(max(0.0, (give_up_ns - self.clock.monotonic_ns()) / 1e9))
             self._count_failed()
         finally:
@@ -193,14 +220,19 @@ class Sender:
         return is_taken and is_all
 
     def _send_batch(self, packed: Packed, through_us: int, told: tuple[Drop, ...]) -> bool:
-        batch = self._batch(Kind.OBSERVATIONS, through_us, told)
-        batch = replace(
-            batch, window_start_ms=packed.window_start_ms, count=packed.count, reasons=packed.reasons, **packed.fields
-        )
-        cause = self._send(batch)
+        cause = self._send(self._observations(packed, through_us, told))
         if cause is not None:
             self.drop({(packed.window_start_ms, cause): packed.count})
         return cause is None
+
+    def _observations(self, packed: Packed, through_us: int, told: tuple[Drop, ...]) -> Batch:
+        return replace(
+            self._batch(Kind.OBSERVATIONS, through_us, told),
+            window_start_ms=packed.window_start_ms,
+            count=packed.count,
+            reasons=packed.reasons,
+            **packed.fields,
+        )
 
     def _send_empty(self, kind: Kind, moment_us: int) -> None:
         """Send records without observations until all drops are told; the last of them carries the moment."""
@@ -263,6 +295,10 @@ class Sender:
             self.drops.subtract({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
             self.drops = +self.drops
         return None
+
+    def _moment_us(self) -> int:
+        """Return the moment up to which all is stamped, once what waits is taken."""
+        return self._wall_us() if self._caught_up_us is None else min(self._wall_us(), self._caught_up_us)
 
     def _wall_us(self) -> int:
         return self.clock.wall_ns() // 1_000

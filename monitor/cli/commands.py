@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "find": "Show one message's journey, as far as it is kept.",
     "topics": "Make the Kafka topic of observations, or check it.",
     "pathway": "Look at the pathways that a configuration declares.",
+    "tap": "Stamp what passes a service, from beside it.",
     "store": "Look after the store.",
     "doctor": "Check what Hopwatch stands on, and say what to do.",
 }

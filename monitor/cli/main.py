@@ -15,6 +15,9 @@ from typing import Final
 from monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SettingsError
 
 INTERRUPTED_EXIT_CODE: Final = 130
+TAPS_EXTRAS: Final = "taps,kafka"
+TAPS_PACKAGES: Final = frozenset({"confluent_kafka", "fastapi", "granian", "orjson"})
+"""What the sidecars need and the monitor does not."""
 OWN_PACKAGES: Final = frozenset({"bench", "demo", "monitor", "probes"})
 
 
@@ -44,7 +47,8 @@ def _told(error: Exception) -> int:
         case HopwatchError():
             _say(f"hopwatch: {error}")
         case ModuleNotFoundError() if (error.name or "").partition(".")[0] not in OWN_PACKAGES:
-            _say(f"hopwatch: the Python package {error.name!r} is not installed: pip install 'hopwatch[monitor,demo]'")
+            extras = TAPS_EXTRAS if error.name in TAPS_PACKAGES else "monitor,demo"
+            _say(f"hopwatch: the Python package {error.name!r} is not installed: pip install 'hopwatch[{extras}]'")
             return DependencyError.exit_code
         case _:
             what = "".join(traceback.format_exception_only(error)).strip()

@@ -43,6 +43,7 @@ class SpoolSink:
         self._since_s = 0.0
         self._failed_s = float("-inf")
         self._kept_bytes = 0
+        self._is_whole = True
         self._told: set[str] = set()
 
     def check(self) -> None:
@@ -83,8 +84,10 @@ class SpoolSink:
             self._publish()
 
     def settle(self, patience_s: float) -> bool:  # noqa: ARG002 - a disk cannot be given up
-        """Publish what is open; whether it could be."""
-        return self._publish()
+        """Publish what is open; whether that, and every segment since it was asked last, could be."""
+        self._publish()
+        is_whole, self._is_whole = self._is_whole, True
+        return is_whole
 
     def close(self, patience_s: float = 0.0) -> None:  # noqa: ARG002 - a disk cannot be given up
         """Publish what is open."""
@@ -119,11 +122,10 @@ class SpoolSink:
         self._bytes += len(data)
         return True
 
-    def _publish(self) -> bool:
+    def _publish(self) -> None:
         """Cut, sync and rename; a segment that cannot be synced is deleted: its records are a hole in the books."""
         if self._file is None:
-            return True
-        is_published = True
+            return
         try:
             try:
                 os.ftruncate(self._file, self._bytes)
@@ -135,12 +137,11 @@ class SpoolSink:
                 _sync_folder(self.folder)
         except OSError:
             self._failed_s = self._now_s()
-            is_published = False
+            self._is_whole = False
         with suppress(OSError):  # published and so gone, as a rule
             self._path.unlink()
         self._file, self._bytes = None, 0
         self._number += 1
-        return is_published
 
 
 def folder_name(instance: str) -> str:

@@ -216,8 +216,58 @@ def test_a_sink_that_raises_never_reaches_the_host(clock: ManualClock) -> None:
     """The host goes on; what could not be sent is counted."""
     probe = Probe("orders", "router", RaisingSink(), clock=clock, strict=True)
     probe.arrived(MESSAGE, EPOCH_US)
-    probe.flush()
+    assert not probe.flush()
     assert probe.dropped == 1
     probe.arrived(MESSAGE, EPOCH_US)
     probe.close()
     assert probe.dropped == 2
+
+
+def test_a_flush_says_whether_all_is_settled(probe: Probe, sink: MemorySink) -> None:
+    """What the sink refuses is dropped and so not settled; with the next flush only that is told."""
+    probe.arrived(MESSAGE, EPOCH_US)
+    assert probe.flush()
+    sink.is_full = True
+    probe.arrived(MESSAGE, EPOCH_US)
+    assert not probe.flush(patience_s=1)
+    sink.is_full = False
+    assert probe.flush()
+    assert (probe.dropped, [drop.count for drop in drops(sink.records)]) == (1, [1])
+
+
+def test_what_has_no_sink_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe that does nothing leaves nothing open."""
+    monkeypatch.delenv("HOPWATCH_SINK", raising=False)
+    assert Probe("orders", "router").flush()
+
+
+def test_a_probe_that_follows_completes_only_what_it_has_caught_up_with(sink: MemorySink, clock: ManualClock) -> None:
+    """Nothing at first, never more than the clock says, and never less than before."""
+    with Probe("orders", "router", sink, clock=clock, follows=True, flush_every_s=1e6, heartbeat_every_s=1e6) as probe:
+        for caught_up_s in (None, 1, 0, 100):
+            clock.advance(2)
+            probe.arrived(MESSAGE, EPOCH_US)
+            if caught_up_s is not None:
+                probe.caught_up(EPOCH_US + caught_up_s * 1_000_000)
+            probe.flush()
+    through_us = [decode(record).complete_through_us for record in sink.records]
+    assert through_us == [0, EPOCH_US + 1_000_000, EPOCH_US + 1_000_000, EPOCH_US + 8_000_000, EPOCH_US + 8_000_000]
+
+
+def test_a_probe_that_does_not_follow_goes_by_the_clock(probe: Probe, sink: MemorySink, clock: ManualClock) -> None:
+    """Whatever it is told to have caught up with."""
+    clock.advance(1)
+    probe.arrived(MESSAGE, EPOCH_US)
+    probe.caught_up(EPOCH_US)
+    probe.flush()
+    assert decode(sink.records[-1]).complete_through_us == EPOCH_US + 1_000_000
+
+
+def test_a_probe_may_end_without_a_bye(sink: MemorySink, clock: ManualClock) -> None:
+    """What is left is sent, and a heartbeat where the bye would be."""
+    probe = Probe("orders", "router", sink, clock=clock)
+    probe.arrived(MESSAGE, EPOCH_US)
+    probe.close(bye=False)
+    assert [decode(record).kind for record in sink.records] == [Kind.OBSERVATIONS]
+    Probe("orders", "router", sink, clock=clock).close(bye=False)
+    assert [decode(record).kind for record in sink.records] == [Kind.OBSERVATIONS, Kind.HEARTBEAT]

@@ -16,6 +16,7 @@ FORBIDDEN: Final = [
     ("probes", "monitor"),
     ("monitor", "bench"),
     ("probes", "pyspark"),
+    ("probes.sinks", "probes.taps"),
     ("monitor", "probes"),
     ("monitor.kernel", "time"),
     ("monitor.kernel", "datetime"),

@@ -203,3 +203,20 @@ def test_what_was_set_aside_of_a_window_far_ahead_is_not_noted() -> None:
         for seq, start_ms in enumerate(starts_ms)
     ]
     assert written(*odd).sent == {86_340_000: True}
+
+
+LONG_AGO_US: Final = -(10**12)
+"""Seen from the window as 1970 is from now: what a tap completes that has caught up with nothing yet."""
+
+
+def test_a_tap_that_is_behind_has_told_nothing() -> None:
+    """It is heard where it has sent something, and its account is complete once it has caught up past the horizon."""
+    sent = {"window_start_ms": WINDOW_MS, "count": 2, "complete_through_us": LONG_AGO_US}
+    behind = [fact(0, 5_000, Kind.OBSERVATIONS, **sent), fact(1, 5_010, complete_through_us=LONG_AGO_US)]
+    assert judged(written(*behind, epoch_s=5_000)) == "say heard"
+    assert judged(written(*behind, fact(2, 5_100), epoch_s=5_000)) == "say heard told complete"
+
+
+def test_a_tap_that_is_behind_has_no_say_where_it_has_not_come_to() -> None:
+    """A node at which nobody else stamps is then not heard, and what passed it is unknown."""
+    assert judged(written(fact(0, 650, complete_through_us=LONG_AGO_US), epoch_s=650)) == ""

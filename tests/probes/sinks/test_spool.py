@@ -201,6 +201,35 @@ def test_a_segment_that_cannot_be_synced_is_deleted(
     assert (names(sink), records(sink)) == (["0000000001.seg"], [b"kept"])
 
 
+def test_settling_publishes_what_is_open(sink: SpoolSink) -> None:
+    """Whatever its age; nothing open is settled too."""
+    assert sink.settle(0)
+    assert sink.send(b"one")
+    assert sink.settle(0)
+    assert (names(sink), records(sink)) == (["0000000000.seg"], [b"one"])
+
+
+def test_what_cannot_be_published_is_not_settled(
+    sink: SpoolSink, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller learns that it is lost, whenever that was, and once."""
+
+    def fail(file: int) -> None:
+        raise OSError(5, f"Input/output error at {file}")
+
+    assert sink.send(b"lost")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        assert not sink.settle(0)
+        assert sink.settle(0)
+        clock.advance(1)
+        assert sink.send(b"lost too")
+        clock.advance(1)
+        sink.tick()
+    assert not sink.settle(0)
+    assert names(sink) == []
+
+
 def test_a_spool_whose_folder_was_deleted_begins_again(sink: SpoolSink, clock: ManualClock) -> None:
     """The open segment is lost; the next one has a folder again."""
     assert sink.send(b"lost")

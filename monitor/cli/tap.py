@@ -1,0 +1,223 @@
+"""``hopwatch tap``: programs beside a service that stamp what passes it: lines of a file, a topic, posts by HTTP."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from monitor.cli import console
+from monitor.errors import ConfigurationError, TapDownError
+from probes.marks import ID_HEADER, TIME_HEADER
+from probes.taps.avro import Framing
+from probes.taps.errors import TapSourceError, TapUsageError
+from probes.taps.sides import Side
+from probes.taps.surroundings import Surroundings
+from probes.values import IdKind, TimeUnit
+
+if TYPE_CHECKING:
+    from probes.taps.stamping import Stamping
+
+STANDARD_INPUT: Final = "-"
+STANDARD_INPUT_FILE: Final = 0
+LOCAL: Final = "127.0.0.1"
+
+command = typer.Typer(
+    name="tap",
+    no_args_is_help=True,
+    help="Stamp what passes a service, from beside it: nothing in the service changes.",
+    rich_markup_mode=None,
+)
+
+Stream = Annotated[str, typer.Option("--stream", help="The stream that the messages belong to.")]
+Node = Annotated[str, typer.Option("--node", help="The node that they arrive at, or leave.")]
+Sink = Annotated[str | None, typer.Option("--sink", help="Where stamps go; HOPWATCH_SINK without it.")]
+Stamp = Annotated[Side, typer.Option("--stamp", help="in: the messages arrive at the node; out: they leave it.")]
+IdAs = Annotated[IdKind, typer.Option("--id-as", help="What the id is to be read as; auto knows a UUID by its form.")]
+Unit = Annotated[TimeUnit, typer.Option("--time-unit", help="How the event time is written.")]
+IgnoreBad = Annotated[
+    bool, typer.Option("--ignore-bad", help="What cannot be read is no message: do not report it as dropped.")
+]
+Bye = Annotated[
+    bool, typer.Option("--bye", help="When stopped, say that the service has ended too, or that another tap goes on.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="At the end, what was done, as one JSON object on stdout.")]
+
+
+@command.command("jsonl")
+def jsonl(  # noqa: PLR0913 - one parameter a flag
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that others write and rotate, or - for a pipe.")],
+    *,
+    stream: Stream,
+    node: Node,
+    id_path: Annotated[str, typer.Option("--id", metavar="PATH", help="Where the id is, such as meta.id.")],
+    time_path: Annotated[str, typer.Option("--time", metavar="PATH", help="Where the event time is.")],
+    sink: Sink = None,
+    stamp: Stamp = Side.IN,
+    id_as: IdAs = IdKind.AUTO,
+    time_unit: Unit = TimeUnit.US,
+    state: Annotated[
+        Path | None, typer.Option("--state", help="Keeps the position, so that a restart skips nothing.")
+    ] = None,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Without a position begin at the file's start, not at its end.")
+    ] = False,
+    ignore_bad: IgnoreBad = False,
+    bye: Bye = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stamp each line of a file of JSON, as it is written, or of standard input until its end."""
+    from probes.taps.documents import DocumentReader
+    from probes.taps.jsonl import JsonLinesTap, Pipe, Source, follow
+    from probes.taps.opening import open_probe
+    from probes.taps.stamping import Stamping
+    from probes.taps.state import StateFile
+
+    is_piped = file == STANDARD_INPUT
+    if is_piped and (state is not None or from_start):
+        raise ConfigurationError("standard input has no position: --state and --from-start are for files")
+    around = Surroundings(_tell)
+    with _stopped_by_signals(around), _named_errors():
+        reader = DocumentReader(id_path, time_path, id_as, time_unit)
+        kept = None if state is None else StateFile(state, Path(file))
+        source: Source = (
+            Pipe(STANDARD_INPUT_FILE) if is_piped else follow(Path(file), around, kept, from_start=from_start)
+        )
+        opened = open_probe(stream, node, sink, around)
+        stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
+        if not is_piped and kept is None:
+            _tell("without --state a restart begins at the file's end: what is written until then goes unseen")
+        with _told_at_the_end(stamping, as_json=as_json, bye=lambda: bye or source.is_over):
+            JsonLinesTap(source, reader, stamping, around, kept).run()
+
+
+@command.command("kafka")
+def kafka(  # noqa: PLR0913 - one parameter a flag
+    *,
+    source: Annotated[str, typer.Option("--from", metavar="URL", help="The topic: kafka://HOST:PORT/TOPIC.")],
+    group: Annotated[str, typer.Option("--group", help="The consumer group; taps of one group share the topic.")],
+    stream: Stream,
+    node: Node,
+    sink: Sink = None,
+    stamp: Stamp = Side.IN,
+    id_header: Annotated[str, typer.Option(help="The header that the id stands in.")] = ID_HEADER,
+    time_header: Annotated[str, typer.Option(help="The header that the event time stands in.")] = TIME_HEADER,
+    id_json: Annotated[str | None, typer.Option(metavar="PATH", help="The id stands in a JSON value.")] = None,
+    time_json: Annotated[str | None, typer.Option(metavar="PATH", help="The event time stands in it.")] = None,
+    id_avro: Annotated[str | None, typer.Option(metavar="PATH", help="The id stands in an Avro value.")] = None,
+    time_avro: Annotated[str | None, typer.Option(metavar="PATH", help="The event time stands in it.")] = None,
+    avro_schema: Annotated[Path | None, typer.Option(metavar="FILE", help="The schema of Avro values.")] = None,
+    avro_framing: Annotated[
+        Framing, typer.Option(help="What is before the value: 0x81 and SHA-256, 0 and an id, or nothing.")
+    ] = Framing.CONFLUENT,
+    time_record: Annotated[
+        bool, typer.Option("--time-record", help="The record's own time is the event time.")
+    ] = False,
+    id_as: IdAs = IdKind.AUTO,
+    time_unit: Unit = TimeUnit.US,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="A new group begins at the topic's start, not at its end.")
+    ] = False,
+    ignore_bad: IgnoreBad = False,
+    bye: Bye = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stamp each message of a topic, as one of a consumer group.
+
+    Access to the brokers is told by HOPWATCH_TRANSPORT__KAFKA__…, as for sinks.
+    """
+    from probes.taps.avro import AvroValues
+    from probes.taps.kafka import KafkaTap
+    from probes.taps.messages import MessageReader, spot
+    from probes.taps.opening import open_probe
+    from probes.taps.stamping import Stamping
+    from probes.taps.topic import Topic
+
+    around = Surroundings(_tell)
+    with _stopped_by_signals(around), _named_errors():
+        avro = None if avro_schema is None else AvroValues(avro_schema, avro_framing)
+        reader = MessageReader(
+            spot("id", id_header, id_json, id_avro),
+            spot("time", time_header, time_json, time_avro, is_record=time_record),
+            id_kind=id_as,
+            unit=time_unit,
+            avro=avro,
+        )
+        topic = Topic(source, group, around, from_start=from_start)
+        topic.check()
+        stamping = Stamping(open_probe(stream, node, sink, around), stamp, around, are_bad_messages=not ignore_bad)
+        with _told_at_the_end(stamping, as_json=as_json, bye=lambda: bye):
+            KafkaTap(topic, reader, stamping, around).run()
+
+
+@command.command("http")
+def http(
+    *,
+    port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="The port to listen on.")],
+    sink: Sink = None,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on; nobody is asked who they are.")
+    ] = LOCAL,
+    bye: Bye = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stamp what is posted: POST /v1/observations, documented at /openapi.json."""
+    from probes.taps.http.intake import Intake
+    from probes.taps.http.serve import check_port, serve
+    from probes.taps.opening import sink_url
+
+    around = Surroundings(_tell)
+    with _stopped_by_signals(around), _named_errors():
+        check_port(host, port)
+        intake = Intake(sink_url(sink), around)
+        try:
+            serve(intake, host, port, around)
+        finally:
+            intake.close(bye=bye)
+            _tell(f"{intake.observations:,} observations and {intake.records:,} records taken")
+            if as_json:
+                console.emit_json({"observations": intake.observations, "records": intake.records})
+
+
+@contextmanager
+def _stopped_by_signals(around: Surroundings) -> Iterator[None]:
+    """Let SIGINT and SIGTERM end the tap in order."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda *_: around.stop.set())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tell(what: str) -> None:
+    console.words().print(f"hopwatch tap: {what}")
+
+
+@contextmanager
+def _told_at_the_end(stamping: Stamping, *, as_json: bool, bye: Callable[[], bool]) -> Iterator[None]:
+    """Close the probe whatever happens, and say what was done."""
+    try:
+        yield
+    finally:
+        stamping.probe.close(bye=bye())
+        _tell(f"{stamping.tally}")
+        if as_json:
+            console.emit_json(stamping.tally.summary(stamping.probe.dropped))
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """Turn what a tap raises into errors with an exit code."""
+    try:
+        yield
+    except TapUsageError as error:
+        raise ConfigurationError(str(error)) from None
+    except TapSourceError as error:
+        raise TapDownError(str(error)) from None

@@ -1,0 +1,225 @@
+"""Stamps for confluent-kafka: a producer stamps ``out`` what was delivered, a consumer ``in`` what it polls.
+
+The id and the event time of a message travel in two headers (:mod:`probes.marks`). They are set where the message is
+made and forwarded at every hop::
+
+    producer = instrument(Producer(config), stream="orders", node="router", sink="spool:./var/spool")
+    consumer = instrument(Consumer(config), stream="orders", node="router", probe=producer.hopwatch_probe)
+    message = consumer.poll(1.0)
+    producer.produce("next", message.value(), headers=message.headers())
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, TypeVar, cast
+
+from confluent_kafka import Consumer, Message, Producer, SerializingProducer
+
+from probes import Probe, marks
+from probes.clock import Clock, SystemClock
+from probes.sinks import Sink
+
+UNMARKED: Final = "unmarked message"
+BAD_MARKS: Final = "bad marks"
+
+_OF_PRODUCE: Final = ("value", "key", "partition", "callback", "on_delivery", "timestamp", "headers")
+_OF_SERIALIZING: Final = ("key", "value", "partition", "on_delivery", "timestamp", "headers")
+_log = logging.getLogger("hopwatch.probe")
+_consuming: set[tuple[str, str]] = set()
+"""The (stream, node) of every consumer in this process: a producer at such a node forwards, and makes no messages."""
+
+Client = TypeVar("Client", bound=Producer | Consumer)
+Delivered = Callable[[Any, Any], None]
+
+
+def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by name
+    client: Client,
+    *,
+    stream: str | None = None,
+    node: str | None = None,
+    sink: str | Sink | None = None,
+    probe: Probe | None = None,
+    origin: bool | None = None,
+    ignore_unmarked: bool = False,
+    on_delivery: Delivered | None = None,
+    clock: Clock | None = None,
+) -> Client:
+    """Return the client with stamps: whatever it can do, what is returned can do, and what it raises, it raises.
+
+    Either ``probe``, or ``stream`` and ``node``, and ``sink`` unless ``HOPWATCH_SINK`` names one. A probe that is made
+    here is ``hopwatch_probe`` of what is returned, and is closed when the process ends.
+
+    Args:
+        client: a Producer or Consumer of confluent-kafka, a serializing one too.
+        stream: the stream that the messages belong to.
+        node: the node that sends, or receives, them.
+        sink: where the stamps go.
+        probe: a probe to stamp with, in the place of these three.
+        origin: whether messages are made here, so that those without marks get new ones. By default they are, unless a
+            consumer of the same stream and node was instrumented in this process before.
+        ignore_unmarked: messages without marks are no messages of this stream. By default they count as dropped, so
+            that the monitor calls nothing lost that only lost its headers.
+        on_delivery: what the producer's own configuration names as ``on_delivery``, which stands back for ours.
+        clock: what time it is, for tests.
+    """
+    stamping = probe or Probe(stream or "", node or "", sink, clock=clock)
+    place = stamping.stream, stamping.node
+    if isinstance(client, Producer):
+        is_origin = place not in _consuming if origin is None else origin
+        sending = _Sending(client, stamping, clock or SystemClock(), is_origin=is_origin, ignores=ignore_unmarked)
+        sending.default_report = on_delivery
+        return cast("Client", sending)
+    _consuming.add(place)
+    return cast("Client", _Receiving(client, stamping, ignores=ignore_unmarked))
+
+
+class _Instrumented:
+    """Stands before a client: what is not asked of it here goes to the client."""
+
+    def __init__(self, client: Producer | Consumer, probe: Probe, *, ignores: bool) -> None:
+        self._client: Any = client
+        self.hopwatch_probe = probe
+        self._ignores = ignores
+        self._told: set[str] = set()
+
+    @property  # type: ignore[misc]  # read-only here, so that isinstance goes by the client
+    def __class__(self) -> type:
+        return type(self._client)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the client has
+        return getattr(self._client, name)
+
+    def __repr__(self) -> str:
+        return repr(self._client)
+
+    def __enter__(self) -> Any:  # noqa: ANN401 - itself, which types take for the client
+        self._client.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Any:  # noqa: ANN401 - as the client says
+        return self._client.__exit__(kind, error, trace)
+
+    def _miss(self, cause: str, why: str) -> None:
+        """Count a message that cannot be stamped, and say why, once."""
+        if cause == UNMARKED and self._ignores:
+            return
+        self.hopwatch_probe.missed(cause)
+        if cause not in self._told:
+            self._told.add(cause)
+            _log.warning("an instrumented client of confluent-kafka cannot stamp a message: %s", why)
+
+
+class _Sending(_Instrumented):
+    """A producer: marks what it makes, and stamps what was delivered."""
+
+    default_report: Delivered | None = None
+
+    def __init__(self, client: Producer, probe: Probe, clock: Clock, *, is_origin: bool, ignores: bool) -> None:
+        super().__init__(client, probe, ignores=ignores)
+        self._clock, self._is_origin = clock, is_origin
+        self._names = _OF_SERIALIZING if isinstance(client, SerializingProducer) else _OF_PRODUCE
+
+    def __len__(self) -> int:
+        return len(self._client)
+
+    def __bool__(self) -> bool:
+        return bool(self._client)
+
+    def produce(self, topic: str, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the client takes them
+        """Mark, produce, and stamp ``out`` once it is delivered."""
+        try:
+            changed = self._marked(args, kwargs)
+        except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
+            _log.warning("a message could not be marked", exc_info=True)
+            changed = None
+        if changed is None:
+            self._client.produce(topic, *args, **kwargs)
+        else:
+            self._client.produce(topic, **changed)
+
+    def produce_batch(self, topic: str, messages: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as above
+        """Produce what cannot be stamped, because the client sends batches without headers."""
+        queued = self._client.produce_batch(topic, messages, *args, **kwargs)
+        for _ in range(queued if isinstance(queued, int) else 0):
+            self._miss(UNMARKED, "produce_batch sends no headers: use produce")
+        return queued
+
+    def _marked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the arguments with marks and our own delivery report; None to leave them as they are."""
+        named = dict(zip(self._names, args, strict=False))
+        if len(args) > len(self._names) or named.keys() & kwargs.keys():
+            # A mistake of the host, about which the client says it better.
+            return None
+        named |= kwargs
+        headers = named.get("headers")
+        if headers is not None and not isinstance(headers, dict):
+            # Read once only, for it may be an iterator.
+            headers = named["headers"] = list(headers)
+        try:
+            found = marks.read(headers)
+        except ValueError as error:
+            self._miss(BAD_MARKS, str(error))
+            return named
+        if found is None:
+            if not self._is_origin:
+                self._miss(UNMARKED, "it has no marks: forward them with headers=message.headers(), or say origin=True")
+                return named
+            found, added = marks.new(self._clock.wall_ns() // 1_000)
+            named["headers"] = [*(headers.items() if isinstance(headers, dict) else headers or ()), *added]
+        theirs = named.get("on_delivery") or self.default_report
+        if "callback" in self._names:
+            theirs = named.pop("callback", None) or theirs
+        named["on_delivery"] = _Report(self.hopwatch_probe, found, theirs)
+        return named
+
+
+class _Report:
+    """The delivery report of one message: ours first, then the host's own."""
+
+    __slots__ = ("_marks", "_probe", "_theirs")
+
+    def __init__(self, probe: Probe, found: marks.Marks, theirs: Delivered | None) -> None:
+        self._probe, self._marks, self._theirs = probe, found, theirs
+
+    def __call__(self, error: Any, message: Any) -> None:  # noqa: ANN401 - as the client gives them
+        if error is None:
+            self._probe.departed(*self._marks)
+        if self._theirs is not None:
+            self._theirs(error, message)
+
+
+class _Receiving(_Instrumented):
+    """A consumer: stamps what it polls."""
+
+    def poll(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the client takes and gives them
+        """Poll, and stamp ``in`` what came."""
+        message = self._client.poll(*args, **kwargs)
+        self._arrived(message)
+        return message
+
+    def consume(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as above
+        """Consume, and stamp ``in`` what came."""
+        messages = self._client.consume(*args, **kwargs)
+        for message in messages or ():
+            self._arrived(message)
+        return messages
+
+    def _arrived(self, message: Message | None) -> None:
+        try:
+            if message is None or message.error() is not None:
+                return
+            found = marks.read(cast("marks.Headers | None", message.headers()))
+            if found is None:
+                told = f"it came without marks by the topic {message.topic()}: does its producer mark?"
+                self._miss(UNMARKED, told)
+            else:
+                self.hopwatch_probe.arrived(*found)
+        except ValueError as error:
+            self._miss(BAD_MARKS, str(error))
+        except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
+            _log.warning("a message could not be stamped", exc_info=True)

@@ -1,0 +1,141 @@
+"""A file that others write and rotate, followed without losing a line: by rename, by truncation, gone and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from probes.taps.errors import TapSourceError
+from probes.taps.marked import MARK_BYTES, MarkedFile, Position
+from probes.taps.rotated import rotated, successor
+from probes.taps.surroundings import Surroundings
+
+LINGER_S: Final = 2.0
+"""How long a file that was renamed has to be quiet before its successor is opened: who writes may still hold it."""
+MOST_LINGER_S: Final = 60.0
+"""After so long it is left, though somebody still writes to it."""
+
+
+class FollowedFile:
+    """Reads what is there and what comes; :meth:`read` never waits.
+
+    After a read, ``has_ended`` says that a file was left: what waits for a newline is a line; and ``is_behind`` that
+    the end of this file is not the end of all.
+    """
+
+    is_over = False
+
+    def __init__(
+        self, path: Path, around: Surroundings, *, position: Position | None = None, from_start: bool = False
+    ) -> None:
+        """Find the place to begin: the position, if there is one; else the start, or the end of what is there now.
+
+        Raises:
+            TapSourceError: the file is there and cannot be read.
+        """
+        self.path, self.has_ended = path, False
+        self._around = around
+        self._told = ""
+        self._renamed_s: float | None = None
+        self._quiet_since_s = 0.0
+        try:
+            if position is not None:
+                self._file = self._resumed(position)
+            else:
+                self._file = self._opened(path)
+                if self._file is not None and not from_start:
+                    self._file.to_the_end()
+        except OSError as error:
+            raise TapSourceError(f"{path} cannot be read: {error.strerror}: let the tap's user read it") from None
+
+    def read(self, most_bytes: int) -> bytes:
+        """Return the next bytes; none when all that is there was read."""
+        self.has_ended = False
+        try:
+            if self._file is None:
+                self._file = self._opened(self.path)
+            return b"" if self._file is None else self._next(self._file, most_bytes)
+        except OSError as error:
+            self._tell_once(f"{self.path} cannot be read: {error.strerror}: trying on")
+            return b""
+
+    def position(self, unread_bytes: int) -> Position | None:
+        """Return the place so many bytes before the last one that was read; None without a file."""
+        return None if self._file is None else self._file.position(unread_bytes)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is more to read though the last read brought nothing."""
+        return self.has_ended or self._renamed_s is not None or bool(self._told)
+
+    def _next(self, file: MarkedFile, most_bytes: int) -> bytes:
+        if not file.is_what_was_read():
+            self._restart(file)
+            return b""
+        data = file.next(most_bytes)
+        if not data and self._is_left(file):
+            # Whoever had it open may have written between the last read and the look at its successor.
+            data = file.next(most_bytes)
+            if not data:
+                self.has_ended = True
+                self._file = self._opened(successor(self.path, file))
+                file.close()
+        if data:
+            self._quiet_since_s = self._around.monotonic_s()
+        self._told = ""
+        return data
+
+    def _is_left(self, file: MarkedFile) -> bool:
+        """Whether it has another name, its old name is another file's, and nobody seems to write to it any more."""
+        now_s = self._around.monotonic_s()
+        if file.is_named(self.path) is not False:
+            self._renamed_s = None
+            return False
+        if self._renamed_s is None:
+            self._renamed_s = self._quiet_since_s = now_s
+        if successor(self.path, file) != self.path:
+            # Its successor was renamed too: who writes has gone on long since.
+            return True
+        return now_s - self._quiet_since_s >= LINGER_S or now_s - self._renamed_s >= MOST_LINGER_S
+
+    def _restart(self, file: MarkedFile) -> None:
+        """Go on in the copy that was made before the truncation, where there is one; else at the start."""
+        here = file.position()
+        file.close()
+        self._file = self._resumed(here)
+
+    def _resumed(self, position: Position) -> MarkedFile | None:
+        """Open what was read, under whatever name it has now: the file itself, or a copy of it."""
+        for path in (self.path, *rotated(self.path)):
+            file = self._opened(path)
+            if file is None:
+                continue
+            is_same = file.is_inode(position.device, position.inode) or len(position.mark) == MARK_BYTES
+            if file.to(position).is_what_was_read() and is_same:
+                return file
+            file.close()
+        if position.offset:
+            was = f"what was read up to byte {position.offset}"
+            self._around.tell(f"{self.path} is not {was}: reading it from its start")
+        self.has_ended = True
+        return self._opened(self.path)
+
+    def _opened(self, path: Path) -> MarkedFile | None:
+        try:
+            file = MarkedFile(path)
+        except FileNotFoundError:
+            return None
+        self._renamed_s = None
+        self._quiet_since_s = self._around.monotonic_s()
+        return file
+
+    def _tell_once(self, what: str) -> None:
+        if what != self._told:
+            self._around.tell(what)
+        self._told = what

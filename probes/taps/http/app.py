@@ -1,0 +1,169 @@
+"""The app: what is posted is taken, or it is said why not; documented at ``/openapi.json``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from typing import Any, Final
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from probes.taps.errors import TapSourceError
+from probes.taps.http.bodies import Body
+from probes.taps.http.intake import TICK_S, Intake
+from probes.taps.http.limits import App, Bounded, Limits
+from probes.taps.http.problems import MEDIA_TYPE, SCHEMA, Problem
+
+WORKERS: Final = 4
+"""Threads that look into bodies; the others wait with theirs."""
+JSON: Final = "application/json"
+RECORD: Final = ("application/vnd.hopwatch.batch", "application/octet-stream")
+PATH: Final = "/v1/observations"
+
+_WHEN: Final = {
+    400: "the body is no JSON",
+    408: "the body came too slowly",
+    413: "the body is too large",
+    415: "the body is of a type, or compressed in a way, that is not known",
+    422: "the body holds what no observation, or no record, can",
+    503: "the sink takes nothing now, or too many requests came at once: come again after Retry-After",
+}
+_PROBLEM: Final = {MEDIA_TYPE: {"schema": SCHEMA}}
+_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"description": when, "content": _PROBLEM} for status, when in _WHEN.items()
+}
+
+
+class Taken(BaseModel):
+    """What was taken."""
+
+    observations: int
+
+
+class Well(BaseModel):
+    """That all is well."""
+
+    status: str = "ok"
+
+
+def app(intake: Intake, limits: Limits | None = None) -> App:
+    """Return the app of an intake, behind its bounds."""
+    api = FastAPI(
+        title="Hopwatch tap",
+        description="Takes what probes, or services without one, have seen.",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lambda _: _ticking(intake),
+    )
+    limiter = CapacityLimiter(WORKERS)
+
+    @api.post(
+        PATH, status_code=HTTPStatus.ACCEPTED, responses=_RESPONSES, openapi_extra={"requestBody": _request_body()}
+    )
+    async def observe(request: Request) -> Taken:
+        """Take observations of a node, or a record of a probe as it is on the wire; what is taken, the sink has."""
+        kind = _kind(request)
+        body = await request.body()
+        if kind == JSON:
+            taken = await to_thread.run_sync(lambda: intake.observe(Body.parse(body)), limiter=limiter)
+        else:
+            taken = await to_thread.run_sync(intake.pass_on, body, limiter=limiter)
+        return Taken(observations=taken)
+
+    @api.get("/healthz")
+    async def healthz() -> Well:
+        """Say that the tap runs."""
+        return Well()
+
+    @api.get("/readyz", responses={503: {"description": "the sink cannot be written", "content": _PROBLEM}})
+    async def readyz() -> Well:
+        """Say whether the sink can be written."""
+        await to_thread.run_sync(intake.check, limiter=limiter)
+        return Well()
+
+    api.add_exception_handler(Problem, _on_problem)
+    api.add_exception_handler(TapSourceError, _on_source)
+    api.add_exception_handler(HTTPException, _on_http)
+    api.add_exception_handler(Exception, _on_fault)
+    return Bounded(api, limits or Limits())
+
+
+def _kind(request: Request) -> str:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if kind not in (JSON, *RECORD) or encoding != "identity":
+        known = f"a body is {JSON} or {RECORD[0]}, not compressed"
+        told = f"{known}; got {kind[:60] or 'no content-type'}, {encoding[:60]}"
+        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
+    return kind
+
+
+@asynccontextmanager
+async def _ticking(intake: Intake) -> AsyncIterator[None]:
+    """Publish what was passed on, as time goes by."""
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            with suppress(OSError):
+                await to_thread.run_sync(intake.tick)
+
+    task = asyncio.create_task(tick())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _request_body() -> dict[str, Any]:
+    schema = Body.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {
+        "required": True,
+        "content": {
+            JSON: {"schema": _inlined(schema, schema.pop("$defs"))},
+            **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in RECORD},
+        },
+    }
+
+
+def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    """Return a schema with what it refers to in its place, so that it stands by itself."""
+    if isinstance(schema, list):
+        return [_inlined(one, definitions) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        named = definitions[schema["$ref"].rpartition("/")[2]]
+        schema = named | {name: value for name, value in schema.items() if name != "$ref"}
+    return {name: _inlined(value, definitions) for name, value in schema.items()}
+
+
+async def _on_problem(_: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Problem)  # noqa: S101 - it is registered for these
+    return Response(problem.body(), int(problem.status), problem.headers())
+
+
+async def _on_source(_: Request, error: Exception) -> Response:
+    return await _on_problem(_, Problem(HTTPStatus.SERVICE_UNAVAILABLE, "sink-down", str(error)))
+
+
+async def _on_http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - as above
+    status = HTTPStatus(error.status_code)
+    problem = Problem(
+        status, status.phrase.lower().replace(" ", "-"), f"{error.detail}: observations go to POST {PATH}"
+    )
+    return Response(problem.body(), status, {**problem.headers(), **(error.headers or {})})
+
+
+async def _on_fault(_: Request, error: Exception) -> Response:
+    told = f"a fault of Hopwatch's own: {type(error).__name__}: please report it"
+    return await _on_problem(_, Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", told))

@@ -1,0 +1,72 @@
+"""What is wrong with a request, told as RFC 9457 has it: ``application/problem+json`` with the place of each error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_S: Final = 1
+"""When a client that was turned away may come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One error in a body: where, as a JSON pointer, and what."""
+
+    place: str
+    detail: str
+
+
+@dataclass(eq=False)
+class Problem(Exception):  # noqa: N818 - the word of RFC 9457
+    """Ends a request with a status; ``kind`` is the name that programs go by."""
+
+    status: HTTPStatus
+    kind: str
+    detail: str
+    faults: list[Fault] = field(default_factory=list)
+
+    def body(self) -> bytes:
+        """Return it as JSON."""
+        told: dict[str, Any] = {
+            "type": f"urn:hopwatch:problem:{self.kind}",
+            "title": self.status.phrase,
+            "status": int(self.status),
+            "detail": self.detail,
+        }
+        if self.faults:
+            told["errors"] = [{"place": fault.place, "detail": fault.detail} for fault in self.faults]
+        return orjson.dumps(told)
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that go with it."""
+        again = {"retry-after": str(RETRY_S)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
+        return {"content-type": MEDIA_TYPE, **again}
+
+
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "description": "urn:hopwatch:problem: and a name"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["place", "detail"],
+                "properties": {
+                    "place": {"type": "string", "description": "a JSON pointer into the body"},
+                    "detail": {"type": "string"},
+                },
+            },
+        },
+    },
+}
+"""The schema of every problem."""

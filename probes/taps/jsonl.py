@@ -1,0 +1,140 @@
+"""The tap of JSON lines: follows a file or reads a pipe, and stamps every line that holds an id and an event time."""
+
+from __future__ import annotations
+
+import os
+import select
+from pathlib import Path
+from typing import Final, Protocol
+
+from probes.taps.documents import DocumentReader
+from probes.taps.follow import FollowedFile
+from probes.taps.lines import LineCutter
+from probes.taps.marked import Position
+from probes.taps.stamping import Stamping
+from probes.taps.state import StateFile
+from probes.taps.surroundings import Surroundings
+from probes.taps.tally import Teller
+from probes.values import Bad
+
+READ_BYTES: Final = 1024 * 1024
+LOOK_S: Final = 0.2
+"""How often a source that had nothing is looked at again."""
+RETRY_S: Final = 1.0
+"""How often a sink that does not take what was stamped is tried again."""
+
+
+class Source(Protocol):
+    """Where lines come from; as :class:`probes.taps.follow.FollowedFile` is."""
+
+    has_ended: bool
+
+    def read(self, most_bytes: int) -> bytes:
+        """Return the next bytes; none when all that is there was read."""
+
+    def position(self, unread_bytes: int) -> Position | None:
+        """Return the place so many bytes before the last one that was read; None where there is none to keep."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is more to read though the last read brought nothing."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will ever come again."""
+
+
+class Pipe:
+    """Standard input, or what stands for it: read until its end, and never twice."""
+
+    is_behind = False
+
+    def __init__(self, file: int, wait_s: float = LOOK_S) -> None:
+        """Take the file descriptor."""
+        self._file, self._wait_s = file, wait_s
+        self.has_ended = self.is_over = False
+
+    def read(self, most_bytes: int) -> bytes:
+        """Return what has come, waiting a little for it; the end makes what waits a line."""
+        ready, _, _ = select.select([self._file], [], [], self._wait_s)
+        if not ready:
+            return b""
+        data = os.read(self._file, most_bytes)
+        self.has_ended = self.is_over = not data
+        return data
+
+    def position(self, unread_bytes: int) -> Position | None:  # noqa: ARG002 - nobody can go back in a pipe
+        """Return nothing."""
+        return None
+
+
+class JsonLinesTap:
+    """Reads, stamps, makes durable, keeps the position: in this order, so that nothing is skipped."""
+
+    def __init__(
+        self,
+        source: Source,
+        reader: DocumentReader,
+        stamping: Stamping,
+        around: Surroundings,
+        state: StateFile | None = None,
+    ) -> None:
+        """Put the parts together."""
+        self._source, self._reader, self._stamping, self._state = source, reader, stamping, state
+        self._around = around
+        self._cutter = LineCutter()
+        self._oversized = 0
+        self._teller = Teller(stamping.tally, around)
+
+    def run(self) -> None:
+        """Go on until the source is over or the tap is to stop; then make durable what was stamped.
+
+        Raises:
+            TapSourceError: the position cannot be kept, or the sink lost what was stamped.
+        """
+        stop = self._around.stop
+        # The place to begin at is kept before anything is read, so that the first crash skips nothing either.
+        self.settle()
+        while not stop.is_set() and not self._source.is_over:
+            if not self.step():
+                stop.wait(LOOK_S)
+            if self._stamping.is_due:
+                while not self.settle() and not stop.wait(RETRY_S):
+                    pass
+        self.settle()
+
+    def step(self) -> bool:
+        """Read and stamp once; whether anything had come."""
+        moment_us = self._around.wall_us()
+        data = self._source.read(READ_BYTES)
+        lines = self._cutter.feed(data)
+        if self._source.has_ended:
+            lines += self._cutter.end()
+        self._stamping.take(map(self._reader.read, lines))
+        if self._cutter.oversized > self._oversized:
+            self._stamping.count_bad(Bad.OVERSIZED, self._cutter.oversized - self._oversized)
+            self._oversized = self._cutter.oversized
+        if len(data) < READ_BYTES and not self._source.is_behind:
+            # A read that found less than it asked for found all that was there.
+            self._stamping.probe.caught_up(moment_us)
+        self._teller.look()
+        return bool(data)
+
+    def settle(self) -> bool:
+        """Make durable what was stamped, and keep the position then; whether that is done."""
+        position = self._source.position(self._cutter.waiting_bytes)
+        if not self._stamping.settle():
+            return False
+        if self._state is not None and position is not None:
+            self._state.save(position)
+        return True
+
+
+def follow(path: Path, around: Surroundings, state: StateFile | None, *, from_start: bool) -> FollowedFile:
+    """Return the file as a source, at the position that its state holds.
+
+    Raises:
+        TapError: the file or its state cannot be read.
+    """
+    position = state.load() if state is not None else None
+    return FollowedFile(path, around, position=position, from_start=from_start)

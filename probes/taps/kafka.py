@@ -1,0 +1,120 @@
+"""The tap of a topic: stamps what is on it, as one of a group, and commits behind what is durable."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from probes.taps.ends import Ends
+from probes.taps.jsonl import RETRY_S
+from probes.taps.messages import MessageReader
+from probes.taps.stamping import Stamping
+from probes.taps.surroundings import Surroundings
+from probes.taps.tally import Teller
+from probes.taps.topic import Topic, cause
+
+LOOK_S: Final = 0.2
+"""How long one look waits for messages."""
+MOST_MESSAGES: Final = 5_000
+"""How many one look takes."""
+
+
+class KafkaTap:
+    """Reads, stamps, makes durable, commits: in this order, so that nothing is skipped.
+
+    Its consumer commits when what was stamped has settled, and before partitions go to another of the group.
+    """
+
+    def __init__(self, topic: Topic, reader: MessageReader, stamping: Stamping, around: Surroundings) -> None:
+        """Put the parts together."""
+        self._topic, self._reader, self._stamping, self._around = topic, reader, stamping, around
+        self._consumer: Consumer = topic.consumer
+        self._progress: dict[int, int] = {}
+        """The offset behind what was stamped, of every partition that is ours; -1 where nothing is known yet."""
+        self._committed: dict[int, int] = {}
+        self._has_joined = False
+        self._ends = Ends(topic.ends)
+        self._teller = Teller(stamping.tally, around)
+
+    def run(self) -> None:
+        """Go on until the tap is to stop; then make durable what was stamped, commit, and leave the group.
+
+        Raises:
+            TapSourceError: the topic cannot be read, or the sink lost what was stamped.
+        """
+        stop = self._around.stop
+        self._consumer.subscribe([self._topic.place.topic], self._assigned, self._revoked, self._lost)
+        try:
+            while not stop.is_set():
+                self.step()
+                if self._stamping.is_due:
+                    while not self._settle() and not stop.wait(RETRY_S):
+                        pass
+            self._settle()
+        finally:
+            # It revokes what is left, which commits once more.
+            self._consumer.close()
+
+    def step(self) -> None:
+        """Take and stamp what has come."""
+        messages = self._consumer.consume(MOST_MESSAGES, LOOK_S)
+        self._stamping.take(self._reader.read(message) for message in messages if self._is_to_be_stamped(message))
+        if self._has_joined:
+            moment_us = self._ends.look(self._progress, self._around.monotonic_s(), self._around.wall_us())
+            if moment_us is not None:
+                self._stamping.probe.caught_up(moment_us)
+        self._teller.look()
+
+    def _is_to_be_stamped(self, message: Message) -> bool:
+        """Whether it is a message, of a partition that is ours still; either way that is as far as we have come."""
+        error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
+        is_end = error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - public in all but name
+        if error is not None and not is_end:
+            self._topic.tell_error(error)
+            return False
+        if partition not in self._progress:
+            # It went to another of the group while it was on its way to us, and will be stamped there.
+            return False
+        self._progress[partition] = offset if is_end else offset + 1
+        return not is_end
+
+    def _settle(self) -> bool:
+        """Make durable what was stamped, and commit then; whether it is durable."""
+        progress = {number: offset for number, offset in self._progress.items() if offset >= 0}
+        if not self._stamping.settle():
+            return False
+        self._commit(progress)
+        return True
+
+    def _commit(self, progress: dict[int, int]) -> None:
+        news = {number: offset for number, offset in progress.items() if self._committed.get(number) != offset}
+        if not news:
+            return
+        topic = self._topic.place.topic
+        try:
+            self._consumer.commit(
+                offsets=[TopicPartition(topic, number, offset) for number, offset in news.items()], asynchronous=False
+            )
+        except KafkaException as error:
+            # Whoever has the partitions now stamps again what was not committed.
+            self._around.tell(f"the group of {self._topic.place} took no commit: {cause(error).str()}: trying on")
+            return
+        self._committed |= news
+
+    def _assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self._has_joined = True
+        self._progress |= {one.partition: -1 for one in partitions}
+        self._ends.forget()
+
+    def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        """Commit before another of the group goes on."""
+        self._settle()
+        self._lost(_, partitions)
+
+    def _lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        """Let go of partitions that are another's already: what was not committed is stamped twice."""
+        for one in partitions:
+            self._progress.pop(one.partition, None)
+            self._committed.pop(one.partition, None)
+        self._ends.forget()

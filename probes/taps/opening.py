@@ -1,0 +1,74 @@
+"""The probe and the sink of a tap, opened once and strictly: a mistake ends the tap before it reads anything."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from probes import Probe
+from probes.clock import Clock
+from probes.errors import ProbeError
+from probes.probe import SINK_VARIABLE
+from probes.sinks import Sink, open_sink
+from probes.sinks.kafka import KafkaSink
+from probes.sinks.spool import SpoolSink
+from probes.taps.errors import TapSourceError, TapUsageError
+from probes.taps.patience import PatientSink
+from probes.taps.surroundings import Surroundings
+
+
+def sink_url(sink: str | None) -> str:
+    """Return the sink that was asked for, or that of the environment.
+
+    Raises:
+        TapUsageError: there is none.
+    """
+    url = sink or os.environ.get(SINK_VARIABLE)
+    if not url:
+        raise TapUsageError(f"there is no sink: name one with --sink, such as spool:./var/spool, or in {SINK_VARIABLE}")
+    return url
+
+
+def checked_sink(url: str, instance: str, clock: Clock) -> Sink:
+    """Return the sink behind a URL, which takes records.
+
+    Raises:
+        TapUsageError: the URL cannot be.
+        TapSourceError: nothing can be written there.
+    """
+    try:
+        sink = open_sink(url, instance, clock)
+        check(sink)
+    except ValueError as error:
+        raise TapUsageError(f"--sink: {error}") from None
+    except OSError as error:
+        raise TapSourceError(f"the sink {url} cannot be written: {error}: see to it and start again") from None
+    return sink
+
+
+def check(sink: Sink) -> None:
+    """Look whether records can be written to a sink.
+
+    Raises:
+        OSError: they cannot.
+    """
+    if isinstance(sink, SpoolSink | KafkaSink):
+        sink.check()
+
+
+def open_probe(stream: str, node: str, sink: str | None, around: Surroundings) -> tuple[Probe, PatientSink]:
+    """Return the probe of a tap that follows a source, and its sink, which waits until the tap is to stop.
+
+    Raises:
+        TapUsageError: stream, node or sink cannot be.
+        TapSourceError: the sink cannot be written.
+    """
+    instance = f"{stream}.{node}.{socket.gethostname()}-{os.getpid()}.{around.wall_us()}"
+    patient = PatientSink(checked_sink(sink_url(sink), instance, around.clock), around)
+    try:
+        # Strict while it starts, so that a mistake ends the tap; later on what is bad is counted and not raised.
+        probe = Probe(stream, node, patient, strict=True, follows=True, clock=around.clock)
+    except ProbeError as error:
+        raise TapUsageError(str(error)) from None
+    probe.strict = False
+    return probe, patient

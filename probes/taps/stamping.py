@@ -1,0 +1,84 @@
+"""From what a tap has read to stamps: in arrays, with what cannot be stamped counted, and told to the monitor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from probes import Probe
+from probes.taps.documents import Seen, Unseen
+from probes.taps.errors import TapSourceError
+from probes.taps.patience import PatientSink
+from probes.taps.sides import Side
+from probes.taps.surroundings import Surroundings
+from probes.taps.tally import Tally
+from probes.values import Bad
+
+SETTLE_EVERY_S: Final = 1.0
+"""How often what was stamped is made durable, and the position kept: what a crash stamps again is that old at most."""
+SETTLE_S: Final = 5.0
+"""How long one try waits for the transport."""
+MOST_UNSETTLED: Final = 100_000
+"""Stamps after which the transport is waited for, however little time has passed; the probe holds twice as many."""
+
+
+class Stamping:
+    """Stamps with one probe on one side; knows when what was stamped should be made durable."""
+
+    def __init__(
+        self, opened: tuple[Probe, PatientSink], side: Side, around: Surroundings, *, are_bad_messages: bool = True
+    ) -> None:
+        """Take a probe and its sink; ``are_bad_messages`` says that what cannot be read is a message too."""
+        self.probe, self._sink = opened
+        self.tally = Tally()
+        self._stamp_many = self.probe.arrived_many if side is Side.IN else self.probe.departed_many
+        self._around, self._are_bad_messages = around, are_bad_messages
+        self._settled_s = around.monotonic_s()
+        self._unsettled = 0
+
+    def take(self, found: Iterable[Seen | Unseen]) -> None:
+        """Stamp what can be stamped, now, and count the rest."""
+        seen: list[Seen] = []
+        for one in found:
+            if isinstance(one, Seen):
+                seen.append(one)
+            else:
+                self.count_bad(one.reason, event_us=one.event_us)
+        if seen:
+            message_ids, events_us = zip(*seen, strict=True)
+            self._stamp_many(b"".join(message_ids), np.array(events_us, np.int64))
+            self.tally.stamped += len(seen)
+            self._unsettled += len(seen)
+
+    def count_bad(self, reason: Bad, count: int = 1, event_us: int | None = None) -> None:
+        """Count messages that cannot be stamped; to the monitor they are drops of this node, and so never losses."""
+        self.tally.bad[reason] += count
+        if self._are_bad_messages:
+            for _ in range(count):
+                self.probe.missed(reason, event_us)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether what was stamped should be made durable now."""
+        return self._around.monotonic_s() - self._settled_s >= SETTLE_EVERY_S or self._unsettled >= MOST_UNSETTLED
+
+    def settle(self) -> bool:
+        """Make durable what was stamped; whether it is, so that the position may be kept.
+
+        Raises:
+            TapSourceError: some of it is gone for good.
+        """
+        self._settled_s = self._around.monotonic_s()
+        self._sink.is_settled = False
+        # What the flush itself says is not asked for: it counts bad messages as drops, which stop nothing here.
+        self.probe.flush(SETTLE_S)
+        if self._sink.has_lost:
+            raise TapSourceError(
+                "the sink could not keep what was stamped last: see to it and start again; the last position that was "
+                "kept is before that"
+            )
+        if self._sink.is_settled:
+            self._unsettled = 0
+        return self._sink.is_settled

@@ -1,0 +1,80 @@
+"""Where a tap of a file has come to, kept in a small file of its own, so that a restart goes on there."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from probes.taps.errors import TapSourceError, TapUsageError
+from probes.taps.marked import MARK_BYTES, Position
+
+VERSION: Final = 1
+
+
+class StateFile:
+    """The position in one source file; written whole or not at all."""
+
+    def __init__(self, path: Path, source: Path) -> None:
+        """Name the file, and what it is the state of; nothing is touched yet."""
+        self.path, self.source = path, str(source.absolute())
+        self._saved: Position | None = None
+
+    def load(self) -> Position | None:
+        """Return the position that was saved last, or None at first.
+
+        Raises:
+            TapUsageError: the file holds something else.
+            TapSourceError: it cannot be read.
+        """
+        try:
+            text = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise TapSourceError(f"the state {self.path} cannot be read: {error.strerror}") from None
+        try:
+            return self._parsed(json.loads(text))
+        except (ValueError, TypeError, KeyError) as error:
+            advice = "name another file with --state, or delete it to begin anew"
+            raise TapUsageError(f"{self.path} is not the state of a tap of {self.source} ({error}): {advice}") from None
+
+    def save(self, position: Position) -> None:
+        """Put a position in the place of the one before.
+
+        Raises:
+            TapSourceError: the file cannot be written.
+        """
+        if position == self._saved:
+            return
+        kept = {
+            "version": VERSION,
+            "file": self.source,
+            "device": position.device,
+            "inode": position.inode,
+            "offset": position.offset,
+            "mark": position.mark.hex(),
+        }
+        new = self.path.with_name(f".{self.path.name}.new")
+        try:
+            with new.open("w") as file:
+                json.dump(kept, file)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self.path)
+        except OSError as error:
+            raise TapSourceError(
+                f"the state {self.path} cannot be written: {error.strerror}: without it a restart stamps again"
+            ) from None
+        self._saved = position
+
+    def _parsed(self, kept: dict[str, object]) -> Position:
+        if kept["version"] != VERSION or kept["file"] != self.source:
+            raise ValueError(f"version {kept['version']!r:.20} of {kept['file']!r:.200}")
+        device, inode, offset, mark = (kept[name] for name in ("device", "inode", "offset", "mark"))
+        if not (isinstance(device, int) and isinstance(inode, int) and isinstance(offset, int) and offset >= 0):
+            raise ValueError(f"device {device!r:.20}, inode {inode!r:.20}, offset {offset!r:.20}")
+        if not isinstance(mark, str) or len(mark) > 2 * MARK_BYTES:
+            raise ValueError(f"mark {mark!r:.20}")
+        return Position(device, inode, offset, bytes.fromhex(mark))

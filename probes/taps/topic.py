@@ -1,0 +1,119 @@
+"""The topic that a tap reads: its consumer, what went wrong with it, and where its partitions end."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future
+from typing import Any, Final, cast
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from probes.contract.kafka import KafkaPlace
+from probes.sinks.kafka import access_of
+from probes.taps.errors import TapSourceError, TapUsageError
+from probes.taps.surroundings import Surroundings
+
+ANSWER_S: Final = 10.0
+"""How long the brokers have to answer when the tap starts."""
+LISTEN_S: Final = 0.2
+SESSION_MS: Final = 10_000
+ENDS_S: Final = 5.0
+"""How long they have to say where the partitions end."""
+
+_REFUSED: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE)  # noqa: SLF001 - public in all but name
+"""Errors that say more than that nobody answers."""
+_LATEST: Final[OffsetSpec] = OffsetSpec.latest()
+
+
+class Topic:
+    """A topic, and a consumer of it that commits nothing by itself."""
+
+    def __init__(self, url: str, group: str, around: Surroundings, *, from_start: bool) -> None:
+        """Name the place, and make the clients; nothing is reached for yet.
+
+        Raises:
+            TapUsageError: the URL, the group or what the environment says of access cannot be.
+            TapSourceError: a file with a secret cannot be read.
+        """
+        self._around = around
+        self._is_reached = False
+        self._heard: list[KafkaError] = []
+        self._told: set[str] = set()
+        try:
+            self.place = KafkaPlace.parse(url)
+            if url.removeprefix("kafka://").rstrip("/") == self.place.brokers:
+                raise ValueError(f"it names no topic, got {url!r:.80}")  # noqa: TRY301 - one sentence for all
+            access = access_of(os.environ).for_librdkafka()
+            common = {**access, "bootstrap.servers": self.place.brokers, "log_level": 0, "error_cb": self._listen}
+            self.consumer = Consumer(
+                common
+                | {
+                    "group.id": group,
+                    "client.id": "hopwatch-tap",
+                    # Another of the group goes on so soon after a tap has died without a word.
+                    "session.timeout.ms": SESSION_MS,
+                    "enable.auto.commit": False,
+                    "enable.auto.offset.store": False,
+                    "auto.offset.reset": "earliest" if from_start else "latest",
+                    "partition.assignment.strategy": "cooperative-sticky",
+                    "enable.partition.eof": True,
+                    "allow.auto.create.topics": False,
+                }
+            )
+            self._admin = AdminClient(common)
+        except ValueError as error:
+            raise TapUsageError(f"--from: {error}") from None
+        except KafkaException as error:
+            raise TapUsageError(f"--from: the clients cannot be made: {error}") from None
+        except OSError as error:
+            raise TapSourceError(f"a secret for {url} cannot be read: {error}") from None
+
+    def check(self) -> None:
+        """Reach for the topic.
+
+        Raises:
+            TapSourceError: no broker answers or lets us in, or none knows the topic.
+        """
+        where = f"{self.place.topic} at {self.place.brokers}"
+        try:
+            found = self.consumer.list_topics(self.place.topic, timeout=ANSWER_S).topics[self.place.topic]
+        except KafkaException as error:
+            # What the client heard in the background comes with the next poll, and says more than a time-out.
+            self.consumer.poll(LISTEN_S)
+            heard = next((one for one in self._heard if one.code() in _REFUSED), None) or cause(error)
+            advice = "check the address, HOPWATCH_TRANSPORT__KAFKA__… and the brokers, then start again"
+            raise TapSourceError(f"the topic {where} cannot be reached: {heard.str()}: {advice}") from None
+        if found.error is not None:
+            advice = "check the name, or make the topic, then start again"
+            raise TapSourceError(f"the topic {where} cannot be read: {found.error.str()}: {advice}")
+        self._is_reached = True
+
+    def ends(self, partitions: list[int]) -> dict[int, Future[Any]]:
+        """Ask the brokers where partitions end now; the answers come later."""
+        asked = {TopicPartition(self.place.topic, number): _LATEST for number in partitions}
+        answers = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ENDS_S)
+        return {partition.partition: answer for partition, answer in answers.items()}
+
+    def tell_error(self, error: KafkaError) -> None:
+        """Tell an error of the client, each once.
+
+        Raises:
+            TapSourceError: it cannot be mended.
+        """
+        if error.fatal() or error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED):
+            raise TapSourceError(f"the topic {self.place} cannot be read any more: {error.str()}: start again")
+        if error.str() not in self._told:
+            self._told.add(error.str())
+            self._around.tell(f"the topic {self.place} has trouble: {error.str()}: trying on")
+
+    def _listen(self, error: KafkaError) -> None:
+        """Take what goes wrong in the background."""
+        self._heard = [*self._heard[-9:], error]
+        if self._is_reached:
+            self.tell_error(error)
+
+
+def cause(error: KafkaException) -> KafkaError:
+    """Return what a client raised for."""
+    return cast("KafkaError", error.args[0])

@@ -1,0 +1,192 @@
+"""Ids and event times as other people's programs write them: read as values, or refused with a short reason."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Final
+
+from probes.contract.ids import id_bytes
+from probes.contract.limits import ID_BYTES
+from probes.recorder import LATEST_US
+
+MAX_ID_CHARS: Final = 1_024
+"""A text longer than that is no message id but a mistake."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_UUID_CHARS: Final = 36
+_MOST_DIGITS: Final = 39
+"""As many as the largest id of 128 bits has."""
+_MOST_NUMBER: Final = 10**30
+
+
+class Bad(StrEnum):
+    """Why something that was read is not stamped."""
+
+    NOT_JSON = "not_json"
+    NO_VALUE = "no_value"
+    OVERSIZED = "oversized"
+    UNDECODABLE = "undecodable"
+    NO_ID = "no_id"
+    BAD_ID = "bad_id"
+    NO_TIME = "no_time"
+    BAD_TIME = "bad_time"
+
+
+class IdKind(StrEnum):
+    """What an id is to be read as, so that it is the same sixteen bytes that a probe makes of it elsewhere."""
+
+    AUTO = "auto"
+    UUID = "uuid"
+    INT = "int"
+    TEXT = "text"
+    BYTES = "bytes"
+
+
+class TimeUnit(StrEnum):
+    """How an event time is written."""
+
+    NS = "ns"
+    US = "us"
+    MS = "ms"
+    S = "s"
+    ISO = "iso"
+
+
+_NS_A_UNIT: Final = {TimeUnit.NS: 1, TimeUnit.US: 1_000, TimeUnit.MS: 1_000_000, TimeUnit.S: 1_000_000_000}
+
+ReadId = Callable[[object], bytes]
+ReadTime = Callable[[object], int]
+
+
+def id_reader(kind: IdKind) -> ReadId:
+    """Return the function that turns an id as it was read into the 16 bytes of the wire, or raises ValueError.
+
+    ``auto``: a whole number is an int, a text in the form of a UUID a UUID, any other text a text. The other kinds read
+    every id as the one thing that they name. Bytes are UTF-8, but for ``bytes``, which takes 16 of them as they are.
+    """
+    return {
+        IdKind.AUTO: _auto,
+        IdKind.UUID: _uuid,
+        IdKind.INT: _int,
+        IdKind.TEXT: _text,
+        IdKind.BYTES: _bytes,
+    }[kind]
+
+
+def time_reader(unit: TimeUnit) -> ReadTime:
+    """Return the function that turns an event time as it was read into µs since 1970, or raises ValueError."""
+    if unit is TimeUnit.ISO:
+        return _iso_us
+    ns_a_unit = _NS_A_UNIT[unit]
+
+    def read(value: object) -> int:
+        value = _as_text(value)
+        if isinstance(value, str) and len(value) <= _MOST_DIGITS and value.isdecimal():
+            # The usual case by far, and Decimal would take ten times as long.
+            value = int(value)
+        if type(value) is int:
+            return believed(value * ns_a_unit // 1_000)
+        if isinstance(value, datetime):
+            # Its own schema said what the number means, which is surer than a flag.
+            return _iso_us(value)
+        return believed(_scaled_us(value, ns_a_unit))
+
+    return read
+
+
+def believed(event_us: int) -> int:
+    """Return an event time that a window can hold.
+
+    Raises:
+        ValueError: it is before 1970 or after 2255.
+    """
+    if not 0 <= event_us < LATEST_US:
+        raise ValueError(f"an event time lies between 1970 and 2255, got {event_us!s:.24} µs since 1970")
+    return event_us
+
+
+def _auto(value: object) -> bytes:
+    value = _as_text(value)
+    if isinstance(value, str):
+        return _uuid_of(value) or _text(value)
+    return _int(value)
+
+
+def _uuid(value: object) -> bytes:
+    value = _as_text(value)
+    found = _uuid_of(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"an id is a UUID in text, got {value!r:.60}")
+    return found
+
+
+def _int(value: object) -> bytes:
+    value = _as_text(value)
+    if isinstance(value, str) and len(value) <= _MOST_DIGITS and value.isdecimal():
+        value = int(value)
+    if type(value) is not int:
+        raise ValueError(f"an id is a whole number, got {value!r:.60}")
+    return id_bytes(value)
+
+
+def _text(value: object) -> bytes:
+    value = _as_text(value)
+    if type(value) is int:
+        value = str(value)
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_ID_CHARS:
+        raise ValueError(f"an id is a text of 1 to {MAX_ID_CHARS} characters, got {value!r:.60}")
+    return id_bytes(value)
+
+
+def _bytes(value: object) -> bytes:
+    if not isinstance(value, bytes) or len(value) != ID_BYTES:
+        raise ValueError(f"an id is {ID_BYTES} bytes, got {value!r:.60}")
+    return value
+
+
+def _uuid_of(text: str) -> bytes | None:
+    """Return the bytes of a UUID in its usual form, which every library writes; uuid.UUID takes ten times as long."""
+    if len(text) != _UUID_CHARS or not text[8] == text[13] == text[18] == text[23] == "-":
+        return None
+    try:
+        found = bytes.fromhex(text.replace("-", ""))
+    except ValueError:
+        return None
+    return found if len(found) == ID_BYTES else None
+
+
+def _as_text(value: object) -> object:
+    """Return bytes and UUIDs as text; bytes that are no UTF-8 raise UnicodeDecodeError, a ValueError."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    return str(value) if isinstance(value, uuid.UUID) else value
+
+
+def _iso_us(value: object) -> int:
+    value = _as_text(value)
+    if isinstance(value, datetime):
+        moment = value
+    elif isinstance(value, str):
+        moment = datetime.fromisoformat(value)
+    else:
+        raise ValueError(f"an event time is ISO 8601 text, got {value!r:.60}")  # noqa: TRY004 - one kind of error for all
+    if moment.tzinfo is None:
+        raise ValueError(f"an event time has a zone, such as Z; got {value!r:.60}")
+    return believed((moment - _EPOCH) // _MICROSECOND)
+
+
+def _scaled_us(value: object, ns_a_unit: int) -> int:
+    """Return a number in a unit, or one that is written out as text, in µs; fractions of a unit count."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str) or len(str(value)) > _MOST_DIGITS:
+        raise ValueError(f"an event time is a number, got {value!r:.60}")
+    try:
+        # By its shortest form, so that 1700000000.1 s is what was written and not the nearest sum of powers of two.
+        number = Decimal(str(value))
+        return int(number * ns_a_unit // 1_000) if number.is_finite() and abs(number) < _MOST_NUMBER else -1
+    except InvalidOperation:
+        raise ValueError(f"an event time is a number, got {value!r:.60}") from None

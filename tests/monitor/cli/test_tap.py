@@ -1,0 +1,70 @@
+"""Tests of ``hopwatch tap``: what it takes, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from monitor.cli.main import main
+from probes.contract.batch import Batch, Kind
+from probes.contract.ids import id_bytes
+from tests.probes.hosts import EPOCH_US
+from tests.probes.test_process import ROOT, rows, spooled
+
+LAST_S = 60
+RUN = (sys.executable, "-m", "monitor.cli.main", "tap")
+LINES = b"".join(b'{"id": %d, "meta": {"at": %d}}\n' % (number, EPOCH_US) for number in range(10))
+
+
+def asked(tmp_path: Path, source: str = "-", *more: str) -> list[str]:
+    """Return the arguments of a tap of JSON lines."""
+    where = ["--stream", "orders", "--node", "router", "--sink", f"spool:{tmp_path}/spool"]
+    return ["jsonl", source, *where, "--id", "id", "--time", "meta.at", *more]
+
+
+def said(tmp_path: Path) -> list[Batch]:
+    """Return what one tap said."""
+    (batches,) = spooled(tmp_path / "spool").values()
+    return batches
+
+
+def test_a_pipe_is_stamped_to_its_end(tmp_path: Path) -> None:
+    """The tally is on stdout as one JSON object, the words are on stderr, and the source has ended: bye."""
+    command = [*RUN, *asked(tmp_path, "-", "--json", "--stamp", "out")]
+    done = subprocess.run(command, cwd=ROOT, input=LINES + b"bad", capture_output=True, check=False, timeout=LAST_S)
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"stamped": 10, "bad": {"not_json": 1}, "dropped": 1})
+    assert b"hopwatch tap: 10 stamped, 1 bad: not_json 1\n" in done.stderr
+    batches = said(tmp_path)
+    assert [row.message_id for row in rows(batches)] == [id_bytes(number) for number in range(10)]
+    assert {row.in_us for row in rows(batches)} == {None}
+    assert batches[-1].kind is Kind.BYE
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--state", "x"], "standard input has no position: --state and --from-start are for files"),
+        (["--from-start"], "standard input has no position: --state and --from-start are for files"),
+        (["--id", "a..b"], "a path is 1 to 16 keys with dots between, such as meta.id; got 'a..b'"),
+        (["--node", "no de"], "a node is 1 to 128 of the characters A-Za-z0-9._-, got 'no de'"),
+        (["--sink", "ftp://x"], "--sink: a sink is spool:FOLDER or kafka://HOST:PORT/TOPIC, got 'ftp://x'"),
+    ],
+)
+def test_what_cannot_be_asked_for_exits_with_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], told: str
+) -> None:
+    """One line on stderr, nothing on stdout, and nothing is started."""
+    assert main(["tap", *asked(tmp_path, "-", *more)]) == 2
+    assert capsys.readouterr() == ("", f"hopwatch: {told}\n")
+
+
+def test_what_cannot_be_read_exits_with_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line says what, where and what to do."""
+    (tmp_path / "file").write_text("")
+    assert main(["tap", *asked(tmp_path, f"{tmp_path}/file/log")]) == 3
+    told = f"hopwatch: {tmp_path}/file/log cannot be read: Not a directory: let the tap's user read it\n"
+    assert capsys.readouterr().err == told

@@ -1,0 +1,75 @@
+"""Where a tap is tested: on a clock set by hand, in a moment, with all that it tells written down."""
+
+from __future__ import annotations
+
+from threading import Event
+
+from probes import Probe, exits
+from probes.sinks.memory import MemorySink
+from probes.taps.patience import PatientSink
+from probes.taps.sides import Side
+from probes.taps.stamping import Stamping
+from probes.taps.surroundings import Surroundings
+from tests.probes.hosts import ManualClock, Said, told
+
+
+class HastyEvent(Event):
+    """An event for which waiting takes no time: the clock moves on by itself; it sets itself after some waits."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        """Start unset."""
+        super().__init__()
+        self._clock = clock
+        self.waits = 0
+        self.most_waits = 1_000
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Let the time pass."""
+        self.waits += 1
+        if self.waits >= self.most_waits:
+            self.set()
+        self._clock.advance(timeout or 0)
+        return self.is_set()
+
+
+class LateSink(MemorySink):
+    """Notes how much it had whenever it was to settle; ``is_late`` makes it say that it has not."""
+
+    def __init__(self) -> None:
+        """Start in time."""
+        super().__init__()
+        self.is_late = False
+        self.settled: list[int] = []
+
+    def settle(self, patience_s: float) -> bool:  # noqa: ARG002 - nothing takes time here
+        """Say whether it is in time."""
+        self.settled.append(len(told(self.records)))
+        return not self.is_late
+
+
+class Place:
+    """The surroundings of a tap, a sink in memory, and a probe of one side of a node that stamps into it."""
+
+    def __init__(self, side: Side = Side.IN, *, are_bad_messages: bool = True) -> None:
+        """Put them together; the probe sends when it is asked to, and has no thread."""
+        self.clock = ManualClock()
+        self.stop = HastyEvent(self.clock)
+        self.heard: list[str] = []
+        self.around = Surroundings(self.heard.append, self.clock, self.stop)
+        self.sink = LateSink()
+        self.patient = PatientSink(self.sink, self.around)
+        self.probe = Probe("orders", "router", self.patient, clock=self.clock, follows=True)
+        assert self.probe._sender is not None
+        self.probe._sender.close(60, bye=False)
+        self.sink.records.clear()
+        exits.forget(self.probe)
+        opened = self.probe, self.patient
+        self.stamping = Stamping(opened, side, self.around, are_bad_messages=are_bad_messages)
+
+    def said(self) -> list[Said]:
+        """Return all observations that reached the sink."""
+        return told(self.sink.records)
+
+    def ids(self) -> list[bytes]:
+        """Return their ids."""
+        return [row.message_id for row in self.said()]

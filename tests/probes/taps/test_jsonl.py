@@ -1,0 +1,219 @@
+"""Tests of the tap of JSON lines: what it stamps, what it counts, what it keeps, and when it waits."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.contract.batch import Drop
+from probes.contract.envelope import decode
+from probes.contract.ids import id_bytes
+from probes.taps.documents import DocumentReader
+from probes.taps.errors import TapSourceError
+from probes.taps.jsonl import LOOK_S, JsonLinesTap, Pipe, follow
+from probes.taps.lines import MAX_LINE_BYTES
+from probes.taps.marked import Position
+from probes.taps.sides import Side
+from probes.taps.stamping import MOST_UNSETTLED
+from probes.taps.state import StateFile
+from probes.values import Bad, IdKind, TimeUnit
+from tests.probes.hosts import EPOCH_US, Said, drops
+from tests.probes.taps.places import Place
+
+READER = DocumentReader("id", "at", IdKind.AUTO, TimeUnit.US)
+
+
+def line(number: int) -> bytes:
+    """Return a good line."""
+    return b'{"id": %d, "at": %d}\n' % (number, EPOCH_US)
+
+
+class Parts:
+    """A source that brings one part a read, and is over then."""
+
+    is_behind = has_ended = False
+
+    def __init__(self, parts: list[bytes], slow_at: Place | None = None) -> None:
+        """Take the parts, and the place where each of them takes a second."""
+        self._parts, self._slow_at = [*parts], slow_at
+
+    def read(self, most_bytes: int) -> bytes:
+        """Return the next part."""
+        if self._slow_at:
+            self._slow_at.clock.advance(1)
+        data = self._parts.pop(0) if self._parts else b""
+        assert len(data) <= most_bytes
+        self.has_ended = self.is_over
+        return data
+
+    def position(self, unread_bytes: int) -> Position | None:
+        """Return nothing: nobody can go back."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last part was read."""
+        return not self._parts
+
+
+@pytest.mark.parametrize(("side", "moments"), [(Side.IN, (EPOCH_US, None)), (Side.OUT, (None, EPOCH_US))])
+def test_lines_are_stamped_on_the_side_that_is_asked_for(side: Side, moments: tuple[int | None, int | None]) -> None:
+    """When they are read."""
+    place = Place(side)
+    JsonLinesTap(Parts([line(7)]), READER, place.stamping, place.around).run()
+    assert place.said() == [Said(id_bytes(7), EPOCH_US, *moments)]
+
+
+@given(st.lists(st.integers(0, 400)))
+def test_any_split_into_reads_gives_the_same_stamps(cuts: list[int]) -> None:
+    """However the bytes come, and whatever the last line ends with."""
+    text = b"".join(map(line, range(10))) + b"bad\n" + line(10).rstrip()
+    places = [0, *sorted(cut % len(text) for cut in cuts), len(text)]
+    place = Place()
+    parts = [text[start:end] for start, end in pairwise(places)]
+    JsonLinesTap(Parts(parts), READER, place.stamping, place.around).run()
+    assert place.ids() == [id_bytes(number) for number in range(11)]
+    assert place.stamping.tally.bad == {Bad.NOT_JSON: 1}
+
+
+@given(st.lists(st.binary(max_size=100)))
+def test_no_bytes_can_stop_a_tap(parts: list[bytes]) -> None:
+    """They are stamped or counted."""
+    place = Place()
+    JsonLinesTap(Parts(parts), READER, place.stamping, place.around).run()
+    text = b"".join(parts)
+    lines = sum(1 for one in text.split(b"\n") if one and not one.isspace())
+    assert place.stamping.tally.stamped + place.stamping.tally.bad.total() == lines
+
+
+def test_what_is_bad_is_a_drop_to_the_monitor() -> None:
+    """Under the window of its event time, or under that of now; so it is unknown there, and never lost."""
+    place = Place()
+    place.clock.advance(120)
+    text = b'{"at": %d}\nbad\n' % EPOCH_US + b"x" * (MAX_LINE_BYTES - 100) + b"y" * 200 + b"\n"
+    JsonLinesTap(Parts([text[:1_000], text[1_000:]]), READER, place.stamping, place.around).run()
+    minute_ms = EPOCH_US // 1_000
+    now_ms = minute_ms + 120_000
+    assert drops(place.sink.records) == [
+        Drop(minute_ms, 1, "no_id"), Drop(now_ms, 1, "not_json"), Drop(now_ms, 1, "oversized"),
+    ]  # fmt: skip
+    assert place.stamping.tally.summary(place.probe.dropped) == {
+        "stamped": 0, "bad": {"no_id": 1, "not_json": 1, "oversized": 1}, "dropped": 3,
+    }  # fmt: skip
+    assert place.heard == []
+
+
+def test_what_is_no_message_is_no_drop() -> None:
+    """When whoever starts the tap says so, it is counted here alone."""
+    place = Place(are_bad_messages=False)
+    JsonLinesTap(Parts([b"bad\n", line(1)]), READER, place.stamping, place.around).run()
+    assert (drops(place.sink.records), place.stamping.tally.bad) == ([], {Bad.NOT_JSON: 1})
+
+
+def test_the_tally_is_told_at_intervals() -> None:
+    """Every ten seconds in which it has changed."""
+    place = Place()
+    tap = JsonLinesTap(Parts([line(1), b"bad\n", b"", line(2)]), READER, place.stamping, place.around)
+    for _ in range(4):
+        place.clock.advance(10)
+        tap.step()
+    told = ["1 stamped, 0 bad", "1 stamped, 1 bad: not_json 1", "2 stamped, 1 bad: not_json 1"]
+    assert place.heard == told
+
+
+def test_the_position_is_kept_behind_what_is_durable(tmp_path: Path) -> None:
+    """Up to the last whole line, and not before the sink has settled."""
+    place, log, state = Place(), tmp_path / "app.log", StateFile(tmp_path / "state", tmp_path / "app.log")
+    log.write_bytes(line(1) + b'{"id"')
+    tap = JsonLinesTap(follow(log, place.around, state, from_start=True), READER, place.stamping, place.around, state)
+    assert tap.step()
+    assert state.load() is None
+    place.sink.is_late = True
+    assert not tap.settle()
+    assert state.load() is None
+    place.sink.is_late = False
+    assert tap.settle()
+    kept = state.load()
+    assert kept is not None
+    assert kept.offset == len(line(1))
+
+
+def test_it_reads_no_further_while_the_sink_does_not_settle() -> None:
+    """It tries on, once a second, until it is to stop; what was stamped after the position is not counted as kept."""
+    place = Place()
+    place.sink.is_late = True
+    place.stop.most_waits = 20
+    parts = Parts([line(1), line(2)], place)
+    JsonLinesTap(parts, READER, place.stamping, place.around).run()
+    assert place.ids() == [id_bytes(1)]
+    assert not parts.is_over
+
+
+def test_a_tap_whose_sink_has_lost_something_ends() -> None:
+    """A restart stamps it again; going on would skip it."""
+    place = Place()
+    place.patient.has_lost = True
+    with pytest.raises(TapSourceError, match="the sink could not keep what was stamped last: see to it"):
+        JsonLinesTap(Parts([line(1)]), READER, place.stamping, place.around).run()
+
+
+def test_many_stamps_are_settled_before_their_time() -> None:
+    """So many that the probe's own bound is never met."""
+    place = Place()
+    lines = b"".join(map(line, range(1_000)))
+    rounds = 2 * MOST_UNSETTLED // 1_000
+    JsonLinesTap(Parts([lines] * rounds), READER, place.stamping, place.around).run()
+    assert place.sink.settled == [0, MOST_UNSETTLED, 2 * MOST_UNSETTLED, 2 * MOST_UNSETTLED]
+    assert place.probe.dropped == 0
+
+
+def test_only_what_was_read_to_the_end_is_complete(tmp_path: Path) -> None:
+    """While there is more to read, nothing is; then all is up to the moment of the last look."""
+    place, log = Place(), tmp_path / "app.log"
+    log.write_bytes(line(1))
+    source = follow(log, place.around, None, from_start=True)
+    tap = JsonLinesTap(source, READER, place.stamping, place.around)
+    log.rename(tmp_path / "app.log.1")
+    log.write_bytes(line(2))
+    through_us = []
+    for _ in range(6):
+        place.clock.advance(2)
+        tap.step()
+        tap.settle()
+        place.probe._sender.flush()  # type: ignore[union-attr]
+        through_us.append(decode(place.sink.records[-1]).complete_through_us)
+    assert place.ids() == [id_bytes(1), id_bytes(2)]
+    # The first read finds all of a file whose new name nobody has looked at yet.
+    assert through_us == [EPOCH_US + 2_000_000] * 3 + [EPOCH_US + 8_000_000] * 3
+
+
+def test_a_pipe_is_read_until_its_end() -> None:
+    """What comes is stamped when it comes; the last line may lack its newline."""
+    place = Place()
+    reading, writing = os.pipe()
+    pipe = Pipe(reading, wait_s=0)
+    tap = JsonLinesTap(pipe, READER, place.stamping, place.around)
+    assert not tap.step()
+    os.write(writing, line(1) + line(2).rstrip())
+    assert tap.step()
+    os.close(writing)
+    tap.run()
+    os.close(reading)
+    assert (place.ids(), pipe.is_over, pipe.position(0)) == ([id_bytes(1), id_bytes(2)], True, None)
+
+
+def test_a_tap_that_is_to_stop_stops() -> None:
+    """Between two looks, with all that was stamped settled."""
+    place = Place()
+    place.stop.most_waits = 3
+    reading, writing = os.pipe()
+    os.write(writing, line(1))
+    JsonLinesTap(Pipe(reading, wait_s=0), READER, place.stamping, place.around).run()
+    os.close(reading)
+    os.close(writing)
+    assert place.ids() == [id_bytes(1)]
+    assert place.clock.us == EPOCH_US + round(3 * LOOK_S * 1e6)

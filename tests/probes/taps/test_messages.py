@@ -1,0 +1,126 @@
+"""Tests of messages of Kafka: where id and event time are found in them, and why they are not."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+from probes.contract.ids import id_bytes
+from probes.taps.avro import AvroValues, Framing
+from probes.taps.documents import Seen, Unseen
+from probes.taps.errors import TapUsageError
+from probes.taps.messages import MAX_VALUE_BYTES, MessageReader, Place, Spot, spot
+from probes.values import Bad, IdKind, TimeUnit
+from tests.probes.hosts import EPOCH_US
+from tests.probes.integrations.clients import Letter
+from tests.probes.taps.test_avro import ORDER, VALUE, body
+
+MARKED = [("hopwatch-id", b"a"), ("hopwatch-time", b"%d" % EPOCH_US)]
+SEEN = Seen(id_bytes("a"), EPOCH_US)
+
+
+class Record(Letter):
+    """A message with a value and a time of its own."""
+
+    def __init__(self, value: object = b"", headers: object = None, time: tuple[int, int] = (0, -1)) -> None:
+        """Take what is asked of it."""
+        super().__init__(headers)
+        self._value, self._time = value, time
+
+    def value(self) -> object:  # type: ignore[override]
+        """Return the value."""
+        return self._value
+
+    def timestamp(self) -> tuple[int, int]:
+        """Return what kind of time it has, and the time in ms."""
+        return self._time
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        (MARKED, SEEN),
+        ([("hopwatch-id", b"old"), *MARKED], SEEN),
+        (None, Unseen(Bad.NO_ID)),
+        (MARKED[1:], Unseen(Bad.NO_ID, EPOCH_US)),
+        (MARKED[:1], Unseen(Bad.NO_TIME)),
+        ([MARKED[0], ("hopwatch-time", b"soon")], Unseen(Bad.BAD_TIME)),
+        ([("hopwatch-id", b"\xff"), MARKED[1]], Unseen(Bad.BAD_ID, EPOCH_US)),
+        ([("hopwatch-id", None), MARKED[1]], Unseen(Bad.NO_ID, EPOCH_US)),
+    ],
+)
+def test_marks_are_read_from_the_headers(headers: object, expected: Seen | Unseen) -> None:
+    """Whatever the value is, for nobody looks into it."""
+    assert MessageReader().read(Record(b"x" * 2 * MAX_VALUE_BYTES, headers)) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (json.dumps({"m": {"id": "a"}, "at": EPOCH_US // 1_000}).encode(), SEEN),
+        (b"{", Unseen(Bad.NOT_JSON)),
+        (None, Unseen(Bad.NO_VALUE)),
+        (b" " * (MAX_VALUE_BYTES + 1), Unseen(Bad.OVERSIZED)),
+        (b"{}", Unseen(Bad.NO_ID)),
+        (b'{"m": {"id": "a"}}', Unseen(Bad.NO_TIME)),
+    ],
+)
+def test_id_and_time_may_stand_in_a_json_value(value: object, expected: Seen | Unseen) -> None:
+    """At the paths that are asked for."""
+    reader = MessageReader(Spot(Place.JSON, "m.id"), Spot(Place.JSON, "at"), unit=TimeUnit.MS)
+    assert reader.read(Record(value)) == expected
+
+
+def test_a_bad_value_is_the_reason_even_if_the_id_is_in_a_header() -> None:
+    """And the other way round the event time is kept."""
+    assert MessageReader(time_spot=Spot(Place.JSON, "at")).read(Record(b"{", MARKED)) == Unseen(Bad.NOT_JSON)
+    reader = MessageReader(Spot(Place.JSON, "id"))
+    assert reader.read(Record(b"{", MARKED)) == Unseen(Bad.NOT_JSON, EPOCH_US)
+    assert reader.read(Record(b'{"id": "a"}', MARKED)) == SEEN
+
+
+def test_id_and_time_may_stand_in_an_avro_value(tmp_path: Path) -> None:
+    """A time that its schema calls one needs no unit."""
+    (tmp_path / "order.avsc").write_text(json.dumps(ORDER))
+    avro = AvroValues(tmp_path / "order.avsc", Framing.RAW)
+    reader = MessageReader(Spot(Place.AVRO, "id"), Spot(Place.AVRO, "at"), avro=avro)
+    assert reader.read(Record(body())) == Seen(uuid.UUID(str(VALUE["id"])).bytes, 1_699_920_000_000_000)
+    assert reader.read(Record(b"x")) == Unseen(Bad.UNDECODABLE)
+    marked = MessageReader(Spot(Place.AVRO, "mark"), id_kind=IdKind.BYTES, avro=avro)
+    assert marked.read(Record(body(), MARKED)) == Unseen(Bad.BAD_ID, EPOCH_US)
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [((1, EPOCH_US // 1_000), SEEN), ((2, EPOCH_US // 1_000), SEEN), ((0, 5), Unseen(Bad.NO_TIME))],
+)
+def test_the_record_s_own_time_may_be_the_event_time(time: tuple[int, int], expected: Seen | Unseen) -> None:
+    """Whoever set it; a record without one has none."""
+    assert MessageReader(time_spot=Spot(Place.RECORD)).read(Record(b"", MARKED, time)) == expected
+
+
+def test_one_spot_is_asked_for() -> None:
+    """The header without another; more than one is a mistake."""
+    assert spot("id", "h", None, None) == Spot(Place.HEADER, "h")
+    assert spot("id", "h", "a.b", None) == Spot(Place.JSON, "a.b")
+    assert spot("id", "h", None, "a.b") == Spot(Place.AVRO, "a.b")
+    assert spot("time", "h", None, None, is_record=True) == Spot(Place.RECORD, "")
+    with pytest.raises(
+        TapUsageError, match="the time stands in one place, got --time-json and --time-record: name one"
+    ):
+        spot("time", "h", "a", None, is_record=True)
+
+
+@pytest.mark.parametrize(
+    ("id_spot", "time_spot"),
+    [(Spot(Place.JSON, "a"), Spot(Place.AVRO, "b")), (Spot(Place.AVRO, "a"), Spot(Place.RECORD))],
+)
+def test_a_value_is_json_or_avro(id_spot: Spot, time_spot: Spot) -> None:
+    """Avro needs its schema, and one value is not both."""
+    with pytest.raises(
+        TapUsageError, match="a value is JSON or Avro: --avro-schema goes with --id-avro or --time-avro"
+    ):
+        MessageReader(id_spot, time_spot)

@@ -1,0 +1,84 @@
+"""Tests of the state of a tap: whole or not there, and of one file only."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.taps.errors import TapSourceError, TapUsageError
+from probes.taps.marked import Position
+from probes.taps.state import StateFile
+
+POSITION = Position(1, 2, 3, b"one")
+SOURCE = Path("/var/log/app.log")
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    """The last position, and none at first; nothing else is left in the folder."""
+    state = StateFile(tmp_path / "state", SOURCE)
+    assert state.load() is None
+    for position in (Position(1, 2, 0, b""), POSITION):
+        state.save(position)
+    assert StateFile(tmp_path / "state", SOURCE).load() == POSITION
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_a_position_that_is_kept_is_not_written_again(tmp_path: Path) -> None:
+    """A quiet source costs no disk."""
+    state = StateFile(tmp_path / "state", SOURCE)
+    state.save(POSITION)
+    (tmp_path / "state").unlink()
+    state.save(POSITION)
+    assert list(tmp_path.iterdir()) == []
+
+
+GOOD = {"version": 1, "file": str(SOURCE), "device": 1, "inode": 2, "offset": 3, "mark": "6f6e65"}
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        ("", "Expecting value"),
+        ("7", "'int' object is not subscriptable"),
+        ({"version": 2}, "version 2 of '/var/log/app.log'"),
+        ({"file": "/other"}, "version 1 of '/other'"),
+        ({"offset": -1}, "device 1, inode 2, offset -1"),
+        ({"inode": "2"}, "device 1, inode '2', offset 3"),
+        ({"mark": None}, "mark None"),
+        ({"mark": "00" * 65}, "mark '0000"),
+        ({"mark": "x"}, "non-hexadecimal number found"),
+    ],
+)
+def test_what_is_no_state_of_this_file_is_refused(tmp_path: Path, kept: str | dict[str, object], told: str) -> None:
+    """It is not written over by mistake; the sentence says what to do."""
+    (tmp_path / "state").write_text(kept if isinstance(kept, str) else json.dumps(GOOD | kept))
+    with pytest.raises(TapUsageError) as caught:
+        StateFile(tmp_path / "state", SOURCE).load()
+    assert str(caught.value).startswith(f"{tmp_path}/state is not the state of a tap of /var/log/app.log ({told}")
+    assert str(caught.value).endswith("): name another file with --state, or delete it to begin anew")
+
+
+def test_a_state_that_cannot_be_read_or_written_is_told(tmp_path: Path) -> None:
+    """With the file and the reason."""
+    state = StateFile(tmp_path, SOURCE)
+    with pytest.raises(TapSourceError, match=f"the state {tmp_path} cannot be read: Is a directory"):
+        state.load()
+    state = StateFile(tmp_path / "none" / "state", SOURCE)
+    told = "cannot be written: No such file or directory: without it a restart stamps again"
+    with pytest.raises(TapSourceError, match=told):
+        state.save(POSITION)
+
+
+@given(st.binary() | st.dictionaries(st.sampled_from(list(GOOD)), st.none() | st.integers() | st.text()).map(
+    lambda kept: json.dumps(GOOD | kept).encode()))  # fmt: skip
+def test_no_state_raises_anything_else(tmp_path_factory: pytest.TempPathFactory, kept: bytes) -> None:
+    """Whatever somebody wrote there."""
+    path = tmp_path_factory.getbasetemp() / "any-state"
+    path.write_bytes(kept)
+    with suppress(TapUsageError):
+        StateFile(path, SOURCE).load()
