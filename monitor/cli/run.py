@@ -15,7 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from monitor import java, rules, settings
 from monitor.cli import console
-from monitor.errors import DependencyError, HopwatchError
+from monitor.errors import ConfigurationError, DependencyError, HopwatchError
 from monitor.results import WindowResult, iso
 from monitor.store import dialect, lineage, reader, schema
 
@@ -39,8 +39,13 @@ def command(
     once: Annotated[bool, typer.Option("--once", help="Read all that is there, make it final, and stop.")] = False,
     workdir: Annotated[Path | None, typer.Option("--workdir", help="Folder for checkpoint, log and scratch.")] = None,
     master: Annotated[str | None, typer.Option("--master", help="Spark's master; local by default.")] = None,
+    begin_anew: Annotated[
+        bool, typer.Option("--begin-anew", help="Drop results and checkpoint; read all that the transport still has.")
+    ] = False,
 ) -> None:
     """Run the monitor: read what the probes say, write what was lost and how late it was."""
+    if once and begin_anew:
+        raise ConfigurationError("--once keeps no checkpoint and empties its own store: leave --begin-anew out")
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
     java.require()
@@ -64,8 +69,17 @@ def command(
                 lineage.check_once(connection)
             _once(place, chosen)
         else:
+            if begin_anew:
+                _begin_anew(place)
             lineage.check(engine, place.checkpoint, place.rules)
             _stream(place, chosen)
+
+
+def _begin_anew(place: Place) -> None:
+    """Drop results and checkpoint, and say what that costs."""
+    windows = lineage.begin_anew(place.engine, place.checkpoint)
+    what = f"hopwatch: beginning anew, {windows:,} windows of results are dropped"
+    console.words().print(f"{what}; those whose records {place.source} has no more will not come back")
 
 
 def _once(place: Place, chosen: Settings) -> None:

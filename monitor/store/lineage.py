@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -40,6 +41,18 @@ def begin_once(connection: Connection, rules: Mapping[str, StreamRules]) -> None
     set_values(connection, {"query_id": ONCE, "rules": _rules_text(rules)})
 
 
+def begin_anew(engine: Engine, checkpoint: Path) -> int:
+    """Give up the store's results and the checkpoint, and return how many windows were dropped.
+
+    The stream then begins with the first record that the transport still has.
+    """
+    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+        windows = writer.forget_everything(connection)
+    if checkpoint.is_dir():
+        shutil.rmtree(checkpoint)
+    return windows
+
+
 def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules]) -> None:
     """Check that store, checkpoint and configuration belong together, before a stream starts.
 
@@ -64,7 +77,7 @@ def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules]) ->
     elif not done <= last <= planned:
         told = f"the store is at batch {last}, the checkpoint {checkpoint} has done {done} and planned {planned}"
     if told:
-        advice = f"put the store and {checkpoint} aside together to begin anew, or bring back the other's own"
+        advice = f"bring back the other's own, put the store and {checkpoint} aside together, or pass --begin-anew"
         raise CheckpointError(f"{told}: {advice}")
 
 

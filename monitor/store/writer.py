@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, bindparam, delete, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, func, select, update
 
 from monitor.holes import Hole
 from monitor.kernel import tdigest
@@ -57,6 +57,14 @@ def clear(connection: Connection) -> None:
     for table in reversed(_EVERY_TABLE):
         if table is not tables.meta:
             connection.execute(delete(table))
+
+
+def forget_everything(connection: Connection) -> int:
+    """Empty the store of all results and of who wrote them; return how many windows there were."""
+    windows = connection.execute(select(func.count()).select_from(tables.windows)).scalar_one()
+    clear(connection)
+    connection.execute(delete(tables.meta))
+    return int(windows)
 
 
 def write(connection: Connection, changes: Changes) -> None:

@@ -115,7 +115,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(
         lineage.check(engine, checkpoint, RULES)
     assert str(caught.value) == (
         f"{told.replace(' C ', f' {checkpoint} ')}: "
-        f"put the store and {checkpoint} aside together to begin anew, or bring back the other's own"
+        f"bring back the other's own, put the store and {checkpoint} aside together, or pass --begin-anew"
     )
 
 
