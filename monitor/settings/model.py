@@ -127,7 +127,7 @@ class StoreSettings(Table):
     """``[store]``: where the results are kept, and for how long a transaction that fails is tried again."""
 
     url: Annotated[str, BeforeValidator(store_url)]
-    retry_for_us: Duration = Field(600_000_000, alias="retry_for")
+    retry_for_us: PositiveDuration = Field(600_000_000, alias="retry_for")
 
 
 class MonitorSettings(Table):

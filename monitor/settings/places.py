@@ -18,7 +18,7 @@ SQLITE: Final = "sqlite:///"
 POSTGRES: Final = "postgresql+psycopg"
 
 _SECRETS: Final = (
-    (re.compile(r"://([^:/@]*):.*@"), r"://\1:***@"),
+    (re.compile(r"(:/*[^:/@]*):.*@"), r"\1:***@"),
     (re.compile(r"([?&](?:ssl)?password)=[^&]*", re.IGNORECASE), r"\1=***"),
 )
 """Where a URL may hold a password, and what is shown instead."""

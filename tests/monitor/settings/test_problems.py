@@ -79,6 +79,8 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         ('[transport]\nurl = "spool:"', f"2: transport.url: {SPOOL} 'spool:'"),
         ('[store]\nurl = "postgresql+psycopg://h"', f"2: store.url: {STORE} 'postgresql+psycopg://h'"),
         ('[store]\nurl = "postgresql+psycopg://h:x/d"', f"2: store.url: {STORE} 'postgresql+psycopg://h:x/d'"),
+        ('[store]\nurl = "postgresql:u:secret@h/d"', f"2: store.url: {STORE} 'postgresql:u:***@h/d'"),
+        ('[store]\nretry_for = "0s"', "2: store.retry_for: this duration is longer than zero, got '0s'"),
         ('[store]\nurl = "postgres://u:s@w@h/d"', f"2: store.url: {STORE} 'postgres://u:***@h/d'"),
         ('[store]\nurl = "mysql://h/d?x=1&password=s"', f"2: store.url: {STORE} 'mysql://h/d?x=1&password=***"),
         ('store = "postgresql://u:secret@h/d"', "1: store: this is a table, got 'postgresql://u:***@h/d'"),
