@@ -66,7 +66,7 @@ def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules]) ->
         what = f"the store {dialect.name_of(engine.url)} holds the results of a --once run"
         raise StoreError(f"{what}: name another store in [store] url, or delete it")
     _refuse_changed(kept, rules)
-    planned, done = _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
+    planned, done = (_newest_whole(checkpoint, log, lines) for log, lines in (("offsets", 3), ("commits", 2)))
     told = ""
     if wrote is None:
         told = f"the checkpoint {checkpoint} is at batch {done}, the store is empty" if done > _NO_BATCH else ""
@@ -131,6 +131,21 @@ def _rules_text(rules: Mapping[str, StreamRules]) -> str:
     return json.dumps(told, sort_keys=True)
 
 
-def _newest(log: Path) -> int:
-    """Return the number of the newest batch in one of the checkpoint's logs."""
-    return max((int(entry.name) for entry in log.glob("*") if entry.name.isdigit()), default=_NO_BATCH)
+def _newest_whole(checkpoint: Path, log: str, lines: int) -> int:
+    """Return the number of the newest batch in one of the checkpoint's logs, whose file has at least so many lines.
+
+    Raises:
+        CheckpointError: it has less, or something else than Spark writes.
+    """
+    newest = max((int(one.name) for one in (checkpoint / log).glob("*") if one.name.isdigit()), default=_NO_BATCH)
+    if newest == _NO_BATCH:
+        return newest
+    try:
+        told = (checkpoint / log / str(newest)).read_text("utf-8").splitlines()
+        json.loads(told[1])
+    except (OSError, ValueError, IndexError):
+        told = []
+    if len(told) < lines:
+        what = f"the checkpoint {checkpoint} is damaged, its file {log}/{newest} is not whole"
+        raise CheckpointError(f"{what}: bring back a copy of it, or pass --begin-anew")
+    return newest

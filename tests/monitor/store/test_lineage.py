@@ -43,7 +43,7 @@ def write_checkpoint(folder: Path, *, query: str, planned: int, done: int) -> Pa
     for log, newest in (("offsets", planned), ("commits", done)):
         (folder / log).mkdir(parents=True)
         for batch_id in range(newest + 1):
-            (folder / log / str(batch_id)).write_text("v1\n{}")
+            (folder / log / str(batch_id)).write_text("v1\n{}\n{}")
             (folder / log / f".{batch_id}.crc").write_text("")
     (folder / "metadata").write_text(json.dumps({"id": query}))
     return folder
@@ -81,6 +81,25 @@ def test_a_batch_that_was_turned_away_leaves_no_trace(engine: Engine) -> None:
 def test_a_store_between_done_and_planned_fits(last: int, engine: Engine, checkpoint: Path) -> None:
     """A crash may come before the store has written the planned batch, or before Spark has noted it as done."""
     enter(engine, "q", last)
+    lineage.check(engine, checkpoint, RULES)
+
+
+@pytest.mark.parametrize("text", ["", "v1", "v1\n", "v1\n{", "v1\n{}"], ids=repr)
+def test_a_checkpoint_with_a_file_that_is_cut_is_refused(text: str, engine: Engine, checkpoint: Path) -> None:
+    """Spark itself would die of it without a name."""
+    (checkpoint / "offsets" / "9").write_text(text)
+    with pytest.raises(CheckpointError) as caught:
+        lineage.check(engine, checkpoint, RULES)
+    assert str(caught.value) == (
+        f"the checkpoint {checkpoint} is damaged, its file offsets/9 is not whole: "
+        "bring back a copy of it, or pass --begin-anew"
+    )
+
+
+def test_to_begin_anew_leaves_neither_results_nor_checkpoint(engine: Engine, checkpoint: Path) -> None:
+    """The next stream finds an empty store, and fits it."""
+    assert lineage.begin_anew(engine, checkpoint) == 0
+    assert not checkpoint.exists()
     lineage.check(engine, checkpoint, RULES)
 
 
