@@ -132,9 +132,10 @@ def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(kafka: Kafk
     monitor.until(lambda: "aged_out" in work.report()["accounts"], "the hole")
     report = monitor.until_judged(minute_of(now_us / 1e6))
     monitor.stop()
-    (hole,) = report["accounts"]["aged_out"]
-    assert hole["partition"] == "aged/0"
-    assert hole["to_offset"] - hole["from_offset"] + 1 >= 5
+    # A batch that the stop cut short is read again, and has a hole of its own.
+    holes = report["accounts"]["aged_out"]
+    assert {hole["partition"] for hole in holes} == {"aged/0"}
+    assert sum(hole["to_offset"] - hole["from_offset"] + 1 for hole in holes) >= 5
     assert {window["verdict"] for window in windows_of(report)} == {"UNKNOWN"}
 
 
