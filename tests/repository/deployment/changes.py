@@ -14,7 +14,7 @@ CONFIG: Final = "/etc/hopwatch/hopwatch.toml"
 RUN: Final = f"hopwatch run --config {CONFIG}"
 NO_NUMBER: Final = "'--partitions': Input should be a valid integer, unable to parse string as an integer"
 NO_KEY: Final = "there is no such key; did you mean {!r}? Known here"
-OF_MONITOR: Final = "workdir, master, tasks, spark, trigger, pulse"
+NO_WORKDIR: Final = f"{NO_KEY.format('workdir')}: workdir, master, tasks, spark, trigger, pulse"
 TOPIC_URL: Final = "kafka://kafka:9092/hopwatch.observations"
 TRANSPORT: Final = ("monitor", "environment", "HOPWATCH_TRANSPORT__URL")
 STORE: Final = ("monitor", "environment", "HOPWATCH_STORE__URL")
@@ -295,7 +295,7 @@ DOCKERFILE_CHANGES: Final[list[tuple[str, str, list[str]]]] = [
         "HOPWATCH_MONITOR__WORKDIR=/var/lib/hopwatch",
         "HOPWATCH_MONITOR__WORKDIRS=/var/lib/hopwatch",
         [
-            f"{name}: environment HOPWATCH_MONITOR__WORKDIRS: monitor.workdirs: {NO_KEY.format('workdir')}: {OF_MONITOR}"
+            f"{name}: environment HOPWATCH_MONITOR__WORKDIRS: monitor.workdirs: {NO_WORKDIR}"
             for name in ("topic", "monitor")
         ],
     ),
