@@ -15,7 +15,7 @@ from probes import Probe
 from tests.real import composed
 from tests.real.composed import Broker, Services
 from tests.real.servers.postgres import PASSWORD, Postgres
-from tests.real.servers.process import until
+from tests.real.servers.process import Process, until
 from tests.real.watching import PATIENCE_S
 
 TOPIC = "hopwatch.observations"
@@ -55,7 +55,7 @@ def test_the_services_come_up_one_after_the_other(broker: Broker, services: Serv
     assert second.stdout == f"the topic {TOPIC} will do: 6 partitions, replication 1\n"
     assert not services.is_healthy("monitor")
     monitor = services.start("monitor")
-    until(lambda: monitor.check("the monitor") is None and services.is_healthy("monitor"), "a healthy monitor")  # type: ignore[func-returns-value]
+    until(lambda: _is_up(monitor, services), "a healthy monitor", PATIENCE_S)
     with Probe("flights", "ingest", f"kafka://127.0.0.1:{broker.host_port}/{TOPIC}") as probe:
         probe.arrived(uuid.uuid4(), time.time_ns() // 1_000)
     until(lambda: _known(services) == 1, "the message in the report", PATIENCE_S)
@@ -64,6 +64,12 @@ def test_the_services_come_up_one_after_the_other(broker: Broker, services: Serv
     for commit in (tmp_path / "services" / "work" / "checkpoint" / "commits").iterdir():
         os.utime(commit, (time.time() - 180, time.time() - 180))
     assert not services.is_healthy("monitor")
+
+
+def _is_up(monitor: Process, services: Services) -> bool:
+    """Whether the monitor is healthy; one that has ended is told at once."""
+    monitor.check("the monitor")
+    return services.is_healthy("monitor")
 
 
 def _known(services: Services) -> int:

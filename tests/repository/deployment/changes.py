@@ -243,7 +243,7 @@ CHANGES: Final[list[tuple[tuple[str, ...], Any, list[str]]]] = [
     (
         ("kafka", "environment", "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR"),
         GONE,
-        ["kafka: KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR is 3, with 1 brokers"],
+        ["kafka: KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR is 3, and the brokers are 1"],
     ),
     (
         ("kafka", "environment", "KAFKA_AUTO_CREATE_TOPICS_ENABLE"),

@@ -53,7 +53,7 @@ def own_services_run_the_program(deployment: Deployment) -> Iterator[str]:
         called = [command for command in _commands(service) if command[0] == commands.PROGRAM]
         if not called:
             yield f"{name}: does not say what it runs of hopwatch"
-        elif not ends_by_itself(service) and not any(command[1] in GOES_ON for command in called):
+        elif not ends_by_itself(service) and not any(word in GOES_ON for command in called for word in command[1:2]):
             yield f"{name}: is started again whenever it ends, and its command is one that ends"
 
 

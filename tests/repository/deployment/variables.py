@@ -25,12 +25,12 @@ VARIABLES: Final = {
 """What each image makes something of."""
 SECRET: Final = re.compile(r"PASSWORD|SECRET|TOKEN")
 POSTGRES_PORT: Final = 5432
-ONE_BROKER: Final = (
-    "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR",
-    "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR",
-    "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR",
-)
-"""How many copies a broker wants of its own topics: 3, and 2 of them in sync, if it is not told."""
+COPIES: Final = {
+    "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "3",
+    "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "3",
+    "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "2",
+}
+"""How many copies a broker wants of its own topics when it is not told."""
 
 
 def variables_are_known(deployment: Deployment) -> Iterator[str]:
@@ -90,14 +90,15 @@ def the_monitor_waits(deployment: Deployment) -> Iterator[str]:
             yield f"{name}: works on {chosen.monitor.tasks} tasks, and may use {cpus} processors"
 
 
-def one_broker_is_enough(deployment: Deployment) -> Iterator[str]:
+def brokers_are_enough(deployment: Deployment) -> Iterator[str]:
     """Nothing wants more copies than there are brokers, and no topic is made by itself."""
     brokers = [name for name in deployment.services if advertised(deployment, name)]
     for name in brokers:
         environ = compose.environment(deployment.services[name])
-        for variable in ONE_BROKER:
-            if environ.get(variable, "3") > str(len(brokers)):
-                yield f"{name}: {variable} is {environ.get(variable, '3')}, with {len(brokers)} brokers"
+        for variable, default in COPIES.items():
+            copies = environ.get(variable, default)
+            if int(copies) > len(brokers):
+                yield f"{name}: {variable} is {copies}, and the brokers are {len(brokers)}"
         if environ.get("KAFKA_AUTO_CREATE_TOPICS_ENABLE") != "false":
             yield f"{name}: makes topics by itself, which have no time of arrival"
 
@@ -140,5 +141,5 @@ RULES: Final = (
     settings_are_valid,
     places_are_services,
     the_monitor_waits,
-    one_broker_is_enough,
+    brokers_are_enough,
 )
