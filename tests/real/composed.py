@@ -1,0 +1,115 @@
+"""What docker-compose.yml says, run without Docker: its commands and environment, at a real broker and database."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.real.servers.kafka import JARS, Kafka
+from tests.real.servers.process import Process, free_ports
+from tests.real.workplace import PATIENCE_S
+from tests.repository import ROOT
+from tests.repository.deployment import commands, compose
+from tests.repository.deployment.deployment import Deployment
+
+PREFIX: Final = "KAFKA_"
+OF_JAVA: Final = "KAFKA_HEAP_OPTS"
+"""The one variable of the broker's image that is no property of the broker."""
+_KNOWN: Final = 'id="brokerconfigs_'
+
+
+def properties() -> dict[str, str]:
+    """Return the properties that the image makes of the variables of the service ``kafka``."""
+    environ = compose.environment(Deployment().services["kafka"])
+    return {
+        name.removeprefix(PREFIX).replace("_", ".").lower(): value for name, value in environ.items() if name != OF_JAVA
+    }
+
+
+def known_properties() -> set[str]:
+    """Return the properties that a broker knows, as it lists them itself."""
+    command = ["java", "-cp", f"{JARS}/*", "kafka.server.KafkaConfig"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return {part.partition('"')[0] for part in listed.split(_KNOWN)[1:]}
+
+
+class Broker(Kafka):
+    """A broker with the properties of the service ``kafka``, on ports of this machine that are free."""
+
+    def __init__(self, folder: Path) -> None:
+        """Put free ports and a folder of its own in the place of the container's."""
+        super().__init__(folder)
+        (self.host_port,) = free_ports(1)
+        (controller,) = self._controllers
+        ports = {"9092": self.ports[0], "29092": self.host_port, "9093": controller}
+        self.more = properties() | {"log.dirs": str(folder / "data")}
+        for name in ("listeners", "advertised.listeners", "controller.quorum.voters"):
+            self.more[name] = ",".join(_here(place, ports) for place in self.more[name].split(","))
+
+
+def _here(place: str, ports: dict[str, int]) -> str:
+    """Return a listener or a voter with this machine's address and another port."""
+    before, _, port = place.rpartition(":")
+    scheme = next(sign for sign in ("://", "@") if sign in before)
+    return f"{before.partition(scheme)[0]}{scheme}127.0.0.1:{ports[port]}"
+
+
+class Services:
+    """The services that run the program: what they name of other services and of the container stands here instead."""
+
+    def __init__(self, folder: Path, kafka: Kafka, store: str, password: str) -> None:
+        """Make a ``hopwatch`` for their shell; ``store`` is HOST:PORT/DATABASE."""
+        self._deployment, self._folder = Deployment(), folder
+        self._instead = {
+            "kafka:9092": kafka.bootstrap,
+            "postgres:5432/hopwatch": store,
+            "/var/lib/hopwatch": str(folder / "work"),
+            "/etc/hopwatch/hopwatch.toml": str(ROOT / "docker" / "hopwatch.toml"),
+        }
+        self._password = password
+        program = folder / "bin" / "hopwatch"
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m monitor.cli.main "$@"\n', "utf-8")
+        program.chmod(0o755)
+
+    def run(self, service: str) -> subprocess.CompletedProcess[str]:
+        """Run a service to its end."""
+        return self.call(service, *self._words(service))
+
+    def start(self, service: str) -> Process:
+        """Start a service; what it says goes to ``words.log`` in the folder."""
+        return Process(self._words(service), self._folder / "words.log", self._environ(service), self._folder)
+
+    def call(self, service: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command where a service runs, as ``docker compose exec`` does."""
+        environ = self._environ(service)
+        return subprocess.run(
+            words, env=environ, cwd=self._folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+
+    def is_healthy(self, service: str) -> bool:
+        """Whether the healthcheck of a service ends well."""
+        kind, script = self._deployment.services[service]["healthcheck"]["test"]
+        assert kind == "CMD-SHELL"
+        return self.call(service, "sh", "-c", script).returncode == 0
+
+    def config(self) -> str:
+        """Return the configuration that the services have."""
+        return self._here("/etc/hopwatch/hopwatch.toml")
+
+    def _words(self, service: str) -> list[str]:
+        words = [self._here(word) for word in self._deployment.services[service]["command"]]
+        return [str(self._folder / "bin" / word) if word == commands.PROGRAM else word for word in words]
+
+    def _environ(self, service: str) -> dict[str, str]:
+        said = {name: self._here(value) for name, value in self._deployment.environment(service).items()}
+        path = f"{self._folder / 'bin'}:{os.environ['PATH']}"
+        return {**os.environ, **said, "PATH": path, "PGPASSWORD": self._password, "PYTHONPATH": str(ROOT)}
+
+    def _here(self, text: str) -> str:
+        for found, instead in self._instead.items():
+            text = text.replace(found, instead)
+        return text

@@ -1,0 +1,79 @@
+"""Tests of what docker-compose.yml says, run without Docker against a real broker and a real database."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from probes import Probe
+from tests.real import composed
+from tests.real.composed import Broker, Services
+from tests.real.servers.postgres import PASSWORD, Postgres
+from tests.real.servers.process import Process, until
+from tests.real.watching import PATIENCE_S
+
+TOPIC = "hopwatch.observations"
+MADE = f"made the topic {TOPIC}: 6 partitions, replication 1, min.insync.replicas 1"
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    """Yield a broker with the properties of the service ``kafka``."""
+    made = Broker(tmp_path / "kafka")
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def services(broker: Broker, postgres: Postgres, tmp_path: Path) -> Services:
+    """Return the services of the program, at that broker and an empty database."""
+    store = postgres.database().partition("@")[2]
+    return Services(tmp_path / "services", broker, store, PASSWORD)
+
+
+def test_every_property_of_the_broker_is_one() -> None:
+    """A broker passes over what it does not know: a misspelt variable would never be noticed."""
+    known = composed.known_properties()
+    assert len(known) > 100
+    assert set(composed.properties()) - known == set()
+
+
+def test_the_services_come_up_one_after_the_other(broker: Broker, services: Services, tmp_path: Path) -> None:
+    """The topic is made once; the monitor gets healthy, sees what comes by the published port, and is missed later."""
+    first, second = services.run("topic"), services.run("topic")
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert first.stderr.startswith(MADE)
+    assert second.stdout == f"the topic {TOPIC} will do: 6 partitions, replication 1\n"
+    assert not services.is_healthy("monitor")
+    monitor = services.start("monitor")
+    until(lambda: _is_up(monitor, services), "a healthy monitor", PATIENCE_S)
+    with Probe("flights", "ingest", f"kafka://127.0.0.1:{broker.host_port}/{TOPIC}") as probe:
+        probe.arrived(uuid.uuid4(), time.time_ns() // 1_000)
+    until(lambda: _known(services) == 1, "the message in the report", PATIENCE_S)
+    monitor.stop(60)
+    assert monitor.exit_code == 0
+    for commit in (tmp_path / "services" / "work" / "checkpoint" / "commits").iterdir():
+        os.utime(commit, (time.time() - 180, time.time() - 180))
+    assert not services.is_healthy("monitor")
+
+
+def _is_up(monitor: Process, services: Services) -> bool:
+    """Whether the monitor is healthy; one that has ended is told at once."""
+    monitor.check("the monitor")
+    return services.is_healthy("monitor")
+
+
+def _known(services: Services) -> int:
+    """Return how many messages the report knows, asked as a user would."""
+    done = services.call("monitor", "hopwatch", "report", "--json", "--config", services.config())
+    assert done.returncode == 0, done.stderr
+    return sum(window["known"] for stream in json.loads(done.stdout)["streams"] for window in stream["windows"])
