@@ -26,7 +26,7 @@ from monitor.rules import StreamRules
 from monitor.settings.model import MonitorSettings
 from monitor.spark import job
 from monitor.spark.source import SpoolSource
-from monitor.store import dialect, lineage, reader, writer
+from monitor.store import dialect, lineage, reader, schema
 from probes import Probe
 from probes.contract.limits import WINDOW_US
 
@@ -53,7 +53,7 @@ def live(folder: Path) -> Json:
     spool.mkdir()
     settings = MonitorSettings.model_validate({"workdir": str(folder / "run")})
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
-    writer.prepare(engine)
+    schema.prepare(engine)
     where = job.Place(SpoolSource(spool), engine, {STREAM: StreamRules(pathway(), TERMS)}, settings.workdir)
     lineage.check(engine, where.checkpoint, where.rules)
     with started(folder) as spark, _traffic(spool) as sent:

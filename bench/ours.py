@@ -21,7 +21,7 @@ from bench.progress import Finals, rates
 from bench.work import Work, rules
 from monitor.spark import job, session
 from monitor.spark.source import SpoolSource
-from monitor.store import dialect, lineage, writer
+from monitor.store import dialect, lineage, schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def place(made: Made, folder: Path) -> job.Place:
     """Return a place for a job over that work, with an empty store."""
     folder.mkdir()
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
-    writer.prepare(engine)
+    schema.prepare(engine)
     return job.Place(SpoolSource(made.spool), engine, rules(made.work), folder)
 
 

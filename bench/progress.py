@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from monitor.ledger import Conclusion
+    from monitor.results import WindowResult
 
 LOOK_S: Final = 0.05
 
@@ -44,11 +44,10 @@ class Finals:
         self._all = threading.Event()
         self._all_s = 0.0
 
-    def note(self, conclusions: Sequence[Conclusion]) -> None:
+    def note(self, results: Sequence[WindowResult]) -> None:
         """Take what the job says; called in its own thread."""
-        for conclusion in conclusions:
-            result = conclusion.result
-            if result.status.is_final and conclusion.is_settled and result.window_start_us < self._before_us:
+        for result in results:
+            if result.status.is_final and not result.in_flight and result.window_start_us < self._before_us:
                 self._final.add((result.stream, result.window_start_us))
         if len(self._final) == self._windows and not self._all.is_set():
             self._all_s = time.time()

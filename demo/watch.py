@@ -12,7 +12,7 @@ from demo.measured import Json, Measured
 from demo.nodes import STREAM
 from demo.pipeline import PACKAGES, last_words
 from monitor.errors import HopwatchError
-from monitor.store import dialect, reader
+from monitor.store import dialect, reader, schema
 
 STOP_WITHIN_S: Final = 60.0
 
@@ -78,16 +78,13 @@ class Results:
 
     def __init__(self, store_url: str) -> None:
         """Take the store's address; it need not be there yet."""
-        self._file = dialect.database_file(store_url)
+        self._url = store_url
         self._engine = dialect.engine(store_url)
 
     def report(self) -> Json | None:
         """Return the object of ``hopwatch report --json``, or ``None`` before the monitor has made its tables."""
-        if self._file is not None and not self._file.exists():
+        if not schema.is_there(self._url):
             return None
-        with self._engine.begin() as connection:
-            if dialect.is_empty(connection):
-                return None
         return reader.report(self._engine, STREAM)
 
     def measured(self) -> Measured | None:

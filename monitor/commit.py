@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -13,10 +13,10 @@ from monitor import holes
 from monitor.holes import NOTHING_EXPECTED, Expected
 from monitor.ledger import Conclusion, Ledger, Live
 from monitor.parcels import NOT_LANDED, FactSheet, Offsets, Quarantined
-from monitor.results import Status
+from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
 from monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, QUARANTINE_ROW, TALLY_ROW
-from monitor.store import reader, writer
+from monitor.store import lineage, reader, writer
 from monitor.store.past import Parcels, StoredPast
 
 CONCLUSIONS_A_WRITE: Final = 200
@@ -42,6 +42,29 @@ def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
                 row["books"],
             )
     return ledger
+
+
+class Written(NamedTuple):
+    """What a micro-batch has come to: the windows that were judged, and the segments that nothing needs any more."""
+
+    results: tuple[WindowResult, ...]
+    spent: tuple[str, ...]
+
+
+def batch(
+    connection: Connection, ledger: Ledger, rows: Sequence[Any], batch_id: int, expected: Expected = NOTHING_EXPECTED
+) -> Written:
+    """Write one micro-batch that has passed the fence; the caller holds the transaction."""
+    before_us = lineage.watermark_us(connection)
+    read = [Offsets.unpack(bytes(row.payload)) for row in rows if row.kind == OFFSETS_ROW]
+    newest_us = max((row.watermark_us for row in rows), default=before_us)
+    # Nothing is judged before all partitions of a backlog are read up to it.
+    watermark_us = max(before_us, min(newest_us, holes.read_through_us(expected, read)))
+    windows = take_in(connection, ledger, rows, watermark_us, batch_id, expected)
+    pieces = conclude(connection, ledger, windows, watermark_us)
+    results = tuple(conclusion.result for piece in pieces for conclusion in piece)
+    forget(connection, ledger, watermark_us)
+    return Written(results, tuple(writer.release_segments(connection, before_us, batch_id)))
 
 
 def take_in(  # noqa: PLR0913, PLR0917 - what came, and what was to come
@@ -86,7 +109,8 @@ def take_in(  # noqa: PLR0913, PLR0917 - what came, and what was to come
 def keep_segments(connection: Connection, ledger: Ledger, rows: Iterable[Any], batch_id: int) -> None:
     """Note only which segments a batch points into: all else of it is written already."""
     sheets = [FactSheet.unpack(bytes(row.payload)) for row in rows if row.kind == FACTS_ROW]
-    writer.keep_segments(connection, _segments(ledger, sheets, ()), batch_id)
+    quarantined = [Quarantined.unpack(bytes(row.payload)) for row in rows if row.kind == QUARANTINE_ROW]
+    writer.keep_segments(connection, _segments(ledger, sheets, quarantined), batch_id)
 
 
 def _segments(ledger: Ledger, sheets: Iterable[FactSheet], quarantined: Iterable[Quarantined]) -> dict[str, int]:

@@ -7,7 +7,8 @@ HopwatchError
     ├── JavaError              no Java, or one that is too old for Spark
     ├── TransportError         the spool is not there, or cannot be read or written
     ├── TapDownError           what a tap reads, or keeps its position in, is not there or does not work
-    ├── StoreError             the store is locked, full, of another version, or cannot be opened
+    ├── StoreError             the store is down, locked, full, of another version, or cannot be opened
+    │   └── StoreTakenError       another monitor writes to it
     └── CheckpointError        the job's checkpoint does not belong to this store
 
 A message is one sentence for a person: what happened, what was got, what to do. Whatever else is raised is a fault of
@@ -84,7 +85,16 @@ class TapDownError(DependencyError):
 
 
 class StoreError(DependencyError):
-    """The store is locked, full, of another version, or cannot be opened."""
+    """The store is down, locked, full, of another version, or cannot be opened."""
+
+
+class StoreTakenError(StoreError):
+    """Another monitor writes to the store."""
+
+    def __init__(self, place: object) -> None:
+        """Name the store."""
+        advice = "stop it first, or name another store in [store] url"
+        super().__init__(f"another monitor writes to the store {place}: {advice}")
 
 
 class CheckpointError(DependencyError):

@@ -14,15 +14,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.kernel.tally import NEVER_US
 from monitor.kernel.window import Terms
 from monitor.parcels import Offsets
 
 
 class Expected(NamedTuple):
-    """What a batch was to read: offsets by place, the first included, the last not; and when that was decided, µs."""
+    """What a batch was to read: offsets by place, the first included, the last not; and when that was decided, µs.
+
+    ``is_limited`` says that more may have been there than a batch may read.
+    """
 
     ranges: Mapping[str, tuple[int, int]]
     planned_us: int
+    is_limited: bool = False
 
 
 NOTHING_EXPECTED = Expected({}, 0)
@@ -62,6 +67,17 @@ def _of_place(  # noqa: PLR0913, PLR0917 - one place's part of each
         at, after_us = max(at, run.last + 1), max(after_us, run.last_arrival_us)
     if end > at:
         yield Hole(place, at, end - 1, after_us, max(planned_us, after_us))
+
+
+def read_through_us(expected: Expected, read: Iterable[Offsets]) -> int:
+    """Return the moment up to which all that arrived is read, as far as it is known: µs, NEVER_US without a limit.
+
+    A batch of limited size reads each partition as far as its share goes, and none as far in time as another.
+    """
+    latest_us: dict[str, int] = {}
+    for run in read:
+        latest_us[run.place] = max(run.last_arrival_us, latest_us.get(run.place, 0))
+    return min(latest_us.values(), default=NEVER_US) if expected.is_limited else NEVER_US
 
 
 def touch(holes: Iterable[Hole], terms: Terms, starts: NDArray[np.int64]) -> NDArray[np.bool_]:

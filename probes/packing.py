@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
@@ -32,6 +32,11 @@ class Columns:
     def taken(self, chosen: NDArray[np.bool_ | np.int64]) -> Columns:
         """Return the chosen rows, given as a mask or as places."""
         return Columns(*(getattr(self, name)[chosen] for name in _COLUMNS))
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """Return the rows of all parts as one, so that what is stamped in small pieces is not sent in them."""
+    return Columns(*(np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS))
 
 
 class PackedFields(TypedDict):

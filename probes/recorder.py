@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from probes.contract.batch import Outcome
 from probes.contract.ids import IdError, id_bytes
 from probes.contract.limits import ID_BYTES, NOT_STAMPED, WINDOW_MS, WINDOW_US
-from probes.packing import NO_TEXT, Columns, Packed, batches
+from probes.packing import NO_TEXT, Columns, Packed, batches, joined
 
 LATEST_US: Final = 2**53
 """Event times from here on (the year 2255) are not believed."""
@@ -119,7 +119,9 @@ def record(taken: Sequence[Stamp | Stamps], not_before_us: int) -> tuple[list[Pa
     singles = [stamp for stamp in taken if isinstance(stamp, Stamp)]
     parts = [_of_singles(singles, refusals, texts)] if singles else []
     parts += _of_arrays([stamp for stamp in taken if isinstance(stamp, Stamps)], refusals)
-    return [batch for part in parts for batch in batches(_moved(part, not_before_us), texts)], refusals
+    if not parts:
+        return [], refusals
+    return list(batches(_moved(joined(parts), not_before_us), texts)), refusals
 
 
 def _of_singles(stamps: list[Stamp], refusals: Refusals, texts: list[str]) -> Columns:

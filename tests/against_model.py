@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 import monitor.settings
 from monitor import rules
-from monitor.store import dialect, writer
+from monitor.store import dialect, schema
 
 Json = dict[str, Any]
 
@@ -31,7 +31,7 @@ def rules_of(folder: Path, streams: Json, **settings: object) -> dict[str, rules
 def prepared_store(folder: Path, name: str) -> Engine:
     """Return an empty store in a folder."""
     engine = dialect.engine(f"sqlite:///{folder / name}")
-    writer.prepare(engine)
+    schema.prepare(engine)
     return engine
 
 

@@ -13,6 +13,8 @@ from monitor.spark import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytest_plugins = ["tests.real.servers.postgres"]
+
 # How long a case takes says more about the machine and its other guests than about the code.
 # Every run tries the same cases, so that what fails is what was changed; ``--hypothesis-profile=search`` tries others.
 settings.register_profile("search", deadline=None)

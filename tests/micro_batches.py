@@ -104,11 +104,7 @@ class MicroBatches:
             if not lineage.enter(connection, self.query, self.batch_id + 1, self.rules):
                 return
             self.ledger = self.ledger or commit.restore(connection, self.rules)
-            watermark_us = max([lineage.watermark_us(connection), *(row.watermark_us for row in rows)])
-            windows = commit.take_in(connection, self.ledger, rows, watermark_us, self.batch_id + 1)
-            for _ in commit.conclude(connection, self.ledger, windows, watermark_us):
-                pass
-            commit.forget(connection, self.ledger, watermark_us)
+            commit.batch(connection, self.ledger, rows, self.batch_id + 1)
 
     def _process(self, paths: list[str]) -> list[Any]:
         state, handle = WindowState(self.rules), _Handle(self.kept, self.timers)

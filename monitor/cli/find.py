@@ -16,7 +16,7 @@ from monitor.cli import console
 from monitor.cli.loss_table import span
 from monitor.results import iso
 from monitor.spark.sources import spool
-from monitor.store import dialect, reader
+from monitor.store import dialect, reader, schema
 
 A_FINDING = 1
 
@@ -51,8 +51,7 @@ def command(
 
 
 def _lost(url: str, wanted: tuple[bytes, ...], stream: str | None) -> list[dict[str, str]]:
-    file = dialect.database_file(url)
-    if file is not None and not file.exists():
+    if not schema.is_there(url):
         return []
     engine = dialect.engine(url)
     return [

@@ -11,8 +11,8 @@ import typer
 
 from monitor import settings
 from monitor.cli import console, loss_table
-from monitor.errors import ConfigurationError, StoreError
-from monitor.store import dialect, reader
+from monitor.errors import ConfigurationError
+from monitor.store import dialect, reader, schema
 
 A_FINDING = 1
 
@@ -32,10 +32,8 @@ def command(  # noqa: PLR0913 - one a flag
     """Show the loss and lag of each window and node."""
     chosen = settings.load(config, flags={}, environ=os.environ)
     chosen.check_stream(stream)
-    file = dialect.database_file(chosen.store.url)
-    if file is not None and not file.exists():
-        raise StoreError(f"there is no store at {file} yet: start the monitor with hopwatch run, it makes one")
     from_us, to_us = _moment("--from", from_time), _moment("--to", to_time)
+    schema.require(chosen.store.url)
     told = reader.report(dialect.engine(chosen.store.url), stream, from_us, to_us)
     if as_json:
         console.emit_json(told)

@@ -5,27 +5,32 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+import stamina
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from monitor import java, rules, settings
 from monitor.cli import console
 from monitor.errors import DependencyError, HopwatchError
-from monitor.results import iso
-from monitor.store import dialect, lineage, reader, writer
+from monitor.results import WindowResult, iso
+from monitor.store import dialect, lineage, reader, schema
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from stamina.instrumentation import RetryDetails
 
-    from monitor.ledger import Conclusion
     from monitor.settings import Settings
     from monitor.spark.job import Place
 
 LOOK_S: Final = 0.5
 """How often a running stream is looked after."""
+TOLD_RETRIES: Final = 12
+"""Of so many attempts in vain the first is told: about one a minute."""
 
 
 def command(
@@ -33,29 +38,37 @@ def command(
     *,
     once: Annotated[bool, typer.Option("--once", help="Read all that is there, make it final, and stop.")] = False,
     workdir: Annotated[Path | None, typer.Option("--workdir", help="Folder for checkpoint, log and scratch.")] = None,
+    master: Annotated[str | None, typer.Option("--master", help="Spark's master; local by default.")] = None,
 ) -> None:
     """Run the monitor: read what the probes say, write what was lost and how late it was."""
-    flags = {"monitor": {"workdir": None if workdir is None else str(workdir)}}
+    flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
     java.require()
     from monitor.spark import job, source
 
     read = source.of(chosen)
     read.check(is_watched=not once)
-    with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url):
+    with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url) as hold:
         engine = dialect.engine(chosen.store.url)
-        writer.prepare(engine)
-        place = job.Place(read, engine, rules.of(chosen), chosen.monitor.workdir)
+        schema.prepare(engine)
+        place = job.Place(
+            read,
+            engine,
+            rules.of(chosen),
+            chosen.monitor.workdir,
+            hold,
+            chosen.store.retry_for_us / 1e6,
+        )
         if once:
             with engine.begin() as connection:
                 lineage.check_once(connection)
-            _once(place)
+            _once(place, chosen)
         else:
             lineage.check(engine, place.checkpoint, place.rules)
             _stream(place, chosen)
 
 
-def _once(place: Place) -> None:
+def _once(place: Place, chosen: Settings) -> None:
     from pyspark.errors import PySparkException
 
     from monitor.spark import failures, job, session
@@ -64,12 +77,12 @@ def _once(place: Place) -> None:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
         task = progress.add_task("starting Spark")
-        spark = session.start(place.workdir, more=place.source.spark_settings)
+        spark = _session(place, chosen)
         judged = 0
 
-        def say(conclusions: list[Conclusion]) -> None:
+        def say(results: Sequence[WindowResult]) -> None:
             nonlocal judged
-            judged += len(conclusions)
+            judged += len(results)
             progress.update(task, description=f"judged {judged:,} windows")
 
         progress.update(task, description=f"reading {place.source}")
@@ -88,6 +101,14 @@ def _once(place: Place) -> None:
     words.print(f"windows that are final: {judged:,}{odd}; see hopwatch report")
 
 
+def _session(place: Place, chosen: Settings) -> SparkSession:
+    from monitor.spark import session
+
+    asked = chosen.monitor
+    more = {**place.source.spark_settings, **asked.spark}
+    return session.start(place.workdir, master=asked.master, cores=asked.tasks, more=more)
+
+
 def _stream(place: Place, chosen: Settings) -> None:
     from monitor import pulse
     from monitor.spark import job, session
@@ -96,13 +117,14 @@ def _stream(place: Place, chosen: Settings) -> None:
     with place.engine.begin() as connection:
         place.source.tidy(reader.segments(connection))
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
-    spark = session.start(place.workdir, more=place.source.spark_settings)
+    spark = _session(place, chosen)
     # Not before: Spark sets a handler of its own, which would end us in the middle of a batch.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    stamina.instrumentation.set_on_retry_hooks([_tell_retry])
     beat = pulse.start(chosen.transport.url, chosen.monitor.pulse_us / 1e6)
     try:
-        query = job.start_stream(spark, place, f"{chosen.monitor.trigger_us // 1_000} milliseconds", _tell)
+        query = job.start_stream(spark, place, f"{chosen.monitor.trigger_us // 1_000} milliseconds", _tell, stop)
         words.print(f"hopwatch: watching {place.source}, streams: {len(place.rules)}; Ctrl-C stops")
         while not stop.wait(LOOK_S):
             try:
@@ -118,15 +140,21 @@ def _stream(place: Place, chosen: Settings) -> None:
         session.end(spark.stop)
 
 
-def _tell(conclusions: list[Conclusion]) -> None:
+def _tell(results: Sequence[WindowResult]) -> None:
     """Say which windows were judged: one line each on stderr."""
-    for conclusion in conclusions:
-        result = conclusion.result
+    for result in results:
         if result.status.is_final:
             console.words().print(
                 f"{iso(result.window_start_us)} {result.stream} {result.status} {result.verdict}: "
                 f"{result.known:,} known, {result.delivered:,} delivered, {result.lost:,} lost"
             )
+
+
+def _tell_retry(details: RetryDetails) -> None:
+    """Say at times why a batch is not written yet."""
+    if details.retry_num % TOLD_RETRIES == 1:
+        told = " ".join(str(getattr(details.caused_by, "orig", None) or details.caused_by).split())
+        console.words().print(f"hopwatch: the store fails, the batch is tried again whole: {told}")
 
 
 def _raise_failure(query: StreamingQuery, place: Place) -> None:

@@ -124,15 +124,19 @@ class TransportSettings(Table):
 
 
 class StoreSettings(Table):
-    """``[store]``: where the results are kept."""
+    """``[store]``: where the results are kept, and for how long a transaction that fails is tried again."""
 
     url: Annotated[str, BeforeValidator(store_url)]
+    retry_for_us: Duration = Field(600_000_000, alias="retry_for")
 
 
 class MonitorSettings(Table):
     """``[monitor]``: the job itself: where it works, how often it concludes, how often it sends its own heartbeat."""
 
     workdir: Annotated[Path, BeforeValidator(folder)]
+    master: str = "local"
+    tasks: Annotated[int, BeforeValidator(_whole)] | None = None
+    spark: Mapping[str, str] = {}
     trigger_us: PositiveDuration = Field(5_000_000, alias="trigger")
     pulse_us: PositiveDuration = Field(3_000_000, alias="pulse")
 

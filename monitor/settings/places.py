@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaPlace
 
 SPOOL: Final = "spool:"
 SQLITE: Final = "sqlite:///"
+POSTGRES: Final = "postgresql+psycopg"
+
+_SECRETS: Final = (
+    (re.compile(r"://([^:/@]*):.*@"), r"://\1:***@"),
+    (re.compile(r"([?&](?:ssl)?password)=[^&]*", re.IGNORECASE), r"\1=***"),
+)
+"""Where a URL may hold a password, and what is shown instead."""
 
 
 def transport_url(value: object) -> str:
@@ -31,18 +42,36 @@ def transport_url(value: object) -> str:
 
 
 def store_url(value: object) -> str:
-    """Return the URL of the store: ``sqlite:///`` and a file.
+    """Return the URL of the store: ``sqlite:///`` and a file, or ``postgresql+psycopg://`` and a database.
 
     Raises:
         ValueError: it is anything else, a database in memory too: what the monitor writes, the report has to read.
     """
     if isinstance(value, str) and value.startswith(SQLITE) and value not in {SQLITE, SQLITE + ":memory:"}:
         return value
+    if isinstance(value, str) and _is_server(value):
+        return value
     msg = (
-        'this version stores in a SQLite file only: "sqlite:///FILE", such as "sqlite:///./var/hopwatch.db" '
-        f"(four slashes before an absolute path); got {value!r:.80}"
+        'a store is a SQLite file, "sqlite:///FILE", such as "sqlite:///./var/hopwatch.db" (four slashes before an '
+        f'absolute path), or a PostgreSQL database, "{POSTGRES}://USER@HOST:PORT/DATABASE"; got {shown(value)}'
     )
     raise ValueError(msg)
+
+
+def _is_server(value: str) -> bool:
+    try:
+        url = make_url(value)
+    except (ArgumentError, ValueError):
+        return False
+    return url.drivername == POSTGRES and bool(url.database)
+
+
+def shown(value: object) -> str:
+    """Return a value as a message may show it: short, and without a password."""
+    text = repr(value)
+    for secret, instead in _SECRETS:
+        text = secret.sub(instead, text)
+    return f"{text:.80}"
 
 
 def folder(value: object) -> Path:

@@ -15,6 +15,7 @@ from monitor.errors import Problem
 from monitor.settings.layers import Layer
 from monitor.settings.lines import Key
 from monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
+from monitor.settings.places import shown
 
 _TABLES: Final[dict[str | int, type[BaseModel]]] = {
     "monitor": MonitorSettings,
@@ -52,7 +53,7 @@ def _source(key: Key, layers: Sequence[Layer]) -> tuple[str, int | None]:
 
 
 def _message(key: Key, details: ErrorDetails) -> str:
-    got = f"got {details['input']!r:.80}"
+    got = f"got {shown(details['input'])}"
     match details["type"]:
         case "value_error":
             return str(details["ctx"]["error"])

@@ -21,18 +21,14 @@ _DAMAGED: Final = "|".join(
 )
 
 _CAUSES: Final[tuple[tuple[str, type[HopwatchError], str], ...]] = (
+    # First: it names what is full, and the driver's own words stand before it.
+    (r"Store(?:Taken)?Error: (.*)", StoreError, "{0}"),
     (
-        r"No space left on device|database or disk is full",
+        r"No space left on device",
         DependencyError,
         "the disk is full: free some space and start again, nothing is lost",
     ),
-    (r"StoreError: (.*)", StoreError, "{0}"),
     (r"CheckpointError: (.*)", CheckpointError, "{0}"),
-    (
-        r"sqlite3\.(?:Operational|Database)Error: (.*)",
-        StoreError,
-        "the store failed ({0}): mend it and start again, nothing is lost",
-    ),
     (
         r"FileNotFoundError: .*'(.*\.seg)'",
         TransportError,

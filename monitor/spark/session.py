@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from monitor.errors import DependencyError
-from monitor.spark import simd
+from monitor.spark import cluster, simd
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,13 +31,18 @@ def log_file(workdir: Path) -> Path:
     return workdir / "spark.log"
 
 
-def start(workdir: Path, *, cores: int | None = None, more: Mapping[str, str] | None = None) -> SparkSession:
-    """Start Spark in this process, with log and scratch files below ``workdir``; ``more`` settings win.
+def start(
+    workdir: Path, *, master: str = cluster.LOCAL, cores: int | None = None, more: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start Spark, with log and scratch files below ``workdir``; ``more`` settings win.
+
+    ``cores`` is into how many tasks a trigger is dealt out: by default one a core of this machine, or of the cluster.
 
     Raises:
-        DependencyError: the folder cannot be written.
+        ConfigurationError: the master is none of Spark's.
+        DependencyError: the folder cannot be written, no master answers, or Spark does not start.
     """
-    cores = cores or os.cpu_count() or 1
+    cluster.check(master)
     scratch = workdir / "scratch"
     try:
         scratch.mkdir(parents=True, exist_ok=True)
@@ -46,14 +51,36 @@ def start(workdir: Path, *, cores: int | None = None, more: Mapping[str, str] | 
         msg = f"the working folder {workdir} cannot be written: {error.strerror}; name another with --workdir"
         raise DependencyError(msg) from None
     # Spark would otherwise run the machine's own python3, which has none of our packages.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if cluster.is_local(master):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Elsewhere Python may be in another place, which PYSPARK_PYTHON tells.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Python workers inherit the environment of the process that starts Spark.
     os.environ.setdefault(simd.VARIABLE, simd.for_this_machine())
     with log, _standard_streams_to(log.fileno()):
-        return _builder(scratch, cores, more or {})
+        if cluster.is_local(master):
+            cores = cores or _cores_of(master)
+            return _builder(f"local[{cores}]", cores, {**_settings(cores), **_local(scratch, cores), **(more or {})})
+        return _of_cluster(master, cores, scratch, more or {})
 
 
-def _builder(scratch: Path, cores: int, more: Mapping[str, str]) -> SparkSession:
+def _cores_of(master: str) -> int:
+    told = master.removeprefix(cluster.LOCAL).strip("[]*")
+    return int(told or os.cpu_count() or 1)
+
+
+def _of_cluster(master: str, cores: int | None, scratch: Path, more: Mapping[str, str]) -> SparkSession:
+    """Start Spark on a cluster; how many cores it has is known when its workers are there."""
+    started = _builder(master, 1, {**_settings(cores or 1), **cluster.settings(), **more})
+    started.sparkContext.addPyFile(str(cluster.archive(scratch)))
+    if cores is None:
+        _call_workers(started, 1)
+        started.conf.set("spark.sql.shuffle.partitions", str(started.sparkContext.defaultParallelism))
+    return started
+
+
+def _builder(master: str, cores: int, settings: Mapping[str, str]) -> SparkSession:
     # What is imported with the module is imported by --help too.
     from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -62,12 +89,13 @@ def _builder(scratch: Path, cores: int, more: Mapping[str, str]) -> SparkSession
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):
         server.handle_error = _do_nothing  # type: ignore[assignment, method-assign]
 
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("hopwatch")
-    for name, value in {**_settings(scratch, cores), **more}.items():
+    builder = SparkSession.builder.master(master).appName("hopwatch")
+    for name, value in settings.items():
         builder = builder.config(name, value)
     started = builder.getOrCreate()
     started.sparkContext.setLogLevel("ERROR")
-    threading.Thread(target=_call_workers, args=(started, cores), name="hopwatch-workers", daemon=True).start()
+    if cluster.is_local(master):
+        threading.Thread(target=_call_workers, args=(started, cores), name="hopwatch-workers", daemon=True).start()
     return started
 
 
@@ -82,14 +110,21 @@ def _do_nothing(*_: object) -> None:
     """Take what is of no interest."""
 
 
-def _settings(scratch: Path, cores: int) -> dict[str, str]:
+def _local(scratch: Path, cores: int) -> dict[str, str]:
+    """Return what makes a Spark in this process keep to itself."""
     return {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
+        "spark.default.parallelism": str(cores * READS_A_CORE),
+    }
+
+
+def _settings(cores: int) -> dict[str, str]:
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
         "spark.python.daemon.module": "monitor.spark.daemon",
@@ -99,7 +134,6 @@ def _settings(scratch: Path, cores: int) -> dict[str, str]:
         # One a core: each costs a trigger some 100 ms of state and workers. The keys are few and known: to let Spark
         # guess anew costs a stage.
         "spark.sql.shuffle.partitions": str(cores),
-        "spark.default.parallelism": str(cores * READS_A_CORE),
         "spark.sql.adaptive.enabled": "false",
         # Rows are few, and to compile Java for them costs a cold query more than it ever saves.
         "spark.sql.codegen.wholeStage": "false",

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 
 from monitor.errors import CheckpointError, StoreError
 from monitor.rules import StreamRules
-from monitor.store import dialect, writer
+from monitor.store import dialect, schema, writer
 from monitor.store.writer import set_values, value
 
 ONCE: Final = "once"
@@ -46,11 +46,11 @@ def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules]) ->
     Raises:
         StoreError: they do not; the message says which of them to put aside.
     """
-    with dialect.errors_named(str(engine.url)), engine.begin() as connection:
+    with schema.reading(engine) as connection:
         wrote, last = value(connection, "query_id"), int(value(connection, "batch_id") or _NO_BATCH)
         kept = json.loads(value(connection, "rules") or "{}")
     if wrote == ONCE:
-        what = f"the store {engine.url} holds the results of a --once run"
+        what = f"the store {dialect.name_of(engine.url)} holds the results of a --once run"
         raise StoreError(f"{what}: name another store in [store] url, or delete it")
     _refuse_changed(kept, rules)
     planned, done = _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")

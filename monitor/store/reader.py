@@ -15,7 +15,7 @@ from monitor.kernel.books import Book, Run, Tallies
 from monitor.kernel.tally import Tally
 from monitor.parcels import unpack_tally
 from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json
-from monitor.store import dialect, tables
+from monitor.store import schema, tables
 from monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
 from probes.contract.limits import ID_BYTES, MONITOR_STREAM
 
@@ -34,7 +34,7 @@ def report(engine: Engine, stream: str | None = None, from_us: int | None = None
     Raises:
         StoreError: the store cannot be read.
     """
-    with dialect.errors_named(str(engine.url)), engine.begin() as connection:
+    with schema.reading(engine) as connection:
         nodes, lost = _by_window(connection, stream, from_us, to_us), _lost_by_node(connection, stream, from_us, to_us)
         streams: dict[str, list[Json]] = {name: [] for name in _stream_names(connection, stream)}
         for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
@@ -73,13 +73,13 @@ def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
     """Return the ids that are kept as lost at a node, over all windows."""
     column = tables.lost_ids.c
     wanted = select(column.message_ids).where(column.stream == stream, column.node == node)
-    with dialect.errors_named(str(engine.url)), engine.begin() as connection:
+    with schema.reading(engine) as connection:
         return {message_id for packed in connection.execute(wanted).scalars() for message_id in _apart(packed)}
 
 
 def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[tuple[str, int, str]]:
     """Return (stream, start of the window in µs, node) wherever a message is kept as lost."""
-    with dialect.errors_named(str(engine.url)), engine.begin() as connection:
+    with schema.reading(engine) as connection:
         return [
             (row.stream, row.window_start_us, row.node)
             for row in connection.execute(_in_range(tables.lost_ids, stream, None, None))

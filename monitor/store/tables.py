@@ -4,20 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    Float,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+)
+from sqlalchemy.types import TypeEngine
 
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = "0001"
+"""The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
 TALLIES: Final = tuple(field.name for field in fields(Tallies))
 NODE_LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
 
 metadata: Final = MetaData()
+
+_NUL, _MARK = "\0", "\u2400"
+
+
+class Words(TypeDecorator[str]):
+    """A name, or words of others, as they came: in the order of their code points, whatever language a database has.
+
+    PostgreSQL keeps no NUL in a text, and a probe may have one in its name: there it is marked.
+    """
+
+    impl = String
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type that the database has for it."""
+        return dialect.type_descriptor(String(collation="C") if dialect.name == "postgresql" else String())
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Return what is kept: each mark doubled by a 2 behind it, each NUL a mark with a 0 behind it."""
+        if value is None or dialect.name != "postgresql":
+            return value
+        return value.replace(_MARK, f"{_MARK}2").replace(_NUL, f"{_MARK}0")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """Return what was given."""
+        if value is None or dialect.name != "postgresql":
+            return value
+        return value.replace(f"{_MARK}0", _NUL).replace(f"{_MARK}2", _MARK)
 
 
 def _lag(name: str) -> Iterator[Column[int]]:
@@ -29,22 +72,22 @@ def _counts(*names: str) -> Iterator[Column[int]]:
 
 
 def _window_key() -> Iterator[Column[object]]:
-    yield Column("stream", String(128), primary_key=True)
+    yield Column("stream", Words(), primary_key=True)
     yield Column("window_start_us", BigInteger, primary_key=True, autoincrement=False)
 
 
 meta: Final = Table(
     "meta",
     metadata,
-    Column("name", String(64), primary_key=True),
+    Column("name", Words(), primary_key=True),
     Column("value", Text, nullable=False),
-    comment="One value a name: the schema's version, the query that writes here and its last batch, the watermark",
+    comment="One value a name: the query that writes here and its last batch, its rules, the watermark",
 )
 
 streams: Final = Table(
     "streams",
     metadata,
-    Column("stream", String(128), primary_key=True),
+    Column("stream", Words(), primary_key=True),
     *_counts("first_start_us", "last_start_us"),
     comment="The first and the last window in which a plausible batch fell",
 )
@@ -73,7 +116,7 @@ node_windows: Final = Table(
     metadata,
     *_window_key(),
     Column("place", Integer, primary_key=True, autoincrement=False),
-    Column("node", String(128), nullable=False),
+    Column("node", Words(), nullable=False),
     *_counts("expected", "seen", "arrived", "departed", "filtered", "rejected"),
     *_counts("lost_in_transit", "lost_inside", "lost_after", "loss", "loss_lower"),
     Column("loss_upper", BigInteger),
@@ -89,7 +132,7 @@ lost_ids: Final = Table(
     "lost_ids",
     metadata,
     *_window_key(),
-    Column("node", String(128), primary_key=True),
+    Column("node", Words(), primary_key=True),
     Column("message_ids", LargeBinary, nullable=False),
     comment="16 bytes an id, in byte order, at most 10,000 ids: a row an id would cost more than all the rest",
 )
@@ -106,7 +149,7 @@ tallies: Final = Table(
 segments: Final = Table(
     "segments",
     metadata,
-    Column("path", String(1024), primary_key=True),
+    Column("path", Words(), primary_key=True),
     *_counts("needed_until_us", "batch_id"),
     comment="Segments that windows still point into; they are deleted once nothing does",
 )
@@ -114,9 +157,9 @@ segments: Final = Table(
 books: Final = Table(
     "books",
     metadata,
-    Column("stream", String(128), primary_key=True),
-    Column("node", String(128), primary_key=True),
-    Column("probe", String(128), primary_key=True),
+    Column("stream", Words(), primary_key=True),
+    Column("node", Words(), primary_key=True),
+    Column("probe", Words(), primary_key=True),
     Column("epoch_us", BigInteger, primary_key=True, autoincrement=False),
     *_counts("first_arrival_us", "last_arrival_us", "complete_through_us", "missing_batches", "skew_us"),
     Column("said_bye", Boolean, nullable=False),
@@ -129,7 +172,7 @@ books: Final = Table(
 arrivals: Final = Table(
     "arrivals",
     metadata,
-    Column("place", String(512), primary_key=True),
+    Column("place", Words(), primary_key=True),
     *_counts("last_arrival_us"),
     comment="When the last record of each partition of a topic arrived, as far as it is read",
 )
@@ -137,7 +180,7 @@ arrivals: Final = Table(
 holes: Final = Table(
     "holes",
     metadata,
-    Column("place", String(512), primary_key=True),
+    Column("place", Words(), primary_key=True),
     Column("first_offset", BigInteger, primary_key=True, autoincrement=False),
     *_counts("last_offset", "after_us", "before_us"),
     comment="Records that had aged out of a partition before they were read, both ends included",
@@ -146,13 +189,13 @@ holes: Final = Table(
 quarantine: Final = Table(
     "quarantine",
     metadata,
-    Column("path", String(1024), primary_key=True),
+    Column("path", Words(), primary_key=True),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     # An empty record may stand where the torn tail begins.
     Column("length", BigInteger, primary_key=True, autoincrement=False),
     *_counts("arrival_us"),
-    Column("reason", String(32), nullable=False),
-    Column("message", Text, nullable=False),
+    Column("reason", Words(), nullable=False),
+    Column("message", Words(), nullable=False),
 )
 
 revisions: Final = Table(

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Table, delete, select, update
+from sqlalchemy import Connection, Table, delete, select, update
 
-from monitor.errors import StoreError
 from monitor.holes import Hole
 from monitor.kernel import tdigest
 from monitor.kernel.books import Book
@@ -17,7 +16,7 @@ from monitor.ledger import Conclusion
 from monitor.parcels import Quarantined
 from monitor.results import NodeResult, Quantiles, WindowResult
 from monitor.store import dialect, tables
-from monitor.store.tables import NODE_LAGS, QUANTILES, SCHEMA_VERSION
+from monitor.store.tables import NODE_LAGS, QUANTILES
 
 WindowKey = tuple[str, int]
 """Stream and start of the window, µs."""
@@ -41,25 +40,6 @@ class Changes:
     segments: dict[str, int] = field(default_factory=dict)
     holes: list[Hole] = field(default_factory=list)
     last_arrivals_us: dict[str, int] = field(default_factory=dict)
-
-
-def prepare(engine: Engine) -> None:
-    """Make the tables where there are none.
-
-    Raises:
-        StoreError: the store has a schema that this program does not know.
-    """
-    with dialect.errors_named(str(engine.url)), engine.execution_options(writes=True).begin() as connection:
-        if dialect.is_empty(connection):
-            tables.metadata.create_all(connection)
-            _put(connection, tables.meta, [{"name": "schema_version", "value": str(SCHEMA_VERSION)}])
-        if not dialect.has_table(connection, tables.meta):
-            msg = f"the database {engine.url} holds other tables than a store's: name another store in [store] url"
-            raise StoreError(msg)
-        found = value(connection, "schema_version")
-        if found != str(SCHEMA_VERSION):
-            what = f"the store has schema version {found}, this program knows {SCHEMA_VERSION}"
-            raise StoreError(f"{what}: use the program that wrote it, or another store")
 
 
 def value(connection: Connection, name: str) -> str | None:
@@ -120,7 +100,7 @@ def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion],
 def _put(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
     batch = list(rows)
     if batch:
-        connection.execute(dialect.upsert(table), batch)
+        connection.execute(dialect.upsert(connection, table), batch)
 
 
 def forget(connection: Connection, keys: Sequence[WindowKey]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 
 class MemorySink:
-    """Keeps every record; ``is_full`` makes it refuse; what is put into ``refused`` has failed after it was taken."""
+    """Keeps every record; ``is_full`` makes it refuse; what is put into ``failing`` has failed after it was taken."""
 
     def __init__(self) -> None:
         """Start empty."""
         self.records: list[bytes] = []
-        self.refused: list[bytes] = []
+        self.failing: list[bytes] = []
         self.is_full = False
 
     def send(self, record: bytes) -> bool:
@@ -19,9 +19,9 @@ class MemorySink:
         return not self.is_full
 
     def failed(self) -> list[bytes]:
-        """Return, once, what the host of a test has put into ``refused``."""
-        refused, self.refused = self.refused, []
-        return refused
+        """Return, once, what the host of a test has put into ``failing``."""
+        failing, self.failing = self.failing, []
+        return failing
 
     def tick(self) -> None:
         """Nothing is due."""

@@ -12,7 +12,7 @@ from bench.found import by_key, check_store, from_columns
 from bench.generate import Made
 from bench.truth import WrongResultError, print_of
 from bench.work import rules
-from monitor.store import dialect, writer
+from monitor.store import dialect, schema
 from tests.micro_batches import MicroBatches, run_once
 
 
@@ -20,7 +20,7 @@ from tests.micro_batches import MicroBatches, run_once
 def engine(tmp_path: Path) -> Engine:
     """Return the engine of an empty store."""
     engine = dialect.engine(f"sqlite:///{tmp_path}/store.db")
-    writer.prepare(engine)
+    schema.prepare(engine)
     return engine
 
 

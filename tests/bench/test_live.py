@@ -16,7 +16,7 @@ from bench.truth import WrongResultError
 from bench.work import Work, rules
 from monitor.spark.job import Place
 from monitor.spark.source import SpoolSource
-from monitor.store import dialect, writer
+from monitor.store import dialect, schema
 from probes.contract.batch import Kind
 from probes.contract.envelope import decode
 from probes.contract.segment import walk
@@ -27,7 +27,7 @@ from tests.micro_batches import MicroBatches
 def place(tmp_path: Path) -> Place:
     """Return a place with an empty store and spool."""
     engine = dialect.engine(f"sqlite:///{tmp_path}/store.db")
-    writer.prepare(engine)
+    schema.prepare(engine)
     (tmp_path / "spool").mkdir()
     work = Work(busy.STREAMS * busy.WINDOWS * 1_000, busy.STREAMS, minutes=busy.WINDOWS)
     return Place(SpoolSource(tmp_path / "spool"), engine, rules(work), tmp_path)

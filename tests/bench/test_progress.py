@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 from bench import progress
 from bench.progress import Rates, Trigger
+from monitor.results import Status
+from tests.monitor.store.stored import concluded
 
 
 def told(batch: int, at: str, took_ms: int, rows: int | None) -> dict[str, Any]:
@@ -60,14 +63,14 @@ def test_a_stream_is_through_when_all_windows_are_final() -> None:
     """Windows count that are final with nothing in flight and start before the end; each counts once."""
     finals = progress.Finals(2, 120)
 
-    def say(start_us: int, *, is_final: bool = True, is_settled: bool = True) -> None:
-        result = SimpleNamespace(stream="s0", window_start_us=start_us, status=SimpleNamespace(is_final=is_final))
-        finals.note([SimpleNamespace(result=result, is_settled=is_settled)])  # type: ignore[list-item]  # all it reads
+    def say(start_us: int, *, is_final: bool = True, in_flight: int = 0) -> None:
+        result = concluded(status=Status.FINAL if is_final else Status.PROVISIONAL).result
+        finals.note([replace(result, stream="s0", window_start_us=start_us, in_flight=in_flight)])
 
     for start_us in (0, 0, 120):
         say(start_us)
     say(60, is_final=False)
-    say(60, is_settled=False)
+    say(60, in_flight=1)
     assert not finals._all.is_set()
     say(60)
     assert finals._all.is_set()

@@ -12,7 +12,7 @@ from demo.config import Layout, lay_out
 from demo.measured import windows_of
 from demo.nodes import NODES
 from demo.watch import MonitorDiedError, MonitorProcess, Results
-from monitor.store import dialect, writer
+from monitor.store import dialect, schema
 
 SLEEPER = "print('up', flush=True)\nimport signal\nsignal.pause()"
 STUBBORN = (
@@ -99,7 +99,7 @@ def test_an_empty_file_is_no_store_yet(layout: Layout) -> None:
 
 def test_an_empty_store_has_no_windows(layout: Layout) -> None:
     """With tables and nothing in them the report is there, and empty."""
-    writer.prepare(dialect.engine(layout.store_url))
+    schema.prepare(dialect.engine(layout.store_url))
     results = Results(layout.store_url)
     report, measured = results.report(), results.measured()
     assert report is not None

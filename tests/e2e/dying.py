@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 
 from monitor.cli.main import main
-from monitor.spark import job
+from monitor.spark import sink
 
 
-def _die(paths: list[str]) -> None:  # noqa: ARG001 - it stands for a function with that argument
+def _die(paths: Sequence[str]) -> None:  # noqa: ARG001 - it stands for a function with that argument
     os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == "__main__":
     # What the sink does last: the store's transaction is over, and Spark hears of it when this returns.
-    job._delete = _die
+    sink._delete = _die
     main()

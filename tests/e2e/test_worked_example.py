@@ -8,42 +8,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from probes import Probe
+from tests.e2e.worked_example import NODES, stamp
 
 RUN: Final = (sys.executable, "-m", "monitor.cli.main")
-NODES: Final = ("node-1", "node-2", "node-3", "node-4")
-PASSED: Final = {
-    1: "1111", 2: "1111", 3: "1000", 4: "1111", 5: "1111",
-    6: "1111", 7: "1110", 8: "1110", 9: "1100", 10: "1100",
-}  # fmt: skip
-EVENT_US: Final = 1_760_000_040_000_000
-
-
-class _Clock:
-    """A clock that the test moves: the example's minute is long past."""
-
-    def __init__(self) -> None:
-        self.ns = EVENT_US * 1_000
-
-    def wall_ns(self) -> int:
-        """Return the time."""
-        return self.ns
-
-    def monotonic_ns(self) -> int:
-        """Return the same."""
-        return self.ns
-
-
-def _stamp(spool: Path) -> None:
-    for place, node in enumerate(NODES):
-        clock = _Clock()
-        probe = Probe(stream="example", node=node, sink=f"spool:{spool}", probe="example", strict=True, clock=clock)
-        for message, passed in PASSED.items():
-            if passed[place] == "1":
-                clock.ns = (EVENT_US + message * 1_000_000 + place * 1_000) * 1_000
-                with probe.passing(message, EVENT_US + message * 1_000_000):
-                    clock.ns += 500_000
-        probe.close()
 
 
 def _hopwatch(*arguments: str) -> str:
@@ -57,7 +24,7 @@ def _ended(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_table_comes_out_to_the_digit(tmp_path: Path) -> None:
     """Counts 10, 9, 7, 5; losses 0, 1, 2, 2; five of ten lost: in JSON, by id, and drawn."""
     spool, config = tmp_path / "spool", tmp_path / "hopwatch.toml"
-    _stamp(spool)
+    stamp(spool)
     stream = f'[streams.example]\npath = "{" -> ".join(NODES)}"\nmax_age = "3650d"\namend_for = "3650d"\n'
     config.write_text(f'[transport]\nurl = "spool:./spool"\n{stream}')
     _hopwatch("run", "--config", str(config), "--once")
@@ -76,7 +43,7 @@ def test_the_table_comes_out_to_the_digit(tmp_path: Path) -> None:
 def test_once_ends_with_what_it_made_final_and_what_it_quarantined(tmp_path: Path) -> None:
     """On stderr: the windows of ten messages and of the byes after them, and a file that is no segment."""
     spool, config = tmp_path / "spool", tmp_path / "hopwatch.toml"
-    _stamp(spool)
+    stamp(spool)
     (spool / "0000000000.seg").write_text("a foreign file")
     config.write_text('[transport]\nurl = "spool:./spool"\n[streams.example]\npath = "node-1"\nmax_age = "3650d"\n')
     ended = _ended("run", "--config", str(config), "--once")

@@ -35,15 +35,22 @@ class CountingSink(MemorySink):
     def __init__(self) -> None:
         """Start empty and willing."""
         super().__init__()
-        self.turned_away: list[bytes] = []
+        self.refused: list[bytes] = []
+        self.undelivered: list[bytes] = []
         self.to_refuse = 0
 
     def send(self, record: bytes) -> bool:
         """Keep the record on one side or the other."""
         is_taken = not self.to_refuse
         self.to_refuse -= not is_taken
-        (self.records if is_taken else self.turned_away).append(record)
+        (self.records if is_taken else self.refused).append(record)
         return is_taken
+
+    def lose(self) -> None:
+        """Let the last record that was taken fail on its way."""
+        if self.records:
+            self.undelivered.append(self.records.pop())
+            self.failing.append(self.undelivered[-1])
 
 
 MESSAGES: Final = st.integers(0, 3)
@@ -59,6 +66,8 @@ CALLS: Final = st.one_of(
     st.tuples(st.just("refuse"), st.integers(0, 4)),
     st.tuples(st.just("advance"), st.integers(0, 300_000)),
 )
+ON_A_BAD_ROAD: Final = CALLS | st.tuples(st.just("lose"), st.none())
+"""Calls, and a transport that may lose what it has taken."""
 
 
 class Host:
@@ -88,6 +97,9 @@ class Host:
                 self.probe.flush()
             case "refuse", int(records):
                 self.sink.to_refuse = records
+            case "lose", _:
+                self.sink.lose()
+                self.probe._sender.tick()  # type: ignore[union-attr]  # a running probe has one
             case "advance", int(us):
                 self.clock.advance(us / 1e6)
             case _, list(pairs):
@@ -145,31 +157,33 @@ def stamps_in(rows: Sequence[Said]) -> Counter[Stamped]:
     return found
 
 
-@given(st.lists(CALLS, max_size=30))
+@given(st.lists(ON_A_BAD_ROAD, max_size=30))
 def test_every_stamp_is_told_once_or_counted_as_dropped(calls: list[tuple[str, object]]) -> None:
-    """Sent, refused by the sink, or dropped before: the three make up all stamps, and none is told twice."""
+    """Sent, refused by the sink or behind it, or dropped before: these make up all stamps, and none is told twice."""
     host = Host()
     host.play(calls)
-    sent, refused = stamps_in(told(host.sink.records)), stamps_in(told(host.sink.turned_away))
+    of_sink = (host.sink.records, host.sink.refused, host.sink.undelivered)
+    sent, refused, undelivered = (stamps_in(told(records)) for records in of_sink)
     lost = drops(host.sink.records)
-    before_the_sink = sum(drop.count for drop in lost if drop.cause != "sink refused")
-    assert sent.total() + refused.total() + before_the_sink == host.stamps
-    assert sent + refused <= host.good
+    before_the_sink = sum(drop.count for drop in lost if drop.cause not in {"sink refused", "undelivered"})
+    assert sent.total() + refused.total() + undelivered.total() + before_the_sink == host.stamps
+    assert sent + refused + undelivered <= host.good
     assert sum(drop.count for drop in lost) == host.probe.dropped
 
 
-@given(st.lists(CALLS, max_size=30))
+@given(st.lists(ON_A_BAD_ROAD, max_size=30))
 def test_every_refused_observation_is_told_under_its_window(calls: list[tuple[str, object]]) -> None:
-    """What a sink refused is a drop of the window of its event time."""
+    """What a sink refused, at once or later, is a drop of the window of its event time."""
     host = Host()
     host.play(calls)
-    refused: Counter[int] = Counter()
-    for record in host.sink.turned_away:
-        refused[decode(record).window_start_ms] += decode(record).count
-    said_lost: Counter[int] = Counter()
-    for drop in drops(host.sink.records):
-        said_lost[drop.window_start_ms] += drop.count * (drop.cause == "sink refused")
-    assert +said_lost == +refused
+    for cause, records in (("sink refused", host.sink.refused), ("undelivered", host.sink.undelivered)):
+        refused: Counter[int] = Counter()
+        for record in records:
+            refused[decode(record).window_start_ms] += decode(record).count
+        said_lost: Counter[int] = Counter()
+        for drop in drops(host.sink.records):
+            said_lost[drop.window_start_ms] += drop.count * (drop.cause == cause)
+        assert +said_lost == +refused
 
 
 @given(st.lists(CALLS, max_size=30))

@@ -20,7 +20,7 @@ from monitor.results import Status
 from monitor.spark import redeem
 from monitor.spark.decode import decode
 from monitor.spark.rows import CLAIMS_ROW, TALLY_ROW
-from monitor.store import dialect, reader, writer
+from monitor.store import dialect, reader, schema, writer
 from probes.contract.batch import Batch, Kind
 from probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
@@ -46,7 +46,7 @@ def connection(engine: Engine) -> Iterator[Connection]:
 def store(file: Path) -> Engine:
     """Return the engine of an empty store in a file."""
     engine = dialect.engine(f"sqlite:///{file}")
-    writer.prepare(engine)
+    schema.prepare(engine)
     return engine
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.holes import Expected, Hole, find, touch
+from monitor.holes import Expected, Hole, find, read_through_us, touch
+from monitor.kernel.tally import NEVER_US
 from monitor.kernel.window import Terms
 from monitor.parcels import Offsets
 from probes.contract.limits import WINDOW_US
@@ -52,6 +53,15 @@ def test_read_and_missing_make_up_what_was_to_be_read(read: set[int], end: int) 
         at for hole in find(Expected({"t/0": (0, end)}, end), runs, {}) for at in range(hole.first, hole.last + 1)
     ]
     assert missing == sorted(set(range(end)) - read)
+
+
+def test_what_is_judged_waits_for_the_partition_that_is_behind() -> None:
+    """In a batch of limited size the others may be far ahead; one that was read to its end keeps nobody waiting."""
+    runs = [Offsets("t/0", 0, 4, 10, 90), Offsets("t/1", 0, 2, 10, 30), Offsets("t/1", 3, 4, 31, 40)]
+    ranges = {"t/0": (0, 5), "t/1": (0, 5), "t/2": (7, 7)}
+    assert read_through_us(Expected(ranges, 100, is_limited=True), runs) == 40
+    assert read_through_us(Expected(ranges, 100), runs) == NEVER_US
+    assert read_through_us(Expected(ranges, 100, is_limited=True), []) == NEVER_US
 
 
 TERMS = Terms(transit_us=20_000_000, settle_us=10_000_000, amend_for_us=0, max_age_us=10**12)

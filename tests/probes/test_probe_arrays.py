@@ -66,6 +66,17 @@ def test_arrays_that_arrived_and_departed_are_one_observation_each(probe: Probe,
     assert [(row.in_us, row.out_us) for row in told(sink.records)] == [(EPOCH_US + 1, EPOCH_US + 1)] * 100
 
 
+def test_small_arrays_of_one_flush_share_a_batch(sink: MemorySink) -> None:
+    """What a service stamps piece by piece is not sent in pieces: a record has a price of its own."""
+    with Probe("orders", "router", sink, clock=ManualClock()) as probe:
+        for number in range(50):
+            ids, events = np.arange(10) + 10 * number, np.full(10, EPOCH_US)
+            probe.arrived_many(ids, events)
+            probe.departed_many(ids, events)
+        probe.flush()
+    assert [decode(record).count for record in sink.records] == [500, 0]
+
+
 def test_a_host_may_change_its_arrays_afterwards(probe: Probe, sink: MemorySink) -> None:
     """The probe has copied them."""
     rows, events = np.frombuffer(b"".join(IDS), np.uint8).reshape(-1, 16).copy(), np.array(EVENTS)

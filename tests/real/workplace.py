@@ -43,9 +43,17 @@ class Workplace:
             timeout=PATIENCE_S, check=False,
         )  # fmt: skip
 
-    def start(self, *arguments: str) -> Process:
-        """Start the program; its words go to ``words.log`` in the folder."""
-        return Process(self._command(*arguments), self.folder / "words.log", self._environ, self.folder)
+    def python(self, code: str) -> subprocess.CompletedProcess[str]:
+        """Run some Python as a program of its own."""
+        return subprocess.run(
+            [sys.executable, "-c", code], cwd=self.folder, env=self._environ, text=True, capture_output=True,
+            timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+
+    def start(self, *arguments: str, program: str = "monitor.cli.main") -> Process:
+        """Start the program, or one that stands for it; its words go to ``words.log`` in the folder."""
+        command = self._command(*arguments, program=program)
+        return Process(command, self.folder / "words.log", self._environ, self.folder)
 
     def words(self) -> str:
         """Return what programs that were started have said."""
@@ -59,8 +67,8 @@ class Workplace:
         told: dict[str, Any] = json.loads(done.stdout)
         return told
 
-    def _command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "monitor.cli.main", *arguments]
+    def _command(self, *arguments: str, program: str = "monitor.cli.main") -> list[str]:
+        return [sys.executable, "-m", program, *arguments]
 
     @property
     def _environ(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 
 from monitor.kernel.books import Tallies
 from monitor.results import NodeResult, Quantiles, WindowResult
-from monitor.settings import DEFAULTS, MonitorSettings, StreamSettings
+from monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings
 from monitor.settings.durations import duration_us
 from probes import Probe
 
@@ -21,7 +21,8 @@ LISTED = dict(re.findall(r"^\| `(\[[^`]+)` \| `?([^`|]+?)`? \|", PAGE, re.MULTIL
 def test_every_key_is_listed_with_its_default() -> None:
     """Of the tables whose defaults are in the model, and of those that depend on where one stands."""
     expected = {f"[{table}] {key}": value for table, keys in DEFAULTS.items() for key, value in keys.items()}
-    for table, model in (("monitor", MonitorSettings), ("streams.NAME", StreamSettings)):
+    tables = (("store", StoreSettings), ("monitor", MonitorSettings), ("streams.NAME", StreamSettings))
+    for table, model in tables:
         for name, field in model.model_fields.items():
             value = "required" if field.is_required() else str(field.default)
             expected.setdefault(f"[{table}] {field.alias or name}", value)

@@ -99,7 +99,9 @@ class KafkaSource:
             raise CheckpointError(f"{what}: put it and the store aside to begin anew") from None
         topic = self.place.topic
         ranges = {f"{topic}/{partition}": (int(starts.get(partition, 0)), int(end)) for partition, end in ends.items()}
-        return Expected(ranges, moment_us)
+        total = sum(end - start for start, end in ranges.values())
+        # Spark rounds the share of each partition down.
+        return Expected(ranges, moment_us, is_limited=total > self.records_a_trigger - len(ranges))
 
     @property
     def _of_batch(self) -> Path:

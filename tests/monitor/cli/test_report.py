@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from monitor.store import dialect, writer
+from monitor.store import dialect, schema
 from probes.contract.batch import Drop, Kind
 from tests.monitor.cli.workplace import Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import START_MS, at, minute, observed, said
@@ -217,7 +217,7 @@ def test_a_stream_of_which_nothing_was_read_is_told(workplace: Workplace, capsys
 def test_an_empty_store_says_so(workplace: Workplace, capsys: Captured) -> None:
     """A monitor that has not read anything yet is no error."""
     engine = dialect.engine(workplace.store_url)
-    writer.prepare(engine)
+    schema.prepare(engine)
     engine.dispose()
     assert workplace.run("report") == 0
     assert (
@@ -308,8 +308,7 @@ def test_a_ratio_that_is_none_is_told(ratio: str, words: str, workplace: Workpla
 def test_no_store_yet_is_told_with_the_command_that_makes_one(workplace: Workplace, capsys: Captured) -> None:
     """Exit 3, and no file is made by asking."""
     assert refusal(workplace, capsys, 3) == (
-        f"hopwatch: there is no store at {workplace.folder}/store.db yet: "
-        "start the monitor with hopwatch run, it makes one\n"
+        f"hopwatch: there is no store at {workplace.store_url} yet: start the monitor with hopwatch run, it makes one\n"
     )
     assert not (workplace.folder / "store.db").exists()
 

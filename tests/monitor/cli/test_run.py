@@ -14,9 +14,10 @@ from sqlalchemy import text
 from monitor.cli import run
 from monitor.errors import DependencyError, TransportError
 from monitor.results import Status, Verdict
+from monitor.settings import load
 from monitor.spark import job, session
 from monitor.spark.source import SpoolSource
-from monitor.store import dialect, writer
+from monitor.store import dialect, schema, writer
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.permissions import without_root
 from tests.monitor.spooled import RULES
@@ -76,7 +77,7 @@ WRONG = {
     ),
     "server": (
         CONFIGURATION.replace("sqlite:///./store.db", "mysql://h/d"),
-        "{config}:5: store.url: this version stores",
+        "{config}:5: store.url: a store is a SQLite file",
     ),
 }
 
@@ -197,7 +198,7 @@ def test_a_stream_refuses_a_checkpoint_that_does_not_fit(ready: Workplace, capsy
 def put_query(workplace: Workplace, query: str) -> None:
     """Let a query have written to the store."""
     engine = dialect.engine(workplace.store_url)
-    writer.prepare(engine)
+    schema.prepare(engine)
     with engine.execution_options(writes=True).begin() as connection:
         writer.set_values(connection, {"query_id": query, "batch_id": "7"})
 
@@ -249,7 +250,7 @@ def test_a_stream_that_stopped_by_itself_is_told(place: job.Place) -> None:
     )
 
 
-@pytest.mark.parametrize("cause", ["database or disk is full", "odd"])
+@pytest.mark.parametrize("cause", ["No space left on device", "odd"])
 def test_a_run_over_everything_that_fails_is_told_by_its_cause(
     cause: str, place: job.Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,9 +263,9 @@ def test_a_run_over_everything_that_fails_is_told_by_its_cause(
 
     monkeypatch.setattr(job, "run_once", fail)
     with pytest.raises((DependencyError, PySparkException)) as caught:
-        run._once(place)
+        run._once(place, load(None, flags={}, environ={}))
     assert str(caught.value) == (
-        "the disk is full: free some space and start again, nothing is lost" if "full" in cause else "odd"
+        "the disk is full: free some space and start again, nothing is lost" if "space" in cause else "odd"
     )
 
 
@@ -272,7 +273,7 @@ def test_windows_are_told_as_they_become_final(capsys: Captured) -> None:
     """One line each on stderr; those that are still open are not worth one."""
     base = replace(concluded().result, known=1_234, delivered=1_233, lost=1, verdict=Verdict.LOSSY)
     results = [base, replace(base, status=Status.PROVISIONAL), replace(base, status=Status.AMENDED)]
-    run._tell([concluded(result) for result in results])
+    run._tell(results)
     told = capsys.readouterr()
     line = "2026-01-01T00:00:00Z orders {} LOSSY: 1,234 known, 1,233 delivered, 1 lost"
     assert (told.out, told.err.splitlines()) == ("", [line.format("FINAL"), line.format("AMENDED")])

@@ -9,7 +9,7 @@ from typing import Final
 
 from monitor import rules, settings
 from monitor.cli.main import main
-from monitor.store import dialect, writer
+from monitor.store import dialect, schema
 from probes.contract.batch import Batch, Kind
 from tests.micro_batches import run_once
 from tests.monitor.spooled import at, observed, said, write_segment
@@ -51,7 +51,7 @@ class Workplace:
         """Let records arrive in the spool, and make every window of them final, as ``run --once`` does."""
         path = write_segment(self.folder / "spool" / "0" / "0000000000.seg", *records, arrival_us=arrival_us)
         engine = dialect.engine(self.store_url)
-        writer.prepare(engine)
+        schema.prepare(engine)
         run_once(engine, rules.of(settings.load(self.config, flags={}, environ={})), [path])
         engine.dispose()
         return self

@@ -17,9 +17,10 @@ SPOOL = (
     'a transport is a spool, "spool:FOLDER" such as "spool:./var/spool", '
     'or a Kafka topic, "kafka://HOST:PORT/TOPIC"; got'
 )
-SQLITE = (
-    'this version stores in a SQLite file only: "sqlite:///FILE", such as "sqlite:///./var/hopwatch.db" '
-    "(four slashes before an absolute path); got"
+STORE = (
+    'a store is a SQLite file, "sqlite:///FILE", such as "sqlite:///./var/hopwatch.db" '
+    "(four slashes before an absolute path), or a PostgreSQL database, "
+    '"postgresql+psycopg://USER@HOST:PORT/DATABASE"; got'
 )
 STREAM_KEYS = "path, stamps, transit, settle, amend_for, max_age, loss_alarm, shards"
 
@@ -41,7 +42,7 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
             '[stroe]\nurl = "x"',
             "1: stroe: there is no such key; did you mean 'store'? Known here: transport, store, monitor, streams",
         ),
-        ('[store]\n\nuri = "x"', "3: store.uri: there is no such key; did you mean 'url'? Known here: url"),
+        ('[store]\n\nuri = "x"', "3: store.uri: there is no such key; did you mean 'url'? Known here: url, retry_for"),
         (
             PATH + 'tansit = "1s"',
             f"3: streams.s.tansit: there is no such key; did you mean 'transit'? Known here: {STREAM_KEYS}",
@@ -73,9 +74,13 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
             "3: transport.kafka: the file /nowhere/secret cannot be read: No such file or directory",
         ),
         ('[transport]\nurl = "spool:"', f"2: transport.url: {SPOOL} 'spool:'"),
-        ('[store]\nurl = "postgresql+psycopg://h/d"', f"2: store.url: {SQLITE} 'postgresql+psycopg://h/d'"),
-        ('[store]\nurl = "sqlite:///:memory:"', f"2: store.url: {SQLITE} 'sqlite:///:memory:'"),
-        ("[store]\nurl = 5", f"2: store.url: {SQLITE} 5"),
+        ('[store]\nurl = "postgresql+psycopg://h"', f"2: store.url: {STORE} 'postgresql+psycopg://h'"),
+        ('[store]\nurl = "postgresql+psycopg://h:x/d"', f"2: store.url: {STORE} 'postgresql+psycopg://h:x/d'"),
+        ('[store]\nurl = "postgres://u:s@w@h/d"', f"2: store.url: {STORE} 'postgres://u:***@h/d'"),
+        ('[store]\nurl = "mysql://h/d?x=1&password=s"', f"2: store.url: {STORE} 'mysql://h/d?x=1&password=***"),
+        ('store = "postgresql://u:secret@h/d"', "1: store: this is a table, got 'postgresql://u:***@h/d'"),
+        ('[store]\nurl = "sqlite:///:memory:"', f"2: store.url: {STORE} 'sqlite:///:memory:'"),
+        ("[store]\nurl = 5", f"2: store.url: {STORE} 5"),
         ("[monitor]\nworkdir = 5", '2: monitor.workdir: a folder is a text such as "./var/monitor", got 5'),
         ("store = 5", "1: store: this is a table, got 5"),
         ("streams = 5", "1: streams: this is a table, got 5"),

@@ -40,24 +40,22 @@ DIED = {
         "the disk is full: free some space and start again, nothing is lost",
     ),
     "disk full, store": (
-        SINK.format("sqlite3.OperationalError: database or disk is full"),
-        DependencyError,
-        "the disk is full: free some space and start again, nothing is lost",
+        SINK.format(
+            "sqlite3.OperationalError: database or disk is full: No space left on device\n"
+            "monitor.errors.StoreError: the store S failed: database or disk is full; free some disk space"
+        ),
+        StoreError,
+        "the store S failed: database or disk is full; free some disk space",
+    ),
+    "store, taken": (
+        SINK.format("monitor.errors.StoreTakenError: another monitor writes to the store S: stop it"),
+        StoreError,
+        "another monitor writes to the store S: stop it",
     ),
     "store, named": (
         SINK.format("monitor.errors.StoreError: the store is of another version: use {another} one"),
         StoreError,
         "the store is of another version: use {another} one",
-    ),
-    "store, locked": (
-        SINK.format("sqlite3.OperationalError: database is locked"),
-        StoreError,
-        "the store failed (database is locked): mend it and start again, nothing is lost",
-    ),
-    "store, damaged": (
-        SINK.format("sqlite3.DatabaseError: database disk image is malformed"),
-        StoreError,
-        "the store failed (database disk image is malformed): mend it and start again, nothing is lost",
     ),
     "segment gone": (
         WORKER.format("FileNotFoundError: [Errno 2] No such file or directory: '/spool/a b/1.seg'"),
@@ -156,5 +154,5 @@ def test_what_the_sink_dies_of_is_known(spark: SparkSession, place: job.Place) -
     named = failures.named(failure, place)
     assert (type(named), str(named)) == (
         StoreError,
-        "the store failed (no such table: meta): mend it and start again, nothing is lost",
+        f"the store {place.engine.url} failed: no such table: meta; run the monitor once, it makes the tables",
     )

@@ -1,24 +1,33 @@
-"""What tests of the store share: an empty one."""
+"""What tests of the store share: an empty one, in either database."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from sqlalchemy import Engine
 
-from monitor.store import dialect, writer
+from monitor.store import dialect, schema
+from tests.real.servers.postgres import Postgres
+
+DATABASES: Final = ("sqlite", "postgres")
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
+@pytest.fixture(params=DATABASES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return the URL of a store that is not there yet."""
-    return f"sqlite:///{tmp_path}/store.db"
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.database()
 
 
 @pytest.fixture
-def engine(url: str) -> Engine:
-    """Return the engine of an empty store."""
+def engine(url: str) -> Iterator[Engine]:
+    """Yield the engine of an empty store."""
     engine = dialect.engine(url)
-    writer.prepare(engine)
-    return engine
+    schema.prepare(engine)
+    yield engine
+    engine.dispose()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
-from monitor.errors import StoreError
 from monitor.kernel.books import Book, Run, Tallies
 from monitor.parcels import Quarantined
-from monitor.store import dialect, lineage, reader, writer
+from monitor.store import lineage, reader, writer
 from monitor.store.writer import Changes
 from tests.monitor.spooled import START_MS, at
 from tests.monitor.store.stored import dump
@@ -143,40 +142,3 @@ def test_a_segment_is_released_when_no_window_and_no_replay_needs_it(
         assert writer.release_segments(connection, watermark_us, batch_id) == []
     kept = {row[0] for row in dump(engine)["segments"]}
     assert kept == {"old.seg", "new.seg"} - set(released)
-
-
-# The tables themselves
-
-
-def test_preparing_again_changes_nothing(engine: Engine) -> None:
-    """A store that is there is used as it is."""
-    write(engine, Changes(0, books=[BOOK]))
-    before = dump(engine)
-    writer.prepare(engine)
-    assert dump(engine) == before
-
-
-@pytest.mark.parametrize("version", ["0", "2", "[bold]"])
-def test_a_store_of_another_version_is_refused(version: str, engine: Engine, url: str) -> None:
-    """The message says which, and what to do; nothing is changed."""
-    with engine.execution_options(writes=True).begin() as connection:
-        writer.set_values(connection, {"schema_version": version})
-    before = dump(engine)
-    with pytest.raises(StoreError) as caught:
-        writer.prepare(dialect.engine(url))
-    assert str(caught.value) == (
-        f"the store has schema version {version}, this program knows 1: use the program that wrote it, or another store"
-    )
-    assert dump(engine) == before
-
-
-def test_a_database_of_another_program_is_refused(url: str) -> None:
-    """None of our tables is put beside its own."""
-    engine = dialect.engine(url)
-    with engine.execution_options(writes=True).begin() as connection:
-        connection.execute(text("CREATE TABLE customers (name TEXT)"))
-    with pytest.raises(StoreError) as caught:
-        writer.prepare(engine)
-    assert str(caught.value) == (
-        f"the database {url} holds other tables than a store's: name another store in [store] url"
-    )

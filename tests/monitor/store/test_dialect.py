@@ -1,56 +1,20 @@
-"""Tests of SQLite as a store: one writer at a time, and words for what goes wrong."""
+"""Tests of what both databases promise: one writer at a time, readers in a snapshot, no password in a message."""
 
 from __future__ import annotations
 
-import signal
-import sqlite3
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from monitor.errors import StoreError
 from monitor.store import dialect, reader, writer
 from monitor.store.writer import Changes
-from tests.monitor.permissions import without_root
 
 WRITERS = 8
 EACH = 12
-HOLD = """
-import sys
-from monitor.store import dialect
-with dialect.sole_writer(sys.argv[1]):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def another_monitor(url: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a process that holds the store until it is ended."""
-    command = [sys.executable, "-c", HOLD, url]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        yield process
-        process.kill()
-
-
-def failed(what: Callable[[], object]) -> str:
-    """Return the text of the store's error that something fails with."""
-    with pytest.raises(StoreError) as caught:
-        what()
-    return str(caught.value)
-
-
-# Writers
 
 
 def test_eight_writers_fail_never(engine: Engine) -> None:
@@ -72,214 +36,54 @@ def test_eight_writers_fail_never(engine: Engine) -> None:
 
 
 def test_a_reader_sees_the_store_as_it_was_while_a_writer_is_at_work(engine: Engine, url: str) -> None:
-    """The write-ahead log keeps reports from waiting, and from half of a micro-batch."""
+    """Reports neither wait nor show half of a micro-batch."""
     with engine.execution_options(writes=True).begin() as connection:
         writer.write(connection, Changes(0, streams={"orders": (0, 0)}))
         assert reader.report(dialect.engine(url))["streams"] == []
     assert [stream["stream"] for stream in reader.report(dialect.engine(url))["streams"]] == ["orders"]
 
 
-def test_commits_survive_a_loss_of_power(engine: Engine) -> None:
-    """A write-ahead log, synced with each commit."""
-    with engine.begin() as connection:
-        pragmas = [connection.execute(text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "synchronous")]
-    assert pragmas == ["wal", 2]
+def test_a_report_is_of_one_moment(engine: Engine) -> None:
+    """What is written between two of its queries is in neither."""
+    with engine.begin() as reading:
+        assert reader.stream_ranges(reading) == {}
+        with engine.execution_options(writes=True).begin() as writing:
+            writer.write(writing, Changes(0, streams={"orders": (0, 0)}))
+        assert reader.stream_ranges(reading) == {}
+    with engine.begin() as reading:
+        assert reader.stream_ranges(reading) == {"orders": (0, 0)}
 
 
-# The lock
+# Names
 
 
-def test_a_second_monitor_is_refused(url: str, tmp_path: Path) -> None:
-    """As long as another process holds the store, and no longer."""
-    with another_monitor(url) as process:
-        assert failed(dialect.sole_writer(url).__enter__) == (
-            f"another monitor writes to the store {tmp_path}/store.db: "
-            "stop it first, or name another store in [store] url"
-        )
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait() == 0
-    with dialect.sole_writer(url):
-        pass
+URLS = {
+    "sqlite:////var/store.db": "sqlite:////var/store.db",
+    "postgresql+psycopg://watch:secret@host/db": "postgresql+psycopg://watch:***@host/db",
+    "postgresql+psycopg://watch:s%40cr%2Fet@host:1/db": "postgresql+psycopg://watch:***@host:1/db",
+    "postgresql+psycopg://watch@/db?host=/run&password=secret&sslpassword=x": (
+        "postgresql+psycopg://watch@/db?host=%2Frun"
+    ),
+}
 
 
-def test_kill_9_of_the_holder_frees_the_store(url: str) -> None:
-    """The lock dies with the process; the file that it was on is no lock."""
-    with another_monitor(url) as process:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        with dialect.sole_writer(url):
-            pass
+@pytest.mark.parametrize(("url", "name"), URLS.items())
+def test_a_store_is_named_without_its_password(url: str, name: str) -> None:
+    """Wherever in the URL it stands."""
+    assert dialect.name_of(url) == name
 
 
-def test_a_monitor_of_another_store_is_none_of_ours(url: str) -> None:
-    """The lock is beside the file."""
-    with another_monitor(url.replace("store.db", "other.db")), dialect.sole_writer(url):
-        pass
-
-
-def test_the_folder_of_a_store_is_made(tmp_path: Path) -> None:
-    """Whoever begins has none yet."""
-    with dialect.sole_writer(f"sqlite:///{tmp_path}/new/deep/store.db"):
-        assert (tmp_path / "new/deep/store.db.lock").exists()
-
-
-def test_a_store_in_memory_needs_no_lock() -> None:
-    """Nobody else can write to it."""
-    with dialect.sole_writer("sqlite:///:memory:"), dialect.sole_writer("sqlite://"):
-        assert dialect.database_file("sqlite://") is None
-
-
-def test_a_folder_that_cannot_be_written_takes_no_lock(open_folder: Path) -> None:
-    """The message names the lock and what to do."""
-    with without_root():
-        told = failed(dialect.sole_writer(f"sqlite:///{open_folder}/store.db").__enter__)
-    assert told == (
-        f"the store's lock {open_folder}/store.db.lock cannot be written: Permission denied; "
-        "make the folder writable for this user"
-    )
-
-
-def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
-    """What stands in the way is named by the system."""
-    (tmp_path / "var").write_text("")
-    told = failed(dialect.sole_writer(f"sqlite:///{tmp_path}/var/store.db").__enter__)
-    assert "var/store.db.lock cannot be written: File exists; make the folder writable" in told
-
-
-# What goes wrong, in words
-
-
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
-    """Where the store should be, and what to check."""
-    url = f"sqlite:///{tmp_path}/none/store.db"
-    assert failed(lambda: writer.prepare(dialect.engine(url))) == (
-        f"the store {url} failed: unable to open database file; "
-        "check that the folder is there and writable for this user"
-    )
-
-
-def test_a_store_that_cannot_be_written_is_told(open_folder: Path) -> None:
-    """A file without the right to write."""
-    url = f"sqlite:///{open_folder}/store.db"
-    writer.prepare(dialect.engine(url))
-    with without_root():
-        told = failed(lambda: _write(dialect.engine(url)))
-    assert told == (
-        f"the store {url} failed: attempt to write a readonly database; "
-        "make the file and its folder writable for this user"
-    )
-
-
-def _write(engine: Engine) -> None:
-    with dialect.errors_named(str(engine.url)), engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, Changes(0, streams={"orders": (0, 0)}))
-
-
-def test_whoever_may_only_read_gets_a_report_while_the_monitor_runs(open_folder: Path) -> None:
-    """What readers of a write-ahead log share is kept by the monitor."""
-    url = f"sqlite:///{open_folder}/store.db"
-    engine = dialect.engine(url)
-    writer.prepare(engine)
-    with without_root():
-        assert reader.report(dialect.engine(url))["streams"] == []
-
-
-def test_whoever_may_only_read_is_told_when_no_monitor_runs(open_folder: Path) -> None:
-    """The first reader has to make what readers share, and is told what it lacks."""
-    url = f"sqlite:///{open_folder}/store.db"
-    engine = dialect.engine(url)
-    writer.prepare(engine)
-    engine.dispose()
-    with without_root():
-        told = failed(lambda: reader.report(dialect.engine(url)))
-    assert told == (
-        f"the store {url} failed: attempt to write a readonly database; "
-        "make the file and its folder writable for this user"
-    )
-
-
-def test_a_full_disk_is_told_and_loses_nothing(engine: Engine, url: str) -> None:
-    """The database cannot grow: the transaction is undone, what was written before is there."""
-    _write(engine)
-    before = reader.report(engine)
-    small = dialect.engine(url)
-    event.listen(small, "connect", lambda connection, _: connection.execute("PRAGMA max_page_count = 1"))
-    parcels = {("orders", n, 0): bytes(100_000) for n in range(100)}
-
-    def fill() -> None:
-        with dialect.errors_named(url), small.execution_options(writes=True).begin() as connection:
-            writer.write(connection, Changes(7, tallies=parcels, streams={"trades": (0, 0)}))
-
-    assert failed(fill) == (
-        f"the store {url} failed: database or disk is full; free some disk space and start again, nothing is lost"
-    )
-    assert reader.report(engine) == before
-
-
-def test_a_locked_store_is_told(engine: Engine, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program holds a transaction open for longer than anybody waits."""
-    monkeypatch.setattr(dialect, "BUSY_TIMEOUT_S", 0)
-    with engine.execution_options(writes=True).begin():
-        told = failed(lambda: _write(dialect.engine(url)))
-    assert (
-        told == f"the store {url} failed: database is locked; another program holds the database; end it, or try again"
-    )
-
-
-@pytest.mark.parametrize("data", [b"not a database at all" * 100, b"%PDF-1.7 " * 200])
-def test_a_file_of_another_kind_is_told(data: bytes, tmp_path: Path) -> None:
-    """It is left as it is."""
-    (tmp_path / "store.db").write_bytes(data)
-    url = f"sqlite:///{tmp_path}/store.db"
-    assert failed(lambda: writer.prepare(dialect.engine(url))) == (
-        f"the store {url} failed: file is not a database; "
-        "the file is another program's: name another store in [store] url"
-    )
-    assert (tmp_path / "store.db").read_bytes() == data
-
-
-def test_a_damaged_store_is_told(engine: Engine, url: str, tmp_path: Path) -> None:
-    """Pages that were written over are no results."""
-    _write(engine)
-    engine.dispose()
-    file = tmp_path / "store.db"
-    page = 4_096
-    file.write_bytes(file.read_bytes()[:page] + b"\xff" * (file.stat().st_size - page))
-    assert failed(lambda: reader.report(dialect.engine(url))) == (
-        f"the store {url} failed: database disk image is malformed; "
-        "the file is damaged: put it aside together with the working folder, or bring back a copy of both"
-    )
-
-
-def test_a_store_without_tables_is_told(url: str) -> None:
-    """An empty file is what a monitor leaves that never came to write."""
-    assert failed(lambda: reader.report(dialect.engine(url))) == (
-        f"the store {url} failed: no such table: node_windows; run the monitor once, it makes the tables"
-    )
-
-
-def test_an_unknown_failure_is_told_as_the_database_told_it(url: str) -> None:
-    """With what to do about it, as far as that is known."""
-
-    def fail() -> None:
-        with dialect.errors_named(url), dialect.engine(url).begin() as connection:
-            connection.execute(text("SELECT gone"))
-
-    assert failed(fail) == f"the store {url} failed: no such column: gone; start again once it is mended"
-
-
-def test_a_password_is_not_told() -> None:
-    """Wherever the store will be one day."""
-
-    def fail() -> None:
-        with dialect.errors_named("postgresql://watch:secret@host/db"):
-            raise OperationalError("SELECT", {}, sqlite3.OperationalError("odd"))
-
-    assert failed(fail) == "the store postgresql://watch:***@host/db failed: odd; start again once it is mended"
+@pytest.mark.parametrize("url", ["sqlite:////var/store.db", "postgresql+psycopg://watch:secret@host/db"])
+def test_a_failure_tells_no_password(url: str) -> None:
+    """What failed is told by its name."""
+    with pytest.raises(StoreError) as caught, dialect.errors_named(url):
+        raise OperationalError("SELECT", {}, Exception("odd"))
+    assert str(caught.value).startswith(f"the store {dialect.name_of(url)} failed: odd; ")
+    assert "secret" not in str(caught.value)
 
 
 def test_a_fault_of_our_own_is_not_laid_on_the_store(engine: Engine, url: str) -> None:
     """A row that breaks a constraint is a bug, and is told as one."""
-    with pytest.raises(IntegrityError), dialect.errors_named(url), engine.begin() as connection:
+    options = engine.execution_options(writes=True)
+    with pytest.raises(IntegrityError), dialect.errors_named(url), options.begin() as connection:
         connection.execute(text("INSERT INTO meta (name) VALUES ('x')"))

@@ -103,6 +103,10 @@ class Process:
         self._popen.wait()
         atexit.unregister(self.kill)
 
+    def wait(self, patience_s: float) -> int:
+        """Wait until it has ended by itself; return its exit code."""
+        return self._popen.wait(patience_s)
+
     def stop(self, patience_s: float = 20.0) -> None:
         """Ask it to end; kill it when it does not."""
         self.signal(signal.SIGTERM)

@@ -1,0 +1,70 @@
+"""Where Spark works: in this process by default, or on a cluster that is told where our package is."""
+
+from __future__ import annotations
+
+import re
+import socket
+import zipfile
+from contextlib import suppress
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from monitor.errors import ConfigurationError, DependencyError
+
+LOCAL: Final = "local"
+PATIENCE_S: Final = 5.0
+PACKAGES: Final = ("probes", "monitor")
+"""What the workers import."""
+ARCHIVE: Final = "hopwatch.zip"
+
+_MASTERS: Final = re.compile(r"local(\[(\d+|\*)\])?|spark://(?P<hosts>[^,/\s]+:\d+(,[^,/\s]+:\d+)*)|yarn|k8s://\S+")
+
+
+def is_local(master: str) -> bool:
+    """Whether a master is this process."""
+    return master.partition("[")[0] == LOCAL
+
+
+def check(master: str) -> None:
+    """Check that a master can be, and that one of Spark's own answers.
+
+    Raises:
+        ConfigurationError: it is none of Spark's masters.
+        DependencyError: none of the hosts answers.
+    """
+    found = _MASTERS.fullmatch(master)
+    if found is None:
+        form = "local, local[CORES], spark://HOST:PORT, yarn or k8s://URL"
+        raise ConfigurationError(f"a Spark master is {form}; got {master!r:.80} in --master or [monitor] master")
+    hosts = found["hosts"]
+    if hosts and not any(map(_answers, hosts.split(","))):
+        advice = "start it, or correct --master or [monitor] master; then try again"
+        raise DependencyError(f"no Spark master answers at {master}: {advice}")
+
+
+def _answers(place: str) -> bool:
+    host, _, port = place.rpartition(":")
+    with suppress(OSError, ValueError), socket.create_connection((host, int(port)), PATIENCE_S):
+        return True
+    return False
+
+
+def archive(folder: Path) -> Path:
+    """Write our packages into an archive that workers can import from, and return it."""
+    path = folder / ARCHIVE
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for package in PACKAGES:
+            with resources.as_file(resources.files(package)) as root:
+                for file in sorted(root.rglob("*")):
+                    if file.is_file() and "__pycache__" not in file.parts:
+                        packed.write(file, Path(package) / file.relative_to(root))
+    return path
+
+
+def settings() -> dict[str, str]:
+    """Return what the workers of a cluster need beside what every job needs."""
+    return {
+        # Spark lays the archive into the folder that it starts the workers' Python in.
+        "spark.executorEnv.PYTHONPATH": ARCHIVE,
+    }

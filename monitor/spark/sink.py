@@ -1,0 +1,100 @@
+"""Where a micro-batch ends: in the store's transaction, which is tried again as a whole when it fails in passing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+
+import stamina
+import structlog
+
+from monitor import commit
+from monitor.commit import Written
+from monitor.errors import StoreTakenError
+from monitor.ledger import Ledger
+from monitor.results import WindowResult
+from monitor.store import dialect, lineage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from monitor.spark.job import Place
+
+FIRST_WAIT_S: Final = 0.2
+LONGEST_WAIT_S: Final = 5.0
+"""Between two attempts, so that a stop is heeded soon."""
+
+_NOTHING: Final = Written((), ())
+_log = structlog.get_logger("hopwatch")
+
+Report = Callable[[Sequence[WindowResult]], None]
+
+
+@dataclass(slots=True)
+class Sink:
+    """Commits micro-batches: each one transaction, fenced by query and batch, so that a replay changes nothing.
+
+    The connection may die with the transaction, or with the answer to its COMMIT. Either way the next attempt begins
+    with what the store holds: the fence says whether the batch was written, and the ledger is restored.
+    """
+
+    place: Place
+    report: Report
+    is_stopping: Callable[[], bool] = lambda: False
+    ledger: Ledger | None = None
+    written: Written = field(default=_NOTHING)
+    """What the last attempt has written, or may have."""
+
+    def commit(self, batch: DataFrame, batch_id: int) -> None:
+        """Write one micro-batch; Spark may call this again with the same batch after a crash.
+
+        Raises:
+            StoreError: the store failed and is not expected to recover, or did not within ``place.retry_for_s``.
+        """
+        rows = [SimpleNamespace(**row) for row in batch.toArrow().to_pylist()]
+        query_id = lineage.query_id(self.place.checkpoint)
+        self.written = _NOTHING
+        attempts = stamina.retry_context(
+            self._may_pass,
+            attempts=None,
+            timeout=self.place.retry_for_s,
+            wait_initial=FIRST_WAIT_S,
+            wait_max=LONGEST_WAIT_S,
+        )
+        with dialect.errors_named(self.place.engine.url):
+            for attempt in attempts:
+                with attempt:
+                    self._write(rows, query_id, batch_id)
+        self.report(self.written.results)
+        _delete(self.written.spent)
+
+    def _write(self, rows: Sequence[Any], query_id: str, batch_id: int) -> None:
+        self.place.hold.renew()
+        # Whatever ends this early leaves the ledger half advanced.
+        ledger, self.ledger = self.ledger, None
+        with self.place.engine.execution_options(writes=True).begin() as connection:
+            if not lineage.enter(connection, query_id, batch_id, self.place.rules):
+                # Its state is made anew, and may point into segments with other names than those of the first time.
+                commit.keep_segments(connection, Ledger(self.place.rules), rows, batch_id)
+                return
+            ledger = ledger or commit.restore(connection, self.place.rules)
+            expected = self.place.source.expected(self.place.checkpoint, batch_id)
+            self.written = commit.batch(connection, ledger, rows, batch_id, expected)
+        self.ledger = ledger
+
+    def _may_pass(self, error: Exception) -> bool:
+        # Of a session that died without a word the server lets go after a while only.
+        is_passing = isinstance(error, StoreTakenError) or dialect.is_transient(self.place.engine.url, error)
+        return is_passing and not self.is_stopping()
+
+
+def _delete(paths: Sequence[str]) -> None:
+    for path in paths:
+        try:
+            Path(path).unlink(missing_ok=True)
+        except OSError as error:
+            # A warning, not an error: nothing is lost, the spool is only fuller than it need be.
+            _log.warning("a spent segment cannot be deleted", path=path, why=error.strerror)

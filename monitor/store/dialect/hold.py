@@ -1,0 +1,23 @@
+"""What whoever holds a store against other monitors has in hand."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Hold(Protocol):
+    """The right to write, as long as the block lasts that it was given to."""
+
+    def renew(self) -> None:
+        """Make sure that the store is still held, and take it again if the server has let go.
+
+        Raises:
+            StoreTakenError: meanwhile another monitor has taken it.
+        """
+
+
+class LastingHold:
+    """A hold that only the end of the process can end."""
+
+    def renew(self) -> None:
+        """Do nothing: it still holds."""

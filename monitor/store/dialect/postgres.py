@@ -1,0 +1,188 @@
+"""PostgreSQL as a store: one writing transaction at a time, readers in a snapshot, a monitor's lock in a session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import sqlalchemy
+from sqlalchemy import URL, Connection, Engine, Table, event
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.pool import NullPool
+
+from monitor.errors import StoreTakenError
+from monitor.store.dialect.hold import Hold
+
+LOCK_TIMEOUT_S: Final = 30
+CONNECT_TIMEOUT_S: Final = 10
+Upsert = postgresql.Insert
+
+_CONNECTION: Final[dict[str, Any]] = {
+    "application_name": "hopwatch",
+    "connect_timeout": CONNECT_TIMEOUT_S,
+    # A host that is gone without a word is noticed within a minute, on this side and on the server's.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+_SESSION: Final = "; ".join(
+    (
+        "SET tcp_keepalives_idle = 30",
+        "SET tcp_keepalives_interval = 10",
+        "SET tcp_keepalives_count = 3",
+        f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'",
+        # Whatever the database has as its defaults: what is read after a lock has to be what its last holder left.
+        "SET default_transaction_isolation = 'read committed'",
+    )
+)
+# A lock of this kind is known in its database alone; two stores in one database are in schemas of their own.
+_KEY: Final = "hashtextextended('hopwatch {} ' || current_schema(), 0)"
+_WRITE_LOCK: Final = f"SELECT pg_advisory_xact_lock({_KEY.format('transaction')})"
+_HOLD: Final = f"SELECT pg_try_advisory_lock({_KEY.format('monitor')})"
+_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
+_DISK_FULL, _TOO_MANY, _NO_RIGHT, _READ_ONLY, _LOCKED = "53100", "53300", "42501", "25006", "55P03"
+_NO_DISK, _IDLE, _IO, _NO_TABLE = "58030", "25P03", "58P01", "42P01"
+_PASSING_CLASSES: Final = frozenset({"08", "40", "53", "57"})
+"""SQLSTATE classes: the connection, a rollback that another transaction forced, resources, an operator."""
+_PASSING: Final = frozenset({_LOCKED, _IDLE, _NO_DISK, _IO})
+_NOT_OURS: Final = frozenset({_NO_RIGHT, _READ_ONLY, _NO_TABLE, *_PASSING})
+
+_UNREACHABLE: Final = "check that the server is up, and host and port in [store] url; then start again"
+_LOGIN: Final = "correct user and password in [store] url, in PGPASSWORD or in ~/.pgpass"
+_ADVICE: Final[dict[str, str]] = {
+    _DISK_FULL: "free some disk space on the database's machine and start again, nothing is lost",
+    _TOO_MANY: "end other programs' connections or raise max_connections, and start again",
+    _NO_RIGHT: "grant this user what it lacks: the monitor makes tables, and reads and writes them",
+    _READ_ONLY: "name the primary in [store] url: a standby cannot be written",
+    _LOCKED: "another program holds the tables; end it, or try again",
+    _NO_TABLE: "run the monitor once, it makes the tables",
+}
+_ADVICE_BY_WORDS: Final[dict[str, str]] = {
+    r"password authentication failed|no password supplied|role \".*\" does not exist": _LOGIN,
+    r"pg_hba\.conf entry": "let this user and this machine in, in the server's pg_hba.conf",
+    r"database \".*\" does not exist": "make it with createdb, or correct its name in [store] url",
+    r"too many|connection slots": _ADVICE[_TOO_MANY],
+}
+"""A connection that was refused has no SQLSTATE here, only words."""
+
+
+def engine(url: URL) -> Engine:
+    """Return an engine for ``url``: a transaction either writes, one at a time, or reads in one snapshot.
+
+    Connections that died in the pool are replaced before they are used.
+    """
+    made = _plain_engine(url, pool_pre_ping=True)
+
+    @event.listens_for(made, "begin")
+    def _on_begin(connection: Connection) -> None:
+        # As with SQLite's BEGIN IMMEDIATE: who writes waits here, in line, so that none meets half of another's work.
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql(_WRITE_LOCK if writes else _SNAPSHOT)
+
+    return made
+
+
+def _plain_engine(url: URL, **options: Any) -> Engine:  # noqa: ANN401 - the options of the library's engine
+    arguments = {name: value for name, value in _CONNECTION.items() if name not in url.query}
+    made = sqlalchemy.create_engine(url, connect_args=arguments, **options)
+
+    @event.listens_for(made, "connect")
+    def _on_connect(connection: Any, _: object) -> None:  # noqa: ANN401 - the driver's own
+        connection.execute(_SESSION)
+        connection.commit()
+
+    return made
+
+
+def insert(table: Table) -> Upsert:
+    """Return an insert that knows what to do on a conflict."""
+    return postgresql.insert(table)
+
+
+class _SessionHold:
+    """A lock that lives in a connection of its own, and dies with it."""
+
+    def __init__(self, url: URL, name: str) -> None:
+        self._engine = _plain_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+        self._name = name
+        self._connection: Connection | None = None
+
+    def renew(self) -> None:
+        """Take the lock, again if the connection that held it has died."""
+        if self._connection is not None and not self._is_dead(self._connection):
+            return
+        self._connection = None
+        connection = self._engine.connect()
+        if not connection.exec_driver_sql(_HOLD).scalar():
+            connection.close()
+            raise StoreTakenError(self._name)
+        self._connection = connection
+
+    @staticmethod
+    def _is_dead(connection: Connection) -> bool:
+        try:
+            connection.exec_driver_sql("SELECT 1")
+        except DBAPIError:
+            connection.invalidate()
+            connection.close()
+            return True
+        return False
+
+    def release(self) -> None:
+        """Let go, by ending the connection."""
+        if self._connection is not None:
+            self._connection.invalidate()
+            self._connection.close()
+
+
+@contextmanager
+def sole_writer(url: URL, name: str) -> Iterator[Hold]:
+    """Hold the store against a second monitor, as long as a connection of its own lasts.
+
+    Raises:
+        StoreTakenError: another monitor holds it.
+    """
+    hold = _SessionHold(url, name)
+    hold.renew()
+    try:
+        yield hold
+    finally:
+        hold.release()
+
+
+def is_dependency(error: DBAPIError) -> bool:
+    """Return whether the server, the way to it or a right on it is at fault."""
+    return isinstance(error, OperationalError | InterfaceError) or _code(error) in _NOT_OURS
+
+
+def is_transient(error: DBAPIError) -> bool:
+    """Return whether it is about the connection, the server's rest or room, or another transaction."""
+    code = _code(error)
+    if error.connection_invalidated or code in _PASSING:
+        return True
+    return code[:2] in _PASSING_CLASSES if code else isinstance(error, OperationalError | InterfaceError)
+
+
+def told(error: DBAPIError) -> str:
+    """Return the driver's words in one line."""
+    return " ".join(str(error.orig).split())
+
+
+def advice(error: DBAPIError) -> str:
+    """Return what to do about it."""
+    code, words = _code(error), told(error)
+    if code in _ADVICE:
+        return _ADVICE[code]
+    if code:
+        return "start again once it is mended, nothing is lost"
+    return next((what for pattern, what in _ADVICE_BY_WORDS.items() if re.search(pattern, words)), _UNREACHABLE)
+
+
+def _code(error: DBAPIError) -> str:
+    """Return the server's SQLSTATE, or nothing when it was not the server that spoke."""
+    return str(getattr(error.orig, "sqlstate", None) or "")

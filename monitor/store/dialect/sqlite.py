@@ -1,0 +1,116 @@
+"""SQLite as a store: a write-ahead log, one immediate transaction at a time, a lock file beside the database."""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import sqlalchemy
+from sqlalchemy import URL, Engine, Table, event
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
+
+from monitor.errors import StoreError, StoreTakenError
+from monitor.store.dialect.hold import Hold, LastingHold
+
+BUSY_TIMEOUT_S = 30
+Upsert = sqlite.Insert
+
+_OF_THE_DATABASE: Final = (DatabaseError, OperationalError)
+"""The driver's errors that are not ours: DatabaseError itself is a damaged file, its other kinds are faults in SQL."""
+
+_PASSING: Final = ("full", "locked")
+
+_ADVICE: Final[dict[str, str]] = {
+    "not a database": "the file is another program's: name another store in [store] url",
+    "malformed": "the file is damaged: put it aside together with the working folder, or bring back a copy of both",
+    "full": "free some disk space and start again, nothing is lost",
+    "readonly": "make the file and its folder writable for this user",
+    "unable to open": "check that the folder is there and writable for this user",
+    "locked": "another program holds the database; end it, or try again",
+    "no such table": "run the monitor once, it makes the tables",
+}
+
+
+def engine(url: URL) -> Engine:
+    """Return an engine for ``url``: with a write-ahead log, every transaction of a writer immediate.
+
+    Measured: with a plain BEGIN 438 of 480 transactions failed under 8 writers, with BEGIN IMMEDIATE none.
+    """
+    made = sqlalchemy.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
+
+    @event.listens_for(made, "connect")
+    def _on_connect(connection: sqlite3.Connection, _: object) -> None:
+        # The driver must leave the start of a transaction to us.
+        connection.isolation_level = None
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+
+    @event.listens_for(made, "begin")
+    def _on_begin(connection: sqlalchemy.Connection) -> None:
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return made
+
+
+def insert(table: Table) -> Upsert:
+    """Return an insert that knows what to do on a conflict."""
+    return sqlite.insert(table)
+
+
+def database_file(url: URL) -> Path | None:
+    """Return the file behind the URL, none for a database in memory."""
+    return Path(url.database) if url.database and url.database != ":memory:" else None
+
+
+@contextmanager
+def sole_writer(url: URL, name: str) -> Iterator[Hold]:
+    """Hold the store against a second monitor; the lock dies with the process, however it dies.
+
+    Raises:
+        StoreTakenError: another monitor holds it.
+        StoreError: the place cannot be written.
+    """
+    del name
+    path = database_file(url)
+    if path is None:
+        yield LastingHold()
+        return
+    lock_path = path.with_name(path.name + ".lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = lock_path.open("a")
+    except OSError as error:
+        advice = "make the folder writable for this user"
+        raise StoreError(f"the store's lock {lock_path} cannot be written: {error.strerror}; {advice}") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreTakenError(path) from None
+        yield LastingHold()
+
+
+def is_dependency(error: DBAPIError) -> bool:
+    """Return whether the file, its folder or its disk is at fault."""
+    return type(error) in _OF_THE_DATABASE
+
+
+def is_transient(error: DBAPIError) -> bool:
+    """Return whether space may be freed or a lock released meanwhile."""
+    return is_dependency(error) and any(part in told(error) for part in _PASSING)
+
+
+def told(error: DBAPIError) -> str:
+    """Return the driver's words."""
+    return str(error.orig)
+
+
+def advice(error: DBAPIError) -> str:
+    """Return what to do about it."""
+    return next((what for part, what in _ADVICE.items() if part in told(error)), "start again once it is mended")

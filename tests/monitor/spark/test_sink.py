@@ -1,0 +1,273 @@
+"""Tests of the sink: whatever the store does to a transaction, each batch is written once, and told once."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import psycopg
+import pytest
+import stamina
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import ProgrammingError
+
+from monitor.errors import StoreError, StoreTakenError
+from monitor.results import WindowResult
+from monitor.spark.job import Place
+from monitor.spark.sink import Sink
+from monitor.spark.source import SpoolSource
+from monitor.store import dialect, schema
+from tests.micro_batches import MicroBatches
+from tests.monitor.spooled import RULES
+from tests.monitor.store.stored import dump
+from tests.monitor.test_commit import traffic
+from tests.real.servers.postgres import Postgres
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ATTEMPTS: Final = 4
+QUERY: Final = "a-query"
+BEFORE, BEHIND = "before the commit", "behind the commit"
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting() -> Iterator[None]:
+    """Let the attempts follow each other at once, so many in all."""
+    with stamina.set_testing(True, attempts=ATTEMPTS):
+        yield
+
+
+@dataclass
+class Trouble:
+    """What a store does to the next transaction: it fails at a statement, before its COMMIT, or behind that."""
+
+    engine: Engine
+    at: int | str | None = None
+    statements: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        """Stand between the engine and its database."""
+        event.listen(self.engine, "begin", self._on_begin, insert=True)
+        for name in ("do_execute", "do_executemany", "do_execute_no_params"):
+            event.listen(self.engine, name, self._on_statement)
+        self._commit: Callable[[Any], None] = self.engine.dialect.do_commit
+        self.engine.dialect.do_commit = self._on_commit  # type: ignore[assignment,method-assign]
+
+    def _on_begin(self, _: object) -> None:
+        self.statements = 0
+
+    def _on_statement(self, *_: object) -> None:
+        self.statements += 1
+        if self.at == self.statements:
+            self.at = None
+            raise self._error()
+
+    def _on_commit(self, connection: Any) -> None:  # noqa: ANN401 - the driver's
+        at, self.at = self.at, None
+        if at == BEFORE:
+            raise self._error()
+        self._commit(connection)
+        if at == BEHIND:
+            raise self._error()
+
+    def _error(self) -> Exception:
+        if self.engine.dialect.name == "sqlite":
+            return sqlite3.OperationalError("database is locked")
+        return psycopg.errors.AdminShutdown("terminating connection due to administrator command")
+
+
+@dataclass
+class Stream(MicroBatches):
+    """Micro-batches that end in the product's own sink, and what it has told of them."""
+
+    folder: Path = Path()
+    told: list[WindowResult] = field(default_factory=list)
+    is_stopping: bool = False
+
+    def __post_init__(self) -> None:
+        """Make the sink, and the checkpoint that tells it which query it is."""
+        place = Place(SpoolSource(self.folder), self.engine, self.rules, self.folder)
+        place.checkpoint.mkdir(parents=True)
+        (place.checkpoint / "metadata").write_text(json.dumps({"id": QUERY}))
+        self.sink = Sink(place, self._report, lambda: self.is_stopping)
+
+    def _report(self, results: Sequence[WindowResult]) -> None:
+        self.told += results
+
+    def _once_through(self, paths: list[str]) -> None:
+        rows = [row.asDict() for row in self._process(paths)]
+        arrow = SimpleNamespace(to_pylist=lambda: rows)
+        self.sink.commit(cast("DataFrame", SimpleNamespace(toArrow=lambda: arrow)), self.batch_id + 1)
+
+
+Make = Callable[[str], Stream]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    """Return what makes streams, each over an empty store of its own."""
+
+    def stream(name: str) -> Stream:
+        if request.param == "sqlite":
+            url = f"sqlite:///{tmp_path}/{name}.db"
+        else:
+            server: Postgres = request.getfixturevalue("postgres")
+            url = server.database()
+        engine = dialect.engine(url)
+        schema.prepare(engine)
+        return Stream(RULES, engine, folder=tmp_path / name)
+
+    return stream
+
+
+Batches = Callable[[], Iterator[list[Path]]]
+
+
+@pytest.fixture
+def batches(tmp_path: Path) -> Batches:
+    """Return what writes traffic with losses, drops, duplicates, late and broken records; the sink deletes it."""
+    return lambda: iter(traffic(tmp_path / "spool"))
+
+
+def run(stream: Stream, batches: Batches) -> Stream:
+    """Run all micro-batches."""
+    for paths in batches():
+        stream.run(paths)
+    return stream
+
+
+def test_a_batch_that_fails_anywhere_is_written_once_and_told_once(make: Make, batches: Batches) -> None:
+    """At every statement, before the COMMIT and when its answer is lost: the store of an undisturbed run.
+
+    On a server at every third statement: there a transaction takes ten times as long.
+    """
+    calm = make("calm")
+    counting = Trouble(calm.engine)
+    most = 0
+    for paths in batches():
+        calm.run(paths)
+        most = max(most, counting.statements)
+    assert most > 10
+    step = 1 if calm.engine.dialect.name == "sqlite" else 3
+    for at in (*range(1, most + 1, step), BEFORE, BEHIND):
+        stream = make(f"at-{at}")
+        trouble = Trouble(stream.engine)
+        for paths in batches():
+            trouble.at = at
+            stream.run(paths)
+        assert dump(stream.engine) == dump(calm.engine), at
+        assert stream.told == calm.told, at
+        stream.engine.dispose()
+
+
+def test_trouble_twice_in_a_batch_is_overcome(make: Make, batches: Batches) -> None:
+    """The answer to a COMMIT is lost, and then the way to ask whether it came."""
+    calm, stream = run(make("calm"), batches), make("disturbed")
+    trouble = Trouble(stream.engine)
+    on_commit = stream.engine.dialect.do_commit
+
+    def and_again(connection: Any) -> None:  # noqa: ANN401 - the driver's
+        try:
+            on_commit(connection)
+        except (sqlite3.Error, psycopg.Error):
+            trouble.at = 1
+            raise
+
+    stream.engine.dialect.do_commit = and_again  # type: ignore[assignment,method-assign]
+    for paths in batches():
+        trouble.at = BEHIND
+        stream.run(paths)
+    assert dump(stream.engine) == dump(calm.engine)
+    assert stream.told == calm.told
+
+
+def test_spent_segments_are_deleted_when_the_answer_to_the_commit_was_lost(make: Make, tmp_path: Path) -> None:
+    """They are struck out in the store: nobody else would delete them."""
+    stream = make("disturbed")
+    spent = tmp_path / "spent.seg"
+    spent.write_text("")
+    trouble = Trouble(stream.engine)
+    for batch_id in range(2):
+        with stream.engine.execution_options(writes=True).begin() as connection:
+            connection.exec_driver_sql("DELETE FROM segments")
+            connection.exec_driver_sql(f"INSERT INTO segments VALUES ('{spent}', -1, -1)")  # noqa: S608 - a path of ours
+        trouble.at = BEHIND if batch_id else None
+        if batch_id:
+            spent.write_text("")
+        stream.run([])
+        assert not spent.exists()
+
+
+def test_a_store_that_stays_away_ends_the_job_with_its_name(make: Make, batches: Batches) -> None:
+    """After the last attempt; the batch is there to be written by the next run."""
+    stream = make("disturbed")
+    trouble, tries = Trouble(stream.engine), []
+
+    def always(*_: object) -> None:
+        tries.append(1)
+        raise trouble._error()
+
+    event.listen(stream.engine, "do_execute", always)
+    event.listen(stream.engine, "do_execute_no_params", always)
+    with pytest.raises(StoreError, match=re.escape(f"the store {dialect.name_of(stream.engine.url)} failed: ")):
+        stream.run(next(batches()))
+    assert len(tries) == ATTEMPTS
+    assert stream.told == []
+
+
+def test_nothing_is_tried_again_once_the_job_is_to_stop(make: Make, batches: Batches) -> None:
+    """An operator who stops the monitor while its store is away does not wait for it."""
+    stream = make("disturbed")
+    stream.is_stopping = True
+    Trouble(stream.engine).at = 2
+    with pytest.raises(StoreError):
+        stream.run(next(batches()))
+    stream.is_stopping = False
+    stream.kept, stream.timers = {}, set()  # as Spark would do
+    calm = run(make("calm"), batches)
+    assert dump(run(stream, batches).engine) == dump(calm.engine)
+
+
+def test_a_fault_of_our_own_is_not_tried_again(make: Make, batches: Batches) -> None:
+    """What is wrong with a statement stays wrong."""
+    stream = make("disturbed")
+    tries = []
+
+    def wrong(*_: object) -> None:
+        tries.append(1)
+        fault = sqlite3 if stream.engine.dialect.name == "sqlite" else psycopg
+        raise fault.ProgrammingError("no such column")
+
+    event.listen(stream.engine, "do_executemany", wrong)
+    with pytest.raises(ProgrammingError):
+        stream.run(next(batches()))
+    assert len(tries) == 1
+
+
+def test_a_store_that_another_monitor_took_meanwhile_is_not_written(make: Make, batches: Batches) -> None:
+    """The hold is renewed before every transaction; a ghost of our own session may need a while to go."""
+    stream, renewals = make("disturbed"), []
+
+    def renew() -> None:
+        renewals.append(1)
+        raise StoreTakenError("S")
+
+    stream.sink.place = Place(
+        SpoolSource(stream.folder),
+        stream.engine,
+        RULES,
+        stream.folder,
+        cast("dialect.Hold", SimpleNamespace(renew=renew)),
+    )
+    before = dump(stream.engine)
+    with pytest.raises(StoreTakenError, match=r"^another monitor writes to the store S: stop it first"):
+        stream.run(next(batches()))
+    assert len(renewals) == ATTEMPTS
+    assert dump(stream.engine) == before

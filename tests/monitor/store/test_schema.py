@@ -1,0 +1,141 @@
+"""Tests of the versions of the tables: made at the newest, taken there on demand, refused where they do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, inspect, text, update
+
+from monitor.errors import StoreError
+from monitor.kernel.books import Book
+from monitor.store import dialect, reader, schema, tables, writer
+from monitor.store.tables import SCHEMA_VERSION
+from tests.monitor.store.stored import dump
+
+
+def differences(engine: Engine) -> list[Any]:
+    """Return what Alembic would change to make the store's tables those of the program."""
+    with engine.begin() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        return list(compare_metadata(context, tables.metadata))
+
+
+def set_version(engine: Engine, version: str) -> None:
+    """Let the store be of another version."""
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(update(schema.versions).values(version_num=version))
+
+
+def refusal(what: Callable[[], object]) -> str:
+    """Return the words of a store that is refused."""
+    with pytest.raises(StoreError) as caught:
+        what()
+    return str(caught.value)
+
+
+def test_migrations_make_the_tables_of_the_program(url: str) -> None:
+    """Nothing is left for Alembic to change; names, types, keys and indexes agree."""
+    engine = dialect.engine(url)
+    assert schema.migrate(engine) == ("", SCHEMA_VERSION)
+    assert differences(engine) == []
+
+
+def test_a_new_store_has_the_tables_that_migrations_make(engine: Engine) -> None:
+    """It is made in one go, and is of the newest version."""
+    assert differences(engine) == []
+    assert schema.migrate(engine) == (SCHEMA_VERSION, SCHEMA_VERSION)
+
+
+def test_the_newest_migration_is_the_version_of_the_program() -> None:
+    """Versions are numbers of four digits that count up, in one line."""
+    config = Config()
+    config.set_main_option("script_location", "monitor.store:migrations")
+    config.set_main_option("path_separator", "os")
+    known = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+    assert known == [f"{number:04}" for number in range(len(known), 0, -1)]
+    assert known[0] == SCHEMA_VERSION
+
+
+def test_preparing_again_changes_nothing(engine: Engine) -> None:
+    """A store that is there is used as it is."""
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.write(connection, writer.Changes(0, books=[Book("orders", "a", "probe", 0)]))
+    before = dump(engine)
+    schema.prepare(engine)
+    assert dump(engine) == before
+
+
+READERS: dict[str, Callable[[Engine], object]] = {
+    "run": schema.prepare,
+    "report": reader.report,
+    "find": lambda engine: reader.where_lost(engine, bytes(16)),
+    "lost ids": lambda engine: reader.lost_ids(engine, "orders", "a"),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_an_older_store_is_refused_with_the_command_that_helps(
+    read: Callable[[Engine], object], engine: Engine
+) -> None:
+    """Both versions are told, and nothing is changed."""
+    set_version(engine, "0000")
+    assert refusal(lambda: read(engine)) == (
+        f"the store {dialect.name_of(engine.url)} has schema version 0000, this program needs {SCHEMA_VERSION}: "
+        "stop the monitor and run hopwatch store migrate"
+    )
+
+
+@pytest.mark.parametrize("read", [*READERS.values(), schema.migrate], ids=[*READERS, "migrate"])
+@pytest.mark.parametrize("version", ["9999", "[bold]"])
+def test_a_store_that_a_newer_program_wrote_is_refused(
+    version: str, read: Callable[[Engine], object], engine: Engine
+) -> None:
+    """Both versions are told, and nothing is changed."""
+    set_version(engine, version)
+    assert refusal(lambda: read(engine)) == (
+        f"the store {dialect.name_of(engine.url)} has schema version {version}, this program knows none above "
+        f"{SCHEMA_VERSION}: use the newer program that wrote it, or name another store in [store] url"
+    )
+
+
+@pytest.mark.parametrize("read", [*READERS.values(), schema.migrate], ids=[*READERS, "migrate"])
+def test_a_database_of_another_program_is_refused(read: Callable[[Engine], object], url: str) -> None:
+    """None of our tables is put beside its own."""
+    engine = dialect.engine(url)
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(text("CREATE TABLE customers (name TEXT)"))
+    assert refusal(lambda: read(engine)) == (
+        f"the database {dialect.name_of(url)} holds other tables than a store's: name another store in [store] url"
+    )
+    with engine.begin() as connection:
+        assert inspect(connection).get_table_names() == ["customers"]
+
+
+def test_a_database_that_only_migrations_of_another_program_made_is_refused(url: str) -> None:
+    """Alembic's table alone makes no store."""
+    engine = dialect.engine(url)
+    with engine.execution_options(writes=True).begin() as connection:
+        schema.versions.create(connection)
+        connection.execute(schema.versions.insert().values(version_num=SCHEMA_VERSION))
+    assert "holds other tables than a store's" in refusal(lambda: schema.prepare(engine))
+
+
+def test_a_store_that_is_not_there_is_told(url: str) -> None:
+    """With the command that makes one."""
+    told = f"there is no store at {dialect.name_of(url)} yet: start the monitor with hopwatch run, it makes one"
+    assert not schema.is_there(url)
+    assert refusal(lambda: schema.require(url)) == told
+    assert refusal(lambda: reader.report(dialect.engine(url))) == told
+
+
+def test_asking_for_a_store_makes_none(url: str) -> None:
+    """Not even an empty file."""
+    assert not schema.is_there(url)
+    file = dialect.database_file(url)
+    assert file is None or not file.exists()

@@ -1,0 +1,99 @@
+"""Tests of the job on a Spark cluster: a master and two workers, each an own process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from monitor.spark import cluster
+from tests.real.servers.kafka import Kafka
+from tests.real.servers.process import free_ports
+from tests.real.servers.spark import Spark
+from tests.real.traffic import STREAMS, Traffic
+from tests.real.watching import Monitor, differences, minute_of, windows_of
+from tests.real.workplace import Workplace
+
+LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+@pytest.fixture
+def spark_cluster(tmp_path: Path) -> Iterator[Spark]:
+    """Yield a cluster of two workers."""
+    started = Spark(tmp_path / "spark")
+    try:
+        started.start()
+        yield started
+    finally:
+        started.stop()
+
+
+def test_an_executor_that_is_killed_changes_nothing(kafka: Kafka, spark_cluster: Spark, tmp_path: Path) -> None:
+    """The report of a cluster that lost one under load equals that of a monitor in one process, cell by cell."""
+    kafka.create_topic("cluster", 4)
+    traffic = Traffic(kafka.url("cluster")).start()
+    work = Workplace(tmp_path / "cluster", kafka.url("cluster"), streams=STREAMS, environ=LOOPBACK)
+    monitor = Monitor(work).start("--master", spark_cluster.url)
+    monitor.until(lambda: len(spark_cluster.executors()) == 2 and _has_known(monitor), "two executors at work")
+    killed = spark_cluster.executors()[0]
+    os.kill(killed, signal.SIGKILL)
+    monitor.until(lambda: len(set(spark_cluster.executors()) - {killed}) == 2, "another executor in its place")
+    time.sleep(5)
+    traffic.end()
+    last = minute_of(time.time())
+    got = monitor.until_judged(last)
+    monitor.stop()
+    alone = Monitor(Workplace(tmp_path / "alone", kafka.url("cluster"), streams=STREAMS)).start()
+    expected = alone.until_judged(last)
+    alone.stop()
+    assert differences(windows_of(got), windows_of(expected)) == []
+    assert sum(window["known"] for window in windows_of(got)) == traffic.sent
+
+
+def _has_known(monitor: Monitor) -> bool:
+    return monitor.work.run("report").returncode == 0 and any(w["known"] for w in windows_of(monitor.work.report()))
+
+
+def test_the_package_reaches_the_executors(spark_cluster: Spark, tmp_path: Path) -> None:
+    """What they import comes out of the archive, whatever else is installed where they run."""
+    code = (
+        "from pathlib import Path; from monitor.spark import session; import sys\n"
+        f"spark = session.start(Path({str(tmp_path / 'work')!r}), master={spark_cluster.url!r})\n"
+        "told = spark.sparkContext.parallelize([0]).map(lambda _: __import__('monitor').__file__).collect()\n"
+        f"Path({str(tmp_path / 'told')!r}).write_text(told[0]); spark.stop()\n"
+    )
+    work = Workplace(tmp_path / "place", "spool:./spool", environ=LOOPBACK)
+    done = work.python(code)
+    assert done.returncode == 0, done.stderr
+    assert f"{cluster.ARCHIVE}/monitor/__init__.py" in (tmp_path / "told").read_text()
+
+
+def test_a_master_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    """Exit 3, at once, with what to do."""
+    (port,) = free_ports(1)
+    (tmp_path / "spool").mkdir()
+    done = Workplace(tmp_path, "spool:./spool").run("run", "--master", f"spark://127.0.0.1:{port}")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        3,
+        (
+            f"hopwatch: no Spark master answers at spark://127.0.0.1:{port}: "
+            "start it, or correct --master or [monitor] master; then try again"
+        ),
+    )
+
+
+def test_a_master_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    """Exit 2, with the forms that there are."""
+    (tmp_path / "spool").mkdir()
+    done = Workplace(tmp_path, "spool:./spool").run("run", "--master", "sparc://h:1")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        2,
+        (
+            "hopwatch: a Spark master is local, local[CORES], spark://HOST:PORT, yarn or k8s://URL; "
+            "got 'sparc://h:1' in --master or [monitor] master"
+        ),
+    )

@@ -1,0 +1,45 @@
+"""Tests of the job on a real topic: what is lost is named, poison and holes are told, and crashes change nothing."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+from tests.real.servers.kafka import Kafka
+from tests.real.traffic import STREAMS, Traffic
+from tests.real.watching import DYING, Monitor, differences, lost_at, minute_of, windows_of
+from tests.real.workplace import Workplace
+
+KILLS = 20
+
+
+def test_a_driver_killed_twenty_times_reports_what_an_undisturbed_one_does(kafka: Kafka, tmp_path: Path) -> None:
+    """Under load, every third time between the store's commit and Spark's: 0 cells of the report differ."""
+    kafka.create_topic("killed", 4)
+    chance = random.Random(11)
+    killed = Monitor(Workplace(tmp_path / "killed", kafka.url("killed"), streams=STREAMS))
+    traffic = Traffic(kafka.url("killed")).start()
+    for kill in range(KILLS):
+        if kill % 3 == 2:
+            killed.start(program=DYING)
+            assert killed.process is not None
+            killed.process.wait(120)
+        else:
+            killed.start()
+            time.sleep(chance.uniform(3, 10))
+            killed.kill()
+    traffic.end()
+    last = minute_of(time.time())
+    killed.start()
+    got = killed.until_judged(last)
+    killed.stop()
+    undisturbed = Monitor(Workplace(tmp_path / "undisturbed", kafka.url("killed"), streams=STREAMS)).start()
+    expected = undisturbed.until_judged(last)
+    undisturbed.stop()
+    assert differences(windows_of(got), windows_of(expected)) == []
+    assert sum(window["known"] for window in windows_of(got)) == traffic.sent
+    for node in ("b", "c"):
+        lost = sum(one["loss"] for window in windows_of(got) for one in window["nodes"] if one["node"] == node)
+        assert lost == len(traffic.lost[node])
+        assert lost_at(got, node) <= traffic.lost[node]
