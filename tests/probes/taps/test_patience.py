@@ -59,7 +59,7 @@ def test_a_spool_that_could_not_publish_has_lost_it(tmp_path: Path, monkeypatch:
 def test_what_the_transport_refused_in_the_end_is_lost() -> None:
     """It was taken, and is gone; who counts it hears of it."""
     place = Place()
-    place.sink.refused = [b"one"]
+    place.sink.failing = [b"one"]
     assert (place.patient.failed(), place.patient.has_lost) == ([b"one"], True)
     assert (place.patient.failed(), place.patient.has_lost) == ([], True)
 
