@@ -16,11 +16,14 @@ from monitor.parcels import NOT_LANDED, FactSheet, Offsets, Quarantined
 from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
 from monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, QUARANTINE_ROW, TALLY_ROW
-from monitor.store import lineage, reader, writer
+from monitor.store import lineage, reader, rollups, writer
 from monitor.store.past import Parcels, StoredPast
 
 CONCLUSIONS_A_WRITE: Final = 200
 EARLIEST_US: Final = -(2**63)
+LATEST_US: Final = 2**63 - 1
+HOURS_A_BATCH: Final = 1
+"""How many hours a micro-batch rolls up: one costs up to a quarter of a second, and readers do without meanwhile."""
 
 
 def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
@@ -64,6 +67,9 @@ def batch(
     pieces = conclude(connection, ledger, windows, watermark_us)
     results = tuple(conclusion.result for piece in pieces for conclusion in piece)
     forget(connection, ledger, watermark_us)
+    if not windows:
+        # Where there is nothing to judge, there is time.
+        roll_up(connection, ledger)
     return Written(results, tuple(writer.release_segments(connection, before_us, batch_id)))
 
 
@@ -136,3 +142,12 @@ def conclude(connection: Connection, ledger: Ledger, tallied: Parcels, watermark
 def forget(connection: Connection, ledger: Ledger, watermark_us: int) -> None:
     """Drop from ledger and store what nothing can change any more; what windows became stays."""
     writer.forget(connection, ledger.forget(watermark_us))
+
+
+def roll_up(connection: Connection, ledger: Ledger) -> None:
+    """Write the next hours none of whose windows can change any more, some at a time."""
+    oldest_us = {stream: min(windows, default=LATEST_US) for stream, windows in ledger.live.items()}
+    stale = rollups.stale(connection)
+    due = [key for key in stale if key[0] in oldest_us and key[1] + rollups.HOUR_US <= oldest_us[key[0]]]
+    for stream, hour_us in due[:HOURS_A_BATCH]:
+        rollups.roll(connection, stream, hour_us)

@@ -101,6 +101,72 @@ class WindowResult:
     nodes: tuple[NodeResult, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class NodeRollUp:
+    """One node over an hour or a day: the counts of its windows added, its lags from their merged digests."""
+
+    node: str
+    expected: int
+    seen: int
+    arrived: int
+    departed: int
+    filtered: int
+    rejected: int
+    lost_in_transit: int
+    lost_inside: int
+    lost_after: int
+    loss: int
+    loss_lower: int
+    loss_upper: int | None
+    loss_ratio: float | None
+    in_flight: int
+    unobserved: int
+    orphans: int
+    duplicates_in: int
+    duplicates_out: int
+    lag_negative: int
+    dropped: int
+    lag_in_us: Quantiles | None
+    lag_out_us: Quantiles | None
+    inside_us: Quantiles | None
+    process_duration_p95_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RollUp:
+    """An hour or a day of one stream: how many final windows are in it, how many of each verdict, and their sums."""
+
+    stream: str
+    start_us: int
+    windows: int
+    silent: int
+    idle: int
+    lossy: int
+    clean: int
+    unknown: int
+    known: int
+    delivered: int
+    filtered: int
+    rejected: int
+    lost: int
+    lost_lower: int
+    lost_upper: int | None
+    loss_ratio: float | None
+    in_flight: int
+    recovered: int
+    lag_us: Quantiles | None
+    nodes: tuple[NodeRollUp, ...]
+
+
+def rolled_as_json(rolled: RollUp) -> dict[str, Any]:
+    """Return an hour or a day as ``report --by --json`` shows it."""
+    told = asdict(rolled)
+    del told["stream"]
+    verdicts = {verdict.value: told.pop(verdict.value.lower()) for verdict in Verdict}
+    start, windows = iso(told.pop("start_us")), told.pop("windows")
+    return {"start": start, "windows": windows, "verdicts": verdicts} | told | {"nodes": list(told["nodes"])}
+
+
 def as_json(result: WindowResult, lost_ids: Sequence[Sequence[str]]) -> dict[str, Any]:
     """Return a window as ``report --json`` shows it; ``lost_ids`` in hexadecimal, for each node in order."""
     told = asdict(result)

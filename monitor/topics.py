@@ -66,7 +66,7 @@ def describe(place: KafkaPlace, access: KafkaAccess) -> Topic | None:
         (answer,) = admin.describe_configs([asked], request_timeout=PATIENCE_S).values()
         config = {name: str(entry.value) for name, entry in answer.result().items()}
     except KafkaException as error:
-        raise _unreachable(place, error, trouble) from None
+        raise _unreachable(place, admin, error, trouble) from None
     replicas = [len(partition.replicas) for partition in found.partitions.values()]
     return Topic(len(replicas), min(replicas), config)
 
@@ -147,7 +147,7 @@ def create(  # noqa: PLR0913 - what a topic is made of
         if code in (KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_CONFIG):
             what = f"the brokers do not take {partitions} partitions with replication {replication}"
             raise ConfigurationError(f"{what}: {_of(error).str()}") from None
-        raise _unreachable(place, error, trouble) from None
+        raise _unreachable(place, admin, error, trouble) from None
 
 
 def _raise(error: KafkaError | None) -> None:
@@ -160,22 +160,26 @@ def _of(error: KafkaException) -> KafkaError:
     return cast("KafkaError", error.args[0])
 
 
-def _admin(place: KafkaPlace, access: KafkaAccess) -> tuple[AdminClient, list[str]]:
+def _admin(place: KafkaPlace, access: KafkaAccess) -> tuple[AdminClient, list[KafkaError]]:
     """Return a client, and the list in which it writes down what it has trouble with."""
-    trouble: list[str] = []
+    trouble: list[KafkaError] = []
     config = {
         **access.for_librdkafka(),
         "bootstrap.servers": place.brokers,
         "client.id": "hopwatch",
         "log_level": 0,
-        "error_cb": lambda error: trouble.append(error.str()),
+        "error_cb": trouble.append,
     }
     return AdminClient(config), trouble
 
 
-def _unreachable(place: KafkaPlace, error: KafkaException, trouble: list[str]) -> TransportError:
+def _unreachable(
+    place: KafkaPlace, admin: AdminClient, error: KafkaException, trouble: list[KafkaError]
+) -> TransportError:
     # What the client waited for in vain says less than what it met on the way.
-    why = next(iter(trouble), _of(error).str())
+    admin.poll(0)
+    met = sorted(trouble, key=lambda one: one.code() == KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001 - its public name
+    why = next(iter(met), _of(error)).str()
     advice = "check the address, that a broker runs there, and what [transport.kafka] says of access; then try again"
     return TransportError(f"the Kafka brokers {place.brokers} cannot be reached: {why}; {advice}")
 

@@ -15,7 +15,7 @@ from monitor import journey, settings
 from monitor.cli import console
 from monitor.cli.loss_table import span
 from monitor.results import iso
-from monitor.spark.sources import spool
+from monitor.spark import source
 from monitor.store import dialect, reader, schema
 
 A_FINDING = 1
@@ -31,12 +31,11 @@ def command(
     """Show one message's journey, as far as it is kept. Exit 1 when nothing is known of it."""
     chosen = settings.load(config, flags={}, environ=os.environ)
     chosen.check_stream(stream)
-    folder = spool.root(chosen.transport.url)
-    spool.check(folder)
+    kept = source.of(chosen).segments()
     wanted = journey.readings(message_id)
     words = console.words()
     with Progress(console=words, transient=True, disable=not words.is_terminal) as progress:
-        segments = progress.track(spool.segments(folder), description="searching")
+        segments = progress.track(kept, description="searching")
         stamps = list(journey.stamps(segments, wanted, stream))
     told = {"id": message_id, "stamps": [_stamp(s) for s in stamps], "lost": _lost(chosen.store.url, wanted, stream)}
     if as_json:
@@ -44,7 +43,7 @@ def command(
     elif told["stamps"] or told["lost"]:
         _show(told)
     else:
-        where = "not among the segments of the spool, not among the lost ids"
+        where = "not among the segments that are kept, not among the lost ids"
         words.print(f"nothing is kept of {message_id!r:.80}: {where}")
     if not told["stamps"] and not told["lost"]:
         raise typer.Exit(A_FINDING)

@@ -30,13 +30,13 @@ def show(console: Console, told: Json) -> None:
         if not windows:
             console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown\n")
         if len(windows) > 1:
-            _print_whole(console, listing(stream["stream"], windows))
+            print_whole(console, listing(stream["stream"], windows))
         # A pipeline that has ended leaves a minute behind in which nothing happened: nobody asks for its detail.
         for window in ([one for one in windows if one["known"]] or windows)[-1:]:
             _show_window(console, stream["stream"], window)
     if not told["streams"]:
         console.print("no window yet: nothing was read of what was asked for")
-    _show_accounts(console, told["accounts"])
+    show_accounts(console, told["accounts"])
 
 
 def listing(stream: str, windows: Sequence[Json]) -> Table:
@@ -48,10 +48,10 @@ def listing(stream: str, windows: Sequence[Json]) -> Table:
     for name in ("known", "delivered", "lost", "lost %", *(f"loss {node}" for node in nodes), "p95 lag"):
         table.add_column(name, justify="right", no_wrap=True)
     for window in windows:
-        losses = [_count(node["loss"]) for node in window["nodes"]]
+        losses = [count(node["loss"]) for node in window["nodes"]]
         lag = window["lag_us"]["p95"] if window["lag_us"] else None
-        counts = [_count(window[name]) for name in ("known", "delivered", "lost")]
-        figures = (*counts, _percent(window["loss_ratio"]), *losses, span(lag))
+        counts = [count(window[name]) for name in ("known", "delivered", "lost")]
+        figures = (*counts, percent(window["loss_ratio"]), *losses, span(lag))
         table.add_row(_minute(window), window["status"], _verdict(window), *figures)
     return table
 
@@ -79,7 +79,7 @@ def span(lag_us: int | None) -> str:
     return f"{lag_us / 60_000_000:,.1f} min"
 
 
-def _print_whole(console: Console, table: Table) -> None:
+def print_whole(console: Console, table: Table) -> None:
     """Print a table whole: where the terminal is narrower it folds the lines, but a figure is never cut."""
     needed = Measurement.get(console, console.options.update(max_width=MOST_WIDTH), table).maximum
     if needed > console.width:
@@ -90,11 +90,11 @@ def _print_whole(console: Console, table: Table) -> None:
 def _show_window(console: Console, stream: str, window: Json) -> None:
     head = Text.assemble(f"{stream}  {_minute(window)}  {window['status']}  ", _verdict(window))
     console.print(head)
-    _print_whole(console, node_table(window))
+    print_whole(console, node_table(window))
     came = f"{window['known']:,} known, {window['delivered']:,} delivered"
-    console.print(f"end to end: {came}, {_stopped(window)}{window['lost']:,} lost ({_percent(window['loss_ratio'])})")
+    console.print(f"end to end: {came}, {_stopped(window)}{window['lost']:,} lost ({percent(window['loss_ratio'])})")
     if window["verdict"] == "UNKNOWN":
-        console.print(f"surely lost: {window['lost_lower']:,}, at most {_count(window['lost_upper'])}")
+        console.print(f"surely lost: {window['lost_lower']:,}, at most {count(window['lost_upper'])}")
     for reason in window["reasons"][:REPORTED_REASONS]:
         console.print(f"  {reason}")
     if len(window["reasons"]) > REPORTED_REASONS:
@@ -107,7 +107,8 @@ def _stopped(window: Json) -> str:
     return "".join(f"{window[name]:,} {name.replace('_', ' ')}, " for name in names)
 
 
-def _show_accounts(console: Console, accounts: Json) -> None:
+def show_accounts(console: Console, accounts: Json) -> None:
+    """Print the monitor's own accounting in one line."""
     names = [name for name in ("duplicate_batches", "too_late", "implausible") if accounts[name]]
     odd = [f"{accounts[name]:,} {name.replace('_', ' ')}" for name in names]
     odd += [f"{count:,} quarantined as {reason}" for reason, count in accounts["quarantined"].items()]
@@ -124,16 +125,18 @@ def _verdict(window: Json) -> Text:
     return Text(verdict, style=COLOURS.get(verdict, ""))
 
 
-def _count(count: int | None) -> str:
-    return UNKNOWN if count is None else f"{count:,}"
+def count(number: int | None) -> str:
+    """Return a count, or that nobody knows it."""
+    return UNKNOWN if number is None else f"{number:,}"
 
 
-def _percent(ratio: float | None) -> str:
+def percent(ratio: float | None) -> str:
+    """Return a ratio in per cent, or that there is none."""
     return NONE if ratio is None else f"{ratio:.2%}"
 
 
 def _some(name: str) -> Callable[[Json], str]:
-    return lambda node: _count(node[name]) if node[name] else NONE
+    return lambda node: count(node[name]) if node[name] else NONE
 
 
 def _p95(name: str) -> Callable[[Json], str]:
@@ -141,9 +144,9 @@ def _p95(name: str) -> Callable[[Json], str]:
 
 
 _ROWS: Final[tuple[tuple[str, Callable[[Json], str]], ...]] = (
-    ("count", lambda node: _count(node["seen"])),
-    ("loss of node", lambda node: _count(node["loss"])),
-    ("loss %", lambda node: _percent(node["loss_ratio"])),
+    ("count", lambda node: count(node["seen"])),
+    ("loss of node", lambda node: count(node["loss"])),
+    ("loss %", lambda node: percent(node["loss_ratio"])),
     ("filtered", _some("filtered")),
     ("rejected", _some("rejected")),
     ("in flight", _some("in_flight")),
@@ -152,7 +155,7 @@ _ROWS: Final[tuple[tuple[str, Callable[[Json], str]], ...]] = (
     ("duplicates in", _some("duplicates_in")),
     ("duplicates out", _some("duplicates_out")),
     ("dropped by probe", _some("dropped")),
-    ("coverage", lambda node: _percent(node["coverage"])),
+    ("coverage", lambda node: percent(node["coverage"])),
     ("p95 lag in", _p95("lag_in_us")),
     ("p95 lag out", _p95("lag_out_us")),
     ("p95 inside", _p95("inside_us")),

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from monitor import settings
-from monitor.cli import console, loss_table
+from monitor.cli import console, loss_table, span_table
 from monitor.errors import ConfigurationError
-from monitor.store import dialect, reader, schema
+from monitor.store import dialect, reader, rollups, schema
 
 A_FINDING = 1
+
+
+class Span(StrEnum):
+    """What windows are rolled up to."""
+
+    HOUR = "hour"
+    DAY = "day"
 
 
 def command(  # noqa: PLR0913 - one a flag
@@ -22,34 +30,43 @@ def command(  # noqa: PLR0913 - one a flag
     stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
     from_time: Annotated[str | None, typer.Option("--from", help="Windows from this moment on, ISO 8601.")] = None,
     to_time: Annotated[str | None, typer.Option("--to", help="Windows that start before this moment.")] = None,
+    by: Annotated[Span | None, typer.Option("--by", help="Hours or days, UTC, instead of windows.")] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
     fail_on_loss: Annotated[
         float | None,
-        typer.Option("--fail-on-loss", min=0, max=1, help="Exit 1 if a final window surely lost more than this part."),
+        typer.Option(
+            "--fail-on-loss", min=0, max=1, help="Exit 1 if one that is final surely lost more than this part."
+        ),
     ] = None,
 ) -> None:
-    """Show the loss and lag of each window and node."""
+    """Show the loss and lag of each window and node, or of each hour or day."""
     chosen = settings.load(config, flags={}, environ=os.environ)
     chosen.check_stream(stream)
     from_us, to_us = _moment("--from", from_time), _moment("--to", to_time)
     schema.require(chosen.store.url)
-    told = reader.report(dialect.engine(chosen.store.url), stream, from_us, to_us)
+    engine = dialect.engine(chosen.store.url)
+    if by is None:
+        told = reader.report(engine, stream, from_us, to_us)
+    else:
+        told = rollups.report(engine, by.value, stream, from_us, to_us)
     if as_json:
         console.emit_json(told)
-    else:
+    elif by is None:
         loss_table.show(console.data(), told)
-    if fail_on_loss is not None and any(_lost_part(window) > fail_on_loss for window in _windows(told)):
+    else:
+        span_table.show(console.data(), told, f"{by.value}s")
+    if fail_on_loss is not None and any(_lost_part(one) > fail_on_loss for one in _judged(told, by)):
         raise typer.Exit(A_FINDING)
 
 
-def _windows(told: reader.Json) -> list[reader.Json]:
-    return [window for stream in told["streams"] for window in stream["windows"]]
+def _judged(told: reader.Json, by: Span | None) -> list[reader.Json]:
+    return [one for stream in told["streams"] for one in stream[f"{by.value}s" if by else "windows"]]
 
 
-def _lost_part(window: reader.Json) -> float:
+def _lost_part(judged: reader.Json) -> float:
     """Return the part that was surely lost; of what nobody can know, nothing is held against anybody."""
-    return window["lost_lower"] / window["known"] if window["known"] else 0.0
+    return judged["lost_lower"] / judged["known"] if judged["known"] else 0.0
 
 
 def _moment(flag: str, text: str | None) -> int | None:

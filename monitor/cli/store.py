@@ -1,4 +1,4 @@
-"""``hopwatch store``: takes the store to the newest version of its tables."""
+"""``hopwatch store``: takes the store to the newest version of its tables, and what is old out of it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from sqlalchemy import Engine
 
 from monitor import settings
 from monitor.cli import console
-from monitor.store import dialect, schema
+from monitor.clock import Clock, SystemClock
+from monitor.errors import ConfigurationError
+from monitor.results import iso
+from monitor.settings import durations
+from monitor.store import dialect, retention, schema
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 
@@ -37,3 +43,49 @@ def migrate(config: Config = Path("hopwatch.toml")) -> None:
     else:
         told = f"the store {name} is at schema version {now}, {f'before at {found}' if found else 'newly made'}"
     console.words().print(told)
+
+
+@command.command()
+def prune(
+    keep: Annotated[str, typer.Option("--keep", help="How long windows are kept: 30d, 12h.")],
+    config: Config = Path("hopwatch.toml"),
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Delete windows and quarantined records that are older; a monitor may run meanwhile.
+
+    Whole hours go, and none of which a window can still change. Their hours and days stay, as report --by shows them.
+    """
+    keep_us = _span_us(keep)
+    url = settings.load(config, flags={}, environ=os.environ).store.url
+    schema.require(url)
+    engine, clock = dialect.engine(url), SystemClock()
+    before_us = retention.cut_us(clock.now_us(), keep_us)
+    gone = retention.due(engine, before_us) if dry_run else _pruned(engine, before_us, clock)
+    if as_json:
+        told = {"before": iso(before_us), "dry_run": dry_run} | gone._asdict()
+        console.emit_json(told)
+    else:
+        what = "would be deleted" if dry_run else "deleted"
+        counts = f"{gone.windows:,} windows and {gone.quarantined:,} quarantined records"
+        console.data().print(f"{what}: {counts} from before {iso(before_us)}")
+
+
+def _pruned(engine: Engine, before_us: int, clock: Clock) -> retention.Step:
+    words = console.words()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    windows = quarantined = 0
+    with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
+        task = progress.add_task("pruning")
+        for step in retention.prune(engine, before_us, clock):
+            windows, quarantined = windows + step.windows, quarantined + step.quarantined
+            progress.update(task, description=f"pruned {windows:,} windows, {quarantined:,} quarantined records")
+    return retention.Step(windows, quarantined)
+
+
+def _span_us(keep: str) -> int:
+    try:
+        return durations.duration_us(keep)
+    except ValueError as error:
+        raise ConfigurationError(f"--keep: {error}") from None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from monitor.clock import Clock
-from monitor.doctor import machine, places
+from monitor.doctor import kafka, machine, places, stores
 from monitor.doctor.finding import Finding, Level
 from monitor.settings import Settings
 
@@ -19,9 +19,13 @@ def examine(path: Path | None, settings: Settings, clock: Clock) -> Iterator[Fin
     yield machine.python()
     yield machine.java()
     yield machine.spark()
-    transport = places.transport(settings.transport.spool)
-    yield transport
-    if transport.level is not Level.FAIL:
-        yield places.clocks(settings.transport.spool, clock)
-    yield places.store(settings.store.url)
+    if settings.transport.kafka_place is not None:
+        # The arrival clock is the brokers' own, which nobody can be asked for.
+        yield kafka.topic(settings.transport.kafka_place, settings.transport.access)
+    else:
+        transport = places.transport(settings.transport.spool)
+        yield transport
+        if transport.level is not Level.FAIL:
+            yield places.clocks(settings.transport.spool, clock)
+    yield stores.store(settings.store.url)
     yield places.workdir(settings.monitor.workdir)

@@ -1,17 +1,12 @@
-"""The places that the monitor reads and writes: spool, store and work folder, and the clock of the spool's disk."""
+"""The folders that the monitor reads and writes: spool and work folder, and the clock of the spool's disk."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import NamedTemporaryFile
 from typing import Final
-
-import sqlalchemy
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
 from monitor.clock import Clock
 from monitor.doctor.finding import Finding, Level
@@ -21,8 +16,8 @@ from monitor.spark.sources import spool
 LITTLE_ROOM_BYTES: Final = 1024**3
 NO_ROOM_BYTES: Final = 64 * 1024**2
 CLOCKS_APART_US: Final = 1_000_000
-_TRIAL: Final = ".hopwatch-doctor-"
-_LOCK_TIMEOUT_S: Final = 1
+TRIAL: Final = ".hopwatch-doctor-"
+"""How the names of files begin that a check makes and takes away."""
 
 
 def configuration(path: Path | None) -> Finding:
@@ -38,7 +33,7 @@ def transport(folder: Path) -> Finding:
     except TransportError as error:
         what, _, advice = str(error).rpartition(": ")
         return Finding("transport", Level.FAIL, what, advice)
-    return _with_room("transport", f"the spool {folder} can be read and written", folder)
+    return with_room("transport", f"the spool {folder} can be read and written", folder)
 
 
 def clocks(folder: Path, clock: Clock) -> Finding:
@@ -46,12 +41,12 @@ def clocks(folder: Path, clock: Clock) -> Finding:
     before_us = clock.now_us()
     try:
         # Readers of a spool pass over everything that ends in .open.
-        with NamedTemporaryFile(dir=folder, prefix=_TRIAL, suffix=".open") as file:
+        with NamedTemporaryFile(dir=folder, prefix=TRIAL, suffix=".open") as file:
             file.write(b"?")
             file.flush()
             stamp_us = os.fstat(file.fileno()).st_mtime_ns // 1_000
     except OSError as error:
-        return _not_written("clocks", folder, error)
+        return not_written("clocks", folder, error)
     ahead_us = max(stamp_us - clock.now_us(), 0) - max(before_us - stamp_us, 0)
     if abs(ahead_us) <= CLOCKS_APART_US:
         return Finding("clocks", Level.OK, "the spool's file system and this machine agree on the time to a second")
@@ -61,42 +56,20 @@ def clocks(folder: Path, clock: Clock) -> Finding:
     return Finding("clocks", Level.WARN, told, advice)
 
 
-def store(url: str) -> Finding:
-    """Check that the store's file can be opened and written, or made, with a write-ahead log."""
-    file = Path(make_url(url).database or "")
-    folder = _nearest(file.parent)
-    try:
-        with TemporaryDirectory(dir=folder, prefix=_TRIAL) as scratch:
-            mode = _journal_mode(Path(scratch) / "trial.db")
-    except OSError as error:
-        return _not_written("store", folder, error)
-    if mode != "wal":
-        told = f"SQLite cannot keep a write-ahead log in {folder}, only {mode!r}"
-        return Finding("store", Level.FAIL, told, "keep the store on a local disk, not on a network share")
-    if not file.exists():
-        return _with_room("store", f"the store {file} is not there yet, and can be made", folder)
-    try:
-        _open_for_writing(url)
-    except SQLAlchemyError as error:
-        reason = getattr(error, "orig", None) or error
-        advice = "end the program that holds it, make it writable for this user, or name another file in [store] url"
-        return Finding("store", Level.FAIL, f"the store {file} cannot be written: {reason}", advice)
-    return _with_room("store", f"the store {file} can be read and written", folder)
-
-
 def workdir(folder: Path) -> Finding:
     """Check that the work folder can be written, or made, and has room."""
-    nearest = _nearest(folder)
+    nearest = nearest_folder(folder)
     try:
-        with NamedTemporaryFile(dir=nearest, prefix=_TRIAL):
+        with NamedTemporaryFile(dir=nearest, prefix=TRIAL):
             pass
     except OSError as error:
-        return _not_written("workdir", nearest, error)
+        return not_written("workdir", nearest, error)
     told = "can be written" if nearest == folder else "is not there yet, and can be made"
-    return _with_room("workdir", f"the work folder {folder} {told}", nearest)
+    return with_room("workdir", f"the work folder {folder} {told}", nearest)
 
 
-def _with_room(check: str, message: str, folder: Path) -> Finding:
+def with_room(check: str, message: str, folder: Path) -> Finding:
+    """Return what was found of a folder that is in order, but for the room on its disk."""
     free_bytes = shutil.disk_usage(folder).free
     told = f"{message}; {free_bytes / 1024**3:.1f} GiB free"
     if free_bytes >= LITTLE_ROOM_BYTES:
@@ -107,25 +80,12 @@ def _with_room(check: str, message: str, folder: Path) -> Finding:
     )
 
 
-def _not_written(check: str, folder: Path, error: OSError) -> Finding:
+def not_written(check: str, folder: Path, error: OSError) -> Finding:
+    """Return what was found of a folder that cannot be written."""
     advice = f"make {folder} a folder that this user can write, or name another in the configuration"
     return Finding(check, Level.FAIL, f"{folder} cannot be written: {error.strerror}", advice)
 
 
-def _nearest(folder: Path) -> Path:
+def nearest_folder(folder: Path) -> Path:
     """Return the folder, or the nearest one above it that is there."""
     return next(place for place in (folder, *folder.parents) if place.exists())
-
-
-def _journal_mode(file: Path) -> str:
-    engine = sqlalchemy.create_engine(f"sqlite:///{file}", poolclass=NullPool)
-    with engine.connect() as connection:
-        return str(connection.exec_driver_sql("PRAGMA journal_mode=WAL").scalar())
-
-
-def _open_for_writing(url: str) -> None:
-    engine = sqlalchemy.create_engine(url, poolclass=NullPool, connect_args={"timeout": _LOCK_TIMEOUT_S})
-    with engine.connect() as connection:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")
-        connection.exec_driver_sql("ROLLBACK")

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kernel import sets, tdigest
+from monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from monitor.kernel.tally import NEVER_US, Tally
 from monitor.pathway import Pathway
-from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
-
-_INT64: Final = (-(2**63), 2**63 - 1)
-_RANKS: Final = (0.50, 0.95, 0.99)
+from monitor.results import NodeResult, Status, Verdict, WindowResult
 
 Bools = NDArray[np.bool_]
 Int64s = NDArray[np.int64]
@@ -96,10 +94,10 @@ def conclude(pathway: Pathway, standing: Standing, tally: Tally, books: NodeBook
         lost=lost,
         lost_lower=bounds.lower,
         lost_upper=bounds.upper if final else 0,
-        loss_ratio=_ratio(lost, known),
+        loss_ratio=ratio(lost, known),
         in_flight=int((all_counts - judged) @ found.lost),
         recovered=standing.recovered,
-        lag_us=_quantiles(tdigest.merge([tally.lags[node].lag_out_us for node in np.flatnonzero(pathway.terminals)])),
+        lag_us=quantiles_of(tdigest.merge([tally.lags[node].lag_out_us for node in np.flatnonzero(pathway.terminals)])),
         nodes=tuple(_node_results(pathway, found, tally, judged, books, bounds if final else None)),
     )
 
@@ -171,15 +169,15 @@ def _node_results(  # noqa: PLR0913, PLR0917 - the six inputs of a row, each nee
             loss=int(loss[node]),
             loss_lower=int(bounds.node_lower[node]) if bounds else 0,
             loss_upper=bounds.node_upper[node] if bounds else 0,
-            loss_ratio=_ratio(int(loss[node]), int(eligible[node])),
+            loss_ratio=ratio(int(loss[node]), int(eligible[node])),
             in_flight=int(pending[node]),
             orphans=int(orphans[node]),
             duplicates_in=int(duplicates[node, 0]),
             duplicates_out=int(duplicates[node, 1]),
             lag_negative=int(tally.negative[node]),
             dropped=int(books.dropped[node]),
-            coverage=_ratio(int(books.complete[node]), int(books.having_a_say[node])),
-            **_lags(tally, node, is_one_sided=pathway.stamps[node] != "both"),
+            coverage=ratio(int(books.complete[node]), int(books.having_a_say[node])),
+            **lag_fields(tally.lags[node], is_one_sided=pathway.stamps[node] != "both"),
         )
         for node, name in enumerate(pathway.nodes)
     ]
@@ -187,32 +185,3 @@ def _node_results(  # noqa: PLR0913, PLR0917 - the six inputs of a row, each nee
 
 def _whole(columns: Mapping[str, Int64s], node: int) -> dict[str, Any]:
     return {field: int(column[node]) for field, column in columns.items()}
-
-
-def _lags(tally: Tally, node: int, *, is_one_sided: bool) -> dict[str, Any]:
-    lags = tally.lags[node]
-    lag_in, lag_out = _quantiles(lags.lag_in_us), _quantiles(lags.lag_out_us)
-    apart = None if is_one_sided or lag_in is None or lag_out is None else _within(lag_out.p95 - lag_in.p95, _INT64)
-    return {
-        "lag_in_us": lag_in,
-        "lag_out_us": lag_out,
-        "inside_us": None if is_one_sided else _quantiles(lags.inside_us),
-        "process_duration_p95_us": apart,
-    }
-
-
-def _quantiles(digest: tdigest.Digest) -> Quantiles | None:
-    if not digest.count:
-        return None
-    # A float next to the largest int64 is beyond it.
-    ends = digest.min, digest.max
-    p50, p95, p99 = (_within(round(value), ends) for value in tdigest.quantiles(digest, _RANKS).tolist())
-    return Quantiles(digest.count, digest.min, p50, p95, p99, digest.max)
-
-
-def _within(number: int, ends: tuple[int, int]) -> int:
-    return max(ends[0], min(number, ends[1]))
-
-
-def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None

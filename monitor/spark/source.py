@@ -43,6 +43,13 @@ class Source(Protocol):
     def batch(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of all records that are there now; columns of DECODED."""
 
+    def segments(self) -> list[Path]:
+        """Return the segments that are kept, in order of their names; a message may be looked for in them.
+
+        Raises:
+            TransportError: they cannot be read.
+        """
+
     def tidy(self, kept: Collection[str]) -> None:
         """Delete what a crash has left behind, before a stream starts; ``kept`` are the segments that windows need."""
 
@@ -83,6 +90,15 @@ class SpoolSource:
     def batch(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of all segments that are there now."""
         return spool.batch(spark, self.folder).mapInArrow(decoder(rules), DECODED)
+
+    def segments(self) -> list[Path]:
+        """Return the segments of the spool.
+
+        Raises:
+            TransportError: it is not there or cannot be read.
+        """
+        spool.check(self.folder)
+        return spool.segments(self.folder)
 
     def tidy(self, kept: Collection[str]) -> None:
         """Do nothing: what lies in a spool is not ours."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, Final
@@ -11,8 +11,10 @@ from typing import Any, Final
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, func, select
 
 from monitor.holes import Hole
+from monitor.kernel import tdigest
 from monitor.kernel.books import Book, Run, Tallies
-from monitor.kernel.tally import Tally
+from monitor.kernel.rollup import Part
+from monitor.kernel.tally import NodeLags, Tally
 from monitor.parcels import unpack_tally
 from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json
 from monitor.store import schema, tables
@@ -25,6 +27,7 @@ REPORTED_IDS: Final = 100
 Json = dict[str, Any]
 
 _WINDOW_FIELDS: Final = tuple(f.name for f in fields(WindowResult))
+_FINAL: Final = tuple(status.value for status in Status if status.is_final)
 _NODE_FIELDS: Final = tuple(f.name for f in fields(NodeResult))
 
 
@@ -36,7 +39,7 @@ def report(engine: Engine, stream: str | None = None, from_us: int | None = None
     """
     with schema.reading(engine) as connection:
         nodes, lost = _by_window(connection, stream, from_us, to_us), _lost_by_node(connection, stream, from_us, to_us)
-        streams: dict[str, list[Json]] = {name: [] for name in _stream_names(connection, stream)}
+        streams: dict[str, list[Json]] = {name: [] for name in stream_names(connection, stream)}
         for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
             key = row["stream"], row["window_start_us"]
             result = _result(row, nodes[key])
@@ -52,8 +55,11 @@ def accounts(connection: Connection) -> Json:
     summed = select(*(func.coalesce(func.sum(tables.books.c[name]), 0).label(name) for name in TALLIES))
     row = connection.execute(summed).mappings().one()
     reason = tables.quarantine.c.reason
-    by_reason = connection.execute(select(reason, func.count()).group_by(reason).order_by(reason)).all()
-    quarantined = {name: int(count) for name, count in by_reason}
+    by_reason = connection.execute(select(reason, func.count()).group_by(reason)).all()
+    pruned = tables.pruned_quarantine.c
+    totals = Counter({name: int(count) for name, count in by_reason})
+    totals.update({row.reason: row.records for row in connection.execute(select(pruned.reason, pruned.records))})
+    quarantined = dict(sorted(totals.items()))
     told: Json = {
         "records": int(row["batches"]) + sum(quarantined.values()),
         "batches": int(row["batches"]),
@@ -136,6 +142,19 @@ def window(connection: Connection, stream: str, start_us: int) -> WindowResult |
     return _result(row, _by_window(connection, stream, start_us, start_us + 1)[stream, start_us]) if row else None
 
 
+def parts(connection: Connection, stream: str, from_us: int, to_us: int) -> list[Part[WindowResult]]:
+    """Return the final windows of a stream in a range, with the digests of their nodes."""
+    nodes = _by_window(connection, stream, from_us, to_us)
+    wanted = _in_range(tables.windows, stream, from_us, to_us).where(tables.windows.c.status.in_(_FINAL))
+    found = [(row, nodes[stream, row["window_start_us"]]) for row in connection.execute(wanted).mappings()]
+    return [Part(_result(row, of_window), tuple(digests(node) for node in of_window)) for row, of_window in found]
+
+
+def digests(row: RowMapping) -> NodeLags:
+    """Return the digests of a node's row."""
+    return NodeLags(*(tdigest.from_bytes(row[f"{name}_digest"]) for name in NODE_LAGS))
+
+
 def window_lost_ids(connection: Connection, stream: str, start_us: int) -> set[bytes]:
     """Return the ids that are kept as lost at any node in one window."""
     wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1)
@@ -149,7 +168,7 @@ def tallies(connection: Connection, stream: str, start_us: int) -> list[Tally]:
     return [unpack_tally(row.parcel) for row in connection.execute(wanted.order_by(column.shard))]
 
 
-def _stream_names(connection: Connection, stream: str | None) -> list[str]:
+def stream_names(connection: Connection, stream: str | None) -> list[str]:
     """Return the streams that a configuration of this store has had, those of which nothing came included."""
     configured = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
     names = {*json.loads(configured or "{}"), *connection.execute(select(tables.streams.c.stream)).scalars()}
@@ -192,15 +211,16 @@ def _apart(packed: bytes) -> list[bytes]:
 def _result(row: RowMapping, nodes: list[RowMapping]) -> WindowResult:
     values = {name: row[name] for name in _WINDOW_FIELDS if name not in ("lag_us", "nodes")}
     values |= {"status": Status(row["status"]), "reasons": tuple(json.loads(row["reasons"]))}
-    values |= {"verdict": Verdict(row["verdict"]) if row["verdict"] else None, "lag_us": _lag(row, "lag_us")}
+    values |= {"verdict": Verdict(row["verdict"]) if row["verdict"] else None, "lag_us": lag(row, "lag_us")}
     return WindowResult(**values, nodes=tuple(_node(node) for node in nodes))
 
 
 def _node(row: RowMapping) -> NodeResult:
-    values: Json = {name: _lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIELDS}
+    values: Json = {name: lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIELDS}
     return NodeResult(**values)
 
 
-def _lag(row: RowMapping, name: str) -> Quantiles | None:
-    lag = {part: row[f"{name}_{part}"] for part in QUANTILES}
-    return None if lag["count"] is None else Quantiles(**lag)
+def lag(row: RowMapping, name: str) -> Quantiles | None:
+    """Return the figures of a lag from the columns under its name."""
+    found = {part: row[f"{name}_{part}"] for part in QUANTILES}
+    return None if found["count"] is None else Quantiles(**found)

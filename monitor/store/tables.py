@@ -12,6 +12,7 @@ from sqlalchemy import (
     Column,
     Dialect,
     Float,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -25,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0001"
+SCHEMA_VERSION: Final = "0002"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
@@ -61,6 +62,11 @@ class Words(TypeDecorator[str]):
         if value is None or dialect.name != "postgresql":
             return value
         return value.replace(f"{_MARK}0", _NUL).replace(f"{_MARK}2", _MARK)
+
+
+def quantile_columns(name: str, lag: Quantiles | None) -> dict[str, int | None]:
+    """Return the columns of a lag by their names."""
+    return {f"{name}_{part}": getattr(lag, part) if lag else None for part in QUANTILES}
 
 
 def _lag(name: str) -> Iterator[Column[int]]:
@@ -206,4 +212,59 @@ revisions: Final = Table(
     Column("watermark_us", BigInteger, nullable=False),
     Column("changed", Text, nullable=False),
     comment="What each revision of a final window changed: field, before and after",
+)
+
+Index("quarantine_by_arrival", quarantine.c.arrival_us)
+
+
+def _span_key() -> Iterator[Column[object]]:
+    yield Column("stream", Words(), primary_key=True)
+    yield Column("span", String(8), primary_key=True)
+    yield Column("start_us", BigInteger, primary_key=True, autoincrement=False)
+
+
+rollups: Final = Table(
+    "rollups",
+    metadata,
+    *_span_key(),
+    *_counts("windows", "silent", "idle", "lossy", "clean", "unknown"),
+    *_counts("known", "delivered", "filtered", "rejected", "lost", "lost_lower"),
+    Column("lost_upper", BigInteger),
+    Column("loss_ratio", Float(53)),
+    *_counts("in_flight", "recovered"),
+    *_lag("lag_us"),
+    Column("is_frozen", Boolean, nullable=False),
+    comment="Hours and days; frozen is what has lost its windows to a prune",
+)
+
+node_rollups: Final = Table(
+    "node_rollups",
+    metadata,
+    *_span_key(),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("node", Words(), nullable=False),
+    *_counts("expected", "seen", "arrived", "departed", "filtered", "rejected"),
+    *_counts("lost_in_transit", "lost_inside", "lost_after", "loss", "loss_lower"),
+    Column("loss_upper", BigInteger),
+    Column("loss_ratio", Float(53)),
+    *_counts("in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out", "lag_negative", "dropped"),
+    *(column for name in NODE_LAGS for column in _lag(name)),
+    Column("process_duration_p95_us", BigInteger),
+    *(Column(f"{name}_digest", LargeBinary, nullable=False) for name in NODE_LAGS),
+)
+
+stale_hours: Final = Table(
+    "stale_hours",
+    metadata,
+    Column("stream", Words(), primary_key=True),
+    Column("start_us", BigInteger, primary_key=True, autoincrement=False),
+    comment="Hours of which a window was written since they were rolled up, or that never were",
+)
+
+pruned_quarantine: Final = Table(
+    "pruned_quarantine",
+    metadata,
+    Column("reason", Words(), primary_key=True),
+    *_counts("records"),
+    comment="How many quarantined records were pruned, by reason: the accounts go on counting them",
 )

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, delete, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, select, update
 
 from monitor.holes import Hole
 from monitor.kernel import tdigest
 from monitor.kernel.books import Book
 from monitor.ledger import Conclusion
 from monitor.parcels import Quarantined
-from monitor.results import NodeResult, Quantiles, WindowResult
-from monitor.store import dialect, tables
-from monitor.store.tables import NODE_LAGS, QUANTILES
+from monitor.results import NodeResult, WindowResult
+from monitor.store import dialect, rollups, tables
+from monitor.store.tables import NODE_LAGS, quantile_columns
 
 WindowKey = tuple[str, int]
 """Stream and start of the window, µs."""
@@ -93,6 +93,7 @@ def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion],
     final = [conclusion for conclusion in conclusions if conclusion.result.status.is_final]
     _delete_windows(connection, tables.lost_ids, [_key(conclusion.result) for conclusion in final])
     _put(connection, tables.lost_ids, [row for conclusion in final for row in _lost_rows(conclusion)])
+    rollups.mark(connection, [_key(conclusion.result) for conclusion in final])
     amended = [conclusion for conclusion in conclusions if conclusion.changed is not None]
     _put(connection, tables.revisions, [_revision_row(conclusion, watermark_us) for conclusion in amended])
 
@@ -107,9 +108,9 @@ def forget(connection: Connection, keys: Sequence[WindowKey]) -> None:
     """Drop what windows were judged from, once nothing can judge them again; what they became stays."""
     _delete_windows(connection, tables.tallies, keys)
     column = tables.windows.c
-    for stream, start_us in keys:
-        chosen = (column.stream == stream) & (column.window_start_us == start_us)
-        connection.execute(update(tables.windows).where(chosen).values(is_live=False))
+    chosen = (column.stream == bindparam("of_stream")) & (column.window_start_us == bindparam("of_start_us"))
+    if keys:
+        connection.execute(update(tables.windows).where(chosen).values(is_live=False), _bound(keys))
 
 
 def release_segments(connection: Connection, watermark_us: int, before_batch: int) -> list[str]:
@@ -128,16 +129,17 @@ def forget_all(connection: Connection) -> None:
 
 
 def _delete_windows(connection: Connection, table: Table, keys: Sequence[WindowKey]) -> None:
-    for stream, start_us in keys:
-        connection.execute(delete(table).where(table.c.stream == stream, table.c.window_start_us == start_us))
+    chosen = (table.c.stream == bindparam("of_stream")) & (table.c.window_start_us == bindparam("of_start_us"))
+    if keys:
+        connection.execute(delete(table).where(chosen), _bound(keys))
+
+
+def _bound(keys: Sequence[WindowKey]) -> list[dict[str, Any]]:
+    return [{"of_stream": stream, "of_start_us": start_us} for stream, start_us in keys]
 
 
 def _key(result: WindowResult) -> WindowKey:
     return result.stream, result.window_start_us
-
-
-def _quantiles(name: str, lag: Quantiles | None) -> dict[str, int | None]:
-    return {f"{name}_{part}": getattr(lag, part) if lag else None for part in QUANTILES}
 
 
 def _window_row(conclusion: Conclusion) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def _window_row(conclusion: Conclusion) -> dict[str, Any]:
     row |= {"reasons": json.dumps(result.reasons), "books": conclusion.books}
     row |= {"is_settled": conclusion.is_settled, "is_live": True}
     row |= {"last_first_sighting_us": conclusion.tally.last_first_sighting_us}
-    return row | _quantiles("lag_us", result.lag_us)
+    return row | quantile_columns("lag_us", result.lag_us)
 
 
 def _node_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
@@ -156,7 +158,7 @@ def _node_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
         row = {name: getattr(node, name) for name in NodeResult.__dataclass_fields__ if name not in NODE_LAGS}
         row |= {"stream": result.stream, "window_start_us": result.window_start_us, "place": place}
         for name in NODE_LAGS:
-            row |= _quantiles(name, getattr(node, name))
+            row |= quantile_columns(name, getattr(node, name))
             row[f"{name}_digest"] = tdigest.to_bytes(getattr(lags, name))
         yield row
 

@@ -105,13 +105,14 @@ def _five_seconds(probes: list[_Probe], from_us: int, count: int, loss: float, c
         ids, offsets, lag_us = ids[stays], offsets[stays], lag_us[stays]
 
 
-def config(spool: Path, workdir: Path, streams: int = 2) -> str:
+def config(spool: Path, workdir: Path, streams: int = 2, *, store_url: str = "", retry_for: str = "10m") -> str:
     """Return a configuration for the traffic; the monitor's own pulse, which lives in our days, stays out of it."""
     tables = "".join(
         f'[streams.s{n}]\npath = "{" -> ".join(NODES)}"\ntransit = "20s"\nsettle = "15s"\n' for n in range(streams)
     )
     return (
-        f'[transport]\nurl = "spool:{spool}"\n[store]\nurl = "sqlite:///{workdir / "hopwatch.db"}"\n'
+        f'[transport]\nurl = "spool:{spool}"\n'
+        f'[store]\nurl = "{store_url or f"sqlite:///{workdir}/hopwatch.db"}"\nretry_for = "{retry_for}"\n'
         f'[monitor]\nworkdir = "{workdir / "work"}"\ntrigger = "1s"\npulse = "1h"\n{tables}'
     )
 

@@ -35,7 +35,7 @@ class CountingSink(MemorySink):
     def __init__(self) -> None:
         """Start empty and willing."""
         super().__init__()
-        self.refused: list[bytes] = []
+        self.turned_away: list[bytes] = []
         self.undelivered: list[bytes] = []
         self.to_refuse = 0
 
@@ -43,7 +43,7 @@ class CountingSink(MemorySink):
         """Keep the record on one side or the other."""
         is_taken = not self.to_refuse
         self.to_refuse -= not is_taken
-        (self.records if is_taken else self.refused).append(record)
+        (self.records if is_taken else self.turned_away).append(record)
         return is_taken
 
     def lose(self) -> None:
@@ -162,7 +162,7 @@ def test_every_stamp_is_told_once_or_counted_as_dropped(calls: list[tuple[str, o
     """Sent, refused by the sink or behind it, or dropped before: these make up all stamps, and none is told twice."""
     host = Host()
     host.play(calls)
-    of_sink = (host.sink.records, host.sink.refused, host.sink.undelivered)
+    of_sink = (host.sink.records, host.sink.turned_away, host.sink.undelivered)
     sent, refused, undelivered = (stamps_in(told(records)) for records in of_sink)
     lost = drops(host.sink.records)
     before_the_sink = sum(drop.count for drop in lost if drop.cause not in {"sink refused", "undelivered"})
@@ -176,7 +176,7 @@ def test_every_refused_observation_is_told_under_its_window(calls: list[tuple[st
     """What a sink refused, at once or later, is a drop of the window of its event time."""
     host = Host()
     host.play(calls)
-    for cause, records in (("sink refused", host.sink.refused), ("undelivered", host.sink.undelivered)):
+    for cause, records in (("sink refused", host.sink.turned_away), ("undelivered", host.sink.undelivered)):
         refused: Counter[int] = Counter()
         for record in records:
             refused[decode(record).window_start_ms] += decode(record).count

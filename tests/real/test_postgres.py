@@ -8,6 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+from sqlalchemy.engine import make_url
+
+from monitor.store import dialect
+from monitor.store.tables import SCHEMA_VERSION
 from tests.e2e.worked_example import NODES, stamp
 from tests.real.servers.postgres import PASSWORD, Postgres
 
@@ -56,3 +61,56 @@ def test_a_report_from_postgresql_is_the_report_from_sqlite(postgres: Postgres, 
     found = [hopwatch(config, "find", "9", "--json").stdout for config in configs]
     assert '"lost": [\n' in found[0]
     assert found[1] == found[0]
+
+
+def test_a_second_monitor_is_refused(postgres: Postgres, tmp_path: Path) -> None:
+    """On whichever machine it is: exit 3 before anything is read."""
+    stamp(tmp_path / "spool")
+    url = postgres.database()
+    config = configure(tmp_path, url)
+    with dialect.sole_writer(url):
+        ended = hopwatch(config, "run", "--once", "--workdir", str(tmp_path / "work"))
+    name = dialect.name_of(url)
+    told = (
+        f"hopwatch: another monitor writes to the store {name}: stop it first, or name another store in [store] url\n"
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "", told)
+
+
+WRONG: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "password": ({"password": "wrong-word"}, "correct user and password in [store] url, in PGPASSWORD or in ~/.pgpass"),
+    "server": ({"port": 1}, "check that the server is up, and host and port in [store] url, then start again"),
+    "database": ({"database": "nowhere"}, "make it with createdb, or correct its name in [store] url"),
+}
+
+
+@pytest.mark.parametrize("command", [("run",), ("run", "--once"), ("report",), ("store", "migrate")], ids=" ".join)
+@pytest.mark.parametrize(("part", "advice"), WRONG.values(), ids=WRONG)
+def test_a_store_that_cannot_be_reached_is_told(
+    part: dict[str, Any], advice: str, command: tuple[str, ...], postgres: Postgres, tmp_path: Path
+) -> None:
+    """Exit 3 and one line: where, what, what to do; the password in it is never told."""
+    (tmp_path / "spool").mkdir()
+    url = make_url(postgres.database()).set(**part).render_as_string(hide_password=False)
+    config = configure(tmp_path, url)
+    called = [*RUN, *command, "--config", str(config)]
+    ended = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (3, "", 1)
+    assert ended.stderr.startswith(f"hopwatch: the store {dialect.name_of(url)} failed: connection failed: ")
+    assert ended.stderr.endswith(f"; {advice}\n")
+    assert PASSWORD not in ended.stderr
+    assert "wrong-word" not in ended.stderr
+
+
+def test_a_store_is_taken_to_the_newest_version(postgres: Postgres, tmp_path: Path) -> None:
+    """An empty database becomes a store, and one at the newest version stays as it is."""
+    (tmp_path / "spool").mkdir()
+    config = configure(tmp_path, postgres.database())
+    commands = [("store", "migrate"), ("store", "migrate"), ("report",)]
+    told = []
+    for command in commands:
+        called = [*RUN, *command, "--config", str(config)]
+        ended = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert ended.returncode == 0, ended.stderr
+        told.append(ended.stderr)
+    assert [f"is at schema version {SCHEMA_VERSION}, newly made" in told[0], "already" in told[1]] == [True, True]

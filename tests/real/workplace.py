@@ -43,11 +43,11 @@ class Workplace:
             timeout=PATIENCE_S, check=False,
         )  # fmt: skip
 
-    def python(self, code: str) -> subprocess.CompletedProcess[str]:
-        """Run some Python as a program of its own."""
+    def python(self, code: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run some Python as a program of its own, with more variables in its environment."""
         return subprocess.run(
-            [sys.executable, "-c", code], cwd=self.folder, env=self._environ, text=True, capture_output=True,
-            timeout=PATIENCE_S, check=False,
+            [sys.executable, "-c", code], cwd=self.folder, env={**self._environ, **environ}, text=True,
+            capture_output=True, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
 
     def start(self, *arguments: str, program: str = "monitor.cli.main") -> Process:

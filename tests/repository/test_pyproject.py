@@ -51,11 +51,13 @@ def test_the_wheel_holds_probes_monitor_and_demo(wheel: list[str]) -> None:
         "probes/contract/observation_batch.v1.avsc",
         "probes/py.typed",
         "monitor/py.typed",
+        "monitor/store/migrations/script.py.mako",
+        "monitor/store/migrations/versions/v0001_first_tables.py",
         "hopwatch-0.1.0.dist-info/licenses/LICENSE",
     ],
 )
 def test_the_wheel_holds_what_is_no_python(name: str, wheel: list[str]) -> None:
-    """The schema, the marks that say that the packages are typed, and the licence."""
+    """The schema, the marks that say that the packages are typed, what migrations are read from, and the licence."""
     assert name in wheel
 
 

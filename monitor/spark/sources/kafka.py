@@ -71,6 +71,10 @@ class KafkaSource:
         reader = reader.option("startingOffsets", "earliest").option("endingOffsets", "latest")
         return self._landed(reader.load(), self._of_batch, rules)
 
+    def segments(self) -> list[Path]:
+        """Return what was landed and is still needed."""
+        return sorted(self.landed.glob(f"*{SEGMENT_SUFFIX}"))
+
     def tidy(self, kept: Collection[str]) -> None:
         """Delete segments that no window needs, and those that were being written."""
         for path in (*self.landed.glob(f"*{SEGMENT_SUFFIX}"), *self.landed.glob(f"*{OPEN_SUFFIX}")):

@@ -50,16 +50,18 @@ _NO_DISK, _IDLE, _IO, _NO_TABLE = "58030", "25P03", "58P01", "42P01"
 _PASSING_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 """SQLSTATE classes: the connection, a rollback that another transaction forced, resources, an operator."""
 _PASSING: Final = frozenset({_LOCKED, _IDLE, _NO_DISK, _IO})
+_DAMAGED: Final = "XX"
+"""The class of what a server finds wrong with itself: damaged files, faults of its own."""
 _NOT_OURS: Final = frozenset({_NO_RIGHT, _READ_ONLY, _NO_TABLE, *_PASSING})
 
-_UNREACHABLE: Final = "check that the server is up, and host and port in [store] url; then start again"
+_UNREACHABLE: Final = "check that the server is up, and host and port in [store] url, then start again"
 _LOGIN: Final = "correct user and password in [store] url, in PGPASSWORD or in ~/.pgpass"
 _ADVICE: Final[dict[str, str]] = {
     _DISK_FULL: "free some disk space on the database's machine and start again, nothing is lost",
     _TOO_MANY: "end other programs' connections or raise max_connections, and start again",
     _NO_RIGHT: "grant this user what it lacks: the monitor makes tables, and reads and writes them",
     _READ_ONLY: "name the primary in [store] url: a standby cannot be written",
-    _LOCKED: "another program holds the tables; end it, or try again",
+    _LOCKED: "end the program that holds the tables, or try again",
     _NO_TABLE: "run the monitor once, it makes the tables",
 }
 _ADVICE_BY_WORDS: Final[dict[str, str]] = {
@@ -157,7 +159,8 @@ def sole_writer(url: URL, name: str) -> Iterator[Hold]:
 
 def is_dependency(error: DBAPIError) -> bool:
     """Return whether the server, the way to it or a right on it is at fault."""
-    return isinstance(error, OperationalError | InterfaceError) or _code(error) in _NOT_OURS
+    code = _code(error)
+    return isinstance(error, OperationalError | InterfaceError) or code in _NOT_OURS or code.startswith(_DAMAGED)
 
 
 def is_transient(error: DBAPIError) -> bool:
@@ -178,6 +181,8 @@ def advice(error: DBAPIError) -> str:
     code, words = _code(error), told(error)
     if code in _ADVICE:
         return _ADVICE[code]
+    if code.startswith(_DAMAGED):
+        return "look into the server's log; bring back a copy of the database together with the working folder"
     if code:
         return "start again once it is mended, nothing is lost"
     return next((what for pattern, what in _ADVICE_BY_WORDS.items() if re.search(pattern, words)), _UNREACHABLE)

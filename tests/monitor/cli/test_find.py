@@ -142,7 +142,7 @@ def test_a_message_that_nobody_knows_is_a_finding(text: str, workplace: Workplac
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err == (
-        f"nothing is kept of {text!r:.80}: not among the segments of the spool, not among the lost ids\n"
+        f"nothing is kept of {text!r:.80}: not among the segments that are kept, not among the lost ids\n"
     )
     assert workplace.run("find", "--json", text) == 1
     assert json.loads(capsys.readouterr().out) == {"id": text, "stamps": [], "lost": []}

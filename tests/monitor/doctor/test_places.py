@@ -1,4 +1,4 @@
-"""Tests of the checks of places: spool, clock, store, work folder."""
+"""Tests of the checks of places: spool, clock, a store in a file, work folder."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import NoReturn
 
 import pytest
+from sqlalchemy import update
 
 from monitor.clock import SystemClock
-from monitor.doctor import Finding, Level, places
+from monitor.doctor import Finding, Level, places, stores
+from monitor.store import dialect, schema
 from tests.monitor.manual_clock import ManualClock
+from tests.real.servers.postgres import PASSWORD, USER, Postgres
 
 GIB = 1024**3
 
@@ -32,7 +35,7 @@ def _clocks(folder: Path) -> Finding:
 
 
 def _store(folder: Path) -> Finding:
-    return places.store(f"sqlite:///{folder}/hopwatch.db")
+    return stores.store(f"sqlite:///{folder}/hopwatch.db")
 
 
 @pytest.mark.parametrize("check", [places.transport, _clocks, _store, places.workdir])
@@ -86,14 +89,18 @@ def test_clocks_that_are_apart_are_a_warning(seconds: float, told: str, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("check", "name"),
-    [(_clocks, "NamedTemporaryFile"), (_store, "TemporaryDirectory"), (places.workdir, "NamedTemporaryFile")],
+    ("check", "room", "name"),
+    [
+        (_clocks, places, "NamedTemporaryFile"),
+        (_store, stores, "TemporaryDirectory"),
+        (places.workdir, places, "NamedTemporaryFile"),
+    ],
 )
 def test_a_place_that_cannot_be_written_fails(
-    check: Callable[[Path], Finding], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    check: Callable[[Path], Finding], room: ModuleType, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder and the reason of the operating system are told."""
-    monkeypatch.setattr(places, name, _refuse)
+    monkeypatch.setattr(room, name, _refuse)
     finding = check(tmp_path)
     assert (finding.level, finding.message) == (Level.FAIL, f"{tmp_path} cannot be written: Permission denied")
     assert finding.advice == f"make {tmp_path} a folder that this user can write, or name another in the configuration"
@@ -101,7 +108,7 @@ def test_a_place_that_cannot_be_written_fails(
 
 def test_a_store_and_a_work_folder_are_made_where_their_parents_can_be(tmp_path: Path) -> None:
     """Folders that are not there yet are no fault: the nearest one above is checked."""
-    finding = places.store(f"sqlite:///{tmp_path}/a/b/hopwatch.db")
+    finding = stores.store(f"sqlite:///{tmp_path}/a/b/hopwatch.db")
     assert (finding.level, "is not there yet, and can be made" in finding.message) == (Level.OK, True)
     finding = places.workdir(tmp_path / "a" / "b")
     assert (finding.level, "is not there yet, and can be made" in finding.message) == (Level.OK, True)
@@ -116,10 +123,27 @@ def test_a_work_folder_below_a_file_fails(tmp_path: Path) -> None:
 
 def test_a_store_that_is_there_and_free(tmp_path: Path) -> None:
     """It is opened for writing and left as it was."""
-    sqlite3.connect(tmp_path / "hopwatch.db").execute("CREATE TABLE t (x)").connection.close()
+    schema.prepare(dialect.engine(f"sqlite:///{tmp_path}/hopwatch.db"))
     finding = _store(tmp_path)
     assert finding.level is Level.OK
     assert finding.message.startswith(f"the store {tmp_path}/hopwatch.db can be read and written; ")
+
+
+def test_an_empty_store_can_become_one(tmp_path: Path) -> None:
+    """A monitor that was stopped at its start leaves such a file."""
+    (tmp_path / "hopwatch.db").touch()
+    finding = _store(tmp_path)
+    assert finding.level is Level.OK
+    assert finding.message.startswith(f"the store {tmp_path}/hopwatch.db has no tables yet, and they can be made; ")
+
+
+def test_a_store_of_another_program_fails(tmp_path: Path) -> None:
+    """Before the monitor would refuse it."""
+    sqlite3.connect(tmp_path / "hopwatch.db").execute("CREATE TABLE t (x)").connection.close()
+    finding = _store(tmp_path)
+    told = f"the database sqlite:///{tmp_path}/hopwatch.db holds other tables than a store's"
+    assert (finding.level, finding.message) == (Level.FAIL, told)
+    assert finding.advice == "name another store in [store] url"
 
 
 def test_a_store_that_another_program_holds_fails(tmp_path: Path) -> None:
@@ -143,8 +167,66 @@ def test_a_store_that_is_no_database_fails(tmp_path: Path) -> None:
 
 def test_a_file_system_without_a_write_ahead_log_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a network share SQLite falls back to another log, in which readers would block the monitor."""
-    monkeypatch.setattr(places, "_journal_mode", lambda _: "delete")
+    monkeypatch.setattr(stores, "_journal_mode", lambda _: "delete")
     finding = _store(tmp_path)
     told = f"SQLite cannot keep a write-ahead log in {tmp_path}, only 'delete'"
     assert (finding.level, finding.message) == (Level.FAIL, told)
     assert finding.advice == "keep the store on a local disk, not on a network share"
+
+
+# A store on a server
+
+
+def test_an_empty_database_on_a_server_can_become_a_store(postgres: Postgres) -> None:
+    """It is left as it was."""
+    url = postgres.database()
+    finding = stores.store(url)
+    assert (finding.level, finding.advice) == (Level.OK, "")
+    assert finding.message.startswith(
+        f"the store {dialect.name_of(url)} has no tables yet, and they can be made; PostgreSQL "
+    )
+    assert not schema.is_there(url)
+
+
+def test_a_store_on_a_server_is_in_order(postgres: Postgres) -> None:
+    """Its version is told, and no password."""
+    url = postgres.database()
+    schema.prepare(dialect.engine(url))
+    finding = stores.store(url)
+    assert finding.level is Level.OK
+    assert finding.message.startswith(f"the store {dialect.name_of(url)} can be read and written; PostgreSQL ")
+
+
+def test_a_server_that_does_not_answer_fails(postgres: Postgres) -> None:
+    """What was tried is told, and what to do."""
+    url = postgres.url("nowhere")
+    finding = stores.store(url)
+    assert finding.level is Level.FAIL
+    assert finding.message.startswith(f"the store {dialect.name_of(url)} failed: ")
+    assert finding.message.endswith('FATAL: database "nowhere" does not exist')
+    assert finding.advice == "make it with createdb, or correct its name in [store] url"
+
+
+def test_a_user_who_may_not_make_tables_fails(postgres: Postgres) -> None:
+    """A role that may only log in."""
+    url = postgres.database()
+    postgres.ask("CREATE ROLE guest LOGIN PASSWORD 'guest'")
+    try:
+        finding = stores.store(url.replace(f"{USER}:{PASSWORD}", "guest:guest"))
+    finally:
+        postgres.ask("DROP ROLE guest")
+    assert finding.level is Level.FAIL
+    assert finding.message.endswith("cannot be written by this user")
+    assert finding.advice == "name the primary, and a user who may make tables or owns them"
+
+
+def test_a_store_on_a_server_of_another_version_fails(postgres: Postgres) -> None:
+    """With the command that helps."""
+    url = postgres.database()
+    engine = dialect.engine(url)
+    schema.prepare(engine)
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(update(schema.versions).values(version_num="0000"))
+    engine.dispose()
+    finding = stores.store(url)
+    assert (finding.level, finding.advice) == (Level.FAIL, "stop the monitor and run hopwatch store migrate")

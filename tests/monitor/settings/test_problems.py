@@ -53,7 +53,10 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         ),
         (
             '[monitor]\n"trig er" = "1s"',
-            "2: monitor.\"trig er\": there is no such key; did you mean 'trigger'? Known here: workdir, trigger, pulse",
+            (
+                "2: monitor.\"trig er\": there is no such key; did you mean 'trigger'? "
+                "Known here: workdir, master, tasks, spark, trigger, pulse"
+            ),
         ),
         # Places.
         ('transport.url = "amqp://h:9092/t"', f"1: transport.url: {SPOOL} 'amqp://h:9092/t'"),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -14,9 +15,11 @@ from sqlalchemy import Engine, inspect, text, update
 
 from monitor.errors import StoreError
 from monitor.kernel.books import Book
-from monitor.store import dialect, reader, schema, tables, writer
+from monitor.results import iso
+from monitor.store import dialect, lineage, reader, rollups, schema, tables, writer
 from monitor.store.tables import SCHEMA_VERSION
-from tests.monitor.store.stored import dump
+from tests.monitor.spooled import RULES, START_US
+from tests.monitor.store.stored import concluded, dump
 
 
 def differences(engine: Engine) -> list[Any]:
@@ -24,6 +27,14 @@ def differences(engine: Engine) -> list[Any]:
     with engine.begin() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         return list(compare_metadata(context, tables.metadata))
+
+
+def scripts() -> Config:
+    """Return where Alembic finds the migrations."""
+    config = Config()
+    config.set_main_option("script_location", "monitor.store:migrations")
+    config.set_main_option("path_separator", "os")
+    return config
 
 
 def set_version(engine: Engine, version: str) -> None:
@@ -52,12 +63,28 @@ def test_a_new_store_has_the_tables_that_migrations_make(engine: Engine) -> None
     assert schema.migrate(engine) == (SCHEMA_VERSION, SCHEMA_VERSION)
 
 
+def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> None:
+    """A store of version 0001 knows none; after the migration all of them are there to be read."""
+    engine = dialect.engine(url)
+    with engine.execution_options(writes=True).begin() as connection:
+        config = scripts()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        lineage.enter(connection, "q", 0, RULES)
+        for table in (tables.stale_hours, tables.rollups):
+            assert not dialect.has_table(connection, table)
+        tables.stale_hours.create(connection)
+        writer.write_conclusions(connection, [concluded()], 0)
+        tables.stale_hours.drop(connection)
+    assert schema.migrate(engine) == ("0001", SCHEMA_VERSION)
+    assert differences(engine) == []
+    (stream,) = rollups.report(engine, "hour")["streams"]
+    assert [(hour["start"], hour["windows"]) for hour in stream["hours"]] == [(iso(START_US), 1)]
+
+
 def test_the_newest_migration_is_the_version_of_the_program() -> None:
     """Versions are numbers of four digits that count up, in one line."""
-    config = Config()
-    config.set_main_option("script_location", "monitor.store:migrations")
-    config.set_main_option("path_separator", "os")
-    known = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+    known = [script.revision for script in ScriptDirectory.from_config(scripts()).walk_revisions()]
     assert known == [f"{number:04}" for number in range(len(known), 0, -1)]
     assert known[0] == SCHEMA_VERSION
 

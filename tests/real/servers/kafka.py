@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.real.servers.process import PATIENCE_S, Process, ServerError, answers, free_ports, until
@@ -21,13 +22,15 @@ LOG_APPEND: Final = {"message.timestamp.type": "LogAppendTime", "max.message.byt
 
 
 class Kafka:
-    """A cluster of so many brokers; ``more`` are lines for the properties of each."""
+    """A cluster of so many brokers; ``more`` are lines for the properties of each, who talk by ``listener``."""
 
-    def __init__(self, folder: Path, brokers: int = 1, more: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, brokers: int = 1, more: Mapping[str, str] | None = None, listener: str = "PLAINTEXT"
+    ) -> None:
         """Choose ports and make the folders; nothing runs before :meth:`start`."""
         if not JARS.is_dir():
             raise ServerError(f"the brokers' jars are not in {JARS}: run 'make servers', which needs Maven")
-        self.folder, self.size, self.more = folder, brokers, dict(more or {})
+        self.folder, self.size, self.more, self.listener = folder, brokers, dict(more or {}), listener
         ports = free_ports(2 * brokers)
         self.ports, self._controllers = ports[:brokers], ports[brokers:]
         self._processes: dict[int, Process] = {}
@@ -42,13 +45,16 @@ class Kafka:
         """Return the URL of a topic."""
         return f"kafka://{self.bootstrap}/{topic}"
 
-    def start(self) -> None:
-        """Format the storage and start all brokers; returns when all answer."""
+    def start(self, *, is_open: bool = True) -> None:
+        """Format the storage and start all brokers; returns when all answer, those that are not open by their port."""
         for number in range(self.size):
             self._format(number)
         for number in range(self.size):
             self._launch(number)
-        self.wait()
+        if is_open:
+            self.wait()
+        else:
+            until(lambda: all(map(answers, self.ports)), "a broker")
 
     def wait(self) -> None:
         """Wait until every broker that runs answers and knows the others."""
@@ -87,6 +93,14 @@ class Kafka:
             future.result()
         until(lambda: self._has(name, partitions), f"the topic {name}")
 
+    def age_out(self, topic: str, partition: int = 0) -> None:
+        """Let all records of a partition age out: the broker deletes them, as retention would."""
+        admin = self.admin()
+        (answer,) = admin.delete_records(
+            [TopicPartition(topic, partition, OFFSET_END)], request_timeout=PATIENCE_S
+        ).values()
+        answer.result()
+
     def _has(self, name: str, partitions: int) -> bool:
         found = self.admin().list_topics(name, timeout=10).topics[name].partitions
         return len(found) == partitions and all(one.leader >= 0 for one in found.values())
@@ -113,8 +127,9 @@ class Kafka:
         return {
             "process.roles": "broker,controller",
             "node.id": str(number + 1),
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "listeners": f"{self.listener}://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"{self.listener}://127.0.0.1:{port}",
+            "inter.broker.listener.name": self.listener,
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": voters,

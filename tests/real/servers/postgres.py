@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import os
 import shutil
@@ -20,7 +19,8 @@ USER: Final = "hopwatch"
 PASSWORD: Final = "open-sesame-7"  # noqa: S105 - of a server that lives as long as the tests do
 PATIENCE_S: Final = 60
 _PROGRAMS: Final = "/usr/lib/postgresql"
-_OWNER: Final = "postgres"
+OWNER: Final = "postgres"
+"""Who runs the server when the tests are run by root."""
 _SETTINGS: Final = "-c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=60"
 
 
@@ -35,11 +35,11 @@ class Postgres:
         """Make the cluster; the server does not run before :meth:`start`."""
         self.programs = _newest()
         self.folder = Path(tempfile.mkdtemp(prefix="hopwatch-postgres-"))
-        atexit.register(self.remove)
+        self._guard = self._guarded()
         self.port = _free_port()
         self._numbers = itertools.count()
         if os.geteuid() == 0:
-            shutil.chown(self.folder, _OWNER, _OWNER)
+            shutil.chown(self.folder, OWNER, OWNER)
         (self.folder / "password").write_text(PASSWORD)
         (self.folder / "password").chmod(0o644)
         asked = ("-A", "scram-sha-256", f"--pwfile={self.folder}/password", "-U", USER)
@@ -61,10 +61,16 @@ class Postgres:
 
     def remove(self) -> None:
         """Stop the server, if it runs, and delete what it kept."""
-        atexit.unregister(self.remove)
-        if (self.data / "postmaster.pid").exists():
-            self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._guard.communicate()
+
+    def _guarded(self) -> subprocess.Popen[bytes]:
+        """Start what cleans up when our end of its pipe closes: when we say so, and when we die, however we die."""
+        as_owner = f"runuser -u {OWNER} --" if os.geteuid() == 0 else ""
+        stop = f"{as_owner} {self.programs}/pg_ctl -D {self.data} -m immediate -w stop"
+        script = f"cat > /dev/null; [ -e {self.data}/postmaster.pid ] && {stop}; rm -rf {self.folder}"
+        return subprocess.Popen(
+            ["/bin/sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
+        )
 
     def url(self, database: str, password: str = PASSWORD) -> str:
         """Return the URL of a database, as [store] url wants it."""
@@ -94,7 +100,7 @@ class Postgres:
         return len(ended)
 
     def _run(self, program: str, *arguments: str) -> None:
-        as_owner = ("runuser", "-u", _OWNER, "--") if os.geteuid() == 0 else ()
+        as_owner = ("runuser", "-u", OWNER, "--") if os.geteuid() == 0 else ()
         command = [*as_owner, str(self.programs / program), *arguments]
         ended = subprocess.run(
             command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_S, check=False

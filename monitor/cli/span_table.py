@@ -1,0 +1,45 @@
+"""The table of hours or days: one row each, with how many of its windows came to which verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from monitor.cli.loss_table import Json, count, percent, print_whole, show_accounts, span
+from monitor.results import Verdict
+
+_VERDICTS: Final = (Verdict.CLEAN, Verdict.LOSSY, Verdict.UNKNOWN, Verdict.SILENT, Verdict.IDLE)
+
+
+def show(console: Console, told: Json, name: str) -> None:
+    """Draw the object of ``report --by --json`` for a person; ``name`` is ``hours`` or ``days``."""
+    for stream in told["streams"]:
+        if stream[name]:
+            print_whole(console, listing(stream["stream"], stream[name], name))
+        else:
+            console.print(f"stream {stream['stream']}: no final window for the time that is shown\n")
+    show_accounts(console, told["accounts"])
+
+
+def listing(stream: str, spans: Sequence[Json], name: str) -> Table:
+    """Return the table with one row a span: windows by verdict, loss end to end and of each node, lag end to end."""
+    nodes = [node["node"] for node in spans[0]["nodes"]]
+    table = Table(title=f"stream {stream}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(name.removesuffix("s"), no_wrap=True)
+    for head in ("windows", *(verdict.lower() for verdict in _VERDICTS)):
+        table.add_column(head, justify="right", no_wrap=True)
+    for head in ("known", "delivered", "lost", "surely", "at most", "lost %", *(f"loss {node}" for node in nodes)):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("p95 lag", justify="right", no_wrap=True)
+    for one in spans:
+        judged = [count(one["verdicts"][verdict]) for verdict in _VERDICTS]
+        counts = [count(one[field]) for field in ("known", "delivered", "lost", "lost_lower", "lost_upper")]
+        losses = [count(node["loss"]) for node in one["nodes"]]
+        lag = span(one["lag_us"]["p95"] if one["lag_us"] else None)
+        start = one["start"].replace("T", " ").replace(":00:00Z", ":00Z") if name == "hours" else one["start"][:10]
+        table.add_row(start, count(one["windows"]), *judged, *counts, percent(one["loss_ratio"]), *losses, lag)
+    return table

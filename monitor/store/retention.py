@@ -1,0 +1,131 @@
+"""Retention: what is older than anybody wants to keep goes, an hour at a time, beside a monitor that runs.
+
+Only whole hours go, and none of which a window can still change: so an hour's roll-up is made of all of its windows,
+and is kept when they are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, Engine, Select, delete, func, select, tuple_
+
+from monitor.clock import Clock
+from monitor.store import dialect, rollups, schema, tables
+from monitor.store.rollups import HOUR_US
+
+QUARANTINED_A_STEP: Final = 1_000
+LEAST_REST_S: Final = 0.02
+_OF_WINDOWS: Final = (tables.node_windows, tables.lost_ids, tables.revisions, tables.tallies, tables.windows)
+
+
+class Step(NamedTuple):
+    """What one transaction has deleted."""
+
+    windows: int = 0
+    quarantined: int = 0
+
+
+def cut_us(now_us: int, keep_us: int) -> int:
+    """Return the moment before which all goes: a whole hour, so that what is kept is kept at least so long."""
+    moment_us = now_us - keep_us
+    return moment_us - moment_us % HOUR_US
+
+
+def prune(engine: Engine, before_us: int, clock: Clock) -> Iterator[Step]:
+    """Delete windows that start before a whole hour and quarantined records that arrived before it.
+
+    Yields behind each transaction, and rests as long as it took: so whoever waits for the store gets it.
+
+    Raises:
+        StoreError: the store fails; what was deleted before is deleted.
+    """
+    for stream in _streams(engine):
+        from_us: int | None = None
+        while (hour_us := _next_hour(engine, stream, from_us, before_us)) is not None:
+            yield _at_rest(engine, clock, partial(_prune_hour, stream=stream, hour_us=hour_us))
+            from_us = hour_us + HOUR_US
+    while (step := _at_rest(engine, clock, partial(_prune_quarantine, before_us=before_us))).quarantined:
+        yield step
+
+
+def due(engine: Engine, before_us: int) -> Step:
+    """Return what :func:`prune` would delete; nothing is changed.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    column, records = tables.windows.c, tables.quarantine.c
+    with schema.reading(engine) as connection:
+        old = connection.execute(select(func.count()).where(column.window_start_us < before_us)).scalar() or 0
+        live = select(column.stream, column.window_start_us).where(column.window_start_us < before_us, column.is_live)
+        held = {(row.stream, row.window_start_us // HOUR_US * HOUR_US) for row in connection.execute(live)}
+        kept = sum(int(connection.execute(_in_hour(stream, hour_us)).scalar() or 0) for stream, hour_us in held)
+        quarantined = connection.execute(select(func.count()).where(records.arrival_us < before_us)).scalar() or 0
+    return Step(int(old) - kept, int(quarantined))
+
+
+def _at_rest(engine: Engine, clock: Clock, work: Callable[[Connection], Step]) -> Step:
+    """Do some work in a transaction of its own, and rest behind it."""
+    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+        began_s = clock.monotonic_s()
+        step = work(connection)
+    clock.wait(max(clock.monotonic_s() - began_s, LEAST_REST_S))
+    return step
+
+
+def _streams(engine: Engine) -> list[str]:
+    with schema.reading(engine) as connection:
+        return list(connection.execute(select(tables.streams.c.stream).order_by(tables.streams.c.stream)).scalars())
+
+
+def _next_hour(engine: Engine, stream: str, from_us: int | None, before_us: int) -> int | None:
+    """Return the start of the next hour of a stream that has windows before a moment."""
+    column = tables.windows.c
+    wanted = select(func.min(column.window_start_us)).where(column.stream == stream, column.window_start_us < before_us)
+    wanted = wanted if from_us is None else wanted.where(column.window_start_us >= from_us)
+    with schema.reading(engine) as connection:
+        start_us = connection.execute(wanted).scalar()
+    return None if start_us is None else int(start_us) // HOUR_US * HOUR_US
+
+
+def _in_hour(stream: str, hour_us: int) -> Select[int]:
+    column = tables.windows.c
+    until_us = hour_us + HOUR_US
+    return select(func.count()).where(
+        column.stream == stream, column.window_start_us >= hour_us, column.window_start_us < until_us
+    )
+
+
+def _prune_hour(connection: Connection, stream: str, hour_us: int) -> Step:
+    if connection.execute(_in_hour(stream, hour_us).where(tables.windows.c.is_live)).scalar():
+        return Step()
+    rollups.freeze(connection, stream, hour_us)
+    gone = 0
+    for table in _OF_WINDOWS:
+        column = table.c
+        chosen = (column.stream == stream) & (column.window_start_us >= hour_us)
+        gone = connection.execute(delete(table).where(chosen, column.window_start_us < hour_us + HOUR_US)).rowcount
+    return Step(windows=gone)
+
+
+def _prune_quarantine(connection: Connection, before_us: int) -> Step:
+    """Delete some records, the oldest first, and go on counting them."""
+    column, key = tables.quarantine.c, tuple(tables.quarantine.primary_key)
+    oldest = select(*key, column.reason).where(column.arrival_us < before_us).order_by(column.arrival_us)
+    found = connection.execute(oldest.limit(QUARANTINED_A_STEP)).all()
+    if not found:
+        return Step()
+    for reason in sorted({row.reason for row in found}):
+        _count(connection, reason, sum(row.reason == reason for row in found))
+    connection.execute(delete(tables.quarantine).where(tuple_(*key).in_([tuple(row)[: len(key)] for row in found])))
+    return Step(quarantined=len(found))
+
+
+def _count(connection: Connection, reason: str, records: int) -> None:
+    column = tables.pruned_quarantine.c
+    before = connection.execute(select(column.records).where(column.reason == reason)).scalar() or 0
+    row = {"reason": reason, "records": before + records}
+    connection.execute(dialect.upsert(connection, tables.pruned_quarantine), [row])

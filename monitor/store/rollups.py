@@ -1,0 +1,202 @@
+"""Hours and days: written once nothing can change their windows, and until then made from them for whoever asks.
+
+Each write of a final window marks its hour as stale. An hour that is rolled up loses the mark, and its day is made anew
+from the hours that are written. So what is read is always what the windows say, and a micro-batch pays for a mark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, select, update
+
+from monitor.kernel import tdigest
+from monitor.kernel.rollup import Part, Shape, roll_up
+from monitor.kernel.tally import NodeLags
+from monitor.results import NodeRollUp, RollUp, rolled_as_json
+from monitor.store import dialect, reader, schema, tables
+from monitor.store.tables import NODE_LAGS, quantile_columns
+
+HOUR_US: Final = 3_600_000_000
+DAY_US: Final = 24 * HOUR_US
+HOUR, DAY = "hour", "day"
+
+Json = dict[str, Any]
+
+_FIGURES: Final = tuple(field.name for field in fields(RollUp))
+_NODE_FIGURES: Final = tuple(field.name for field in fields(NodeRollUp))
+
+
+def report(
+    engine: Engine, by: str, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
+) -> Json:
+    """Return the object of ``hopwatch report --by hour`` or ``day``: spans that start in ``[from_us, to_us)``.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    spans = {HOUR: hours, DAY: days}[by]
+    with schema.reading(engine) as connection:
+        return {
+            "streams": [
+                {"stream": name, f"{by}s": [rolled_as_json(one) for one in spans(connection, name, from_us, to_us)]}
+                for name in reader.stream_names(connection, stream)
+            ],
+            "accounts": reader.accounts(connection),
+        }
+
+
+def mark(connection: Connection, windows: Iterable[tuple[str, int]]) -> None:
+    """Note that these windows were written: what was rolled up of their hours is true no more."""
+    hours = {(stream, start_us - start_us % HOUR_US) for stream, start_us in windows}
+    if hours:
+        rows = [{"stream": stream, "start_us": start_us} for stream, start_us in sorted(hours)]
+        connection.execute(dialect.upsert(connection, tables.stale_hours), rows)
+
+
+def stale(connection: Connection) -> list[tuple[str, int]]:
+    """Return stream and start of every hour that is to be rolled up yet, the oldest first."""
+    column = tables.stale_hours.c
+    found = connection.execute(select(column.stream, column.start_us).order_by(column.start_us, column.stream))
+    return [(row.stream, row.start_us) for row in found]
+
+
+def roll(connection: Connection, stream: str, hour_us: int) -> None:
+    """Write an hour of a stream as its windows say, and its day; what is frozen stays as it is."""
+    column = tables.stale_hours.c
+    connection.execute(delete(tables.stale_hours).where(column.stream == stream, column.start_us == hour_us))
+    if _is_frozen(connection, stream, hour_us):
+        return
+    shape = _shape(connection, stream)
+    hour = _of_windows(connection, shape, stream, hour_us)
+    if hour is None:
+        return
+    _write(connection, HOUR, hour)
+    day_us = hour_us - hour_us % DAY_US
+    parts = _stored(connection, HOUR, stream, day_us, day_us + DAY_US)
+    _write(connection, DAY, roll_up(shape, stream, day_us, [_part(*one) for one in parts.values()]))
+
+
+def freeze(connection: Connection, stream: str, hour_us: int) -> None:
+    """Keep an hour as it is from now on: its windows are about to go."""
+    if (stream, hour_us) in stale(connection):
+        roll(connection, stream, hour_us)
+    column = tables.rollups.c
+    chosen = (column.stream == stream) & (column.span == HOUR) & (column.start_us == hour_us)
+    connection.execute(update(tables.rollups).where(chosen).values(is_frozen=True))
+
+
+def hours(connection: Connection, stream: str, from_us: int | None, to_us: int | None) -> list[RollUp]:
+    """Return the hours of a stream that start in ``[from_us, to_us)``, in order of time."""
+    made = {start_us: _figures(*one) for start_us, one in _stored(connection, HOUR, stream, from_us, to_us).items()}
+    for start_us, hour in _fresh(connection, stream, from_us, to_us):
+        made[start_us] = hour.figures
+    return [made[start_us] for start_us in sorted(made)]
+
+
+def days(connection: Connection, stream: str, from_us: int | None, to_us: int | None) -> list[RollUp]:
+    """Return the days of a stream, UTC, that start in ``[from_us, to_us)``, in order of time."""
+    made = {start_us: _figures(*one) for start_us, one in _stored(connection, DAY, stream, from_us, to_us).items()}
+    fresh: dict[int, dict[int, Part[RollUp]]] = defaultdict(dict)
+    for start_us, hour in _fresh(connection, stream, from_us, None if to_us is None else to_us + DAY_US):
+        fresh[start_us - start_us % DAY_US][start_us] = hour
+    for day_us, of_day in fresh.items():
+        if (from_us is None or from_us <= day_us) and (to_us is None or day_us < to_us):
+            stored = _stored(connection, HOUR, stream, day_us, day_us + DAY_US)
+            parts = {start_us: _part(*one) for start_us, one in stored.items()} | of_day
+            made[day_us] = roll_up(_shape(connection, stream), stream, day_us, list(parts.values())).figures
+    return [made[start_us] for start_us in sorted(made)]
+
+
+def _fresh(
+    connection: Connection, stream: str, from_us: int | None, to_us: int | None
+) -> Iterator[tuple[int, Part[RollUp]]]:
+    """Yield the hours in a range that are to be rolled up yet, as their windows stand now."""
+    shape = None
+    for name, start_us in stale(connection):
+        if name != stream or not (from_us is None or from_us <= start_us) or not (to_us is None or start_us < to_us):
+            continue
+        shape = shape or _shape(connection, stream)
+        hour = None if _is_frozen(connection, stream, start_us) else _of_windows(connection, shape, stream, start_us)
+        if hour is not None:
+            yield start_us, hour
+
+
+def _of_windows(connection: Connection, shape: Shape, stream: str, hour_us: int) -> Part[RollUp] | None:
+    """Return an hour as its final windows say; none without any."""
+    parts = reader.parts(connection, stream, hour_us, hour_us + HOUR_US)
+    return roll_up(shape, stream, hour_us, parts) if parts else None
+
+
+def _shape(connection: Connection, stream: str) -> Shape:
+    """Return what the rules of a stream, as the store keeps them, say of its nodes."""
+    kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
+    nodes, groups, stamps, _ = json.loads(kept or "{}")[stream]
+    sources = {group[0] for group in groups}
+    return Shape(tuple(place not in sources for place in range(len(nodes))), tuple(side != "both" for side in stamps))
+
+
+def _is_frozen(connection: Connection, stream: str, hour_us: int) -> bool:
+    column = tables.rollups.c
+    chosen = (column.stream == stream) & (column.span == HOUR) & (column.start_us == hour_us)
+    return bool(connection.execute(select(column.is_frozen).where(chosen)).scalar())
+
+
+Stored = tuple[RowMapping, list[RowMapping]]
+"""A roll-up as it is kept: its row, and those of its nodes in order."""
+
+
+def _stored(
+    connection: Connection, span: str, stream: str, from_us: int | None, to_us: int | None
+) -> dict[int, Stored]:
+    """Return the roll-ups in a range by their start."""
+    nodes: dict[int, list[RowMapping]] = defaultdict(list)
+    for row in connection.execute(_in_range(tables.node_rollups, span, stream, from_us, to_us)).mappings():
+        nodes[row["start_us"]].append(row)
+    rows = connection.execute(_in_range(tables.rollups, span, stream, from_us, to_us)).mappings()
+    return {row["start_us"]: (row, nodes[row["start_us"]]) for row in rows}
+
+
+def _in_range(table: Table, span: str, stream: str, from_us: int | None, to_us: int | None) -> Select[Any]:
+    wanted = select(table).where(table.c.stream == stream, table.c.span == span).order_by(*table.primary_key)
+    wanted = wanted if from_us is None else wanted.where(table.c.start_us >= from_us)
+    return wanted if to_us is None else wanted.where(table.c.start_us < to_us)
+
+
+def _figures(row: RowMapping, nodes: list[RowMapping]) -> RollUp:
+    values = {name: row[name] for name in _FIGURES if name not in ("lag_us", "nodes")}
+    return RollUp(**values, lag_us=reader.lag(row, "lag_us"), nodes=tuple(_node_figures(node) for node in nodes))
+
+
+def _node_figures(row: RowMapping) -> NodeRollUp:
+    values: dict[str, Any] = {name: reader.lag(row, name) if name in NODE_LAGS else row[name] for name in _NODE_FIGURES}
+    return NodeRollUp(**values)
+
+
+def _part(row: RowMapping, nodes: list[RowMapping]) -> Part[RollUp]:
+    return Part(_figures(row, nodes), tuple(reader.digests(node) for node in nodes))
+
+
+def _write(connection: Connection, span: str, rolled: Part[RollUp]) -> None:
+    figures = rolled.figures
+    key = {"stream": figures.stream, "span": span, "start_us": figures.start_us}
+    row = {name: getattr(figures, name) for name in _FIGURES if name not in ("lag_us", "nodes")}
+    row |= key | {"is_frozen": False} | quantile_columns("lag_us", figures.lag_us)
+    connection.execute(dialect.upsert(connection, tables.rollups), [row])
+    rows = [
+        key | {"place": place} | _node_row(*one)
+        for place, one in enumerate(zip(figures.nodes, rolled.lags, strict=True))
+    ]
+    connection.execute(dialect.upsert(connection, tables.node_rollups), rows)
+
+
+def _node_row(node: NodeRollUp, lags: NodeLags) -> dict[str, Any]:
+    row = {name: getattr(node, name) for name in _NODE_FIGURES if name not in NODE_LAGS}
+    for name in NODE_LAGS:
+        row |= quantile_columns(name, getattr(node, name))
+        row[f"{name}_digest"] = tdigest.to_bytes(getattr(lags, name))
+    return row

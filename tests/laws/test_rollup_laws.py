@@ -1,0 +1,99 @@
+"""Laws of the roll-up: parts in any order and in any grouping, the same counts, and percentiles within the promise."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.kernel import tdigest
+from monitor.kernel.rollup import COUNTS, Part, Shape, roll_up
+from monitor.kernel.tally import NodeLags
+from monitor.results import NodeRollUp, RollUp, Status, Verdict, WindowResult
+from tests.distributions import rank_errors
+from tests.monitor.store.stored import PATHWAY, concluded
+
+SHAPE = Shape((False, True), (False, False))
+TOLERANCES = np.array([0.01, 0.002, 0.002])
+LAGS = st.lists(st.integers(-(10**6), 10**9), max_size=40)
+Made = list[tuple[Part[WindowResult], list[int]]]
+BASE = concluded(status=Status.FINAL).result
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> Made:
+    """Draw final windows, and the lags of their last node."""
+    made = []
+    for number in range(draw(st.integers(1, 12))):
+        counts: dict[str, Any] = {name: draw(st.integers(0, 1_000)) for name in COUNTS}
+        upper, verdict = draw(st.none() | st.integers(0, 9)), draw(st.sampled_from(Verdict))
+        loss = draw(st.integers(0, 9))
+        nodes = tuple(replace(node, loss=loss, seen=loss + 3, loss_upper=upper) for node in BASE.nodes)
+        start_us = number * 60_000_000
+        result = replace(BASE, window_start_us=start_us, verdict=verdict, lost_upper=upper, nodes=nodes, **counts)
+        lags = draw(LAGS)
+        digest = tdigest.build(np.array(lags, np.int64))
+        first, last = (NodeLags(one, one, one) for one in (tdigest.EMPTY, digest))
+        made.append((Part(result, (first, last)), lags))
+    return made
+
+
+def without_percentiles(rolled: RollUp) -> dict[str, Any]:
+    """Return all of a roll-up that is exact, by the path to it."""
+    found: dict[str, Any] = {}
+    for place, one in enumerate((rolled, *rolled.nodes)):
+        for field in fields(RollUp if place == 0 else NodeRollUp):
+            value = getattr(one, field.name)
+            if hasattr(value, "p50"):
+                value = value.count, value.min, value.max
+            if field.name not in ("nodes", "process_duration_p95_us"):
+                found[f"{place}.{field.name}"] = value
+    return found
+
+
+@given(parts(), st.randoms(use_true_random=False))
+def test_order_changes_nothing(made: Made, dice: random.Random) -> None:
+    """Not a digit, percentiles included."""
+    given_parts = [part for part, _ in made]
+    shuffled = list(given_parts)
+    dice.shuffle(shuffled)
+    assert roll_up(SHAPE, "s", 0, shuffled).figures == roll_up(SHAPE, "s", 0, given_parts).figures
+
+
+@given(parts(), st.integers(1, 5))
+def test_spans_of_spans_are_spans_of_windows(made: Made, size: int) -> None:
+    """A day from its hours has the counts of a day from its windows, whatever the hours are."""
+    windows = [part for part, _ in made]
+    hours = [roll_up(SHAPE, "s", 0, windows[at : at + size]) for at in range(0, len(windows), size)]
+    day, at_once = roll_up(SHAPE, "s", 0, hours).figures, roll_up(SHAPE, "s", 0, windows).figures
+    assert without_percentiles(day) == without_percentiles(at_once)
+
+
+@given(parts(), st.integers(1, 5))
+def test_percentiles_keep_the_promise_of_the_digest(made: Made, size: int) -> None:
+    """Of hours and of days: 1 % of rank for the median, 0.2 % for the others."""
+    windows, values = [part for part, _ in made], np.array([lag for _, lags in made for lag in lags], np.int64)
+    hours = [roll_up(SHAPE, "s", 0, windows[at : at + size]) for at in range(0, len(windows), size)]
+    for rolled in (roll_up(SHAPE, "s", 0, hours), roll_up(SHAPE, "s", 0, windows)):
+        lag = rolled.figures.lag_us
+        assert (lag is None) == (not values.size)
+        if lag is not None:
+            told = np.array([lag.p50, lag.p95, lag.p99], np.float64)
+            assert (rank_errors(values, told, np.array([0.5, 0.95, 0.99])) <= TOLERANCES).all()
+
+
+@given(parts())
+def test_windows_are_counted_once_and_by_their_verdict(made: Made) -> None:
+    """The verdicts add up to the windows."""
+    rolled = roll_up(SHAPE, "s", 0, [part for part, _ in made]).figures
+    assert rolled.windows == len(made)
+    assert rolled.windows == sum(getattr(rolled, verdict.value.lower()) for verdict in Verdict)
+
+
+def test_the_shape_is_that_of_the_pathway() -> None:
+    """What the laws are held on is what the store makes of the rules."""
+    assert tuple(PATHWAY.terminals) == SHAPE.is_terminal
