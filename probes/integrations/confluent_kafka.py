@@ -59,20 +59,18 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
         sink: where the stamps go.
         probe: a probe to stamp with, in the place of these three.
         origin: whether messages are made here, so that those without marks get new ones. By default they are, unless a
-            consumer of the same stream and node was instrumented in this process before.
+            consumer of the same stream and node is instrumented in this process too.
         ignore_unmarked: messages without marks are no messages of this stream. By default they count as dropped, so
             that the monitor calls nothing lost that only lost its headers.
         on_delivery: what the producer's own configuration names as ``on_delivery``, which stands back for ours.
         clock: what time it is, for tests.
     """
     stamping = probe or Probe(stream or "", node or "", sink, clock=clock)
-    place = stamping.stream, stamping.node
     if isinstance(client, Producer):
-        is_origin = place not in _consuming if origin is None else origin
-        sending = _Sending(client, stamping, clock or SystemClock(), is_origin=is_origin, ignores=ignore_unmarked)
-        sending.default_report = on_delivery
+        sending = _Sending(client, stamping, clock or SystemClock(), ignores=ignore_unmarked)
+        sending.default_report, sending.origin = on_delivery, origin
         return cast("Client", sending)
-    _consuming.add(place)
+    _consuming.add((stamping.stream, stamping.node))
     return cast("Client", _Receiving(client, stamping, ignores=ignore_unmarked))
 
 
@@ -118,10 +116,11 @@ class _Sending(_Instrumented):
     """A producer: marks what it makes, and stamps what was delivered."""
 
     default_report: Delivered | None = None
+    origin: bool | None = None
 
-    def __init__(self, client: Producer, probe: Probe, clock: Clock, *, is_origin: bool, ignores: bool) -> None:
+    def __init__(self, client: Producer, probe: Probe, clock: Clock, *, ignores: bool) -> None:
         super().__init__(client, probe, ignores=ignores)
-        self._clock, self._is_origin = clock, is_origin
+        self._clock, self._place = clock, (probe.stream, probe.node)
         self._names = _OF_SERIALIZING if isinstance(client, SerializingProducer) else _OF_PRODUCE
 
     def __len__(self) -> int:
@@ -166,7 +165,8 @@ class _Sending(_Instrumented):
             self._miss(BAD_MARKS, str(error))
             return named
         if found is None:
-            if not self._is_origin:
+            # Asked at each message, for the consumer may have come later than the producer.
+            if not (self._place not in _consuming if self.origin is None else self.origin):
                 self._miss(UNMARKED, "it has no marks: forward them with headers=message.headers(), or say origin=True")
                 return named
             found, added = marks.new(self._clock.wall_ns() // 1_000)

@@ -7,6 +7,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from probes.taps.ends import Ends
+from probes.taps.errors import TapSourceError
 from probes.taps.jsonl import RETRY_S
 from probes.taps.messages import MessageReader
 from probes.taps.stamping import Stamping
@@ -58,7 +59,11 @@ class KafkaTap:
 
     def step(self) -> None:
         """Take and stamp what has come."""
-        messages = self._consumer.consume(MOST_MESSAGES, LOOK_S)
+        try:
+            messages = self._consumer.consume(MOST_MESSAGES, LOOK_S)
+        except KafkaException as error:
+            told = f"the topic {self._topic.place} cannot be read any more: {cause(error).str()}: start again"
+            raise TapSourceError(told) from None
         self._stamping.take(self._reader.read(message) for message in messages if self._is_to_be_stamped(message))
         if self._has_joined:
             moment_us = self._ends.look(self._progress, self._around.monotonic_s(), self._around.wall_us())

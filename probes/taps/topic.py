@@ -23,6 +23,12 @@ ENDS_S: Final = 5.0
 
 _REFUSED: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE)  # noqa: SLF001 - public in all but name
 """Errors that say more than that nobody answers."""
+_FINAL: Final = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+)
+"""Errors that only a person can mend."""
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()
 
 
@@ -45,10 +51,11 @@ class Topic:
             if url.removeprefix("kafka://").rstrip("/") == self.place.brokers:
                 raise ValueError(f"it names no topic, got {url!r:.80}")  # noqa: TRY301 - one sentence for all
             access = access_of(os.environ).for_librdkafka()
-            common = {**access, "bootstrap.servers": self.place.brokers, "log_level": 0, "error_cb": self._listen}
+            common = {**access, "bootstrap.servers": self.place.brokers, "log_level": 0}
             self.consumer = Consumer(
                 common
                 | {
+                    "error_cb": self._listen,
                     "group.id": group,
                     "client.id": "hopwatch-tap",
                     # Another of the group goes on so soon after a tap has died without a word.
@@ -101,7 +108,7 @@ class Topic:
         Raises:
             TapSourceError: it cannot be mended.
         """
-        if error.fatal() or error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED):
+        if error.fatal() or error.code() in _FINAL:
             raise TapSourceError(f"the topic {self.place} cannot be read any more: {error.str()}: start again")
         if error.str() not in self._told:
             self._told.add(error.str())

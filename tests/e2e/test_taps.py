@@ -129,7 +129,8 @@ def test_a_tap_that_is_killed_skips_no_line(tap: Tap) -> None:
                 with tap.log.open("ab") as file:
                     file.write(lines(written, written + 1_000))
                 written += 1_000
-                if dice.random() < 0.05:
+                # What was rotated away before the very first position was kept is nobody's to find.
+                if tap.state.exists() and dice.random() < 0.05:
                     rotations += 1
                     tap.log.rename(tap.log.with_name(f"app.log-{rotations:08}"))
                     tap.log.touch()

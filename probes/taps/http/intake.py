@@ -105,7 +105,9 @@ class Intake:
         """Let the sink of the records do what time alone makes due."""
         with self._sending:
             self._records.tick()
-            self._records.failed()
+            failed = len(self._records.failed())
+        if failed:
+            self._around.tell(f"{failed} records that were passed on did not reach {self._url}: their probes miss them")
 
     def close(self, *, bye: bool) -> None:
         """Send what is left, and let go of everything."""

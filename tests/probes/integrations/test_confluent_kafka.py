@@ -155,9 +155,9 @@ def test_a_node_that_consumes_makes_no_messages(
     probe: Probe, sink: MemorySink, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A message whose marks were not forwarded is no new one: it is counted, and the log says once what to do."""
-    instrument(Receiver(), probe=probe)
     sender = Sender()
     producer = instrument(sender, probe=probe)
+    instrument(Receiver(), probe=probe)
     producer.produce("orders", b"value", headers=[("trace", b"1")])
     producer.produce("orders")
     producer.poll(0)

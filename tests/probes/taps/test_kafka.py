@@ -203,6 +203,17 @@ def test_a_topic_that_is_gone_ends_the_tap(group: Group) -> None:
     assert group.is_closed
 
 
+def test_a_consumer_that_gives_up_ends_the_tap(group: Group) -> None:
+    """A restart makes another one."""
+
+    def fail() -> list[Record]:
+        raise KafkaException(KafkaError(KafkaError._FATAL))
+
+    group.rounds = [fail]
+    with pytest.raises(TapSourceError, match=r"orders cannot be read any more: Local: Fatal error: start again"):
+        tap(group).run()
+
+
 def test_it_completes_what_it_has_read_to_the_end(place: Place, group: Group) -> None:
     """As it was when the brokers were asked, and nothing before it has joined the group."""
     group.rounds = [[], ours(group, 0), [Record(0, 1)], [Record(0, 2)], []]

@@ -200,6 +200,15 @@ def test_a_sink_that_takes_nothing_is_told_and_loses_nothing(tap: Asked, monkeyp
     assert [(batch.seq, batch.count, batch.drops) for batch in batches] == [(0, 1, ()), (1, 1, ()), (2, 0, ())]
 
 
+def test_records_that_fail_after_they_were_taken_are_told(
+    tap: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody else would hear of it."""
+    monkeypatch.setattr(SpoolSink, "failed", lambda _: [b"one", b"two"])
+    tap.intake.tick()
+    assert "2 records that were passed on did not reach spool:" in capsys.readouterr().out
+
+
 def test_a_sink_that_cannot_be_written_is_not_ready(tap: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though the tap lives."""
 
