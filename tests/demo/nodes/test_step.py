@@ -11,7 +11,7 @@ from demo.faults import Dice, NodeFaults
 from demo.nodes.step import Step
 from demo.records import Message
 from demo.truth import Deed, TruthLog, deed_count
-from tests.demo.paper import NOON_US, PaperClock, PaperProbe, message_id
+from tests.demo.paper import NOON_US, PaperClock, PaperHop, PaperProbe, message_id
 
 
 class Bench:
@@ -30,7 +30,7 @@ class Bench:
             dice=Dice(0, "router", faults),
             delay_s=faults.delay_s,
             work=lambda flight: {**flight, "worked": True},
-            hand_on=self.handed_on.append,
+            hop=PaperHop(self.handed_on.append),
             monotonic_s=self.clock.monotonic_s,
             now_us=self.clock.now_us,
         )
