@@ -14,10 +14,10 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Final, Self, cast
 
+import stamina
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from demo.links import LinkError
@@ -27,8 +27,10 @@ MOST_MESSAGES: Final = 500
 """How many are received at once."""
 COMMIT_EVERY_S: Final = 0.25
 """How often a place is committed; what was handled since the last time comes again after a kill."""
+ANSWER_S: Final = 10.0
+"""How long a broker may take to answer a question."""
 PATIENCE_S: Final = 30.0
-"""How long a broker may take to answer."""
+"""How long a question is asked again that has no answer."""
 _PARTITION: Final = 0
 
 
@@ -100,11 +102,10 @@ class TopicInlet:
         self._consumer = consumer
         self._topic = topic
         self._now_s = now_s
-        with self._named():
-            (found,) = consumer.committed([TopicPartition(topic, _PARTITION)], timeout=PATIENCE_S)
-            # Without a commit it is a negative number, and the topic as new as the run.
-            self._next = self._committed = self._behind_done = max(found.offset, 0)
-            consumer.assign([self._place(self._next)])
+        (found,) = self._asked(consumer.committed, [TopicPartition(topic, _PARTITION)], timeout=ANSWER_S)
+        # Without a commit it is a negative number, and the topic as new as the run.
+        self._next = self._committed = self._behind_done = max(found.offset, 0)
+        consumer.assign([self._place(self._next)])
         self._open: deque[int] = deque()
         self._done_count = 0
         self._commit_due_s = now_s() + COMMIT_EVERY_S
@@ -145,8 +146,8 @@ class TopicInlet:
         Raises:
             LinkError: no broker says how much that is.
         """
-        with self._named():
-            _, end = self._consumer.get_watermark_offsets(TopicPartition(self._topic, _PARTITION), timeout=PATIENCE_S)
+        place = TopicPartition(self._topic, _PARTITION)
+        _, end = self._asked(self._consumer.get_watermark_offsets, place, timeout=ANSWER_S)
         return bool(self._next >= end)
 
     def close(self) -> None:
@@ -168,18 +169,17 @@ class TopicInlet:
         return message.value() or b""
 
     def _commit(self, *, asynchronous: bool) -> None:
-        with self._named():
-            self._consumer.commit(offsets=[self._place(self._behind_done)], asynchronous=asynchronous)
+        self._asked(self._consumer.commit, offsets=[self._place(self._behind_done)], asynchronous=asynchronous)
         self._committed = self._behind_done
         self._commit_due_s = self._now_s() + COMMIT_EVERY_S
 
     def _place(self, offset: int) -> TopicPartition:
         return TopicPartition(self._topic, _PARTITION, offset)
 
-    @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _asked(self, ask: Callable[..., Any], *what: object, **how: object) -> Any:  # noqa: ANN401 - as the client has it
+        """Return the brokers' answer; young ones first have to agree on who of them keeps the offsets."""
         try:
-            yield
+            return stamina.RetryingCaller(attempts=None, timeout=PATIENCE_S)(KafkaException, ask, *what, **how)
         except KafkaException as error:
             raise self._broken(cast("KafkaError", error.args[0]).str()) from None
 
