@@ -132,7 +132,8 @@ def lay_out(folder: Path, observations_url: str = "", store_url: str = "") -> La
         layout.folder.mkdir(parents=True, exist_ok=True)
         if any(layout.folder.iterdir()):
             raise WorkdirError(f"{folder} is not empty: every run wants a folder of its own, name a new one")
-        for part in (layout.spool, layout.logs, layout.output, layout.folder / "truth"):
+        spool = () if layout.observations_url else (layout.spool,)
+        for part in (*spool, layout.logs, layout.output, layout.folder / "truth"):
             part.mkdir()
         layout.config.touch(0o600)  # the URL of a store may hold a password
         layout.config.write_text(_configuration(layout), encoding="utf-8")

@@ -150,20 +150,21 @@ def create(  # noqa: PLR0913 - what a topic is made of
         raise _unreachable(place, error, trouble) from None
 
 
-def delete(places: Sequence[KafkaPlace], access: KafkaAccess) -> None:
-    """Delete topics of the same brokers; one that is not there is as good as deleted.
+def delete(places: Sequence[KafkaPlace], access: KafkaAccess, groups: Sequence[str] = ()) -> None:
+    """Delete topics of the same brokers, and groups of readers; what is not there is as good as deleted.
 
     Raises:
         TransportError: no broker answers, or it does not do it.
     """
     admin, trouble = _admin(places[0], access)
-    answers = admin.delete_topics([place.topic for place in places], request_timeout=PATIENCE_S)
-    for place in places:
+    topics = admin.delete_topics([place.topic for place in places], request_timeout=PATIENCE_S)
+    readers = admin.delete_consumer_groups(list(groups), request_timeout=PATIENCE_S) if groups else {}
+    for answer in (*topics.values(), *readers.values()):
         try:
-            answers[place.topic].result()
+            answer.result()
         except KafkaException as error:
-            if _of(error).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise _unreachable(place, error, trouble) from None
+            if _of(error).code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND):
+                raise _unreachable(places[0], error, trouble) from None
 
 
 def _raise(error: KafkaError | None) -> None:

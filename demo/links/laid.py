@@ -151,7 +151,8 @@ class TopicLinks:
 
     def _delete(self) -> None:
         try:
-            topics.delete(self._places(), self._access)
+            # Readers are known by the names of what they read.
+            topics.delete(self._places(), self._access, [self._topic(node) for node in NODES[1:]])
         except TransportError as failed:
             self.left_behind = f"the topics {self._prefix}-… are left behind: {failed}"
 
