@@ -72,6 +72,7 @@ def _step(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) ->
         dice = Dice(settings.seed, settings.node, settings.faults)
         step = Step(probe=probe, truth=truth, dice=dice, delay_s=settings.faults.delay_s, work=work, hop=hop)
         yield step
+        step.release()
         while (wait_s := step.wait_s) is not None:
             time.sleep(wait_s)
             step.release()

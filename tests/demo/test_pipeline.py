@@ -148,6 +148,12 @@ def test_a_node_that_dies_by_itself_is_told(layout: Layout, links: Links) -> Non
     assert str(raised.value) == f"router ended by itself with exit code -15; it said nothing ({log})"
 
 
+@pytest.mark.parametrize(("code", "exit_code"), [(3, 3), (1, 70), (-9, 70)])
+def test_a_link_that_failed_is_a_dependency(code: int, exit_code: int) -> None:
+    """What a node ended with is what the demo ends with, if it tells of a reason."""
+    assert NodeDiedError("norm ended", code).exit_code == exit_code
+
+
 def test_a_node_that_fails_on_its_way_out_is_told(layout: Layout, links: Links) -> None:
     """An ugly end while draining is no clean end."""
     with Pipeline(layout, links, Faults(), 2000.0) as pipeline:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from rich.console import Console
@@ -14,9 +14,10 @@ from rich.console import Console
 from demo.config import SETTLE_S, TRANSIT_S
 from demo.faults import Faults, Kill, NodeFaults
 from demo.interrupts import Interrupts
+from demo.links.ends import SocketEnds
 from demo.measured import Json, Measured, start_us
 from demo.nodes import NODES
-from demo.run import OVERDUE_S, Demo, Wishes, conclude
+from demo.run import OVERDUE_S, Demo, Wishes, _laid, conclude
 from demo.screen import Screen
 from monitor.errors import HopwatchError
 from tests.demo.paper import NOON_US, PaperDemo, honest_report
@@ -186,6 +187,41 @@ def test_a_monitor_that_ends_ends_the_demo(tmp_path: Path) -> None:
     run.ended = HopwatchError("the monitor ended by itself")
     with pytest.raises(HopwatchError, match=r"^the monitor ended by itself$"):
         run.demo.produce()
+
+
+class PaperLinks:
+    """Links that are only talked about."""
+
+    words = "topics of this run: many"
+    observations_url = ""
+    left_behind = ""
+
+    def check(self) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> Self:
+        """Do nothing."""
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Leave something behind."""
+        self.left_behind = "the topics are left behind: no broker answers"
+
+    def ends(self, node: str) -> SocketEnds:
+        """Return none."""
+        raise AssertionError(node)
+
+    def descriptors(self, node: str) -> tuple[int, ...]:
+        """Return none."""
+        raise AssertionError(node)
+
+
+def test_what_links_leave_behind_is_told(tmp_path: Path) -> None:
+    """Whatever ends the run."""
+    run = PaperRun(tmp_path)
+    with pytest.raises(HopwatchError), _laid(PaperLinks(), run.demo.screen):
+        raise HopwatchError
+    assert run.lines == ["topics of this run: many", "the topics are left behind: no broker answers"]
 
 
 def test_agreement_is_exit_code_0(tmp_path: Path) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
 
 from demo.faults import NodeFaults
-from demo.links.ends import SocketEnds
+from demo.links.ends import Ends, SocketEnds, TopicEnds
 from demo.nodes.connector import FlightFile, label
-from demo.nodes.ingest import MAX_BEHIND_S, Metronome, new_messages, parse
+from demo.nodes.ingest import MAX_BEHIND_S, Metronome, messages_again, new_messages, parse
 from demo.nodes.norm import normalise
 from demo.nodes.router import MARKETS, route
 from demo.nodes.settings import NodeSettings
-from demo.records import Message, raw_flights
+from demo.records import FLIGHT_COUNT, Message, raw_flights
+from demo.truth import Birth
 
 FIRST = next(raw_flights())
 FAULTS = NodeFaults(drop_ratio=0.5, skew_s=-2.0)
@@ -94,6 +96,17 @@ def test_ingest_numbers_its_messages_on_from_where_it_was() -> None:
     assert [(message.number, message.flight["flight"]) for message in made] == [(1, "1714"), (2, "1141"), (3, "725")]
 
 
-def test_settings_go_through_the_command_line() -> None:
-    """A node understands what its parent told it."""
-    assert NodeSettings.from_json(SETTINGS.to_json()) == SETTINGS
+def test_what_a_killed_ingest_had_in_hand_is_the_same_again() -> None:
+    """Id, number, event time and flight, with gaps between, and over the end of the flights."""
+    births = [Birth(number, bytes([number % 256]) * 16, number) for number in (0, 3, FLIGHT_COUNT - 1, FLIGHT_COUNT)]
+    again = list(messages_again(births))
+    assert [Birth(message.number, message.id, message.event_time_us) for message in again] == births
+    assert [message.flight["flight"] for message in again] == ["1545", "725", "3531", "1545"]
+    assert list(messages_again([])) == []
+
+
+@pytest.mark.parametrize("ends", [SocketEnds(3, 4), TopicEnds("h:1,h:2", "a", "")], ids=["sockets", "topics"])
+def test_settings_go_through_the_command_line(ends: Ends) -> None:
+    """A node understands what its parent told it, whatever its links are."""
+    told = replace(SETTINGS, ends=ends)
+    assert NodeSettings.from_json(told.to_json()) == told
