@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_sockets_lead_from_node_to_node() -> None:
     with links:
         ends = [links.ends(node) for node in NODES]
         assert [links.descriptors(node) for node in NODES] == [(end.listen_fd,) for end in ends]
-        for end, following in zip(ends, ends[1:], strict=False):
+        for end, following in pairwise(ends):
             with socket.socket(fileno=socket.dup(following.listen_fd)) as listener:
                 assert listener.getsockname()[1] == end.next_port
         assert ends[-1].next_port == 0
@@ -95,7 +96,7 @@ def test_every_run_has_topics_of_its_own() -> None:
 def test_topics_that_were_made_go_when_others_cannot_be(paper: PaperTopics) -> None:
     """A run that does not start leaves nothing behind."""
     paper.most = 2
-    with pytest.raises(TransportError, match="^the brokers are gone$"):
+    with pytest.raises(TransportError, match=r"^the brokers are gone$"):
         TopicLinks("h:1", ACCESS, "r").__enter__()
     assert paper.made == {}
 
@@ -103,8 +104,8 @@ def test_topics_that_were_made_go_when_others_cannot_be(paper: PaperTopics) -> N
 def test_topics_that_cannot_be_deleted_are_told(paper: PaperTopics) -> None:
     """And nothing else that went wrong is hidden by it."""
     links = TopicLinks("h:1", ACCESS, "r")
+    paper.is_down = True
     with pytest.raises(ZeroDivisionError), links:
-        paper.is_down = True
         raise ZeroDivisionError
     assert links.left_behind == "the topics hopwatch-demo-r-… are left behind: the brokers are gone"
 
@@ -116,5 +117,5 @@ def test_access_stands_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(links, TopicLinks)
     assert links._access == KafkaAccess("SSL")
     monkeypatch.setenv("HOPWATCH_TRANSPORT__KAFKA__SECURITY_PROTOCOL", "SLS")
-    with pytest.raises(SettingsError, match="security_protocol is one of PLAINTEXT, SSL, .*; got 'SLS'"):
+    with pytest.raises(SettingsError, match=r"security_protocol is one of PLAINTEXT, SSL, .*; got 'SLS'"):
         links_through("h:1")
