@@ -23,22 +23,12 @@ def hopwatch(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_over_kafka_a_killed_node_loses_nothing(kafka: Kafka, postgres: Postgres, tmp_path: Path) -> None:
-    """Drops are named to the id, the kill takes nothing and repeats some, and no topic is left behind."""
+    """Drops are named to the id, kills take nothing and repeat some, and no topic is left behind."""
     url, folder = postgres.database(), tmp_path / "demo"
     before = set(kafka.admin().list_topics(timeout=10).topics)
-    flags = (
-        "--minutes",
-        "0.4",
-        "--rate",
-        "1000",
-        "--drop",
-        "router=0.02",
-        "--kill",
-        "norm@10",
-        "--workdir",
-        str(folder),
-    )
-    ended = hopwatch("demo", "--kafka", kafka.bootstrap, "--store", url, *flags)
+    flags = "--minutes 0.4 --rate 1000 --drop router=0.02 --kill norm@8 --kill norm@16"
+    where = ("--kafka", kafka.bootstrap, "--store", url, "--workdir", str(folder))
+    ended = hopwatch("demo", *flags.split(), *where)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert PASSWORD not in ended.stdout + ended.stderr
     lines = [line.split() for line in ended.stdout.splitlines()]
