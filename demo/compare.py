@@ -15,13 +15,16 @@ from demo.nodes import NODES
 from demo.truth import Deed, Truth, as_bytes
 
 
-def compare(faults: Faults, truth: Truth, measured: Measured) -> list[Line]:
-    """Return all lines: end to end, node by node, and what the monitor must never do."""
+def compare(faults: Faults, truth: Truth, measured: Measured, *, is_reliable: bool = False) -> list[Line]:
+    """Return all lines: end to end, node by node, and what the monitor must never do.
+
+    ``is_reliable`` says that the links lose nothing when a node is killed.
+    """
     lines = [*_end_to_end(faults, truth, measured)]
     for node in NODES:
         lines.extend(node_lines(node, faults, truth, measured))
     if faults.kills:
-        lines.append(_kill_line(truth, measured))
+        lines.append(_kill_line(truth, measured, is_reliable=is_reliable))
     lines.append(_verdict_line(faults, truth, measured))
     lines.append(equal("refused by the monitor", "", 0, measured.refused))
     return lines
@@ -60,12 +63,18 @@ def _sum_line(measured: Measured) -> Line:
     return equal("windows, and those that add up", "", len(measured.windows), adding_up)
 
 
-def _kill_line(truth: Truth, measured: Measured) -> Line:
-    """Return the line of what the kills took: what is called surely lost, at whatever node, was really lost."""
+def _kill_line(truth: Truth, measured: Measured, *, is_reliable: bool) -> Line:
+    """Return the line of what the kills took: what is called surely lost, at whatever node, was really lost.
+
+    Over reliable links they took nothing, and nothing may be called so.
+    """
     lost, dropped = as_bytes(truth.lost), as_bytes(truth.anywhere(Deed.DROPPED))
     sure = set().union(*(surely_lost(node, truth, measured) for node in NODES)) - dropped
     text = f"{len(sure):,} surely{difference(set(), sure - lost)}"
-    return Line("lost by kills", "", f"{len(lost - dropped):,}", "≥", text, sure <= lost)
+    taken = lost - dropped
+    if is_reliable:
+        return Line("lost by kills", "", f"{len(taken):,}", "=", text, not taken and not sure)
+    return Line("lost by kills", "", f"{len(taken):,}", "≥", text, sure <= lost)
 
 
 def _verdict_line(faults: Faults, truth: Truth, measured: Measured) -> Line:

@@ -35,8 +35,7 @@ def node_lines(node: str, faults: Faults, truth: Truth, measured: Measured) -> I
         injected, found = len(truth.ids(node, deed)), measured.node_total(node, what)
         if injected or found:
             yield counted(what, node, injected, found)
-    if node not in faults.killed:  # a killed node handled messages that it had no time to write down
-        yield from _duplicate_lines(node, faults, truth, measured)
+    yield from _duplicate_lines(node, faults, truth, measured)
     untold = truth.count(node, Deed.UNTOLD)
     if untold or measured.node_total(node, "dropped"):
         told = at_most if node in faults.killed else equal
@@ -82,7 +81,10 @@ def surely_lost(node: str, truth: Truth, measured: Measured) -> set[bytes]:
 
 def _duplicate_lines(node: str, faults: Faults, truth: Truth, measured: Measured) -> Iterator[Line]:
     counted = at_most if node in faults.blurred else equal
-    for side, deeds in (("in", PASSED + STOPPED), ("out", PASSED)):
+    sides = [("in", PASSED + STOPPED), ("out", PASSED)]
+    if node in faults.killed:
+        del sides[0]  # it took messages, and had no time to write down what became of them
+    for side, deeds in sides:
         injected = truth.count(node, *deeds) - len(truth.ids(node, *deeds))
         found = measured.node_total(node, f"duplicates_{side}")
         if injected or found:

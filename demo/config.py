@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,36 +10,47 @@ from typing import Final
 
 from demo.nodes import NODES, PATH, STREAM
 from monitor.errors import ConfigurationError
+from monitor.store import dialect, schema
 
 TRANSIT_S: Final = 20
 SETTLE_S: Final = 15
 
-TOML: Final = f"""\
+TOML: Final = """\
 # The monitor of the demo. Messages pass the pipeline in milliseconds, and the probes report every two seconds:
 # so windows can be final 35 s after their end, where 180 s would be usual.
 [transport]
-url = "spool:./spool"
+url = {transport}
 
 [store]
-url = "sqlite:///./hopwatch.db"
+url = {store}
 
-[streams.{STREAM}]
-path = "{PATH}"
-transit = "{TRANSIT_S}s"
-settle = "{SETTLE_S}s"
+[streams.{stream}]
+path = "{path}"
+transit = "{transit_s}s"
+settle = "{settle_s}s"
 amend_for = "2m"
 """
+OWN_SPOOL: Final = "spool:./spool"
+OWN_STORE: Final = "sqlite:///./hopwatch.db"
 
 
 class WorkdirError(ConfigurationError):
     """The demo cannot keep its files where it was told to."""
 
 
+class StoreInUseError(ConfigurationError):
+    """The store that was named holds something already."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of one run, all below one folder."""
+    """Where everything of one run is; its files are all below one folder."""
 
     folder: Path
+    observations_url: str = ""
+    """The Kafka topic that the probes write to; empty where they spool."""
+    named_store_url: str = ""
+    """Where the results are to go; empty for the folder."""
 
     @property
     def config(self) -> Path:
@@ -51,9 +63,14 @@ class Layout:
         return self.folder / "spool"
 
     @property
+    def sink_url(self) -> str:
+        """Return where the probes write to."""
+        return self.observations_url or f"spool:{self.spool}"
+
+    @property
     def store_url(self) -> str:
         """Return the address of the monitor's results."""
-        return f"sqlite:///{self.folder / 'hopwatch.db'}"
+        return self.named_store_url or f"sqlite:///{self.folder / 'hopwatch.db'}"
 
     @property
     def checkpoints(self) -> Path:
@@ -92,20 +109,50 @@ def default_folder(now: datetime | None = None) -> Path:
     return Path("var") / "demo" / (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H-%M-%SZ")
 
 
-def lay_out(folder: Path) -> Layout:
-    """Make the folders of a run and write the monitor's configuration.
+def check_store(url: str) -> None:
+    """Check that the store at ``url`` is empty; none was named where that is empty.
+
+    Raises:
+        StoreInUseError: it holds something.
+        StoreError: it cannot be reached.
+    """
+    if url and schema.is_there(url):
+        name = dialect.name_of(url)
+        raise StoreInUseError(f"the store {name} is not empty: every run wants one of its own, name an empty database")
+
+
+def lay_out(folder: Path, observations_url: str = "", store_url: str = "") -> Layout:
+    """Make the folders of a run and write the monitor's configuration; see ``Layout`` for the URLs.
 
     Raises:
         WorkdirError: ``folder`` holds files already, or cannot be written.
     """
-    layout = Layout(folder.absolute())
+    layout = Layout(folder.absolute(), observations_url, store_url)
     try:
         layout.folder.mkdir(parents=True, exist_ok=True)
         if any(layout.folder.iterdir()):
             raise WorkdirError(f"{folder} is not empty: every run wants a folder of its own, name a new one")
-        for part in (layout.spool, layout.logs, layout.output, layout.folder / "truth"):
+        spool = () if layout.observations_url else (layout.spool,)
+        for part in (*spool, layout.logs, layout.output, layout.folder / "truth"):
             part.mkdir()
-        layout.config.write_text(TOML, encoding="utf-8")
+        layout.config.touch(0o600)  # the URL of a store may hold a password
+        layout.config.write_text(_configuration(layout), encoding="utf-8")
     except OSError as error:
         raise WorkdirError(f"the demo cannot write to {folder}: {error.strerror}; name another folder") from error
     return layout
+
+
+def _configuration(layout: Layout) -> str:
+    return TOML.format(
+        transport=_quoted(layout.observations_url or OWN_SPOOL),
+        store=_quoted(layout.named_store_url or OWN_STORE),
+        stream=STREAM,
+        path=PATH,
+        transit_s=TRANSIT_S,
+        settle_s=SETTLE_S,
+    )
+
+
+def _quoted(text: str) -> str:
+    """Return a text as TOML has it, which is as JSON has it."""
+    return json.dumps(text, ensure_ascii=False)

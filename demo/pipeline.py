@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -13,31 +12,42 @@ from typing import Final, Self
 
 from demo.config import Layout
 from demo.faults import Faults
+from demo.links.laid import Links
 from demo.nodes import NODES
-from demo.nodes.process import LOOPBACK
 from demo.nodes.settings import NodeSettings
-from monitor.errors import HopwatchError
+from monitor.errors import DependencyError, HopwatchError
 
 RESTART_AFTER_S: Final = 3.0
 PACKAGES: Final = Path(__file__).resolve().parent.parent
 
 
 class NodeDiedError(HopwatchError):
-    """A node's process ended although nobody had told it to."""
+    """A node's process ended although nobody had told it to; where a link failed its exit code becomes the demo's."""
+
+    def __init__(self, message: str, code: int) -> None:
+        """Take the exit code of the process."""
+        super().__init__(message)
+        own = HopwatchError.exit_code
+        self.exit_code = code if code == DependencyError.exit_code else own  # type: ignore[misc]
 
 
 class Pipeline:
     """The processes of one run. A context: whatever happens, none of them outlives it."""
 
     def __init__(
-        self, layout: Layout, faults: Faults, rate_per_s: float, now_s: Callable[[], float] = time.monotonic
+        self,
+        layout: Layout,
+        links: Links,
+        faults: Faults,
+        rate_per_s: float,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Open a socket for every node. They stay with this process, so that a killed node finds its own again."""
+        """Take the run's files and links, what is to go wrong, and how many messages a second there are to be."""
         self._layout = layout
         self._faults = faults
         self._rate_per_s = rate_per_s
         self._now_s = now_s
-        self._listeners = {node: socket.create_server((LOOPBACK, 0)) for node in NODES}
+        self._links = links
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._kills = list(faults.kills)
         self._restarts_s: dict[str, float] = {}
@@ -58,8 +68,6 @@ class Pipeline:
             process.kill()
             _close_input(process)
             process.wait()
-        for listener in self._listeners.values():
-            listener.close()
 
     def watch(self) -> list[str]:
         """Do the kills and restarts that are due, and say in a line each what was done.
@@ -90,7 +98,7 @@ class Pipeline:
         """
         self._kills.clear()
         for node in list(self._restarts_s):
-            self._start(node)  # what waits in its socket has to be drained too
+            self._start(node)  # what waits in its link has to be drained too
         for node in NODES:
             process = self._processes[node]
             if process.poll() is None:
@@ -100,7 +108,6 @@ class Pipeline:
         return None
 
     def _start(self, node: str) -> None:
-        listen_fd = self._listeners[node].fileno()
         with self._layout.log(node).open("ab") as log:
             self._processes[node] = subprocess.Popen(  # noqa: S603 - our own program, our own arguments
                 [sys.executable, "-m", f"demo.nodes.{node}", self._settings(node).to_json()],
@@ -108,19 +115,17 @@ class Pipeline:
                 stdout=log,
                 stderr=log,
                 cwd=PACKAGES,
-                pass_fds=[listen_fd],
+                pass_fds=self._links.descriptors(node),
                 start_new_session=True,  # Ctrl-C is for the demo alone
             )
         self._restarts_s.pop(node, None)
 
     def _settings(self, node: str) -> NodeSettings:
-        place = NODES.index(node)
-        following = NODES[place + 1 : place + 2]
         return NodeSettings(
             node=node,
             folder=str(self._layout.folder),
-            listen_fd=self._listeners[node].fileno(),
-            next_port=self._listeners[following[0]].getsockname()[1] if following else 0,
+            ends=self._links.ends(node),
+            sink=self._layout.sink_url,
             rate_per_s=self._rate_per_s,
             seed=self._faults.seed,
             faults=self._faults.of(node),
@@ -142,7 +147,7 @@ class Pipeline:
         code = self._processes[node].returncode
         if code != allowed:
             log = self._layout.log(node)
-            raise NodeDiedError(f"{node} ended by itself with exit code {code}; {last_words(log)} ({log})")
+            raise NodeDiedError(f"{node} ended by itself with exit code {code}; {last_words(log)} ({log})", code)
 
 
 def last_words(log: Path) -> str:

@@ -75,14 +75,13 @@ class BadSink:
 @contextmanager
 def opened_probe(settings: NodeSettings, layout: Layout) -> Iterator[Probe]:
     """Yield the probe of a node; on the way out it says goodbye."""
-    sink_url = f"spool:{layout.spool}"
     clock = SkewedClock(settings.faults.skew_s) if settings.faults.skew_s else None
     if not settings.faults.probe_drop_ratio:
-        with Probe(stream=STREAM, node=settings.node, sink=sink_url, clock=clock) as probe:
+        with Probe(stream=STREAM, node=settings.node, sink=settings.sink, clock=clock) as probe:
             yield probe
         return
     with closing(TruthLog(layout.untold_log(settings.node))) as truth:
         instance = f"{STREAM}.{settings.node}.{os.getpid()}.{wall_clock_us()}"
-        bad_sink = BadSink(open_sink(sink_url, instance), truth, settings)
+        bad_sink = BadSink(open_sink(settings.sink, instance), truth, settings)
         with Probe(stream=STREAM, node=settings.node, sink=bad_sink, clock=clock) as probe:
             yield probe

@@ -27,8 +27,10 @@ class Progress:
         before_s, before = self._seen
         self._seen = (self._now_s(), self._handled())
         rate_per_s = (self._seen[1] - before) / max(self._seen[0] - before_s, 1e-3)
-        spool_mb = _segment_bytes(self._layout.spool) / 1e6
-        return f"pipeline: {rate_per_s:,.0f} msg/s through {NODES[-1]}, spool {spool_mb:,.1f} MB"
+        through = f"pipeline: {rate_per_s:,.0f} msg/s through {NODES[-1]}"
+        if self._layout.observations_url:
+            return through
+        return f"{through}, spool {_segment_bytes(self._layout.spool) / 1e6:,.1f} MB"
 
     def _handled(self) -> int:
         return entry_count(self._layout.truth_log(NODES[-1]))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Final, Protocol
 from rich.console import Console
 
 from demo.compare import compare
-from demo.config import SETTLE_S, TRANSIT_S, Layout, lay_out
+from demo.config import SETTLE_S, TRANSIT_S, Layout, check_store, lay_out
 from demo.faults import Faults
 from demo.interrupts import Interrupts
+from demo.links.laid import Links, links_through
 from demo.measured import Json, Measured, is_final, start_us, windows_of
 from demo.pipeline import Pipeline
 from demo.progress import Progress
@@ -32,12 +34,17 @@ OVERDUE_S: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What was asked for on the command line; ``run_s`` is ``None`` for: until Ctrl-C."""
+    """What was asked for on the command line; ``run_s`` is ``None`` for: until Ctrl-C.
+
+    ``brokers`` are those of Kafka, empty for sockets; ``store_url`` is empty for a file of the run's own.
+    """
 
     folder: Path
     faults: Faults = field(default_factory=Faults)
     rate_per_s: float = 2000.0
     run_s: float | None = None
+    brokers: str = ""
+    store_url: str = ""
 
 
 class PipelineLike(Protocol):
@@ -146,18 +153,25 @@ def run(wishes: Wishes, console: Console) -> int:
 
     Raises:
         RecordsMissingError: there are no flights to move.
+        TransportError: no broker answers.
+        StoreInUseError: the store that was named is not empty.
+        StoreError: it cannot be reached.
         WorkdirError: the folder is not empty or cannot be written.
         NodeDiedError: a node ended by itself.
         MonitorDiedError: the monitor did.
     """
     archive_path()
-    layout = lay_out(wishes.folder)
+    links = links_through(wishes.brokers)
+    links.check()
+    check_store(wishes.store_url)
+    layout = lay_out(wishes.folder, links.observations_url, wishes.store_url)
     results = Results(layout.store_url)
     with Interrupts() as interrupts, Screen(console) as screen:
         screen.say(f"files of this run: {layout.folder}")
         screen.say(f"what the monitor says: {layout.log('monitor')}")
         with (
-            Pipeline(layout, wishes.faults, wishes.rate_per_s) as pipeline,
+            _laid(links, screen),
+            Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline,
             MonitorProcess(layout) as monitor,
         ):
             demo = Demo(wishes, layout, pipeline, monitor, results, screen, interrupts)
@@ -166,23 +180,36 @@ def run(wishes: Wishes, console: Console) -> int:
             finished = truth is not None and demo.await_final(truth.last_window_us)
             screen.say("stopping the monitor")
             monitor.stop()
-    return conclude(wishes.faults, truth if finished else None, results, screen)
+    return conclude(wishes, truth if finished else None, results, screen)
 
 
-def conclude(faults: Faults, truth: Truth | None, results: ResultsLike, screen: Screen) -> int:
+@contextmanager
+def _laid(links: Links, screen: Screen) -> Iterator[None]:
+    """Lay the links, and say what of them is to be known."""
+    try:
+        with links:
+            if links.words:
+                screen.say(links.words)
+            yield
+    finally:
+        if links.left_behind:
+            screen.say(links.left_behind)
+
+
+def conclude(wishes: Wishes, truth: Truth | None, results: ResultsLike, screen: Screen) -> int:
     """Write the final table and the comparison; only the table where ``truth`` is ``None``: not all is final then."""
     measured = results.measured()
     if measured is None or truth is None:
         screen.conclude(measured.windows if measured else [], [])
         screen.say("not compared: not every window is final")
         return 1
-    lines = compare(faults, truth, measured)
+    lines = compare(wishes.faults, truth, measured, is_reliable=bool(wishes.brokers))
     screen.conclude(measured.windows, lines)
     differing = [line for line in lines if not line.holds]
     if differing:
         screen.say(f"injected and measured differ in {len(differing)} of {len(lines)} lines")
         return 1
-    screen.say(_agreement(faults))
+    screen.say(_agreement(wishes.faults))
     return 0
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,14 @@ class Deed(IntEnum):
     """Its probe had an observation of it in a batch that the transport refused, by the probe drop fault."""
 
 
+class Birth(NamedTuple):
+    """A message as it was created; ``number`` counts them from 0."""
+
+    number: int
+    id: bytes
+    event_time_us: int
+
+
 class TruthLog:
     """The pen of one node's process."""
 
@@ -71,6 +79,18 @@ def entry_count(path: Path) -> int:
 def deed_count(path: Path, deed: Deed) -> int:
     """Return how often a truth log says ``deed``; 0 when there is no log yet."""
     return int(np.count_nonzero(_read(path)["deed"] == deed))
+
+
+def unfinished_births(path: Path) -> list[Birth]:
+    """Return what a log says was created and nothing else of, in order: what a killed process had in hand."""
+    entries = _read(path)
+    is_birth = entries["deed"] == Deed.CREATED
+    births = entries[is_birth]
+    unfinished = np.flatnonzero(~np.isin(births["id"], entries["id"][~is_birth]))
+    return [
+        Birth(int(number), births["id"][number : number + 1].tobytes(), int(births["at_us"][number]))
+        for number in unfinished
+    ]
 
 
 class Truth:

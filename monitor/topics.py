@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -148,6 +148,23 @@ def create(  # noqa: PLR0913 - what a topic is made of
             what = f"the brokers do not take {partitions} partitions with replication {replication}"
             raise ConfigurationError(f"{what}: {_of(error).str()}") from None
         raise _unreachable(place, admin, error, trouble) from None
+
+
+def delete(places: Sequence[KafkaPlace], access: KafkaAccess, groups: Sequence[str] = ()) -> None:
+    """Delete topics of the same brokers, and groups of readers; what is not there is as good as deleted.
+
+    Raises:
+        TransportError: no broker answers, or it does not do it.
+    """
+    admin, trouble = _admin(places[0], access)
+    topics = admin.delete_topics([place.topic for place in places], request_timeout=PATIENCE_S)
+    readers = admin.delete_consumer_groups(list(groups), request_timeout=PATIENCE_S) if groups else {}
+    for answer in (*topics.values(), *readers.values()):
+        try:
+            answer.result()
+        except KafkaException as error:
+            if _of(error).code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND):
+                raise _unreachable(places[0], error, trouble) from None
 
 
 def _raise(error: KafkaError | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,7 @@ class FlightFile:
         self._max_file_bytes = max_file_bytes
         self._file = self._path.open("ab", buffering=0)
 
-    def write(self, message: Message) -> None:
+    def hand_on(self, message: Message, then: Callable[[], None]) -> None:
         """Append one flight; what is written stays written, whatever happens to this process."""
         line = json.dumps({"id": message.id.hex(), **message.flight}, separators=(",", ":")).encode() + b"\n"
         if self._file.tell() + len(line) > self._max_file_bytes:
@@ -31,6 +32,10 @@ class FlightFile:
             self._path.replace(self._full_path)
             self._file = self._path.open("ab", buffering=0)
         self._file.write(line)
+        then()
+
+    def settle(self) -> None:
+        """Do nothing: what is written has left."""
 
     def close(self) -> None:
         """Close the file."""
@@ -44,7 +49,5 @@ def label(flight: Flight) -> Flight:
 
 if __name__ == "__main__":
     settings = own_settings()
-    flights = FlightFile(Layout(settings.path).output)
-    with at_work(settings, label, flights.write) as step:
+    with at_work(settings, label, FlightFile(Layout(settings.path).output)) as step:
         relay(settings, step)
-    flights.close()

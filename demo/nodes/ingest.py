@@ -1,16 +1,20 @@
-"""ingest: reads flights from the CSV, parses their columns, and makes messages of them at a steady rate."""
+"""ingest: reads flights from the CSV, parses their columns, and makes messages of them at a steady rate.
+
+Over links that lose nothing, its own log of what it created says what a killed ingest had in hand: it goes out again.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from demo.config import Layout
-from demo.nodes.process import at_work, next_node, own_settings, told_to_stop
+from demo.nodes.process import NextNode, at_work, own_settings, told_to_stop
 from demo.nodes.settings import NodeSettings
 from demo.records import Flight, Message, new_message, raw_flights, wall_clock_us
-from demo.truth import Deed, deed_count
+from demo.truth import Birth, Deed, deed_count, unfinished_births
 
 NUMBERS: Final = ("year", "month", "day", "dep_delay", "arr_delay", "air_time", "distance", "hour", "minute")
 """The columns that hold whole numbers; the others stay texts."""
@@ -52,22 +56,37 @@ def new_messages(
     first_number: int,
     stop: Callable[[], bool] = told_to_stop,
     now_s: Callable[[], float] = time.monotonic,
-) -> Iterator[Message]:
-    """Yield a message whenever one is due, numbered from ``first_number``, until told to stop."""
+) -> Iterator[list[Message]]:
+    """Yield the messages that have become due, numbered from ``first_number``, until told to stop."""
     rows = enumerate(raw_flights(skip=first_number), start=first_number)
     metronome = Metronome(settings.rate_per_s, now_s())
     while not stop():
-        for _ in range(metronome.due(now_s())):
-            number, row = next(rows)
-            yield new_message(number, wall_clock_us(), row)
+        due = metronome.due(now_s())
+        yield [new_message(number, wall_clock_us(), row) for number, row in islice(rows, due)]
         time.sleep(TICK_S)
+
+
+def messages_again(births: Sequence[Birth]) -> Iterator[Message]:
+    """Yield messages as they were created, id, event time and flight; ``births`` are in the order of their numbers."""
+    if not births:
+        return
+    first = births[0].number
+    rows = enumerate(raw_flights(skip=first), start=first)
+    for birth in births:
+        flight = next(row for number, row in rows if number == birth.number)
+        yield Message(birth.id, birth.number, birth.event_time_us, flight)
 
 
 if __name__ == "__main__":
     settings = own_settings()
     # A restarted ingest goes on behind the last number that it gave.
-    first_number = deed_count(Layout(settings.path).truth_log(settings.node), Deed.CREATED)
-    with next_node(settings) as hand_on, at_work(settings, parse, hand_on) as step:
-        for message in new_messages(settings, first_number):
-            step.create(message)
+    log = Layout(settings.path).truth_log(settings.node)
+    first_number = deed_count(log, Deed.CREATED)
+    in_hand = unfinished_births(log) if settings.ends.is_reliable else ()
+    with at_work(settings, parse, NextNode(settings.ends.outlet())) as step:
+        for message in messages_again(in_hand):
+            step.take(message)
+        for messages in new_messages(settings, first_number):
+            for message in messages:
+                step.create(message)
             step.release()

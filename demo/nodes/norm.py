@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from demo.nodes.process import at_work, next_node, own_settings, relay
+from demo.nodes.process import NextNode, at_work, own_settings, relay
 from demo.records import Flight
 
 KM_PER_MILE: Final = 1.609344
@@ -35,5 +35,5 @@ def _times(value: str | float | None, factor: float) -> float | None:
 
 if __name__ == "__main__":
     settings = own_settings()
-    with next_node(settings) as hand_on, at_work(settings, normalise, hand_on) as step:
+    with at_work(settings, normalise, NextNode(settings.ends.outlet())) as step:
         relay(settings, step)

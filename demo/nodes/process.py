@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,15 +11,34 @@ from typing import Final
 
 from demo.config import Layout
 from demo.faults import Dice
-from demo.link import Inlet, Outlet
+from demo.links import LinkError, Outlet
 from demo.nodes.settings import NodeSettings
-from demo.nodes.step import Step
+from demo.nodes.step import Hop, Step
 from demo.probing import opened_probe
 from demo.records import Flight, Message, pack, unpack
 from demo.truth import TruthLog
 
 TICK_S: Final = 0.2
-LOOPBACK: Final = "127.0.0.1"
+
+
+class NextNode:
+    """The hop to the next node."""
+
+    def __init__(self, outlet: Outlet) -> None:
+        """Take the link that leads there."""
+        self._outlet = outlet
+
+    def hand_on(self, message: Message, then: Callable[[], None]) -> None:
+        """Send a message; ``then`` is called once it has left."""
+        self._outlet.send(pack(message), then)
+
+    def settle(self) -> None:
+        """Wait until all that was sent has left."""
+        self._outlet.settle()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._outlet.close()
 
 
 def own_settings() -> NodeSettings:
@@ -34,36 +52,41 @@ def told_to_stop() -> bool:
 
 
 @contextmanager
-def at_work(
-    settings: NodeSettings, work: Callable[[Flight], Flight], hand_on: Callable[[Message], None]
-) -> Iterator[Step]:
-    """Open the node's truth log and its probe; on the way out hand on what is held, then close both."""
+def at_work(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) -> Iterator[Step]:
+    """Open the node's truth log and its probe; on the way out hand on what is held, then close all.
+
+    A link that fails ends the process with the exit code of a dependency that is down.
+    """
+    try:
+        with closing(hop), _step(settings, work, hop) as step:
+            yield step
+    except LinkError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)
+
+
+@contextmanager
+def _step(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) -> Iterator[Step]:
     layout = Layout(settings.path)
     with closing(TruthLog(layout.truth_log(settings.node))) as truth, opened_probe(settings, layout) as probe:
         dice = Dice(settings.seed, settings.node, settings.faults)
-        step = Step(probe=probe, truth=truth, dice=dice, delay_s=settings.faults.delay_s, work=work, hand_on=hand_on)
+        step = Step(probe=probe, truth=truth, dice=dice, delay_s=settings.faults.delay_s, work=work, hop=hop)
         yield step
+        step.release()
         while (wait_s := step.wait_s) is not None:
             time.sleep(wait_s)
             step.release()
 
 
-@contextmanager
-def next_node(settings: NodeSettings) -> Iterator[Callable[[Message], None]]:
-    """Yield what hands a message to the next node; on the way out wait until all it was given is acknowledged."""
-    outlet = Outlet((LOOPBACK, settings.next_port))
-    yield lambda message: outlet.send(pack(message))
-    outlet.close()
-
-
 def relay(settings: NodeSettings, step: Step, stop: Callable[[], bool] = told_to_stop) -> None:
-    """Give the step every message that comes, until told to stop and the node before has hung up."""
-    with socket.socket(fileno=settings.listen_fd) as listener, closing(Inlet(listener)) as inlet:
+    """Give the step every message that comes, until told to stop, the node before has ended, and all is handed on."""
+    with closing(settings.ends.inlet()) as inlet:
         while True:
             wait_s = step.wait_s
             payloads = inlet.receive(TICK_S if wait_s is None else min(wait_s, TICK_S))
             for payload in payloads:
                 step.take(unpack(payload))
             step.release()
-            if not payloads and not inlet.connected and stop():
+            inlet.done(step.done_count)
+            if not payloads and step.wait_s is None and stop() and inlet.has_ended():
                 return

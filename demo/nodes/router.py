@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from demo.nodes.process import at_work, next_node, own_settings, relay
+from demo.nodes.process import NextNode, at_work, own_settings, relay
 from demo.records import Flight
 
 MARKETS: Final = {
@@ -24,5 +24,5 @@ def route(flight: Flight) -> Flight:
 
 if __name__ == "__main__":
     settings = own_settings()
-    with next_node(settings) as hand_on, at_work(settings, route, hand_on) as step:
+    with at_work(settings, route, NextNode(settings.ends.outlet())) as step:
         relay(settings, step)

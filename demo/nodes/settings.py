@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from demo.faults import NodeFaults
+from demo.links.ends import Ends, ends_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +17,10 @@ class NodeSettings:
     node: str
     folder: str
     """The folder of the run, laid out as ``demo.config.Layout`` says."""
-    listen_fd: int
-    """A loopback socket that the parent listens on, so that a killed node comes back to the same address."""
-    next_port: int
-    """The loopback port of the next node; 0 for the last one."""
+    ends: Ends
+    """Its links."""
+    sink: str
+    """Where its probe sends to."""
     rate_per_s: float
     seed: int
     faults: NodeFaults
@@ -37,4 +38,4 @@ class NodeSettings:
     def from_json(cls, text: str) -> NodeSettings:
         """Return the settings that ``to_json`` wrote."""
         fields = json.loads(text)
-        return cls(**{**fields, "faults": NodeFaults(**fields["faults"])})
+        return cls(**{**fields, "ends": ends_from(fields["ends"]), "faults": NodeFaults(**fields["faults"])})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from demo.faults import Dice, Fate
@@ -31,10 +32,24 @@ class Stamps(Protocol):
         """Say that it was refused as bad."""
 
 
+class Hop(Protocol):
+    """Where a step hands its messages on to."""
+
+    def hand_on(self, message: Message, then: Callable[[], None]) -> None:
+        """Take a message, and call ``then`` once it has left this node: now, or from a later call of this hop."""
+
+    def settle(self) -> None:
+        """Wait until all that was handed on has left."""
+
+    def close(self) -> None:
+        """Settle, and let go of everything."""
+
+
 class Held(NamedTuple):
-    """A message that waits for its delay to pass."""
+    """A message that waits for its delay to pass; ``number`` counts what was to be handed on, from 0."""
 
     due_s: float
+    number: int
     message: Message
     deed: Deed
 
@@ -50,7 +65,7 @@ class Step:
         dice: Dice,
         delay_s: float,
         work: Callable[[Flight], Flight],
-        hand_on: Callable[[Message], None],
+        hop: Hop,
         monotonic_s: Callable[[], float] = time.monotonic,
         now_us: Callable[[], int] = wall_clock_us,
     ) -> None:
@@ -60,10 +75,14 @@ class Step:
         self._dice = dice
         self._delay_s = delay_s
         self._work = work
-        self._hand_on = hand_on
+        self._hop = hop
         self._monotonic_s = monotonic_s
         self._now_us = now_us
         self._held: deque[Held] = deque()
+        self._taken_count = 0
+        self._handled_count = 0
+        # What has not left yet, in the order in which it came: its number, and how many messages were taken before it.
+        self._open: dict[int, int] = {}
 
     def create(self, message: Message) -> None:
         """Note that a message has come into being, and handle it."""
@@ -72,6 +91,7 @@ class Step:
 
     def take(self, message: Message) -> None:
         """Handle one message that has come, as its fate will have it."""
+        self._taken_count += 1
         match self._dice.fate(message.number):
             case Fate.PASS:
                 self._handle(message, Deed.HANDED_ON)
@@ -89,28 +109,39 @@ class Step:
                 self._probe.rejected(message.id, message.event_time_us, reason="demo: rejected by wish")
 
     def release(self) -> None:
-        """Hand on the messages whose delay has passed."""
+        """Hand on the messages whose delay has passed, and wait until all that was handed on has left."""
         while self._held and self._held[0].due_s <= self._monotonic_s():
-            held = self._held.popleft()
-            self._send(held.message, held.deed)
+            self._send(self._held.popleft())
+        self._hop.settle()
 
     @property
     def wait_s(self) -> float | None:
         """Return how long it is until ``release`` has something to do; ``None`` when nothing is held."""
         return max(0.0, self._held[0].due_s - self._monotonic_s()) if self._held else None
 
+    @property
+    def done_count(self) -> int:
+        """Return with how many of the messages taken, counted from the first, there is nothing left to do."""
+        return next(iter(self._open.values()), self._taken_count)
+
     def _handle(self, message: Message, deed: Deed) -> None:
         self._probe.arrived(message.id, message.event_time_us)
         done = message._replace(flight=self._work(message.flight))
+        self._open[self._handled_count] = self._taken_count - 1
+        held = Held(self._monotonic_s() + self._delay_s, self._handled_count, done, deed)
+        self._handled_count += 1
         if self._delay_s:
-            self._held.append(Held(self._monotonic_s() + self._delay_s, done, deed))
+            self._held.append(held)
         else:
-            self._send(done, deed)
+            self._send(held)
 
-    def _send(self, message: Message, deed: Deed) -> None:
-        self._hand_on(message)
-        self._note(deed, message)
-        self._probe.departed(message.id, message.event_time_us)
+    def _send(self, held: Held) -> None:
+        self._hop.hand_on(held.message, partial(self._has_left, held))
+
+    def _has_left(self, held: Held) -> None:
+        self._note(held.deed, held.message)
+        self._probe.departed(held.message.id, held.message.event_time_us)
+        del self._open[held.number]
 
     def _note(self, deed: Deed, message: Message) -> None:
         # Before the stamp, always: after a kill the monitor must not know more than the truth does.

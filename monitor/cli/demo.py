@@ -11,6 +11,10 @@ from demo import flags
 from demo.config import default_folder
 from demo.run import Wishes, run
 from monitor.cli import console
+from monitor.errors import ConfigurationError
+from monitor.settings import places
+from probes.contract.kafka import SCHEME as KAFKA
+from probes.contract.kafka import KafkaPlace
 
 
 def command(  # noqa: PLR0913 - one parameter a flag
@@ -38,6 +42,12 @@ def command(  # noqa: PLR0913 - one parameter a flag
     probe_drop: Annotated[
         list[str] | None, typer.Option(metavar="NODE=RATIO", help="Refuse batches of the probe.")
     ] = None,
+    kafka: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Link the nodes, and probes and monitor, through Kafka.")
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option(metavar="URL", help="An empty database for the results; else a file of the run.")
+    ] = None,
     rate: Annotated[float, typer.Option(min=1, max=20_000, help="Messages a second.")] = 2000,
     seed: Annotated[int, typer.Option(help="The same seed, the same messages are hit.")] = 0,
     no_dashboard: Annotated[  # noqa: ARG001 - scripts may ask for it already
@@ -63,5 +73,23 @@ def command(  # noqa: PLR0913 - one parameter a flag
     }
     run_s = None if minutes is None else minutes * 60
     faults = flags.read_faults(seed, {flag: values or () for flag, values in wishes.items()}, kill or (), run_s=run_s)
-    code = run(Wishes(workdir or default_folder(), faults, rate, run_s), console.data())
-    raise typer.Exit(code)
+    wish = Wishes(workdir or default_folder(), faults, rate, run_s, _brokers(kafka), _store_url(store))
+    raise typer.Exit(run(wish, console.data()))
+
+
+def _brokers(kafka: str | None) -> str:
+    try:
+        return KafkaPlace.parse(f"{KAFKA}{kafka}/").brokers if kafka is not None else ""
+    except ValueError:
+        example = "--kafka 127.0.0.1:9092"
+        raise ConfigurationError(f"--kafka: expected HOST:PORT, for example {example}, got {kafka!r:.80}") from None
+
+
+def _store_url(store: str | None) -> str:
+    if store is None:
+        return ""
+    try:
+        checked = places.store_url(store)
+    except ValueError as error:
+        raise ConfigurationError(f"--store: {error}") from None
+    return str(places.anchored({"store": {"url": checked}}, Path.cwd())["store"]["url"])

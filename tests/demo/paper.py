@@ -87,6 +87,25 @@ class PaperProbe:
         self.stamps.append(Stamp(message_id, event_time - event_time % MINUTE_US, kind, lag_us))
 
 
+class PaperHop:
+    """Hands a message on by a call; it has left at once."""
+
+    def __init__(self, take: Callable[[Message], None]) -> None:
+        """Take the call."""
+        self._take = take
+
+    def hand_on(self, message: Message, then: Callable[[], None]) -> None:
+        """Make the call."""
+        self._take(message)
+        then()
+
+    def settle(self) -> None:
+        """Do nothing: all has left."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 class PaperDemo:
     """All four nodes in a row, and after ``send`` everything that is to be known about them."""
 
@@ -120,7 +139,7 @@ class PaperDemo:
 
     def _steps(self, stack: ExitStack) -> dict[str, Step]:
         steps: dict[str, Step] = {}
-        hand_on: Callable[[Message], None] = self._deliver
+        hop = PaperHop(self._deliver)
         for node in reversed(NODES):
             own = self.faults.of(node)
             steps[node] = Step(
@@ -129,11 +148,11 @@ class PaperDemo:
                 dice=Dice(self.faults.seed, node, own),
                 delay_s=own.delay_s,
                 work=dict,
-                hand_on=hand_on,
+                hop=hop,
                 monotonic_s=self._clock.monotonic_s,
                 now_us=self._clock.now_us,
             )
-            hand_on = self._hop(steps[node])
+            hop = PaperHop(self._hop(steps[node]))
         return steps
 
     def _deliver(self, message: Message) -> None:

@@ -33,6 +33,7 @@ def test_flags_become_wishes(asked: list[Wishes]) -> None:
         "--minutes 3 --drop router=0.02 --drop norm=0.1 --filter ingest=0.1 --reject norm=0.2 --duplicate router=0.3"
     )
     flags += " --delay norm=2 --skew connector=-4 --kill norm@40 --probe-drop ingest=0.5 --rate 500 --seed 7"
+    flags += " --kafka h:1,[::1]:2 --store sqlite:///x.db"
     assert main(["demo", *flags.split(), "--no-dashboard", "--workdir", "there"]) == 1
     nodes = {
         "router": NodeFaults(drop_ratio=0.02, duplicate_ratio=0.3),
@@ -40,7 +41,8 @@ def test_flags_become_wishes(asked: list[Wishes]) -> None:
         "ingest": NodeFaults(filter_ratio=0.1, probe_drop_ratio=0.5),
         "connector": NodeFaults(skew_s=-4.0),
     }
-    assert asked == [Wishes(Path("there"), Faults(7, nodes, (Kill("norm", 40.0),)), 500.0, 180.0)]
+    faults = Faults(7, nodes, (Kill("norm", 40.0),))
+    assert asked == [Wishes(Path("there"), faults, 500.0, 180.0, "h:1,[::1]:2", f"sqlite:///{Path.cwd()}/x.db")]
 
 
 def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None:
@@ -49,6 +51,7 @@ def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None
     assert asked[0].faults == Faults()
     assert (asked[0].rate_per_s, asked[0].run_s) == (2000.0, None)
     assert asked[0].folder.parent == Path("var/demo")
+    assert (asked[0].brokers, asked[0].store_url) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -68,6 +71,13 @@ def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None
         ("--rate nan", "Invalid value for '--rate'"),
         ("--seed x", "Invalid value for '--seed'"),
         ("--dorp norm=1", "No such option: --dorp"),
+        (
+            "--kafka broker",
+            "hopwatch: --kafka: expected HOST:PORT, for example --kafka 127.0.0.1:9092, got 'broker'",
+        ),
+        ("--kafka broker:9092/topic", "--kafka: expected HOST:PORT, for example"),
+        ("--store mysql://me:secret@h/d", "hopwatch: --store: a store is a SQLite file, "),
+        ("--store mysql://me:secret@h/d", "; got 'mysql://me:***@h/d'"),
     ],
 )
 def test_a_bad_flag_is_exit_code_2(

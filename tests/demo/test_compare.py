@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -209,6 +210,35 @@ def test_after_a_kill_less_may_be_said(tmp_path: Path) -> None:
         "verdicts": "≥",
         "refused by the monitor": "=",
     }
+
+
+RELIABLE = Faults(BLURRED.seed, {"router": NodeFaults(drop_ratio=0.1)}, BLURRED.kills)
+
+
+def test_over_reliable_links_a_kill_takes_nothing(tmp_path: Path) -> None:
+    """What is lost was dropped by wish; duplicates of the killed node may be told in part."""
+    faults = replace(RELIABLE, nodes={**RELIABLE.nodes, "norm": NodeFaults(duplicate_ratio=0.2)})
+    demo = paper_demo(tmp_path, faults)
+    lines = compare(faults, demo.truth(), demo.measured(hole("norm")), is_reliable=True)
+    assert [line for line in lines if not line.holds] == []
+    (kills,) = [line for line in lines if line.what == "lost by kills"]
+    assert (kills.injected, kills.relation, kills.measured) == ("0", "=", "0 surely")
+    sides = {(line.what, line.node): line.relation for line in lines if line.what.startswith("duplicates")}
+    assert sides[("duplicates out", "norm")] == "≥"
+    assert ("duplicates in", "norm") not in sides
+    assert sides[("duplicates in", "connector")] == "="
+
+
+def test_over_reliable_links_a_loss_by_a_kill_is_caught(tmp_path: Path) -> None:
+    """Whether it really happened, or was only called so."""
+    drops = paper_demo(tmp_path / "drops", BLURRED)
+    drops.layout.truth_log("norm").unlink()  # nobody says that norm dropped them: so the kill took them
+    calls = paper_demo(tmp_path / "calls", RELIABLE)
+    called = calls.measured(at("norm", "loss_lower", 1))
+    called.lost_ids("norm").add(calls.delivered[0])
+    for demo, measured in ((drops, drops.measured(hole("norm"))), (calls, called)):
+        lines = compare(RELIABLE, demo.truth(), measured, is_reliable=True)
+        assert "lost by kills" in [line.what for line in lines if not line.holds]
 
 
 def claim_too_much(report: dict[str, Any]) -> None:

@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from demo.config import SETTLE_S, TRANSIT_S, Layout, WorkdirError, default_folder, lay_out
+from demo.config import (
+    SETTLE_S,
+    TRANSIT_S,
+    Layout,
+    StoreInUseError,
+    WorkdirError,
+    check_store,
+    default_folder,
+    lay_out,
+)
 from demo.nodes import NODES, STREAM
 from monitor import settings
+from monitor.store import dialect, schema
 
 
 def test_the_monitor_takes_the_configuration(tmp_path: Path) -> None:
@@ -22,6 +32,31 @@ def test_the_monitor_takes_the_configuration(tmp_path: Path) -> None:
     assert (rules.terms.transit_us, rules.terms.settle_us) == (TRANSIT_S * 1_000_000, SETTLE_S * 1_000_000)
     assert chosen.transport.url == f"spool:{layout.spool}"
     assert chosen.store.url == layout.store_url
+
+
+def test_topic_and_store_may_be_elsewhere(tmp_path: Path) -> None:
+    """Then the monitor is told of these, nothing is spooled, and nobody else reads what may hold a password."""
+    topic, store = "kafka://h:1/t", 'postgresql+psycopg://me:a"b@h/d'
+    layout = lay_out(tmp_path / "run", topic, store)
+    chosen = settings.load(layout.config, flags={}, environ={})
+    assert (chosen.transport.url, layout.sink_url) == (topic, topic)
+    assert chosen.store.url == layout.store_url == store
+    assert not layout.spool.exists()
+    assert layout.config.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_store_with_something_in_it_is_refused(tmp_path: Path) -> None:
+    """Two runs in one store would mix; a store that is not there yet is empty, and none named is none."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    check_store("")
+    check_store(url)
+    schema.prepare(dialect.engine(url))
+    with pytest.raises(StoreInUseError) as raised:
+        check_store(url)
+    assert str(raised.value) == (
+        f"the store {url} is not empty: every run wants one of its own, name an empty database"
+    )
+    assert raised.value.exit_code == 2
 
 
 def test_every_process_finds_its_folder_there(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from demo.config import Layout, lay_out
 from demo.faults import Faults, Kill, NodeFaults
+from demo.links.laid import Links, SocketLinks
 from demo.nodes import NODES
 from demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, last_words
 from demo.truth import Deed, Truth, as_bytes, entry_count
@@ -40,6 +41,13 @@ class HandClock:
 def layout(tmp_path: Path) -> Layout:
     """Return the files of a run."""
     return lay_out(tmp_path / "run")
+
+
+@pytest.fixture
+def links() -> Iterator[Links]:
+    """Yield the links of a run."""
+    with SocketLinks() as laid:
+        yield laid
 
 
 def until(condition: Callable[[], bool], pipeline: Pipeline) -> None:
@@ -74,10 +82,10 @@ def _stamped(batches: list[Batch], node: str, lag: str) -> Iterator[bytes]:
                 yield batch.message_ids[16 * place : 16 * place + 16]
 
 
-def test_messages_pass_and_the_probes_say_what_the_truth_says(layout: Layout) -> None:
+def test_messages_pass_and_the_probes_say_what_the_truth_says(layout: Layout, links: Links) -> None:
     """Without a kill nothing is lost but what was dropped, and the probes stamped exactly what truth wrote down."""
     faults = Faults(0, {"router": NodeFaults(drop_ratio=0.05, duplicate_ratio=0.05), "norm": NodeFaults(delay_s=0.3)})
-    with Pipeline(layout, faults, 2000.0) as pipeline:
+    with Pipeline(layout, links, faults, 2000.0) as pipeline:
         until(lambda: entry_count(layout.truth_log("connector")) > 2000, pipeline)
         assert drained(pipeline) == list(NODES)
     truth, batches = Truth(layout.truth_logs()), read_spool(layout)
@@ -93,11 +101,11 @@ def test_messages_pass_and_the_probes_say_what_the_truth_says(layout: Layout) ->
     assert [layout.log(node).read_text() for node in NODES] == [""] * 4
 
 
-def test_a_killed_node_comes_back_and_loses_only_what_it_held(layout: Layout) -> None:
+def test_a_killed_node_comes_back_and_loses_only_what_it_held(layout: Layout, links: Links) -> None:
     """Kill and restart are told, the others wait meanwhile, and what is lost was held by norm or on its way there."""
     clock = HandClock()
     faults = Faults(0, {"norm": NodeFaults(delay_s=0.2)}, (Kill("norm", 5.0), Kill("norm", 6.0)))
-    with Pipeline(layout, faults, 2000.0, now_s=clock) as pipeline:
+    with Pipeline(layout, links, faults, 2000.0, now_s=clock) as pipeline:
         until(lambda: entry_count(layout.truth_log("connector")) > 500, pipeline)
         clock.s = 6.5
         assert pipeline.watch() == ["norm is killed (SIGKILL)"]
@@ -116,10 +124,10 @@ def test_a_killed_node_comes_back_and_loses_only_what_it_held(layout: Layout) ->
     assert len(truth.created) == len(truth.delivered) + len(lost)
 
 
-def test_a_killed_ingest_goes_on_with_its_numbers(layout: Layout) -> None:
+def test_a_killed_ingest_goes_on_with_its_numbers(layout: Layout, links: Links) -> None:
     """The restarted process creates other messages than the killed one: no flight of the CSV twice."""
     clock = HandClock()
-    with Pipeline(layout, Faults(0, {}, (Kill("ingest", 1.0),)), 2000.0, now_s=clock) as pipeline:
+    with Pipeline(layout, links, Faults(0, {}, (Kill("ingest", 1.0),)), 2000.0, now_s=clock) as pipeline:
         until(lambda: entry_count(layout.truth_log("connector")) > 100, pipeline)
         clock.s = 1.0
         pipeline.watch()
@@ -130,9 +138,9 @@ def test_a_killed_ingest_goes_on_with_its_numbers(layout: Layout) -> None:
     assert len(set(lines)) == len(lines)
 
 
-def test_a_node_that_dies_by_itself_is_told(layout: Layout) -> None:
+def test_a_node_that_dies_by_itself_is_told(layout: Layout, links: Links) -> None:
     """The reader learns which node it was, how it ended, what it said last, and where the rest stands."""
-    with Pipeline(layout, Faults(), 2000.0) as pipeline:
+    with Pipeline(layout, links, Faults(), 2000.0) as pipeline:
         os.kill(pipeline._processes["router"].pid, signal.SIGTERM)
         with pytest.raises(NodeDiedError) as raised:
             until(lambda: False, pipeline)
@@ -140,9 +148,15 @@ def test_a_node_that_dies_by_itself_is_told(layout: Layout) -> None:
     assert str(raised.value) == f"router ended by itself with exit code -15; it said nothing ({log})"
 
 
-def test_a_node_that_fails_on_its_way_out_is_told(layout: Layout) -> None:
+@pytest.mark.parametrize(("code", "exit_code"), [(3, 3), (1, 70), (-9, 70)])
+def test_a_link_that_failed_is_a_dependency(code: int, exit_code: int) -> None:
+    """What a node ended with is what the demo ends with, if it tells of a reason."""
+    assert NodeDiedError("norm ended", code).exit_code == exit_code
+
+
+def test_a_node_that_fails_on_its_way_out_is_told(layout: Layout, links: Links) -> None:
     """An ugly end while draining is no clean end."""
-    with Pipeline(layout, Faults(), 2000.0) as pipeline:
+    with Pipeline(layout, links, Faults(), 2000.0) as pipeline:
         until(lambda: entry_count(layout.truth_log("connector")) > 10, pipeline)
         os.kill(pipeline._processes["ingest"].pid, signal.SIGKILL)
         pipeline._processes["ingest"].wait()
@@ -150,13 +164,13 @@ def test_a_node_that_fails_on_its_way_out_is_told(layout: Layout) -> None:
             pipeline.drain()
 
 
-def test_no_process_outlives_the_pipeline(layout: Layout) -> None:
+def test_no_process_outlives_the_pipeline(layout: Layout, links: Links) -> None:
     """Whatever ends the block, all four processes are gone behind it."""
 
     class SomethingElseError(Exception):
         """What may go wrong elsewhere."""
 
-    pipeline = Pipeline(layout, Faults(), 2000.0)
+    pipeline = Pipeline(layout, links, Faults(), 2000.0)
     with pytest.raises(SomethingElseError), pipeline:
         raise SomethingElseError
     assert all(process.returncode is not None for process in pipeline._processes.values())

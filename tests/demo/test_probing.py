@@ -8,6 +8,7 @@ from pathlib import Path
 
 from demo.config import Layout, lay_out
 from demo.faults import NodeFaults
+from demo.links.ends import SocketEnds
 from demo.nodes import STREAM
 from demo.nodes.settings import NodeSettings
 from demo.probing import BadSink, SkewedClock, opened_probe
@@ -21,7 +22,7 @@ from tests.demo.paper import NOON_US, message_id
 
 def settings_with(faults: NodeFaults, folder: Path = Path("run")) -> NodeSettings:
     """Return the settings of a norm with these faults."""
-    return NodeSettings("norm", str(folder), 0, 0, 2000.0, 0, faults)
+    return NodeSettings("norm", str(folder), SocketEnds(0, 0), f"spool:{folder}/spool", 2000.0, 0, faults)
 
 
 def record(number: int, kind: Kind = Kind.OBSERVATIONS) -> bytes:

@@ -27,6 +27,12 @@ def test_the_rate_is_that_since_the_last_look(tmp_path: Path) -> None:
     assert progress.status() == "pipeline: 0 msg/s through connector, spool 2.5 MB"
 
 
+def test_through_kafka_there_is_no_spool(tmp_path: Path) -> None:
+    """What the probes have sent is the broker's to know."""
+    layout = lay_out(tmp_path / "run", "kafka://h:1/t")
+    assert Progress(layout, HandClock()).status() == "pipeline: 0 msg/s through connector"
+
+
 def test_a_segment_that_the_monitor_removes_meanwhile_is_not_missed(tmp_path: Path) -> None:
     """A link to nothing stands for a file that is gone between listing and looking."""
     layout = lay_out(tmp_path / "run")

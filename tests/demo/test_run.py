@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from rich.console import Console
@@ -14,9 +14,10 @@ from rich.console import Console
 from demo.config import SETTLE_S, TRANSIT_S
 from demo.faults import Faults, Kill, NodeFaults
 from demo.interrupts import Interrupts
+from demo.links.ends import SocketEnds
 from demo.measured import Json, Measured, start_us
 from demo.nodes import NODES
-from demo.run import OVERDUE_S, Demo, Wishes, conclude
+from demo.run import OVERDUE_S, Demo, Wishes, _laid, conclude
 from demo.screen import Screen
 from monitor.errors import HopwatchError
 from tests.demo.paper import NOON_US, PaperDemo, honest_report
@@ -188,10 +189,45 @@ def test_a_monitor_that_ends_ends_the_demo(tmp_path: Path) -> None:
         run.demo.produce()
 
 
+class PaperLinks:
+    """Links that are only talked about."""
+
+    words = "topics of this run: many"
+    observations_url = ""
+    left_behind = ""
+
+    def check(self) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> Self:
+        """Do nothing."""
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Leave something behind."""
+        self.left_behind = "the topics are left behind: no broker answers"
+
+    def ends(self, node: str) -> SocketEnds:
+        """Return none."""
+        raise AssertionError(node)
+
+    def descriptors(self, node: str) -> tuple[int, ...]:
+        """Return none."""
+        raise AssertionError(node)
+
+
+def test_what_links_leave_behind_is_told(tmp_path: Path) -> None:
+    """Whatever ends the run."""
+    run = PaperRun(tmp_path)
+    with pytest.raises(HopwatchError), _laid(PaperLinks(), run.demo.screen):
+        raise HopwatchError
+    assert run.lines == ["topics of this run: many", "the topics are left behind: no broker answers"]
+
+
 def test_agreement_is_exit_code_0(tmp_path: Path) -> None:
     """The last line is the one that everybody wants to read."""
     run = PaperRun(tmp_path)
-    assert conclude(DROPS, run.paper.truth(), run, run.demo.screen) == 0
+    assert conclude(Wishes(tmp_path, DROPS), run.paper.truth(), run, run.demo.screen) == 0
     assert run.lines[-1] == "injected = measured"
 
 
@@ -199,7 +235,7 @@ def test_after_a_kill_agreement_says_how_far_it_goes(tmp_path: Path) -> None:
     """What the probes could not tell is not claimed to be equal."""
     faults = Faults(1, DROPS.nodes, (Kill("norm", 40.0),))
     run = PaperRun(tmp_path, faults)
-    assert conclude(faults, run.paper.truth(), run, run.demo.screen) == 0
+    assert conclude(Wishes(tmp_path, faults), run.paper.truth(), run, run.demo.screen) == 0
     assert run.lines[-1] == (
         "injected = measured, as far as the probes could tell; of norm nothing is claimed beyond the truth"
     )
@@ -210,7 +246,7 @@ def test_a_difference_is_exit_code_1(tmp_path: Path) -> None:
     run = PaperRun(tmp_path)
     other = PaperDemo(tmp_path / "other", Faults(2, DROPS.nodes))
     other.send(range(90))
-    assert conclude(DROPS, other.truth(), run, run.demo.screen) == 1
+    assert conclude(Wishes(tmp_path, DROPS), other.truth(), run, run.demo.screen) == 1
     differing = [line for line in run.lines if line.rstrip().endswith("DIFFERS")]
     assert differing
     assert run.lines[-1].startswith(f"injected and measured differ in {len(differing)} of ")
@@ -221,6 +257,6 @@ def test_what_is_not_final_is_not_compared(tmp_path: Path, *, report_is_there: b
     """Nobody can call it equal, so it is no success."""
     run = PaperRun(tmp_path)
     run.report_is_there = report_is_there
-    assert conclude(DROPS, None, run, run.demo.screen) == 1
+    assert conclude(Wishes(tmp_path, DROPS), None, run, run.demo.screen) == 1
     assert run.lines[-1] == "not compared: not every window is final"
     assert any("LOSSY" in line for line in run.lines) == report_is_there

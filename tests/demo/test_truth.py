@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demo.nodes import NODES
-from demo.truth import ENTRY_BYTES, Deed, Truth, TruthLog, as_bytes, deed_count, entry_count
+from demo.truth import ENTRY_BYTES, Birth, Deed, Truth, TruthLog, as_bytes, deed_count, entry_count, unfinished_births
 
 MINUTE_US = 60_000_000
 
@@ -49,6 +49,19 @@ def truth_of(tmp_path: Path) -> Callable[..., Truth]:
         return Truth({node: [tmp_path / node] for node in NODES})
 
     return make
+
+
+def test_what_was_created_and_nothing_else_is_unfinished(tmp_path: Path) -> None:
+    """In order, with the number that it was given, id and event time; without a log nothing is."""
+    log = TruthLog(tmp_path / "ingest")
+    for number in range(6):
+        log.write(Deed.CREATED, 1000 + number, some_id(number))
+    for number, deed in enumerate((Deed.HANDED_ON, Deed.DROPPED, Deed.FILTERED, Deed.REJECTED)):
+        log.write(deed, 0, some_id(number))
+    log.close()
+    births = [Birth(4, some_id(4), 1004), Birth(5, some_id(5), 1005)]
+    assert unfinished_births(tmp_path / "ingest") == births
+    assert unfinished_births(tmp_path / "nothing") == []
 
 
 def test_truth_survives_kill_9(tmp_path: Path) -> None:

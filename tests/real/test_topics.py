@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from demo.links.topics import TopicInlet, TopicOutlet
+from monitor import topics
+from monitor.errors import TransportError
+from probes.contract.kafka import KafkaAccess, KafkaPlace
 from tests.real.servers.kafka import Kafka
-from tests.real.servers.process import free_ports
+from tests.real.servers.process import free_ports, until
 from tests.real.workplace import Workplace
 
 
@@ -89,6 +93,31 @@ def test_a_topic_that_is_not_there_is_named_with_the_command_that_makes_it(kafka
     assert (done.returncode, done.stderr) == (3, f"hopwatch: {told} [transport] url\n")
     checked = work.run("topics", "check")
     assert (checked.returncode, checked.stdout) == (1, f"wrong: {told} [transport] url\n")
+
+
+def test_topics_and_readers_are_deleted(kafka: Kafka) -> None:
+    """What is not there is as good as deleted."""
+    place, access = KafkaPlace.parse(kafka.url("short-lived")), KafkaAccess()
+    topics.create(place, access, partitions=1, replication=1, min_insync=1)
+    inlet = TopicInlet.open(kafka.bootstrap, place.topic)
+    outlet = TopicOutlet.open(kafka.bootstrap, place.topic)
+    outlet.send(b"x", lambda: None)
+    outlet.close()
+    until(lambda: inlet.receive(1) == [b"x"], "a message")
+    inlet.done(1)
+    inlet.close()
+    for _ in range(2):
+        topics.delete([place], access, [place.topic])
+    assert topics.describe(place, access) is None
+    groups = kafka.admin().list_consumer_groups().result().valid
+    assert place.topic not in [group.group_id for group in groups]
+
+
+def test_topics_of_brokers_that_are_down_are_not_deleted() -> None:
+    """Whoever asked learns it."""
+    (port,) = free_ports(1)
+    with pytest.raises(TransportError, match=f"the Kafka brokers 127.0.0.1:{port} cannot be reached: "):
+        topics.delete([KafkaPlace(f"127.0.0.1:{port}", "t")], KafkaAccess())
 
 
 def test_a_spool_is_no_topic(tmp_path: Path) -> None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from demo.config import Layout
 from demo.faults import Dice, NodeFaults
-from demo.nodes.step import Step
+from demo.nodes.step import Hop, Step
 from demo.records import Message
 from demo.truth import Deed, TruthLog, deed_count
-from tests.demo.paper import NOON_US, PaperClock, PaperProbe, message_id
+from tests.demo.paper import NOON_US, PaperClock, PaperHop, PaperProbe, message_id
 
 
 class Bench:
     """A step with everything round it in view."""
 
-    def __init__(self, folder: Path, faults: NodeFaults) -> None:
+    def __init__(self, folder: Path, faults: NodeFaults, hop: Hop | None = None) -> None:
         """Make a step of router's with these faults."""
         self.clock = PaperClock()
         self.probe = PaperProbe(self.clock, 0.0)
@@ -30,7 +32,7 @@ class Bench:
             dice=Dice(0, "router", faults),
             delay_s=faults.delay_s,
             work=lambda flight: {**flight, "worked": True},
-            hand_on=self.handed_on.append,
+            hop=hop or PaperHop(self.handed_on.append),
             monotonic_s=self.clock.monotonic_s,
             now_us=self.clock.now_us,
         )
@@ -97,3 +99,55 @@ def test_a_delayed_message_is_not_handed_on_in_the_truth_before_it_is(tmp_path: 
     bench.clock.us += 2_000_001
     bench.step.release()
     assert bench.deeds() == {"HANDED_ON": 1}
+
+
+class SlowHop:
+    """Keeps messages until it is told to let the first ones go."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.kept: deque[Callable[[], None]] = deque()
+
+    def hand_on(self, message: Message, then: Callable[[], None]) -> None:
+        """Keep a message."""
+        assert message.id
+        self.kept.append(then)
+
+    def settle(self) -> None:
+        """Keep them longer."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def test_a_message_is_stamped_out_once_it_has_left(tmp_path: Path) -> None:
+    """Until then nothing is written of it, and it may come again."""
+    hop = SlowHop()
+    bench = Bench(tmp_path, NodeFaults(), hop)
+    bench.step.take(Message(message_id(0), 0, NOON_US, {}))
+    bench.step.release()
+    assert (bench.stamped, bench.deeds(), bench.step.done_count) == (["in"], {}, 0)
+    hop.kept.popleft()()
+    assert (bench.stamped, bench.deeds(), bench.step.done_count) == (["in", "out"], {"HANDED_ON": 1}, 1)
+
+
+def test_messages_are_done_up_to_the_first_that_has_not_left(tmp_path: Path) -> None:
+    """Twice handled is done when both have left; whatever is done behind one that is not does not count yet."""
+    hop = SlowHop()
+    bench = Bench(tmp_path, NodeFaults(duplicate_ratio=1), hop)
+    for number in range(2):
+        bench.step.take(Message(message_id(number), number, NOON_US, {}))
+    counts = [bench.step.done_count]
+    for place in (3, 0, 0, 0):
+        hop.kept.rotate(-place)
+        hop.kept.popleft()()
+        hop.kept.rotate(place)
+        counts.append(bench.step.done_count)
+    assert counts == [0, 0, 0, 1, 2]
+
+
+def test_what_stops_here_is_done_at_once(tmp_path: Path) -> None:
+    """Unless one before it is still held."""
+    bench = Bench(tmp_path, NodeFaults(drop_ratio=1))
+    bench.step.take(Message(message_id(0), 0, NOON_US, {}))
+    assert bench.step.done_count == 1

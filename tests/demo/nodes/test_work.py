@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
 
 from demo.faults import NodeFaults
+from demo.links.ends import Ends, SocketEnds, TopicEnds
 from demo.nodes.connector import FlightFile, label
-from demo.nodes.ingest import MAX_BEHIND_S, Metronome, new_messages, parse
+from demo.nodes.ingest import MAX_BEHIND_S, Metronome, messages_again, new_messages, parse
 from demo.nodes.norm import normalise
 from demo.nodes.router import MARKETS, route
 from demo.nodes.settings import NodeSettings
-from demo.records import Message, raw_flights
+from demo.records import FLIGHT_COUNT, Message, raw_flights
+from demo.truth import Birth
 
 FIRST = next(raw_flights())
-SETTINGS = NodeSettings("ingest", "run", 3, 4, 1000.0, 5, NodeFaults(drop_ratio=0.5, skew_s=-2.0))
+FAULTS = NodeFaults(drop_ratio=0.5, skew_s=-2.0)
+SETTINGS = NodeSettings("ingest", "run", SocketEnds(3, 4), "spool:spool", 1000.0, 5, FAULTS)
 
 
 def test_ingest_makes_numbers_of_numbers() -> None:
@@ -59,10 +63,12 @@ def test_norm_leaves_open_what_did_not_happen() -> None:
 
 def test_connector_writes_lines_and_begins_anew_when_a_file_is_full(tmp_path: Path) -> None:
     """Every flight is a line of JSON with its id; two files at most are kept."""
-    flights = FlightFile(tmp_path, max_file_bytes=400)
+    flights, has_left = FlightFile(tmp_path, max_file_bytes=400), list[bool]()
     for number in range(10):
-        flights.write(Message(bytes([number]) * 16, number, 0, label(parse(FIRST)) | {"time_hour": "x" * 20}))
+        flight = label(parse(FIRST)) | {"time_hour": "x" * 20}
+        flights.hand_on(Message(bytes([number]) * 16, number, 0, flight), lambda: has_left.append(True))
     flights.close()
+    assert len(has_left) == 10
     assert {path.name for path in tmp_path.iterdir()} == {"flights.jsonl", "flights.1.jsonl"}
     (last,) = (tmp_path / "flights.jsonl").read_text().splitlines()
     assert json.loads(last)["id"] == "09" * 16
@@ -86,10 +92,21 @@ def test_ingest_numbers_its_messages_on_from_where_it_was() -> None:
     """A restarted ingest gives the next number and the next flight, not those it gave before."""
     moments_s = chain([0.0, 0.0, 0.003], repeat(0.003))
     stops = iter([False, False, True])
-    made = list(new_messages(SETTINGS, 1, lambda: next(stops), lambda: next(moments_s)))
+    made = chain.from_iterable(new_messages(SETTINGS, 1, lambda: next(stops), lambda: next(moments_s)))
     assert [(message.number, message.flight["flight"]) for message in made] == [(1, "1714"), (2, "1141"), (3, "725")]
 
 
-def test_settings_go_through_the_command_line() -> None:
-    """A node understands what its parent told it."""
-    assert NodeSettings.from_json(SETTINGS.to_json()) == SETTINGS
+def test_what_a_killed_ingest_had_in_hand_is_the_same_again() -> None:
+    """Id, number, event time and flight, with gaps between, and over the end of the flights."""
+    births = [Birth(number, bytes([number % 256]) * 16, number) for number in (0, 3, FLIGHT_COUNT - 1, FLIGHT_COUNT)]
+    again = list(messages_again(births))
+    assert [Birth(message.number, message.id, message.event_time_us) for message in again] == births
+    assert [message.flight["flight"] for message in again] == ["1545", "725", "3531", "1545"]
+    assert list(messages_again([])) == []
+
+
+@pytest.mark.parametrize("ends", [SocketEnds(3, 4), TopicEnds("h:1,h:2", "a", "")], ids=["sockets", "topics"])
+def test_settings_go_through_the_command_line(ends: Ends) -> None:
+    """A node understands what its parent told it, whatever its links are."""
+    told = replace(SETTINGS, ends=ends)
+    assert NodeSettings.from_json(told.to_json()) == told

@@ -1,4 +1,4 @@
-"""The link between two nodes: one loopback TCP connection, frames one way, acknowledgements the other.
+"""A link through sockets: one loopback TCP connection, frames one way, acknowledgements the other.
 
 A frame is a uint32 LE length and the payload. The receiver acknowledges frames as soon as it holds them in memory
 (uint32 LE: how many more), *before* it works on them, and the sender never sends a frame twice. So a frame arrives at
@@ -13,7 +13,10 @@ from __future__ import annotations
 import select
 import socket
 import struct
+from collections.abc import Callable
 from typing import Final
+
+from demo.links import LinkError
 
 MAX_UNACKNOWLEDGED: Final = 256
 MAX_FRAME_BYTES: Final = 1024 * 1024
@@ -22,11 +25,7 @@ READ_BYTES: Final = 64 * 1024
 _LENGTH: Final = struct.Struct("<I")
 
 
-class LinkError(RuntimeError):
-    """The bytes on a link are no frames."""
-
-
-class Outlet:
+class SocketOutlet:
     """The sending end: connects by itself, and again after the other end was killed."""
 
     def __init__(self, address: tuple[str, int]) -> None:
@@ -38,8 +37,8 @@ class Outlet:
         self.abandoned = 0
         """Frames that were on their way when the other end went down; they are not sent again."""
 
-    def send(self, payload: bytes) -> None:
-        """Hand one frame to the kernel; waits for acknowledgements when too many are owed.
+    def send(self, payload: bytes, then: Callable[[], None]) -> None:
+        """Hand one frame to the kernel, and with that it has left; waits when too many acknowledgements are owed.
 
         Raises:
             OSError: nobody listens at the address.
@@ -57,7 +56,11 @@ class Outlet:
                 self._hang_up()
             else:
                 self._unacknowledged += 1
+                then()
                 return
+
+    def settle(self) -> None:
+        """Do nothing: what was sent has left."""
 
     def close(self) -> None:
         """Wait until every frame is acknowledged, or its receiver gone, and hang up."""
@@ -98,7 +101,7 @@ class Outlet:
         self._half_acknowledgement = b""
 
 
-class Inlet:
+class SocketInlet:
     """The receiving end: serves one sender after the other from a listening socket that somebody else keeps."""
 
     def __init__(self, listener: socket.socket) -> None:
@@ -106,11 +109,6 @@ class Inlet:
         self._listener = listener
         self._connection: socket.socket | None = None
         self._buffer = b""
-
-    @property
-    def connected(self) -> bool:
-        """Whether a sender is on the line, as far as is known."""
-        return self._connection is not None
 
     def receive(self, timeout_s: float) -> list[bytes]:
         """Return the payloads that came, acknowledged; none when ``timeout_s`` passed or a sender came or went.
@@ -125,6 +123,13 @@ class Inlet:
             self._connection, _ = self._listener.accept()
             return []
         return self._read(self._connection)
+
+    def done(self, count: int) -> None:
+        """Do nothing: no message comes again."""
+
+    def has_ended(self) -> bool:
+        """Return whether no sender is on the line."""
+        return self._connection is None
 
     def close(self) -> None:
         """Hang up on the sender; what is half read is gone."""

@@ -1,4 +1,4 @@
-"""Tests of the link between two nodes, over real loopback sockets."""
+"""Tests of the link through sockets, over real loopback ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.link import MAX_FRAME_BYTES, MAX_UNACKNOWLEDGED, Inlet, LinkError, Outlet, split_frames
+from demo.links import LinkError
+from demo.links.sockets import MAX_FRAME_BYTES, MAX_UNACKNOWLEDGED, SocketInlet, SocketOutlet, split_frames
 
 WAIT_S = 10.0
 
@@ -24,7 +25,11 @@ def listener() -> Iterator[socket.socket]:
         yield made
 
 
-def receive(inlet: Inlet, count: int) -> list[bytes]:
+def nothing() -> None:
+    """Do nothing once a message has left."""
+
+
+def receive(inlet: SocketInlet, count: int) -> list[bytes]:
     """Return the next ``count`` payloads."""
     payloads: list[bytes] = []
     while len(payloads) < count:
@@ -57,33 +62,33 @@ def test_a_frame_that_claims_too_much_is_refused() -> None:
 def test_what_is_sent_arrives_in_order(listener: socket.socket) -> None:
     """Far more frames than may be on their way arrive, each once, and the sender learns that they did."""
     payloads = [bytes([number % 256]) * (number % 300) for number in range(10 * MAX_UNACKNOWLEDGED)]
-    outlet = Outlet(listener.getsockname())
+    outlet = SocketOutlet(listener.getsockname())
 
     def send() -> None:
         for payload in payloads:
-            outlet.send(payload)
+            outlet.send(payload, nothing)
         outlet.close()
 
     sender = Thread(target=send)
     sender.start()
-    with closing(Inlet(listener)) as inlet:
+    with closing(SocketInlet(listener)) as inlet:
         assert receive(inlet, len(payloads)) == payloads
         sender.join()
         assert inlet.receive(WAIT_S) == []
-        assert not inlet.connected
+        assert inlet.has_ended()
     assert outlet.abandoned == 0
 
 
 def test_a_sender_waits_for_an_absent_receiver(listener: socket.socket) -> None:
     """Not more than the agreed number of frames goes out while nobody takes them."""
-    outlet = Outlet(listener.getsockname())
+    outlet = SocketOutlet(listener.getsockname())
     for _ in range(MAX_UNACKNOWLEDGED):
-        outlet.send(b"waits")
-    sender = Thread(target=outlet.send, args=(b"one too many",))
+        outlet.send(b"waits", nothing)
+    sender = Thread(target=outlet.send, args=(b"one too many", nothing))
     sender.start()
     sender.join(0.05)
     assert sender.is_alive()
-    with closing(Inlet(listener)) as inlet:
+    with closing(SocketInlet(listener)) as inlet:
         assert receive(inlet, MAX_UNACKNOWLEDGED + 1)[-1] == b"one too many"
         sender.join()
         outlet.close()
@@ -91,15 +96,15 @@ def test_a_sender_waits_for_an_absent_receiver(listener: socket.socket) -> None:
 
 def test_when_the_receiver_dies_its_frames_are_not_sent_again(listener: socket.socket) -> None:
     """What was on its way is counted as abandoned; the next frame goes to whoever listens now, and arrives once."""
-    outlet = Outlet(listener.getsockname())
-    outlet.send(b"taken")
-    with closing(Inlet(listener)) as killed:
+    outlet = SocketOutlet(listener.getsockname())
+    outlet.send(b"taken", nothing)
+    with closing(SocketInlet(listener)) as killed:
         assert receive(killed, 1) == [b"taken"]
-        outlet.send(b"on its way")
-    with closing(Inlet(listener)) as restarted:
+        outlet.send(b"on its way", nothing)
+    with closing(SocketInlet(listener)) as restarted:
         while not outlet.abandoned:  # until the sender has noticed
             outlet._collect(wait=True)
-        outlet.send(b"after")
+        outlet.send(b"after", nothing)
         assert receive(restarted, 1) == [b"after"]
         outlet.close()
     assert outlet.abandoned == 1
@@ -107,14 +112,14 @@ def test_when_the_receiver_dies_its_frames_are_not_sent_again(listener: socket.s
 
 def test_a_sender_that_hangs_up_is_followed_by_the_next(listener: socket.socket) -> None:
     """Half a frame of one sender is forgotten, and does not spoil the first of another."""
-    with closing(Inlet(listener)) as inlet:
+    with closing(SocketInlet(listener)) as inlet:
         with socket.create_connection(listener.getsockname()) as dying:
             dying.sendall(framed(b"whole") + framed(b"half of it")[:7])
             assert receive(inlet, 1) == [b"whole"]
-        while inlet.connected:
+        while not inlet.has_ended():
             assert inlet.receive(WAIT_S) == []
-        outlet = Outlet(listener.getsockname())
-        outlet.send(b"next")
+        outlet = SocketOutlet(listener.getsockname())
+        outlet.send(b"next", nothing)
         assert receive(inlet, 1) == [b"next"]
         outlet.close()
 
@@ -124,11 +129,11 @@ def test_nobody_at_the_address_is_an_error(listener: socket.socket) -> None:
     address = listener.getsockname()
     listener.close()
     with pytest.raises(ConnectionRefusedError):
-        Outlet(address).send(b"lost")
+        SocketOutlet(address).send(b"lost", nothing)
 
 
 def test_with_nothing_to_receive_the_time_is_up(listener: socket.socket) -> None:
     """An inlet gives the step a chance to do other things."""
-    with closing(Inlet(listener)) as inlet:
+    with closing(SocketInlet(listener)) as inlet:
         assert inlet.receive(0.0) == []
         assert inlet.receive(-1.0) == []

@@ -1,0 +1,66 @@
+"""What a node's process is told of its two links, and how it opens them."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from demo.links import Inlet, Outlet
+from demo.links.sockets import SocketInlet, SocketOutlet
+from demo.links.topics import TopicInlet, TopicOutlet
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class SocketEnds:
+    """Loopback sockets."""
+
+    listen_fd: int
+    """A socket that the parent listens on, so that a killed node comes back to the same address."""
+    next_port: int
+    """The port of the next node; 0 for the last one."""
+    is_reliable: ClassVar[bool] = False
+    """What a killed node held is lost."""
+
+    def inlet(self) -> Inlet:
+        """Return the end that messages come from."""
+        return SocketInlet(socket.socket(fileno=self.listen_fd))
+
+    def outlet(self) -> Outlet:
+        """Return the end that messages go to."""
+        return SocketOutlet((LOOPBACK, self.next_port))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicEnds:
+    """Kafka topics."""
+
+    brokers: str
+    inlet_topic: str
+    """What goes to this node; empty for the first one."""
+    outlet_topic: str
+    """What goes to the next node; empty for the last one."""
+    is_reliable: ClassVar[bool] = True
+    """What a killed node held comes again."""
+
+    def inlet(self) -> Inlet:
+        """Return the end that messages come from.
+
+        Raises:
+            LinkError: no broker says how far this node has come.
+        """
+        return TopicInlet.open(self.brokers, self.inlet_topic)
+
+    def outlet(self) -> Outlet:
+        """Return the end that messages go to."""
+        return TopicOutlet.open(self.brokers, self.outlet_topic)
+
+
+Ends = SocketEnds | TopicEnds
+
+
+def ends_from(fields: dict[str, Any]) -> Ends:
+    """Return the ends that ``dataclasses.asdict`` made these fields of."""
+    return TopicEnds(**fields) if "brokers" in fields else SocketEnds(**fields)

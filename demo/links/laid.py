@@ -1,0 +1,180 @@
+"""The links of a run, kept by the process that starts the nodes: they outlive a node that is killed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import uuid
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from demo.links.ends import LOOPBACK, Ends, SocketEnds, TopicEnds
+from demo.nodes import NODES
+from monitor import settings, topics
+from monitor.errors import HopwatchError, TransportError
+from probes.contract.kafka import KafkaAccess, KafkaPlace
+
+PARTITIONS: Final = 2
+"""Of the topic of observations: one for each core of a small machine."""
+RETENTION_HOURS: Final = 1
+"""How long a broker keeps what a demo that was killed could not delete."""
+
+
+class Links(Protocol):
+    """What the nodes of a run are connected by. A context: the links go with it."""
+
+    words: str
+    """What a person should know of them."""
+    observations_url: str
+    """The topic that the probes write to; empty where they spool."""
+    left_behind: str
+    """What could not be taken away, and why."""
+
+    def check(self) -> None:
+        """Check that they can be laid."""
+
+    def __enter__(self) -> Self:
+        """Lay the links."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take them away."""
+
+    def ends(self, node: str) -> Ends:
+        """Return what the process of a node is told of its links."""
+
+    def descriptors(self, node: str) -> tuple[int, ...]:
+        """Return the file descriptors that the process of a node inherits."""
+
+
+class SocketLinks:
+    """One loopback socket a node. They stay with this process, so that a killed node finds its own again."""
+
+    words = observations_url = left_behind = ""
+
+    def __init__(self) -> None:
+        """Open nothing yet."""
+        self._listeners: dict[str, socket.socket] = {}
+
+    def check(self) -> None:
+        """Do nothing: a machine has loopback."""
+
+    def __enter__(self) -> Self:
+        """Open the sockets."""
+        self._listeners = {node: socket.create_server((LOOPBACK, 0)) for node in NODES}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the sockets."""
+        for listener in self._listeners.values():
+            listener.close()
+
+    def ends(self, node: str) -> SocketEnds:
+        """Return the node's own socket, and the port of the next one."""
+        following = _after(node)
+        next_port = self._listeners[following].getsockname()[1] if following else 0
+        return SocketEnds(self._listeners[node].fileno(), next_port)
+
+    def descriptors(self, node: str) -> tuple[int, ...]:
+        """Return the node's own socket."""
+        return (self._listeners[node].fileno(),)
+
+
+class TopicLinks:
+    """One topic a link, and one for the observations; they are made for this run, and deleted behind it."""
+
+    def __init__(self, brokers: str, access: KafkaAccess, run: str = "") -> None:
+        """Name the topics after the run, by default one that no other run has; none is made yet."""
+        self._prefix = f"hopwatch-demo-{run or uuid.uuid4().hex[:12]}"
+        self._brokers = brokers
+        self._access = access
+        self._observations = KafkaPlace(brokers, f"{self._prefix}-observations")
+        self.words = f"topics of this run, deleted at its end: {self._prefix}-… on {brokers}"
+        self.observations_url = str(self._observations)
+        self.left_behind = ""
+
+    def check(self) -> None:
+        """Ask the brokers for a topic.
+
+        Raises:
+            TransportError: no broker answers, or none lets us in.
+        """
+        topics.describe(self._observations, self._access)
+
+    def __enter__(self) -> Self:
+        """Make the topics, on one broker each: what is in them is not worth more.
+
+        Raises:
+            TransportError: no broker answers, or none lets us in.
+            ConfigurationError: the brokers do not take such topics.
+        """
+        try:
+            for place in self._places():
+                self._make(place, PARTITIONS if place == self._observations else 1)
+        except HopwatchError:
+            self._delete()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Delete the topics; what hinders it is kept to be told, and hides nothing else that went wrong."""
+        self._delete()
+
+    def ends(self, node: str) -> TopicEnds:
+        """Return the topics before and behind a node."""
+        following = _after(node)
+        return TopicEnds(
+            self._brokers,
+            inlet_topic=self._topic(node) if node != NODES[0] else "",
+            outlet_topic=self._topic(following) if following else "",
+        )
+
+    def descriptors(self, node: str) -> tuple[int, ...]:  # noqa: ARG002 - a topic is found by its name
+        """Return none."""
+        return ()
+
+    def _make(self, place: KafkaPlace, partitions: int) -> None:
+        topics.create(
+            place,
+            self._access,
+            partitions=partitions,
+            replication=1,
+            min_insync=1,
+            retention_hours=RETENTION_HOURS,
+        )
+
+    def _delete(self) -> None:
+        try:
+            # Readers are known by the names of what they read.
+            topics.delete(self._places(), self._access, [self._topic(node) for node in NODES[1:]])
+        except TransportError as failed:
+            self.left_behind = f"the topics {self._prefix}-… are left behind: {failed}"
+
+    def _topic(self, node: str) -> str:
+        """Return the name of what goes to a node."""
+        return f"{self._prefix}-{node}"
+
+    def _places(self) -> list[KafkaPlace]:
+        return [self._observations, *(KafkaPlace(self._brokers, self._topic(node)) for node in NODES[1:])]
+
+
+def _after(node: str) -> str:
+    """Return the node behind one; nothing behind the last."""
+    return dict(itertools.pairwise(NODES)).get(node, "")
+
+
+def links_through(brokers: str) -> Links:
+    """Return the links of a run: through Kafka, or through sockets where ``brokers`` is empty.
+
+    Raises:
+        SettingsError: what the environment says of access to the brokers cannot be.
+    """
+    if not brokers:
+        return SocketLinks()
+    return TopicLinks(brokers, settings.load(None, flags={}, environ=os.environ).transport.access)

@@ -1,0 +1,1 @@
+"""Tests of the links between the demo's nodes."""

@@ -1,0 +1,55 @@
+"""The demo through Kafka as a newcomer runs it, shortened: a real broker, a real database, a node that is killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.real.servers.kafka import Kafka
+from tests.real.servers.postgres import PASSWORD, Postgres
+from tests.real.servers.process import free_ports
+from tests.real.workplace import ROOT
+
+PATIENCE_S: Final = 300
+RUN: Final = (sys.executable, "-m", "monitor.cli.main")
+
+
+def hopwatch(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run([*RUN, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+def test_over_kafka_a_killed_node_loses_nothing(kafka: Kafka, postgres: Postgres, tmp_path: Path) -> None:
+    """Drops are named to the id, kills take nothing and repeat some, and no topic is left behind."""
+    url, folder = postgres.database(), tmp_path / "demo"
+    before = set(kafka.admin().list_topics(timeout=10).topics)
+    flags = "--minutes 0.4 --rate 1000 --drop router=0.02 --kill norm@8 --kill norm@16"
+    where = ("--kafka", kafka.bootstrap, "--store", url, "--workdir", str(folder))
+    ended = hopwatch("demo", *flags.split(), *where)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert PASSWORD not in ended.stdout + ended.stderr
+    lines = [line.split() for line in ended.stdout.splitlines()]
+    assert ["lost", "by", "kills", "0", "=", "0", "surely", "ok"] in lines
+    (repeated,) = [line for line in lines if line[:3] == ["duplicates", "in", "connector"]]
+    assert int(repeated[3].replace(",", "")) > 0
+    assert repeated[4:] == ["=", repeated[3], "ok"]
+    assert "injected = measured, as far as the probes could tell; of norm nothing is claimed beyond" in ended.stdout
+    assert set(kafka.admin().list_topics(timeout=10).topics) - before <= {"__consumer_offsets"}
+    told = hopwatch("report", "--config", str(folder / "hopwatch.toml"), "--json")
+    (stream,) = json.loads(told.stdout)["streams"]
+    (norm,) = {node["loss_lower"] for window in stream["windows"] for node in window["nodes"] if node["node"] == "norm"}
+    assert norm == 0
+
+
+def test_brokers_that_do_not_answer_are_named(tmp_path: Path) -> None:
+    """Exit 3 and one line, before anything is written."""
+    (port,) = free_ports(1)
+    ended = hopwatch("demo", "--kafka", f"127.0.0.1:{port}", "--workdir", str(tmp_path / "demo"))
+    assert ended.returncode == 3
+    assert ended.stderr.startswith(f"hopwatch: the Kafka brokers 127.0.0.1:{port} cannot be reached: ")
+    assert ended.stderr.count("\n") == 1
+    assert ended.stdout == ""
+    assert list(tmp_path.iterdir()) == []
