@@ -164,7 +164,7 @@ def delete(places: Sequence[KafkaPlace], access: KafkaAccess, groups: Sequence[s
             answer.result()
         except KafkaException as error:
             if _of(error).code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND):
-                raise _unreachable(places[0], error, trouble) from None
+                raise _unreachable(places[0], admin, error, trouble) from None
 
 
 def _raise(error: KafkaError | None) -> None:

@@ -118,4 +118,4 @@ def test_the_healthcheck_looks_where_the_job_writes(tmp_path: Path) -> None:
 def test_the_demo_s_stream_is_watched_as_the_demo_says() -> None:
     """The streams of docker/hopwatch.toml are those of the demo's own configuration."""
     watched = tomllib.loads((ROOT / "docker" / "hopwatch.toml").read_text("utf-8"))
-    assert watched == {"streams": tomllib.loads(demo.TOML)["streams"]}
+    assert watched == {"streams": tomllib.loads(demo._configuration(demo.Layout(ROOT)))["streams"]}
