@@ -30,7 +30,7 @@ check: $(VENV)/installed
 	@$(VENV)/bin/mypy --strict
 	@$(VENV)/bin/lint-imports
 
-bench: java $(VENV)/installed
+bench: java $(VENV)/installed servers
 	@$(VENV)/bin/python -m bench $(ARGS)
 
 # Spark takes the Java of JAVA_HOME, and only without one that of PATH.

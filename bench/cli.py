@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import RenderableType
 
-from bench import growth, live, machine, probing, speed, tables
+from bench import growth, kafka, live, machine, probing, speed, tables
 from bench.alone import ContestantError
 from bench.speed import Tell
 from bench.steps import Steps
@@ -35,6 +35,7 @@ class What(StrEnum):
     PROBES = "probes"
     LIVE = "live"
     GROWTH = "growth"
+    KAFKA = "kafka"
     ALL = "all"
 
 
@@ -45,6 +46,7 @@ _MEASURES: Final[dict[What, Callable[[int, Path, Tell], Measured]]] = {
     What.PROBES: lambda _, at, tell: (costs := probing.measure(at, tell), tables.probes(costs)),
     What.LIVE: lambda _, at, tell: (spans := live.measure(at, tell), tables.live(spans)),
     What.GROWTH: lambda size, at, tell: (lines := growth.measure(size, at, tell), tables.growth(lines)),
+    What.KAFKA: lambda size, at, tell: (lines := kafka.measure(size, at, tell), tables.kafka(lines)),
 }
 _BY_DEFAULT: Final = (What.SPEED, What.PROBES, What.LIVE)
 
@@ -56,7 +58,10 @@ def bench(
     what: Annotated[What | None, typer.Argument(help="By default speed, probes and live.")] = None,
     *,
     observations: Annotated[
-        int, typer.Option(min=LEAST, max=MOST, help="Of speed; growth takes a quarter, all and three times as many.")
+        int,
+        typer.Option(
+            min=LEAST, max=MOST, help="Of speed; growth takes a quarter, all and three times as many, kafka half."
+        ),
     ] = OBSERVATIONS,
     scratch: Annotated[
         Path | None, typer.Option(file_okay=False, help="Where the work is made and kept; else a folder that goes.")

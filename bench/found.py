@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -23,8 +24,10 @@ _PERCENTILES: Final = ("p50", "p95", "p99")
 _NONE: Final = np.empty((0, 2), np.uint64)
 
 
-def check_store(engine: Engine, work: Work, truth: Truth) -> None:
+def check_store(engine: Engine, work: Work, truth: Truth, moved_ms: int = 0) -> None:
     """Hold a store against the truth: besides every node-window, that all is final and that no account has a hole.
+
+    The work's minutes may have been moved.
 
     Raises:
         WrongResultError: something differs.
@@ -34,7 +37,9 @@ def check_store(engine: Engine, work: Work, truth: Truth) -> None:
     told = accounts["observations"], accounts["duplicate_batches"], accounts["too_late"], accounts["quarantined"]
     if told != (truth.observations, 0, 0, {}):
         raise WrongResultError(f"hopwatch read {truth.observations:,} observations, none twice or late, got {accounts}")
-    truth.check("hopwatch", {key: one for name in range(work.streams) for key, one in _of_stream(engine, report, name)})
+    first_us = (FIRST_START_MS + moved_ms) * 1_000
+    found = (_of_stream(engine, report, name, first_us) for name in range(work.streams))
+    truth.check("hopwatch", dict(chain.from_iterable(found)))
 
 
 def from_columns(
@@ -72,7 +77,7 @@ def by_key(keys: Sequence[NDArray[Any]], ids: NDArray[Any]) -> dict[Key, NDArray
     return {(int(key[0, 0]), int(key[1, 0]), int(key[2, 0])): part for key, part in parts if len(part)}
 
 
-def _of_stream(engine: Engine, report: Mapping[str, Any], number: int) -> Iterable[tuple[Key, Found]]:
+def _of_stream(engine: Engine, report: Mapping[str, Any], number: int, first_us: int) -> Iterable[tuple[Key, Found]]:
     name = stream_name(number)
     # The bye falls in a minute in which nothing was observed.
     windows = [
@@ -87,7 +92,7 @@ def _of_stream(engine: Engine, report: Mapping[str, Any], number: int) -> Iterab
             for place, node in enumerate(told["nodes"]):
                 ids = np.frombuffer(b"".join(in_window & lost[place]), np.uint64).reshape(-1, ID_BYTES // 8)
                 lags = tuple(tuple(node[lag][name] for name in _PERCENTILES) for lag in LAGS)
-                key = number, (start_us - FIRST_START_MS * 1_000) // WINDOW_US, place
+                key = number, (start_us - first_us) // WINDOW_US, place
                 yield key, Found(node["seen"], node["loss"], print_of(ids), lags)
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.growth import Growth
+from bench.kafka import Through
 from bench.live import Span
 from bench.probing import Cost
 from bench.speed import ONCE_WARM, STREAM, Line
@@ -75,6 +76,25 @@ def growth(lines: Sequence[Growth]) -> Table:
             _number(line.stream_rate / 1e6, 3),
             _number(_over(line.steady_rate, 1e6), 3),
             _number(line.memory_bytes / 1e9, 2),
+        )
+    return table
+
+
+def kafka(lines: Sequence[Through]) -> Table:
+    """Return what went through the broker."""
+    table = _table(
+        "Kafka: one broker on the same 2 cores, every result checked",
+        ("what",),
+        ("M obs/s", "goal, M obs/s", "MB/s", "B/obs", "memory GB"),
+    )
+    for line in lines:
+        table.add_row(
+            line.what,
+            _number(line.rate / 1e6, 2),
+            _number(_over(line.goal_rate, 1e6), 1),
+            _number(line.bytes_rate / 1e6, 1),
+            _number(line.bytes_an_observation, 1),
+            _number(_over(line.memory_bytes, 1e9), 2),
         )
     return table
 

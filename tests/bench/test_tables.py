@@ -8,6 +8,7 @@ from rich.console import Console, RenderableType
 
 from bench import tables
 from bench.growth import Growth
+from bench.kafka import Through
 from bench.live import Span
 from bench.probing import Cost
 from bench.speed import ONCE_WARM, STREAM, Line
@@ -65,3 +66,11 @@ def test_growth_has_a_line_a_work() -> None:
     """Seconds and rates both ways; a backlog of one trigger has no second one."""
     line = Growth(10_000_000, 10, 256, 2.0, 5.0, 5e6, 2e6, None, 1_500_000_000)
     assert cells(tables.growth([line]))["10,000,000"] == ["10", "256", "2.0", "5.000", "5.0", "2.000", "-", "1.50"]
+
+
+def test_kafka_has_a_line_for_each_way_through() -> None:
+    """Rates of observations and bytes, and what one observation weighs; a goal only where there is one."""
+    lines = [Through("sink", 2e6, 1e6, 72e6, 36.0, 1_500_000_000), Through("kept", 2e6, None, 50e6, 25.0)]
+    table = cells(tables.kafka(lines))
+    assert table["sink"] == ["2.00", "1.0", "72.0", "36.0", "1.50"]
+    assert table["kept"] == ["2.00", "-", "50.0", "25.0", "-"]
