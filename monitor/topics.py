@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -26,6 +27,7 @@ LOG_APPEND: Final = "LogAppendTime"
 _INSYNC: Final = "min.insync.replicas"
 _MESSAGE_BYTES: Final = "max.message.bytes"
 _CLEANUP: Final = "cleanup.policy"
+_NO_COORDINATOR: Final = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +161,18 @@ def delete(places: Sequence[KafkaPlace], access: KafkaAccess, groups: Sequence[s
     admin, trouble = _admin(places[0], access)
     topics = admin.delete_topics([place.topic for place in places], request_timeout=PATIENCE_S)
     readers = admin.delete_consumer_groups(list(groups), request_timeout=PATIENCE_S) if groups else {}
-    for answer in (*topics.values(), *readers.values()):
+    for answer in (*topics.values(), *(reader for reader in readers.values() if not _is_unheard_of(reader))):
         try:
             answer.result()
         except KafkaException as error:
             if _of(error).code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND):
                 raise _unreachable(places[0], admin, error, trouble) from None
+
+
+def _is_unheard_of(reader: Future[None]) -> bool:
+    """Return whether nobody has read from these brokers yet, so that none of them keeps groups."""
+    error = reader.exception()
+    return isinstance(error, KafkaException) and _of(error).code() in _NO_COORDINATOR
 
 
 def _raise(error: KafkaError | None) -> None:

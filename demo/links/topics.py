@@ -30,7 +30,8 @@ COMMIT_EVERY_S: Final = 0.25
 ANSWER_S: Final = 10.0
 """How long a broker may take to answer a question."""
 PATIENCE_S: Final = 30.0
-"""How long a question is asked again that has no answer."""
+"""How long the brokers may be away: so long a message waits, and a question is asked again that has no answer."""
+ADVICE: Final = "look after the brokers, start the demo again"
 _PARTITION: Final = 0
 
 
@@ -46,10 +47,10 @@ class TopicOutlet:
     @classmethod
     def open(cls, brokers: str, topic: str) -> Self:
         """Return an outlet with a client of its own."""
-        # Without a time-out a message waits for a broker that is away as long as it takes.
-        asked = {"acks": "all", "enable.idempotence": True, "message.timeout.ms": 0, "linger.ms": 2}
-        room = {"queue.buffering.max.messages": 0}  # no bound but that of its bytes
-        return cls(Producer(_settings(brokers) | asked | room), topic)
+        asked = {"acks": "all", "enable.idempotence": True, "linger.ms": 2}
+        asked |= {"message.timeout.ms": round(PATIENCE_S * 1_000)}
+        asked |= {"queue.buffering.max.messages": 0}  # no bound but that of its bytes
+        return cls(Producer(_settings(brokers) | asked), topic)
 
     def send(self, payload: bytes, then: Callable[[], None]) -> None:
         """Give a message to the client; ``then`` is called once the broker has it.
@@ -87,7 +88,7 @@ class TopicOutlet:
 
     def _check(self) -> None:
         if self._refusal:
-            raise LinkError(f"the topic {self._topic} has not taken a message: {self._refusal}; start the demo again")
+            raise LinkError(f"the topic {self._topic} has not taken a message: {self._refusal}; {ADVICE}")
 
 
 class TopicInlet:
@@ -184,7 +185,7 @@ class TopicInlet:
             raise self._broken(cast("KafkaError", error.args[0]).str()) from None
 
     def _broken(self, why: str) -> LinkError:
-        return LinkError(f"the topic {self._topic} cannot be read: {why}; look after the brokers, start the demo again")
+        return LinkError(f"the topic {self._topic} cannot be read: {why}; {ADVICE}")
 
 
 def _settings(brokers: str) -> dict[str, Any]:

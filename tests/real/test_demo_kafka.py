@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from demo.links.laid import TopicLinks
+from probes.contract.kafka import KafkaAccess
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.postgres import PASSWORD, Postgres
-from tests.real.servers.process import free_ports
+from tests.real.servers.process import free_ports, until
 from tests.real.workplace import ROOT
 
 PATIENCE_S: Final = 300
@@ -22,10 +24,15 @@ def hopwatch(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*RUN, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
+def topics_of(kafka: Kafka) -> set[str]:
+    """Return the topics that there are."""
+    return set(kafka.admin().list_topics(timeout=10).topics)
+
+
 def test_over_kafka_a_killed_node_loses_nothing(kafka: Kafka, postgres: Postgres, tmp_path: Path) -> None:
     """Drops are named to the id, kills take nothing and repeat some, and no topic is left behind."""
     url, folder = postgres.database(), tmp_path / "demo"
-    before = set(kafka.admin().list_topics(timeout=10).topics)
+    before = topics_of(kafka)
     flags = "--minutes 0.4 --rate 1000 --drop router=0.02 --kill norm@8 --kill norm@16"
     where = ("--kafka", kafka.bootstrap, "--store", url, "--workdir", str(folder))
     ended = hopwatch("demo", *flags.split(), *where)
@@ -37,11 +44,26 @@ def test_over_kafka_a_killed_node_loses_nothing(kafka: Kafka, postgres: Postgres
     assert int(repeated[3].replace(",", "")) > 0
     assert repeated[4:] == ["=", repeated[3], "ok"]
     assert "injected = measured, as far as the probes could tell; of norm nothing is claimed beyond" in ended.stdout
-    assert set(kafka.admin().list_topics(timeout=10).topics) - before <= {"__consumer_offsets"}
+    until(lambda: topics_of(kafka) - before <= {"__consumer_offsets"}, "topics that are gone")
     told = hopwatch("report", "--config", str(folder / "hopwatch.toml"), "--json")
     (stream,) = json.loads(told.stdout)["streams"]
     (norm,) = {node["loss_lower"] for window in stream["windows"] for node in window["nodes"] if node["node"] == "norm"}
     assert norm == 0
+
+
+def test_a_run_that_nobody_read_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Also on brokers that never had a reader, and know of no groups."""
+    young = Kafka(tmp_path / "kafka")
+    try:
+        young.start()
+        links = TopicLinks(young.bootstrap, KafkaAccess())
+        links.check()
+        with links:
+            until(lambda: len(topics_of(young)) == 4, "the topics of a run")
+        assert links.left_behind == ""
+        until(lambda: topics_of(young) <= {"__consumer_offsets"}, "topics that are gone")
+    finally:
+        young.stop()
 
 
 def test_brokers_that_do_not_answer_are_named(tmp_path: Path) -> None:

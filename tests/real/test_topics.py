@@ -108,7 +108,7 @@ def test_topics_and_readers_are_deleted(kafka: Kafka) -> None:
     inlet.close()
     for _ in range(2):
         topics.delete([place], access, [place.topic])
-    assert topics.describe(place, access) is None
+    until(lambda: topics.describe(place, access) is None, "a topic that is gone")
     groups = kafka.admin().list_consumer_groups().result().valid
     assert place.topic not in [group.group_id for group in groups]
 

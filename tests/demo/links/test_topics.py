@@ -45,7 +45,7 @@ def test_a_message_that_the_broker_refuses_has_not_left(broker: PaperBroker) -> 
     broker.refusal = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
     outlet, left = broker.outlet("connector"), list[bool]()
     outlet.send(b"x", lambda: left.append(True))
-    text = "the topic connector has not taken a message: .*too large; start the demo again$"
+    text = r"^the topic connector has not taken a message: .*too large; look after the brokers, start the demo again$"
     with pytest.raises(LinkError, match=text):
         outlet.settle()
     with pytest.raises(LinkError, match=text):
