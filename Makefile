@@ -61,7 +61,8 @@ servers: $(VENV)/jars/connector $(VENV)/jars/broker
 	  echo "the tests need PostgreSQL: install it with 'apt-get install postgresql'" >&2; exit 1; }
 
 $(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
-	@command -v mvn >/dev/null || { echo "Kafka's jars come by Maven, which is not here: install it with" \
+	@command -v mvn >/dev/null || { [ "$$(id -u)" = 0 ] && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq maven >/dev/null; } || { echo "Kafka's jars come by Maven, which is not here: install it with" \
 	  "'apt-get install maven' (Debian, Ubuntu) or 'brew install maven' (macOS)" >&2; exit 1; }
 	@rm -rf $@
 	@mvn -q -B -f $< org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
