@@ -27,7 +27,7 @@ def test_a_driver_killed_twenty_times_reports_what_an_undisturbed_one_does(kafka
             killed.process.wait(120)
         else:
             killed.start()
-            time.sleep(chance.uniform(3, 10))
+            time.sleep(chance.uniform(3, 8))
             killed.kill()
     traffic.end()
     last = minute_of(time.time())
