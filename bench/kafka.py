@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bench.alone import CORES, Json, Ran, run
 from bench.found import check_store
@@ -27,9 +27,6 @@ from probes.contract.kafka import KafkaAccess, KafkaPlace
 from probes.contract.limits import WINDOW_MS
 from probes.sinks.kafka import KafkaSink
 from tests.real.servers.kafka import Kafka
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
 
 MINUTES: Final = 4
 """All of them are plausible at once: from the minute before this one to two ahead."""
@@ -71,14 +68,14 @@ def measure(observations: int, scratch: Path, tell: Tell) -> list[Through]:
         broker.start()
         broker.create_topic(TOPIC, PARTITIONS)
         moved_ms = (int(time.time() * 1_000) // WINDOW_MS - 1) * WINDOW_MS - FIRST_START_MS
-        told = {"work": work.as_json(), "made": str(made_work.folder), "url": broker.url(TOPIC), "moved_ms": moved_ms}
+        told = {"work": work.as_json(), "made": str(made_work.folder), "url": broker.url(TOPIC)}
         tell("the sink of a probe")
-        sent = run("bench.kafka:send", scratch, **told)
+        sent = run("bench.kafka:send", scratch, moved_ms=moved_ms, **told)
         kept_bytes = sum(log.stat().st_size for log in broker.folder.rglob(f"{TOPIC}-*/*.log"))
         tell("a backlog, as a stream")
-        caught = run("bench.kafka:catch_up", scratch, **told)
+        caught = run("bench.kafka:catch_up", scratch, records=sent.result["records"], **told)
         tell("all of it, once")
-        once = run("bench.kafka:once", scratch, **told)
+        once = run("bench.kafka:once", scratch, moved_ms=moved_ms, **told)
     finally:
         broker.stop()
     wire = sent.result["bytes"] / work.observations
@@ -117,7 +114,11 @@ def send(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json: 
     took_s = time.perf_counter() - began_s
     for sink in sinks.values():
         sink.close()
-    return {"rate": of_kind.truth().observations / took_s, "bytes": sum(len(record) for _, record in records)}
+    return {
+        "rate": of_kind.truth().observations / took_s,
+        "bytes": sum(len(record) for _, record in records),
+        "records": len(records),
+    }
 
 
 def _moved(of_kind: Made, moved_ms: int) -> Iterator[tuple[str, bytes]]:
@@ -141,7 +142,7 @@ def _moved(of_kind: Made, moved_ms: int) -> Iterator[tuple[str, bytes]]:
             )
 
 
-def catch_up(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json:
+def catch_up(folder: Path, work: Json, made: str, url: str, records: int) -> Json:
     """Read a backlog as a stream, until nothing is left; what was read is in the store, the windows are open."""
     of_kind = Made(Work(**work), Path(made))
     where = _place(of_kind.work, folder, url)
@@ -150,9 +151,8 @@ def catch_up(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Js
     lineage.check(where.engine, where.checkpoint, where.rules)
     began_s = time.time()
     query = job.start_stream(spark, where, "0 seconds", lambda _: None)
-    records = sum(1 for _ in _moved(of_kind, moved_ms))
     found = until(query, lambda found: sum(one.segments for one in found) >= records and not found[-1].segments)
-    _stop(query)
+    session.end(query.stop)
     spark.stop()
     read = [one for one in found if one.segments]
     observations = of_kind.truth().observations
@@ -191,7 +191,3 @@ def _place(work: Work, folder: Path, url: str) -> job.Place:
     schema.prepare(engine)
     source = KafkaSource(KafkaPlace.parse(url), KafkaAccess(), folder / "landed", RECORDS_A_TRIGGER)
     return job.Place(source, engine, rules(work), folder / "work")
-
-
-def _stop(query: StreamingQuery) -> None:
-    session.end(query.stop)

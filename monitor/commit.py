@@ -63,7 +63,7 @@ def batch(
     newest_us = max((row.watermark_us for row in rows), default=before_us)
     # Nothing is judged before all partitions of a backlog are read up to it.
     watermark_us = max(before_us, min(newest_us, holes.read_through_us(expected, read)))
-    windows = take_in(connection, ledger, rows, watermark_us, batch_id, expected)
+    windows = take_in(connection, ledger, rows, watermark_us, batch_id, read, expected)
     pieces = conclude(connection, ledger, windows, watermark_us)
     results = tuple(conclusion.result for piece in pieces for conclusion in piece)
     forget(connection, ledger, watermark_us)
@@ -73,18 +73,18 @@ def batch(
     return Written(results, tuple(writer.release_segments(connection, before_us, batch_id)))
 
 
-def take_in(  # noqa: PLR0913, PLR0917 - what came, and what was to come
+def take_in(  # noqa: PLR0913, PLR0917 - what came, what was read of the transport, and what was to be read
     connection: Connection,
     ledger: Ledger,
     rows: Iterable[Any],
     watermark_us: int,
     batch_id: int = 0,
+    read: Sequence[Offsets] = (),
     expected: Expected = NOTHING_EXPECTED,
 ) -> Parcels:
     """Write what came in: tallies, books, quarantine; return the tallies, packed, by window and shard."""
     changes = writer.Changes(watermark_us, batch_id)
     sheets: list[FactSheet] = []
-    read: list[Offsets] = []
     sighted: dict[tuple[str, int], int] = {}
     for row in rows:
         if row.kind == TALLY_ROW:
@@ -95,8 +95,6 @@ def take_in(  # noqa: PLR0913, PLR0917 - what came, and what was to come
             sheets.append(FactSheet.unpack(bytes(row.payload)))
         elif row.kind == QUARANTINE_ROW:
             changes.quarantined.append(Quarantined.unpack(bytes(row.payload)))
-        elif row.kind == OFFSETS_ROW:
-            read.append(Offsets.unpack(bytes(row.payload)))
     changes.books = [ledger.books[key] for key in ledger.absorb(sheets)]
     changes.streams = dict(ledger.ranges)
     changes.holes = list(holes.find(expected, read, reader.last_arrivals_us(connection)))

@@ -42,6 +42,8 @@ _CAUSES: Final[tuple[tuple[str, type[HopwatchError], str], ...]] = (
     ),
 )
 
+_IS_CAUSE: Final = re.compile("Error|Exception")
+
 
 def known(failure: Exception, place: Place) -> HopwatchError | None:
     """Return the error to raise for a failure of Spark's: the first known cause, none if there is none."""
@@ -59,7 +61,9 @@ def named(failure: Exception, place: Place) -> HopwatchError:
     if cause is not None:
         return cause
     text = str(failure)
-    lines = (line.strip() for line in reversed(text.splitlines()))
-    last = next((line for line in lines if "Error" in line or "Exception" in line), text)
+    lines = [line.strip() for line in reversed(text.splitlines())]
+    # A frame of a stack may have such a word in the name of a class.
+    causes = (line for line in lines if _IS_CAUSE.search(line) and not line.startswith("at "))
+    last = next(causes, text)
     advice = "the whole report is in Spark's log, nothing is lost: start again"
     return DependencyError(f"the stream died: {last[:400]}; {advice}")

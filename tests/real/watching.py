@@ -52,9 +52,9 @@ class Monitor:
         assert self.process is not None
         give_up_s = time.monotonic() + patience_s
         while not holds():
-            assert self.process.is_alive, self.work.words()[-2_000:]
+            assert self.process.is_alive, self._last_words()
             if time.monotonic() > give_up_s:
-                pytest.fail(f"{what} did not come within {patience_s} s: {self.work.words()[-2_000:]}")
+                pytest.fail(f"{what} did not come within {patience_s} s: {self._last_words()}")
             time.sleep(0.5)
 
     def until_judged(self, last: str) -> Report:
@@ -73,6 +73,11 @@ class Monitor:
 
         self.until(is_judged, f"the judgement of {last}")
         return reports[-1]
+
+    def _last_words(self) -> str:
+        log = self.work.folder / "work" / "spark.log"
+        spark = log.read_text("utf-8", errors="replace")[-8_000:] if log.exists() else ""
+        return f"{self.work.words()[-2_000:]}\nSpark's log ends so:\n{spark}"
 
 
 def windows_of(report: Report, stream: str = "orders") -> list[Report]:

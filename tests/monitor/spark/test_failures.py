@@ -107,6 +107,14 @@ DIED = {
             "the whole report is in Spark's log, nothing is lost: start again"
         ),
     ),
+    "frames": (
+        "java.io.IOException: the cause: SomeException\n\tat org.apache.spark.util.SparkErrorUtils.tryWithSafeFinally",
+        DependencyError,
+        (
+            "the stream died: java.io.IOException: the cause: SomeException; "
+            "the whole report is in Spark's log, nothing is lost: start again"
+        ),
+    ),
     "silent": (
         "",
         DependencyError,
