@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import RenderableType
 
-from bench import growth, kafka, live, machine, probing, speed, tables
+from bench import growth, kafka, live, machine, outage, probing, speed, tables
 from bench.alone import ContestantError
 from bench.speed import Tell
 from bench.steps import Steps
@@ -36,6 +36,7 @@ class What(StrEnum):
     LIVE = "live"
     GROWTH = "growth"
     KAFKA = "kafka"
+    OUTAGE = "outage"
     ALL = "all"
 
 
@@ -47,6 +48,7 @@ _MEASURES: Final[dict[What, Callable[[int, Path, Tell], Measured]]] = {
     What.LIVE: lambda _, at, tell: (spans := live.measure(at, tell), tables.live(spans)),
     What.GROWTH: lambda size, at, tell: (lines := growth.measure(size, at, tell), tables.growth(lines)),
     What.KAFKA: lambda size, at, tell: (lines := kafka.measure(size, at, tell), tables.kafka(lines)),
+    What.OUTAGE: lambda _, at, tell: (lines := outage.measure(at, tell), tables.outage(lines)),
 }
 _BY_DEFAULT: Final = (What.SPEED, What.PROBES, What.LIVE)
 

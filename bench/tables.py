@@ -14,6 +14,7 @@ from rich.text import Text
 from bench.growth import Growth
 from bench.kafka import Through
 from bench.live import Span
+from bench.outage import Outage
 from bench.probing import Cost
 from bench.speed import ONCE_WARM, STREAM, Line
 
@@ -95,6 +96,23 @@ def kafka(lines: Sequence[Through]) -> Table:
             _number(line.bytes_rate / 1e6, 1),
             _number(line.bytes_an_observation, 1),
             _number(_over(line.memory_bytes, 1e9), 2),
+        )
+    return table
+
+
+def outage(lines: Sequence[Outage]) -> Table:
+    """Return what a call costs while no broker answers."""
+    table = _table(
+        "No broker answers: every call timed by itself, every stamp counted as dropped",
+        (),
+        ("calls", "p50 µs", "p99 µs", "goal, p99 µs", "most ms", "memory grown, MB", "of it queue, at most MB"),
+    )
+    for line in lines:
+        table.add_row(
+            f"{line.calls:,}",
+            *(_number(span_us, 2) for span_us in (line.p50_us, line.p99_us, line.goal_us)),
+            _number(line.most_us / 1e3, 1),
+            *(_number(amount / 1e6, 1) for amount in (line.grown_bytes, line.queue_bytes)),
         )
     return table
 

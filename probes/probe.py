@@ -21,6 +21,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, ParamSpec, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from probes import exits, recorder
@@ -210,7 +211,7 @@ class Probe:
         """
         at_ns = self._wall_ns()
         event_us = at_ns // 1_000 if event_time is None else event_time
-        self._drop(recorder.refused((event_us,), at_ns, cause[:MAX_CAUSE_CHARS]))
+        self._drop(recorder.refused_one(event_us, at_ns, cause[:MAX_CAUSE_CHARS]))
 
     @_harmless
     def caught_up(self, moment_us: int) -> None:
@@ -256,7 +257,7 @@ class Probe:
         if len(self._queue) < self._most:
             self._append(Stamp(side, message_id, event_time, at_ns, _text(reason)))
         else:
-            self._drop(recorder.refused((event_time,), at_ns, QUEUE_FULL))
+            self._drop(recorder.refused_one(event_time, at_ns, QUEUE_FULL))
 
     @_harmless
     def _many(self, side: int, message_ids: ArrayLike, event_times: ArrayLike) -> None:
@@ -266,7 +267,7 @@ class Probe:
         except Exception as error:
             if self.strict:
                 raise ProbeError(str(error)) from error
-            self._drop(recorder.refused([at_ns // 1_000] * length_of(message_ids), at_ns, BAD_ARRAYS))
+            self._drop(recorder.refused(np.full(length_of(message_ids), at_ns // 1_000), at_ns, BAD_ARRAYS))
             return
         stamps = Stamps(side, ids, events_us, at_ns)
         if self._sender is not None and len(ids) and not self._sender.append_many(stamps, self._most):

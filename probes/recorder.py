@@ -96,15 +96,17 @@ def event_time_us(event_time: object) -> int:
     return event_us
 
 
-def refused(event_times: Sequence[EventTime] | NDArray[np.int64], at_ns: int, cause: str) -> Refusals:
-    """Count stamps that were refused before they were recorded; ``at_ns`` stands in for event times that cannot be."""
-    if isinstance(event_times, np.ndarray):
-        events_us, ok = event_times, _believed(event_times)
-    else:
-        events_us, ok = _event_times(event_times)
+def refused(events_us: NDArray[np.int64], at_ns: int, cause: str) -> Refusals:
+    """Count stamps of an array that was refused whole; ``at_ns`` stands in for event times that cannot be."""
     refusals: Refusals = Counter()
-    _refuse(refusals, np.where(ok, events_us, at_ns // 1_000), cause)
+    _refuse(refusals, np.where(_believed(events_us), events_us, at_ns // 1_000), cause)
     return refusals
+
+
+def refused_one(event_time: EventTime, at_ns: int, cause: str) -> Refusals:
+    """Count a stamp that was refused before it was recorded: in a full queue, on the host's own time."""
+    event_us = _event_time_or_none(event_time)
+    return Counter({((at_ns // 1_000 if event_us is None else event_us) // WINDOW_US * WINDOW_MS, cause): 1})
 
 
 def record(taken: Sequence[Stamp | Stamps], not_before_us: int) -> tuple[list[Packed], Refusals]:

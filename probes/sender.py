@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -22,6 +22,8 @@ from probes.packing import BATCH_OBSERVATIONS, Packed
 from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Refusals, Stamp, Stamps
 from probes.sinks import Sink
 
+CALLS_AT_ONCE: Final = 2 * BATCH_OBSERVATIONS
+"""How many calls are packed at once: it takes the interpreter's lock for some 5 ms."""
 TICK_S: Final = 0.5
 """How often the thread looks after its sink when nothing else is due."""
 SINK_REFUSED: Final = "sink refused"
@@ -156,11 +158,7 @@ class Sender:
             self._flushed_ns = self.clock.monotonic_ns()
             # The moment is read before the queue is taken: what is appended later is moved behind it.
             moment_us = max(self._moment_us(), self.complete_through_us)
-            taken = [self.queue.popleft() for _ in range(len(self.queue))]
-            with self._counting:
-                self._folded -= sum(len(stamps.event_times_us) - 1 for stamps in taken if isinstance(stamps, Stamps))
-            batches, refusals = recorder.record(taken, self.complete_through_us)
-            self.drop(refusals)
+            batches = [packed for calls in self._taken() for packed in self._recorded(calls)]
             has_told_all = self._send_batches(batches, moment_us)
             is_asked = closing is not None or bool(self.drops)
             if closing is Kind.BYE or (is_asked and not has_told_all):
@@ -208,6 +206,20 @@ class Sender:
                 self.step()
             except Exception:  # noqa: BLE001 - nothing may reach the host; the loop goes on
                 _log.warning("a probe could not send", exc_info=True)
+
+    def _taken(self) -> Iterator[list[Stamp | Stamps]]:
+        """Take what waits now out of the queue, so many calls at a time: to pack them holds the host's threads up."""
+        waiting = len(self.queue)
+        for first in range(0, waiting, CALLS_AT_ONCE):
+            calls = [self.queue.popleft() for _ in range(min(CALLS_AT_ONCE, waiting - first))]
+            with self._counting:
+                self._folded -= sum(len(stamps.event_times_us) - 1 for stamps in calls if isinstance(stamps, Stamps))
+            yield calls
+
+    def _recorded(self, calls: list[Stamp | Stamps]) -> list[Packed]:
+        batches, refusals = recorder.record(calls, self.complete_through_us)
+        self.drop(refusals)
+        return batches
 
     def _send_batches(self, batches: list[Packed], moment_us: int) -> bool:
         """Send batches; the last one carries drops, and the moment if these are all. Return whether that was taken."""

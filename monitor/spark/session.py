@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 READS_A_CORE: Final = 4
 """Into how many tasks a core ``--once`` deals out the segments, so that progress is seen."""
+ATTEMPTS: Final = 4
+"""How often a task is tried, as on a cluster; by itself Spark ends a local query at a task's first failure.
+
+Its Kafka connector can fail for a moment: after records aged out it gives a consumer back that it goes on to use.
+"""
 LOOK_S: Final = 0.25
 
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -61,7 +66,9 @@ def start(
     with log, _standard_streams_to(log.fileno()):
         if cluster.is_local(master):
             cores = cores or _cores_of(master)
-            return _builder(f"local[{cores}]", cores, {**_settings(cores), **_local(scratch, cores), **(more or {})})
+            return _builder(
+                f"local[{cores},{ATTEMPTS}]", cores, {**_settings(cores), **_local(scratch, cores), **(more or {})}
+            )
         return _of_cluster(master, cores, scratch, more or {})
 
 

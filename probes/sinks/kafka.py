@@ -46,7 +46,8 @@ def settings(place: KafkaPlace, access: KafkaAccess, most_bytes: int) -> dict[st
         # No time-out: a record that waits costs no more than one that is refused in its place.
         "message.timeout.ms": 0,
         "log.connection.close": False,
-        "log_level": 3,
+        # Every attempt to connect is an error to the client; what matters is told by its callbacks.
+        "log_level": 2,
     }
 
 
@@ -95,12 +96,12 @@ class KafkaSink:
             return False
         producer.poll(0)
         if self._waiting_bytes + len(record) > self.most_bytes:
-            self._tell(f"takes no more: {self.most_bytes} bytes wait for {self.place.brokers}")
+            self._tell("is full", f"takes no more: {self.most_bytes} bytes wait for {self.place.brokers}")
             return False
         try:
             producer.produce(self.place.topic, record, self._key, on_delivery=self._delivered)
         except (BufferError, _kafka_exception()) as error:
-            self._tell(f"cannot be written: {error}")
+            self._tell("not written", f"cannot be written: {error}")
             return False
         self._waiting_bytes += len(record)
         return True
@@ -145,7 +146,7 @@ class KafkaSink:
         try:
             return self._made()
         except Exception as error:  # noqa: BLE001 - whatever keeps a client from being made costs the host nothing
-            self._tell(f"cannot be reached: {error}")
+            self._tell("no client", f"cannot be reached: {error}")
             return None
 
     def _made(self) -> Producer:
@@ -162,17 +163,17 @@ class KafkaSink:
         self._waiting_bytes -= len(record)
         if error is not None:
             self._failed.append(bytes(record))
-            self._tell(f"refused a record: {error.str()}")
+            self._tell(f"refused, {error.code()}", f"refused a record: {error.str()}")
 
     def _heard(self, error: KafkaError) -> None:
         """Take what goes wrong in the background; the client mends all of it by itself but what is fatal."""
         self._has_given_up = self._has_given_up or error.fatal()
-        self._tell(f"has trouble: {error.str()}")
+        self._tell(f"trouble, {error.code()}", f"has trouble: {error.str()}")
 
-    def _tell(self, why: str) -> None:
-        """Log why nothing is taken, each reason once."""
-        if why not in self._told:
-            self._told.add(why)
+    def _tell(self, reason: str, why: str) -> None:
+        """Log why nothing is taken, each reason once: the client's own words have durations and counts in them."""
+        if reason not in self._told:
+            self._told.add(reason)
             _log.warning("the topic %s %s", self.place, why)
 
     def _now_s(self) -> float:

@@ -45,7 +45,7 @@ class Topic:
         self._around = around
         self._is_reached = False
         self._heard: list[KafkaError] = []
-        self._told: set[str] = set()
+        self._told: set[int] = set()
         try:
             self.place = KafkaPlace.parse(url)
             if url.removeprefix("kafka://").rstrip("/") == self.place.brokers:
@@ -110,8 +110,9 @@ class Topic:
         """
         if error.fatal() or error.code() in _FINAL:
             raise TapSourceError(f"the topic {self.place} cannot be read any more: {error.str()}: start again")
-        if error.str() not in self._told:
-            self._told.add(error.str())
+        # Its words have durations and counts in them.
+        if error.code() not in self._told:
+            self._told.add(error.code())
             self._around.tell(f"the topic {self.place} has trouble: {error.str()}: trying on")
 
     def _listen(self, error: KafkaError) -> None:

@@ -10,6 +10,7 @@ from bench import tables
 from bench.growth import Growth
 from bench.kafka import Through
 from bench.live import Span
+from bench.outage import Outage
 from bench.probing import Cost
 from bench.speed import ONCE_WARM, STREAM, Line
 
@@ -74,3 +75,9 @@ def test_kafka_has_a_line_for_each_way_through() -> None:
     table = cells(tables.kafka(lines))
     assert table["sink"] == ["2.00", "1.0", "72.0", "36.0", "1.50"]
     assert table["kept"] == ["2.00", "-", "50.0", "25.0", "-"]
+
+
+def test_an_outage_is_told_in_the_units_of_its_goals() -> None:
+    """µs a call but ms for the longest; MB, of which the queue may be so many."""
+    line = Outage(4_000_000, 0.5, 1.25, 36_300.0, 20.0, 100_000_000, 67_108_864, 4_000_000)
+    assert cells(tables.outage([line]))["4,000,000"] == ["0.50", "1.25", "20.00", "36.3", "100.0", "67.1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from datetime import datetime, timedelta, tzinfo
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from probes.contract.batch import Batch, Kind
 from probes.contract.ids import id_bytes
 from probes.packing import Packed
-from probes.recorder import MessageId, Refusals, Side, Stamp, Stamps, record, refused
+from probes.recorder import MessageId, Refusals, Side, Stamp, Stamps, record, refused, refused_one
 from tests.probes.hosts import EPOCH_US, Said, said
 
 MINUTE_MS = EPOCH_US // 1_000
@@ -222,7 +223,14 @@ def test_what_never_came_in_is_counted_by_window() -> None:
     assert refused(events_us, (EPOCH_US + 120_000_000) * 1_000, "full") == Counter(
         {(MINUTE_MS, "full"): 2, (MINUTE_MS + 60_000, "full"): 1, (MINUTE_MS + 120_000, "full"): 1}
     )
-    assert refused(["no time"], EPOCH_US * 1_000, "full") == {(MINUTE_MS, "full"): 1}  # type: ignore[list-item]  # a host may pass anything
+
+
+@pytest.mark.parametrize(
+    ("event_time", "window_ms"), [(EPOCH_US, MINUTE_MS), (-7, MINUTE_MS + 120_000), ("no time", MINUTE_MS + 120_000)]
+)
+def test_one_that_never_came_in_is_counted_alike(event_time: Any, window_ms: int) -> None:  # noqa: ANN401 - anything may come from a host
+    """In the window of its event time, or of the call where that cannot be."""
+    assert refused_one(event_time, (EPOCH_US + 120_000_000) * 1_000, "full") == {(window_ms, "full"): 1}
 
 
 def test_no_stamps_make_no_batches() -> None:

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError
 
 from probes import Probe
 from probes.contract.batch import Batch, Kind
@@ -72,6 +72,18 @@ def test_a_flush_says_whether_the_brokers_have_it(caplog: pytest.LogCaptureFixtu
     assert f"the topic kafka://127.0.0.1:{port}/t has trouble: " in caplog.text
     assert "records for" in caplog.text
     assert "were not delivered" in caplog.text
+
+
+def test_the_same_trouble_is_told_once_however_it_is_worded(caplog: pytest.LogCaptureFixture) -> None:
+    """The client's words have durations in them: an outage of hours fills neither log nor memory."""
+    sink = KafkaSink(KafkaPlace("127.0.0.1:9092", "t"), "i")
+    for number in range(3):
+        sink._heard(KafkaError(KafkaError._TRANSPORT, f"Connection refused (after {number}ms in state CONNECT)"))
+    sink._heard(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    assert caplog.messages == [
+        "the topic kafka://127.0.0.1:9092/t has trouble: Connection refused (after 0ms in state CONNECT)",
+        "the topic kafka://127.0.0.1:9092/t has trouble: 1/1 brokers are down",
+    ]
 
 
 def test_a_strict_probe_says_that_a_topic_cannot_be_written(kafka: Kafka) -> None:

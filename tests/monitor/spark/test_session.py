@@ -56,6 +56,21 @@ def test_scratch_and_log_stay_in_the_working_folder(spark: SparkSession) -> None
     assert session.log_file(scratch.parent).exists()
 
 
+def test_a_task_that_fails_for_a_moment_is_tried_again(spark: SparkSession, tmp_path: Path) -> None:
+    """In this process too, where Spark by itself would give up at once."""
+    tried = tmp_path / "tried"
+
+    def fail_at_first(number: int) -> int:
+        with tried.open("a") as file:
+            file.write("x")
+        if len(tried.read_text()) < session.ATTEMPTS:
+            raise OSError("not yet")
+        return number
+
+    assert spark.sparkContext.parallelize([7], 1).map(fail_at_first).collect() == [7]
+    assert len(tried.read_text()) == session.ATTEMPTS
+
+
 def test_progress_is_said_while_spark_works(spark: SparkSession, tmp_path: Path) -> None:
     """Tasks done of all tasks of the stage; nothing is said any more once the block is left."""
     gate = tmp_path / "gate"

@@ -1,0 +1,83 @@
+"""What a stamp costs a service while no broker answers, and how far its memory grows: every call is timed by itself."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import confluent_kafka
+import numpy as np
+
+from bench.alone import Json, run
+from bench.speed import Tell
+from bench.stamping import check_kept
+from probes import Probe
+from probes.sinks.kafka import MOST_BYTES
+
+CALLS: Final = 4_000_000
+"""Twice as many as the queue has room for."""
+BURST: Final = 2_000
+REST_S: Final = 0.01
+"""Between bursts a service does something else, and the probe's own thread gets to pack what waits."""
+GOAL_US: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A call to a probe whose brokers are gone; how far memory grew, and how many bytes may wait; what was dropped."""
+
+    calls: int
+    p50_us: float
+    p99_us: float
+    most_us: float
+    goal_us: float
+    grown_bytes: int
+    queue_bytes: int
+    dropped: int
+
+
+def measure(scratch: Path, tell: Tell) -> list[Outage]:
+    """Return what was measured; every stamp has to be counted as dropped.
+
+    Raises:
+        ContestantError: a stamp was neither delivered nor counted.
+    """
+    tell("a probe whose brokers are gone")
+    told = run("bench.outage:stamp", scratch, calls=CALLS).result
+    return [Outage(CALLS, goal_us=GOAL_US, queue_bytes=MOST_BYTES, **told)]
+
+
+def stamp(folder: Path, calls: int) -> Json:
+    """Stamp in bursts, for brokers that are not there."""
+    del folder
+    confluent_kafka.libversion()
+    spans_ns = np.ones(calls, np.int64)
+    event_us = time.time_ns() // 1_000
+    before_bytes = memory_bytes("VmRSS")
+    with socket.socket() as taken:
+        # Bound, and nobody listens.
+        taken.bind(("127.0.0.1", 0))
+        probe = Probe("bench", "n0", f"kafka://127.0.0.1:{taken.getsockname()[1]}/t")
+        for number in range(calls):
+            if number % BURST == 0:
+                time.sleep(REST_S)
+            began_ns = time.perf_counter_ns()
+            probe.arrived(number, event_us)
+            spans_ns[number] = time.perf_counter_ns() - began_ns
+        grown_bytes = memory_bytes("VmHWM") - before_bytes
+        probe.close()
+    check_kept("A probe without brokers", calls, probe.dropped)
+    p50_us, p99_us, most_us = (float(span) / 1e3 for span in np.quantile(spans_ns, (0.5, 0.99, 1.0)))
+    return {
+        "p50_us": p50_us, "p99_us": p99_us, "most_us": most_us, "grown_bytes": grown_bytes, "dropped": probe.dropped,
+    }  # fmt: skip
+
+
+def memory_bytes(what: str) -> int:
+    """Return what Linux says of this process's memory: ``VmRSS``, now, or ``VmHWM``, at most."""
+    found = re.search(rf"^{what}:\s+(\d+) kB$", Path("/proc/self/status").read_text("ascii"), re.MULTILINE)
+    return int(found[1]) * 1_024 if found else 0
