@@ -10,6 +10,8 @@
 PYTHON ?= python3
 VENV := .venv
 LOCK := requirements/dev.txt
+# So many processes test: real servers and the clock are waited for half of the time.
+TESTERS := 3
 PIP_TOOLS := pip-tools==7.6.2
 ARGS ?=
 
@@ -22,7 +24,7 @@ demo: java $(VENV)/installed
 	@$(VENV)/bin/hopwatch demo $(ARGS)
 
 test: java $(VENV)/installed servers
-	@$(VENV)/bin/python -m pytest $(ARGS)
+	@$(VENV)/bin/python -m pytest --numprocesses=$(TESTERS) --dist=loadfile $(ARGS)
 
 check: $(VENV)/installed
 	@$(VENV)/bin/ruff check .
@@ -65,7 +67,7 @@ $(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq maven >/dev/null; } || { echo "Kafka's jars come by Maven, which is not here: install it with" \
 	  "'apt-get install maven' (Debian, Ubuntu) or 'brew install maven' (macOS)" >&2; exit 1; }
 	@rm -rf $@
-	@mvn -q -B -f $< org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+	@mvn -q -B -Dstyle.color=never -f $< org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
 	  -DoutputDirectory=$(CURDIR)/$@ -DincludeScope=runtime
 	@touch $@
 
