@@ -48,7 +48,7 @@ class Layout:
 
     folder: Path
     observations_url: str = ""
-    """The Kafka topic that the probes write to; empty where they spool."""
+    """Where the probes write to; empty for a spool of the run's own."""
     named_store_url: str = ""
     """Where the results are to go; empty for the folder."""
 

@@ -36,7 +36,8 @@ OVERDUE_S: Final = 120.0
 class Wishes:
     """What was asked for on the command line; ``run_s`` is ``None`` for: until Ctrl-C.
 
-    ``brokers`` are those of Kafka, empty for sockets; ``store_url`` is empty for a file of the run's own.
+    ``brokers`` are those of Kafka, empty for sockets; ``store_url`` is empty for a file of the run's own; ``sink_url``
+    is where the probes write to if another monitor is to watch, and empty for a monitor of the run's own.
     """
 
     folder: Path
@@ -45,6 +46,7 @@ class Wishes:
     run_s: float | None = None
     brokers: str = ""
     store_url: str = ""
+    sink_url: str = ""
 
 
 class PipelineLike(Protocol):
@@ -170,7 +172,7 @@ def run(wishes: Wishes, console: Console) -> int:
         screen.say(f"files of this run: {layout.folder}")
         screen.say(f"what the monitor says: {layout.log('monitor')}")
         with (
-            _laid(links, screen),
+            laid(links, screen),
             Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline,
             MonitorProcess(layout) as monitor,
         ):
@@ -184,7 +186,7 @@ def run(wishes: Wishes, console: Console) -> int:
 
 
 @contextmanager
-def _laid(links: Links, screen: Screen) -> Iterator[None]:
+def laid(links: Links, screen: Screen) -> Iterator[None]:
     """Lay the links, and say what of them is to be known."""
     try:
         with links:

@@ -13,7 +13,7 @@ from demo.links.ends import LOOPBACK, Ends, SocketEnds, TopicEnds
 from demo.nodes import NODES
 from monitor import settings, topics
 from monitor.errors import HopwatchError, TransportError
-from probes.contract.kafka import KafkaAccess, KafkaPlace
+from probes.contract.kafka import SCHEME, KafkaAccess, KafkaPlace
 
 PARTITIONS: Final = 2
 """Of the topic of observations: one for each core of a small machine."""
@@ -87,14 +87,17 @@ class SocketLinks:
 class TopicLinks:
     """One topic a link, and one for the observations; they are made for this run, and deleted behind it."""
 
-    def __init__(self, brokers: str, access: KafkaAccess, run: str = "") -> None:
-        """Name the topics after the run, by default one that no other run has; none is made yet."""
+    def __init__(self, brokers: str, access: KafkaAccess, run: str = "", *, is_watched_here: bool = True) -> None:
+        """Name the topics after the run, by default one that no other run has; none is made yet.
+
+        Observations have a topic of the run unless it is watched elsewhere.
+        """
         self._prefix = f"hopwatch-demo-{run or uuid.uuid4().hex[:12]}"
         self._brokers = brokers
         self._access = access
         self._observations = KafkaPlace(brokers, f"{self._prefix}-observations")
         self.words = f"topics of this run, deleted at its end: {self._prefix}-… on {brokers}"
-        self.observations_url = str(self._observations)
+        self.observations_url = str(self._observations) if is_watched_here else ""
         self.left_behind = ""
 
     def check(self) -> None:
@@ -161,7 +164,8 @@ class TopicLinks:
         return f"{self._prefix}-{node}"
 
     def _places(self) -> list[KafkaPlace]:
-        return [self._observations, *(KafkaPlace(self._brokers, self._topic(node)) for node in NODES[1:])]
+        observations = [self._observations] if self.observations_url else []
+        return [*observations, *(KafkaPlace(self._brokers, self._topic(node)) for node in NODES[1:])]
 
 
 def _after(node: str) -> str:
@@ -169,7 +173,7 @@ def _after(node: str) -> str:
     return dict(itertools.pairwise(NODES)).get(node, "")
 
 
-def links_through(brokers: str) -> Links:
+def links_through(brokers: str, *, is_watched_here: bool = True) -> Links:
     """Return the links of a run: through Kafka, or through sockets where ``brokers`` is empty.
 
     Raises:
@@ -177,4 +181,19 @@ def links_through(brokers: str) -> Links:
     """
     if not brokers:
         return SocketLinks()
-    return TopicLinks(brokers, settings.load(None, flags={}, environ=os.environ).transport.access)
+    return TopicLinks(brokers, _access(), is_watched_here=is_watched_here)
+
+
+def check_observations(url: str) -> None:
+    """Check that a topic which others read will do for observations; a spool needs nothing.
+
+    Raises:
+        TransportError: no broker answers, or the topic is not there or without the broker's time of arrival.
+        SettingsError: what the environment says of access to the brokers cannot be.
+    """
+    if url.startswith(SCHEME):
+        topics.require(KafkaPlace.parse(url), _access())
+
+
+def _access() -> KafkaAccess:
+    return settings.load(None, flags={}, environ=os.environ).transport.access

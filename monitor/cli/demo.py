@@ -9,6 +9,7 @@ import typer
 
 from demo import flags
 from demo.config import default_folder
+from demo.feed import feed
 from demo.run import Wishes, run
 from monitor.cli import console
 from monitor.errors import ConfigurationError
@@ -48,6 +49,10 @@ def command(  # noqa: PLR0913 - one parameter a flag
     store: Annotated[
         str | None, typer.Option(metavar="URL", help="An empty database for the results; else a file of the run.")
     ] = None,
+    into: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Run no monitor of its own: the probes write here, for another one."),
+    ] = None,
     rate: Annotated[float, typer.Option(min=1, max=20_000, help="Messages a second.")] = 2000,
     seed: Annotated[int, typer.Option(help="The same seed, the same messages are hit.")] = 0,
     no_dashboard: Annotated[  # noqa: ARG001 - scripts may ask for it already
@@ -73,8 +78,12 @@ def command(  # noqa: PLR0913 - one parameter a flag
     }
     run_s = None if minutes is None else minutes * 60
     faults = flags.read_faults(seed, {flag: values or () for flag, values in wishes.items()}, kill or (), run_s=run_s)
-    wish = Wishes(workdir or default_folder(), faults, rate, run_s, _brokers(kafka), _store_url(store))
-    raise typer.Exit(run(wish, console.data()))
+    if store is not None and into is not None:
+        raise ConfigurationError("--store is for the results of the demo's own monitor, and with --into it has none")
+    wish = Wishes(
+        workdir or default_folder(), faults, rate, run_s, _brokers(kafka), _store_url(store), _transport_url(into)
+    )
+    raise typer.Exit((feed if wish.sink_url else run)(wish, console.data()))
 
 
 def _brokers(kafka: str | None) -> str:
@@ -93,3 +102,13 @@ def _store_url(store: str | None) -> str:
     except ValueError as error:
         raise ConfigurationError(f"--store: {error}") from None
     return str(places.anchored({"store": {"url": checked}}, Path.cwd())["store"]["url"])
+
+
+def _transport_url(into: str | None) -> str:
+    if into is None:
+        return ""
+    try:
+        checked = places.transport_url(into)
+    except ValueError as error:
+        raise ConfigurationError(f"--into: {error}") from None
+    return str(places.anchored({"transport": {"url": checked}}, Path.cwd())["transport"]["url"])

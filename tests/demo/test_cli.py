@@ -51,7 +51,16 @@ def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None
     assert asked[0].faults == Faults()
     assert (asked[0].rate_per_s, asked[0].run_s) == (2000.0, None)
     assert asked[0].folder.parent == Path("var/demo")
-    assert (asked[0].brokers, asked[0].store_url) == ("", "")
+    assert (asked[0].brokers, asked[0].store_url, asked[0].sink_url) == ("", "", "")
+
+
+def test_what_another_monitor_watches_is_fed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spool's folder is found from anywhere; a topic is named as probes name it."""
+    fed: list[str] = []
+    monkeypatch.setattr(monitor.cli.demo, "feed", lambda wish, _: fed.append(wish.sink_url))
+    main(["demo", "--into", "spool:./there"])
+    main(["demo", "--into", "kafka://h:1/t"])
+    assert fed == [f"spool:{Path.cwd()}/there", "kafka://h:1/t"]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +85,11 @@ def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None
             "hopwatch: --kafka: expected HOST:PORT, for example --kafka 127.0.0.1:9092, got 'broker'",
         ),
         ("--kafka broker:9092/topic", "--kafka: expected HOST:PORT, for example"),
+        ("--into there", "hopwatch: --into: a transport is a spool, "),
+        (
+            "--into spool:there --store sqlite:///x.db",
+            "hopwatch: --store is for the results of the demo's own monitor, and with --into it has none",
+        ),
         ("--store mysql://me:secret@h/d", "hopwatch: --store: a store is a SQLite file, "),
         ("--store mysql://me:secret@h/d", "; got 'mysql://me:***@h/d'"),
     ],

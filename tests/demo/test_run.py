@@ -17,7 +17,7 @@ from demo.interrupts import Interrupts
 from demo.links.ends import SocketEnds
 from demo.measured import Json, Measured, start_us
 from demo.nodes import NODES
-from demo.run import OVERDUE_S, Demo, Wishes, _laid, conclude
+from demo.run import OVERDUE_S, Demo, Wishes, conclude, laid
 from demo.screen import Screen
 from monitor.errors import HopwatchError
 from tests.demo.paper import NOON_US, PaperDemo, honest_report
@@ -219,7 +219,7 @@ class PaperLinks:
 def test_what_links_leave_behind_is_told(tmp_path: Path) -> None:
     """Whatever ends the run."""
     run = PaperRun(tmp_path)
-    with pytest.raises(HopwatchError), _laid(PaperLinks(), run.demo.screen):
+    with pytest.raises(HopwatchError), laid(PaperLinks(), run.demo.screen):
         raise HopwatchError
     assert run.lines == ["topics of this run: many", "the topics are left behind: no broker answers"]
 

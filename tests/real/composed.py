@@ -67,6 +67,7 @@ class Services:
             "kafka:9092": kafka.bootstrap,
             "postgres:5432/hopwatch": store,
             "/var/lib/hopwatch": str(folder / "work"),
+            "/tmp/demo": str(folder / "demo"),  # noqa: S108 - the container's own
             "/etc/hopwatch/hopwatch.toml": str(ROOT / "docker" / "hopwatch.toml"),
         }
         self._password = password
@@ -94,7 +95,7 @@ class Services:
         """Whether the healthcheck of a service ends well."""
         kind, script = self._deployment.services[service]["healthcheck"]["test"]
         assert kind == "CMD-SHELL"
-        return self.call(service, "sh", "-c", script).returncode == 0
+        return self.call(service, "sh", "-c", self._here(script)).returncode == 0
 
     def config(self) -> str:
         """Return the configuration that the services have."""

@@ -55,21 +55,26 @@ def test_the_services_come_up_one_after_the_other(broker: Broker, services: Serv
     assert second.stdout == f"the topic {TOPIC} will do: 6 partitions, replication 1\n"
     assert not services.is_healthy("monitor")
     monitor = services.start("monitor")
-    until(lambda: _is_up(monitor, services), "a healthy monitor", PATIENCE_S)
+    until(lambda: _is_up(monitor, services, "monitor"), "a healthy monitor", PATIENCE_S)
     with Probe("flights", "ingest", f"kafka://127.0.0.1:{broker.host_port}/{TOPIC}") as probe:
         probe.arrived(uuid.uuid4(), time.time_ns() // 1_000)
     until(lambda: _known(services) == 1, "the message in the report", PATIENCE_S)
+    assert not services.is_healthy("demo")
+    demo = services.start("demo")
+    until(lambda: _is_up(demo, services, "demo"), "a healthy demo", PATIENCE_S)
+    until(lambda: _known(services) > 200, "the messages of the demo in the report", PATIENCE_S)
+    demo.stop(60)
     monitor.stop(60)
-    assert monitor.exit_code == 0
+    assert (demo.exit_code, monitor.exit_code) == (0, 0)
     for commit in (tmp_path / "services" / "work" / "checkpoint" / "commits").iterdir():
         os.utime(commit, (time.time() - 180, time.time() - 180))
     assert not services.is_healthy("monitor")
 
 
-def _is_up(monitor: Process, services: Services) -> bool:
-    """Whether the monitor is healthy; one that has ended is told at once."""
-    monitor.check("the monitor")
-    return services.is_healthy("monitor")
+def _is_up(process: Process, services: Services, name: str) -> bool:
+    """Whether a service is healthy; one that has ended is told at once."""
+    process.check(name)
+    return services.is_healthy(name)
 
 
 def _known(services: Services) -> int:

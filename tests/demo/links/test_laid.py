@@ -70,6 +70,14 @@ def test_sockets_lead_from_node_to_node() -> None:
         socket.create_connection(("127.0.0.1", ends[0].next_port))
 
 
+def test_observations_that_are_watched_elsewhere_have_no_topic_of_the_run(paper: PaperTopics) -> None:
+    """The links have theirs all the same."""
+    with TopicLinks("h:1", ACCESS, "r", is_watched_here=False) as links:
+        assert list(paper.made) == TOPICS[1:]
+        assert links.observations_url == ""
+    assert paper.made == {}
+
+
 def test_topics_lead_from_node_to_node(paper: PaperTopics) -> None:
     """One of one partition before every node but the first, one for observations; they and their readers go again."""
     links = TopicLinks("h:1", ACCESS, "r")

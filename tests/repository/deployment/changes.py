@@ -235,6 +235,13 @@ CHANGES: Final[list[tuple[tuple[str, ...], Any, list[str]]]] = [
             "monitor: writes to postgres:5432, where no service has that user and database",
         ],
     ),
+    (("demo", "command", "2"), "--kafka=broker:9092", ["demo: is linked by broker:9092, where no service is"]),
+    (("demo", "command", "3"), "--into=spool:./spool", ["demo: writes to spool:./spool, which nobody reads"]),
+    (
+        ("demo", "environment"),
+        {"PGPASSWORD": "${POSTGRES_PASSWORD:?say}"},
+        ["demo: has PGPASSWORD, which it has no use for"],
+    ),
     (
         ("monitor", "environment", "HOPWATCH_MONITOR__TASKS"),
         "8",
@@ -296,7 +303,7 @@ DOCKERFILE_CHANGES: Final[list[tuple[str, str, list[str]]]] = [
         "HOPWATCH_MONITOR__WORKDIRS=/var/lib/hopwatch",
         [
             f"{name}: environment HOPWATCH_MONITOR__WORKDIRS: monitor.workdirs: {NO_WORKDIR}"
-            for name in ("topic", "monitor")
+            for name in ("topic", "monitor", "demo")
         ],
     ),
 ]

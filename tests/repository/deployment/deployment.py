@@ -57,4 +57,13 @@ def ends_by_itself(service: Tree) -> bool:
 
 def is_monitor(service: Tree) -> bool:
     """Whether a service runs the monitor."""
-    return any(words[:2] == [commands.PROGRAM, "run"] for words in commands.simple(service.get("command", [])))
+    return _runs(service, "run")
+
+
+def is_pipeline(service: Tree) -> bool:
+    """Whether a service runs the demo's pipeline."""
+    return _runs(service, "demo")
+
+
+def _runs(service: Tree, command: str) -> bool:
+    return any(words[:2] == [commands.PROGRAM, command] for words in commands.simple(service.get("command", [])))

@@ -12,8 +12,8 @@ from monitor import settings
 from monitor.errors import ConfigurationError
 from monitor.settings import Settings
 from tests.repository import ROOT
-from tests.repository.deployment import compose
-from tests.repository.deployment.deployment import Deployment, image_of, is_monitor
+from tests.repository.deployment import commands, compose
+from tests.repository.deployment.deployment import Deployment, image_of, is_monitor, is_pipeline
 
 VARIABLES: Final = {
     # libpq's own; a password in a URL would be shown to whoever lists processes or settings.
@@ -63,9 +63,9 @@ def settings_are_valid(deployment: Deployment) -> Iterator[str]:
 def places_are_services(deployment: Deployment) -> Iterator[str]:
     """Topic and store are where services listen, under the names that they have there."""
     offered = {place for name in deployment.services for place in advertised(deployment, name)}
-    for name in deployment.own:
+    for name, service in deployment.own.items():
         chosen = valid_settings(deployment, name)
-        if chosen is None:
+        if chosen is None or is_pipeline(service):
             continue
         brokers = _brokers(chosen)
         yield from (f"{name}: reads from {broker}, where no service is" for broker in brokers if broker not in offered)
@@ -74,6 +74,23 @@ def places_are_services(deployment: Deployment) -> Iterator[str]:
         found = (server.get("POSTGRES_USER"), server.get("POSTGRES_DB"), POSTGRES_PORT)
         if (store.username, store.database, store.port) != found:
             yield f"{name}: writes to {store.host}:{store.port}, where no service has that user and database"
+
+
+def the_pipeline_is_watched(deployment: Deployment) -> Iterator[str]:
+    """The demo's nodes are linked by a broker that there is, and its probes write to the topic of the others."""
+    offered = {place for name in deployment.services for place in advertised(deployment, name)}
+    others = [valid_settings(deployment, name) for name, service in deployment.own.items() if not is_pipeline(service)]
+    topics = {chosen.transport.url for chosen in others if chosen}
+    for name, service in deployment.own.items():
+        if not is_pipeline(service):
+            continue
+        broker, into = (commands.option(service["command"], flag) for flag in ("--kafka", "--into"))
+        if broker not in offered:
+            yield f"{name}: is linked by {broker}, where no service is"
+        if topics and into not in topics:
+            yield f"{name}: writes to {into}, which nobody reads"
+        for variable in compose.environment(service):
+            yield f"{name}: has {variable}, which it has no use for"
 
 
 def the_monitor_waits(deployment: Deployment) -> Iterator[str]:
@@ -140,6 +157,7 @@ RULES: Final = (
     variables_are_known,
     settings_are_valid,
     places_are_services,
+    the_pipeline_is_watched,
     the_monitor_waits,
     brokers_are_enough,
 )

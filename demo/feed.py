@@ -1,0 +1,65 @@
+"""The pipeline alone, for a monitor that runs elsewhere: its probes write where that one reads."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from rich.console import Console
+
+from demo.config import lay_out
+from demo.interrupts import Interrupts
+from demo.links.laid import check_observations, links_through
+from demo.measured import Json, Measured
+from demo.pipeline import Pipeline
+from demo.records import archive_path
+from demo.run import TICK_S, Demo, Wishes, laid
+from demo.screen import Screen
+
+GIVEN_UP: Final = 3
+"""So many signals end the run although messages are on their way; SIGTERM alone is two of them."""
+
+
+class Elsewhere:
+    """A monitor and its results, as far as they are seen from here: not at all."""
+
+    def check(self) -> None:
+        """Nothing is known of it."""
+
+    def stop(self) -> None:
+        """It is not ours to end."""
+
+    def report(self) -> Json | None:
+        """Return none."""
+        return None
+
+    def measured(self) -> Measured | None:
+        """Return none."""
+        return None
+
+
+def feed(wishes: Wishes, console: Console) -> int:
+    """Run the pipeline until its time is over or a signal comes, and let it drain; return 0 if it did.
+
+    Raises:
+        RecordsMissingError: there are no flights to move.
+        TransportError: no broker answers, or the topic of the observations will not do.
+        WorkdirError: the folder is not empty or cannot be written.
+        NodeDiedError: a node ended by itself.
+    """
+    archive_path()
+    links = links_through(wishes.brokers, is_watched_here=False)
+    links.check()
+    check_observations(wishes.sink_url)
+    layout = lay_out(wishes.folder, wishes.sink_url)
+    with Interrupts() as interrupts, Screen(console) as screen:
+        screen.say(f"files of this run: {layout.folder}")
+        screen.say(f"the probes write to {wishes.sink_url}, for a monitor that runs elsewhere")
+        with laid(links, screen), Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline:
+            Demo(wishes, layout, pipeline, Elsewhere(), Elsewhere(), screen, interrupts).produce()
+            while (node := pipeline.drain()) is not None:
+                if interrupts.count >= GIVEN_UP:
+                    return 1
+                screen.show(f"draining: {node}", ())
+                time.sleep(TICK_S)
+    return 0
