@@ -6,8 +6,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from monitor.errors import CheckpointError, DependencyError, HopwatchError, StoreError, TransportError
+from monitor.spark import connector
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
     from monitor.spark.job import Place
 
 _DAMAGED: Final = "|".join(
@@ -42,7 +46,8 @@ _CAUSES: Final[tuple[tuple[str, type[HopwatchError], str], ...]] = (
     ),
 )
 
-_IS_CAUSE: Final = re.compile("Error|Exception")
+_IS_CAUSE: Final = re.compile("Error|Exception|Invalid")
+_JAVA_ENDED: Final = "JAVA_GATEWAY_EXITED"
 
 
 def known(failure: Exception, place: Place) -> HopwatchError | None:
@@ -60,10 +65,25 @@ def named(failure: Exception, place: Place) -> HopwatchError:
     cause = known(failure, place)
     if cause is not None:
         return cause
-    text = str(failure)
-    lines = [line.strip() for line in reversed(text.splitlines())]
-    # A frame of a stack may have such a word in the name of a class.
-    causes = (line for line in lines if _IS_CAUSE.search(line) and not line.startswith("at "))
-    last = next(causes, text)
     advice = "the whole report is in Spark's log, nothing is lost: start again"
-    return DependencyError(f"the stream died: {last[:400]}; {advice}")
+    return DependencyError(f"the stream died: {_last_cause(str(failure))}; {advice}")
+
+
+def of_start(raised: str, printed: str, log: Path) -> DependencyError:
+    """Return the error to raise for a Spark that did not start; a Java that ended told the log alone."""
+    unresolved = re.search(r"unresolved dependency: ([^\]\s]*)", printed)
+    if unresolved:
+        what = f"Spark cannot fetch {unresolved[1].rstrip(':')}"
+        advice = f"let this machine reach Maven's repository, or put the jars into {connector.JARS}"
+        return DependencyError(f"{what}: {advice}; its log is {log}")
+    cause = next(_causes(printed.splitlines()), raised)[:400] if _JAVA_ENDED in raised else _last_cause(raised)
+    return DependencyError(f"Spark does not start: {cause}; its log is {log}")
+
+
+def _last_cause(text: str) -> str:
+    return next(_causes(reversed(text.splitlines())), text)[:400]
+
+
+def _causes(lines: Iterable[str]) -> Iterator[str]:
+    # A frame of a stack may have such a word in the name of a class.
+    return (line.strip() for line in lines if _IS_CAUSE.search(line) and not line.lstrip().startswith("at "))

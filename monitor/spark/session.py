@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from monitor.errors import DependencyError
-from monitor.spark import cluster, simd
+from monitor.spark import cluster, failures, simd
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,13 +63,27 @@ def start(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Python workers inherit the environment of the process that starts Spark.
     os.environ.setdefault(simd.VARIABLE, simd.for_this_machine())
-    with log, _standard_streams_to(log.fileno()):
+    with log, _named(log_file(workdir)), _standard_streams_to(log.fileno()):
         if cluster.is_local(master):
             cores = cores or _cores_of(master)
             return _builder(
                 f"local[{cores},{ATTEMPTS}]", cores, {**_settings(cores), **_local(scratch, cores), **(more or {})}
             )
         return _of_cluster(master, cores, scratch, more or {})
+
+
+@contextmanager
+def _named(log: Path) -> Iterator[None]:
+    """Name what keeps Spark from starting, which is in its log, where Java has told of it, or in what it raises."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - they come with Spark
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    before_bytes = log.stat().st_size
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        told = log.read_bytes()[before_bytes:].decode("utf-8", "replace")
+        raise failures.of_start(str(error), told, log) from None
 
 
 def _cores_of(master: str) -> int:
@@ -101,6 +115,8 @@ def _builder(master: str, cores: int, settings: Mapping[str, str]) -> SparkSessi
         builder = builder.config(name, value)
     started = builder.getOrCreate()
     started.sparkContext.setLogLevel("ERROR")
+    # Until one of them is asked for, Spark looks at none of its SQL settings.
+    started.conf.get("spark.sql.shuffle.partitions")
     if cluster.is_local(master):
         threading.Thread(target=_call_workers, args=(started, cores), name="hopwatch-workers", daemon=True).start()
     return started

@@ -86,6 +86,23 @@ def test_a_master_that_does_not_answer_is_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ('"spark.sql.shuffle.partitions" = "many"', "The value 'many' in the config"),
+        ('"spark.driver.memory" = "1x"', "Invalid maximum heap size: -Xmx1x"),
+    ],
+)
+def test_a_setting_that_spark_refuses_is_named(setting: str, told: str, tmp_path: Path) -> None:
+    """Exit 3, and one line with Spark's own words and its log."""
+    (tmp_path / "spool").mkdir()
+    done = Workplace(tmp_path, "spool:./spool", more=f"[monitor.spark]\n{setting}").run("run", "--once")
+    assert (done.returncode, len(done.stderr.splitlines())) == (3, 1), done.stderr
+    assert done.stderr.startswith("hopwatch: Spark does not start: ")
+    assert told in done.stderr
+    assert done.stderr.endswith(f"; its log is {tmp_path / 'work' / 'spark.log'}\n")
+
+
 def test_a_master_that_cannot_be_is_refused(tmp_path: Path) -> None:
     """Exit 2, with the forms that there are."""
     (tmp_path / "spool").mkdir()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from monitor.spark import connector
 from monitor.store import dialect
 from probes.contract.batch import Batch, Kind
 from probes.contract.envelope import encode
@@ -202,6 +203,22 @@ def test_a_wrong_password_is_told_without_it(kafka_with_passwords: Kafka, tmp_pa
     assert stamped.returncode == 0, stamped.stderr
     assert work.run("run", "--once").returncode == 0
     assert sum(window["known"] for window in windows_of(work.report())) == 1
+
+
+NO_REPOSITORY = """<ivysettings><settings defaultResolver="none"/><resolvers>
+<filesystem name="none"><artifact pattern="/nowhere/[artifact].jar"/></filesystem></resolvers></ivysettings>"""
+
+
+def test_a_connector_that_is_missing_is_told(kafka: Kafka, tmp_path: Path) -> None:
+    """No jars beside the program, and no repository to fetch them from: exit 3, and one line with what to do."""
+    kafka.create_topic("unread")
+    (tmp_path / "ivy.xml").write_text(NO_REPOSITORY)
+    asked = f'"spark.jars" = ""\n"spark.jars.packages" = "{connector.PACKAGES}"'
+    more = f'[monitor.spark]\n{asked}\n"spark.jars.ivySettings" = "{tmp_path / "ivy.xml"}"'
+    done = Workplace(tmp_path, kafka.url("unread"), more=more).run("run", "--once")
+    assert (done.returncode, len(done.stderr.splitlines())) == (3, 1), done.stderr
+    assert done.stderr.startswith("hopwatch: Spark cannot fetch org.apache.spark#spark-sql-kafka-0-10_2.13;")
+    assert f"or put the jars into {connector.JARS}; its log is " in done.stderr
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from monitor.errors import CheckpointError, DependencyError, HopwatchError, StoreError, TransportError
-from monitor.spark import failures, job
+from monitor.spark import connector, failures, job
 from monitor.spark.decode import decoder
 from monitor.spark.rows import DECODED
 from monitor.spark.source import SpoolSource
@@ -121,6 +121,39 @@ DIED = {
         "the stream died: ; the whole report is in Spark's log, nothing is lost: start again",
     ),
 }
+
+
+STARTS = {
+    "no connector": (
+        "[JAVA_GATEWAY_EXITED] Java gateway process exited",
+        "x\njava.lang.RuntimeException: [unresolved dependency: org.apache.spark#k;4.2.0: not found]\n\tat org",
+        (
+            "Spark cannot fetch org.apache.spark#k;4.2.0: let this machine reach Maven's repository, "
+            f"or put the jars into {connector.JARS}; its log is spark.log"
+        ),
+    ),
+    "Java ends at once": (
+        "[JAVA_GATEWAY_EXITED] Java gateway process exited",
+        "Invalid maximum heap size: -Xmx1x\nError: Could not create the Java Virtual Machine.",
+        "Spark does not start: Invalid maximum heap size: -Xmx1x; its log is spark.log",
+    ),
+    "Java said nothing": (
+        "[JAVA_GATEWAY_EXITED] Java gateway process exited",
+        "",
+        "Spark does not start: [JAVA_GATEWAY_EXITED] Java gateway process exited; its log is spark.log",
+    ),
+    "a setting that cannot be": (
+        "java.lang.IllegalArgumentException: no\n\tat x.Error\nCaused by: TheException: 'zz' is no int",
+        "",
+        "Spark does not start: Caused by: TheException: 'zz' is no int; its log is spark.log",
+    ),
+}
+
+
+@pytest.mark.parametrize(("raised", "printed", "told"), STARTS.values(), ids=STARTS)
+def test_what_keeps_spark_from_starting_is_told(raised: str, printed: str, told: str) -> None:
+    """In one line, with the log that has the rest."""
+    assert str(failures.of_start(raised, printed, Path("spark.log"))) == told
 
 
 @pytest.fixture
