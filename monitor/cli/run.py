@@ -136,7 +136,7 @@ def _stream(place: Place, chosen: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     stamina.instrumentation.set_on_retry_hooks([_tell_retry])
-    beat = pulse.start(chosen.transport.url, chosen.monitor.pulse_us / 1e6)
+    beat = pulse.start(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
     try:
         query = job.start_stream(spark, place, f"{chosen.monitor.trigger_us // 1_000} milliseconds", _tell, stop)
         words.print(f"hopwatch: watching {place.source}, streams: {len(place.rules)}; Ctrl-C stops")

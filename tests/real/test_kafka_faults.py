@@ -175,7 +175,7 @@ def test_clocks_that_are_wrong_cost_no_good_row(kafka: Kafka, tmp_path: Path) ->
 
 
 def test_a_wrong_password_is_told_without_it(kafka_with_passwords: Kafka, tmp_path: Path) -> None:
-    """Exit 3 and one line; with the right one, from a file, probe and monitor are let in."""
+    """Exit 3 and one line; with the right one, from a file, probe, monitor and its pulse are let in."""
     kafka = kafka_with_passwords
     (tmp_path / "secret").write_text("right-horse\n")
     access = 'security_protocol = "SASL_PLAINTEXT"\nsasl_mechanism = "PLAIN"\nsasl_username = "hopwatch"'
@@ -202,7 +202,16 @@ def test_a_wrong_password_is_told_without_it(kafka_with_passwords: Kafka, tmp_pa
     )
     assert stamped.returncode == 0, stamped.stderr
     assert work.run("run", "--once").returncode == 0
-    assert sum(window["known"] for window in windows_of(work.report())) == 1
+    report = work.report()
+    assert sum(window["known"] for window in windows_of(report)) == 1
+    # Of the stream the environment says nothing: only hopwatch.toml lets the pulse in.
+    watched = Workplace(tmp_path / "watched", kafka.url("locked"), more=right)
+    monitor = Monitor(watched).start()
+    pulses = report["accounts"]["records"] + 3
+    monitor.until(
+        lambda: watched.run("report").returncode == 0 and watched.report()["accounts"]["records"] >= pulses, "the pulse"
+    )
+    monitor.stop()
 
 
 NO_REPOSITORY = """<ivysettings><settings defaultResolver="none"/><resolvers>
