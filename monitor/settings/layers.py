@@ -14,6 +14,7 @@ from monitor.settings.lines import Key, lines_of
 
 PREFIX: Final = "HOPWATCH_"
 NESTING: Final = "__"
+KAFKA: Final = ("transport", "kafka")
 _AT: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
@@ -74,7 +75,8 @@ def from_flags(flags: Mapping[str, Any]) -> Layer:
 def from_environ(environ: Mapping[str, str], streams: Iterable[str]) -> Layer:
     """Take the variables that name a setting, ``HOPWATCH_STORE__URL`` for ``url`` of ``[store]``.
 
-    A value is read as TOML if it is some, and else as text. ``streams`` are the streams known so far: a variable can
+    A value is read as TOML if it is some, and else as text; those of ``[transport.kafka]``, which probes read too, are
+    text as they stand. ``streams`` are the streams known so far: a variable can
     only spell their names in capitals, with ``_`` for all that is no letter or digit. Variables without ``__`` are not
     settings: other programs have some that start alike.
     """
@@ -91,7 +93,8 @@ def from_environ(environ: Mapping[str, str], streams: Iterable[str]) -> Layer:
             key = ("streams", rest[0], *(part.lower() for part in rest[1:]))
         else:
             key = tuple(part.lower() for part in (first, *rest))
-        _put(values, key, _toml_or_text(environ[variable]))
+        text = environ[variable]
+        _put(values, key, text if key[:-1] == KAFKA else _toml_or_text(text))
         sources[key] = (f"environment {variable}", None)
     return Layer(values, sources)
 

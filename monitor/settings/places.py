@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from monitor.settings import kafka
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaPlace
 
@@ -87,7 +88,10 @@ def folder(value: object) -> Path:
 
 
 def anchored(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """Return the settings with their relative paths made absolute from ``base``; what is no path stays as it is."""
+    """Return the settings with their relative paths made absolute from ``base``; what is no path stays as it is.
+
+    What they say of access to Kafka is made whole, :func:`kafka.whole`, because files may stand there for secrets.
+    """
     anchored_layer = {name: dict(table) if isinstance(table, Mapping) else table for name, table in layer.items()}
     for table, key, scheme in (("transport", "url", SPOOL), ("store", "url", SQLITE), ("monitor", "workdir", "")):
         values = anchored_layer.get(table)
@@ -95,4 +99,8 @@ def anchored(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
         path = value.removeprefix(scheme) if isinstance(value, str) and value.startswith(scheme) else ""
         if path and path != ":memory:":
             anchored_layer[table][key] = f"{scheme}{base / path}"
+    transport = anchored_layer.get("transport")
+    access = transport.get("kafka") if isinstance(transport, dict) else None
+    if isinstance(access, Mapping):
+        anchored_layer["transport"]["kafka"] = kafka.whole(kafka.anchored(access, base))
     return anchored_layer

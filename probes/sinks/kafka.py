@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from probes.clock import Clock, SystemClock
-from probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace
+from probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace, secret_of
 from probes.contract.limits import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
@@ -184,16 +184,16 @@ def access_of(environ: Mapping[str, str]) -> KafkaAccess:
     """Return what the environment says of access, under the names that the monitor reads too.
 
     Raises:
-        ValueError: a value cannot be.
+        ValueError: a value cannot be, or a secret is said twice.
         OSError: a file with a secret cannot be read.
     """
-    names = KafkaAccess.__dataclass_fields__
-    said = {name: environ[_PREFIX + name.upper()] for name in names if _PREFIX + name.upper() in environ}
-    for secret in SECRETS:
-        file = environ.get(f"{_PREFIX}{secret.upper()}_FILE")
-        if file and secret not in said:
-            said[secret] = Path(file).read_text("utf-8").rstrip("\r\n")
-    return KafkaAccess(**said)
+    said = {name.removeprefix(_PREFIX).lower(): value for name, value in environ.items() if name.startswith(_PREFIX)}
+    said |= {secret: secret_of(secret, said, _text) for secret in SECRETS}
+    return KafkaAccess(**{name: said[name] for name in KafkaAccess.__dataclass_fields__ if name in said})
+
+
+def _text(file: str) -> str:
+    return Path(file).read_text("utf-8")
 
 
 def _kafka_exception() -> type[Exception]:

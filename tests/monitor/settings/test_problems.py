@@ -74,7 +74,7 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         ),
         (
             '[transport]\nurl = "kafka://h:9092/t"\n[transport.kafka]\nsasl_password_file = "/nowhere/secret"',
-            "3: transport.kafka: the file /nowhere/secret cannot be read: No such file or directory",
+            "4: transport.kafka.sasl_password_file: the file /nowhere/secret cannot be read: No such file or directory",
         ),
         ('[transport]\nurl = "spool:"', f"2: transport.url: {SPOOL} 'spool:'"),
         ('[store]\nurl = "postgresql+psycopg://h"', f"2: store.url: {STORE} 'postgresql+psycopg://h'"),
