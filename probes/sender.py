@@ -1,7 +1,8 @@
 """The sender: takes what was stamped, off the host's threads, and sends it: batches, heartbeats, a bye at the end.
 
 One thread, a bounded queue. Every number is given once a record was taken, so that a probe makes no hole itself; what
-cannot be sent is counted by window and cause, and told with the next record that is taken.
+cannot be sent is counted by window and cause, and told with the next record that is taken. Only where drops are of more
+windows than it counts, a number is left out: the account of that time has a hole then (ADR 0034).
 """
 
 from __future__ import annotations
@@ -17,15 +18,22 @@ from probes import recorder
 from probes.clock import Clock
 from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.envelope import RecordError, decode, encode
-from probes.contract.limits import MAX_DROPS, WINDOW_MS, WINDOW_US
+from probes.contract.limits import WINDOW_MS, WINDOW_US
 from probes.packing import BATCH_OBSERVATIONS, Packed
-from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Refusals, Stamp, Stamps
+from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Stamp, Stamps
 from probes.sinks import Sink
+from probes.untold import Untold
 
 CALLS_AT_ONCE: Final = 2 * BATCH_OBSERVATIONS
 """How many calls are packed at once: it takes the interpreter's lock for some 5 ms."""
 TICK_S: Final = 0.5
 """How often the thread looks after its sink when nothing else is due."""
+HOLE_US: Final = 300_000_000
+"""How far ahead of the clock windows may be, and so the hole that tells of drops in windows that nobody knows.
+
+For so long its end waits, too, so that a probe which goes on like that makes few holes. Twice as long a monitor looks
+out for stamps of an instance that says nothing more.
+"""
 SINK_REFUSED: Final = "sink refused"
 UNSENDABLE: Final = "unsendable"
 UNDELIVERED: Final = "undelivered"
@@ -65,7 +73,9 @@ class Sender:
         self.instance, self.sink, self.clock = instance, sink, clock
         self.flush_every_ns, self.heartbeat_every_ns = int(flush_every_s * 1e9), int(heartbeat_every_s * 1e9)
         self.queue: deque[Stamp | Stamps] = deque()
-        self.drops: Refusals = Refusals()
+        self.drops = Untold()
+        # Up to which moment the books have to have a hole.
+        self._hole_until_us = 0
         self.dropped_total = 0
         self._causes: set[str] = set()
         self._told_causes: set[str] = set()
@@ -120,9 +130,15 @@ class Sender:
     def drop(self, refusals: Mapping[tuple[int, str], int]) -> None:
         """Count observations that will never be sent, by (window start in ms, cause)."""
         with self._counting:
-            self.drops.update(refusals)
+            self._count(refusals)
             self.dropped_total += sum(refusals.values())
             self._causes.update(cause for _, cause in refusals)
+
+    def _count(self, drops: Mapping[tuple[int, str], int]) -> None:
+        """Have drops told; those that find no room count where all was told last, and the hole begins there."""
+        through_us = max(self.complete_through_us, self.instance.epoch_us)
+        if not self.drops.add(drops, through_us // WINDOW_US * WINDOW_MS):
+            self._hole_until_us = max(through_us, self._wall_us()) + HOLE_US
 
     def wake(self) -> None:
         """Ask the thread for a step now."""
@@ -157,7 +173,10 @@ class Sender:
         with self._sending:
             self._flushed_ns = self.clock.monotonic_ns()
             # The moment is read before the queue is taken: what is appended later is moved behind it.
-            moment_us = max(self._moment_us(), self.complete_through_us)
+            moment_us = self._moment_us()
+            if closing is Kind.BYE and moment_us < self._hole_until_us:
+                # A bye would vouch for windows that are ahead of the hole.
+                closing = Kind.HEARTBEAT
             batches = [packed for calls in self._taken() for packed in self._recorded(calls)]
             has_told_all = self._send_batches(batches, moment_us)
             is_asked = closing is not None or bool(self.drops)
@@ -172,7 +191,7 @@ class Sender:
         offers it.
         """
         with self._sending:
-            moment_us = max(self._moment_us(), self.complete_through_us)
+            moment_us = self._moment_us()
             offered = list(pack(self._wall_us()))
             for packed in offered[:-1]:
                 if self._send(self._observations(packed, self.complete_through_us, ())) is not None:
@@ -262,7 +281,7 @@ class Sender:
             self.drop({(batch.window_start_ms, UNDELIVERED): batch.count} if batch.count else {})
             # What such a record told is untold again; it was counted when it was dropped.
             with self._counting:
-                self.drops.update({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
+                self._count({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
 
     def _tell_causes(self) -> None:
         """Log each cause of drops once: whoever looks into the service's log learns that something is wrong."""
@@ -276,14 +295,14 @@ class Sender:
     def _to_tell(self) -> tuple[tuple[Drop, ...], bool]:
         """Return as many drops as a record may carry, and whether these are all."""
         with self._counting:
-            first = sorted(self.drops.items())[:MAX_DROPS]
-            is_all = len(first) == len(self.drops)
-        return tuple(Drop(window_start_ms, count, cause) for (window_start_ms, cause), count in first), is_all
+            told = self.drops.first()
+            return told, len(told) == len(self.drops)
 
     def _batch(self, kind: Kind, through_us: int, told: tuple[Drop, ...]) -> Batch:
         who, sent_at_us = self.instance, self._wall_us()
+        seq = self.seq + (self.complete_through_us < min(through_us, self._hole_until_us))
         return Batch(
-            who.probe, who.epoch_us, self.seq, kind, who.stream, who.node, sent_at_us // WINDOW_US * WINDOW_MS,
+            who.probe, who.epoch_us, seq, kind, who.stream, who.node, sent_at_us // WINDOW_US * WINDOW_MS,
             sent_at_us, through_us, drops=told, labels=who.labels,
         )  # fmt: skip
 
@@ -300,17 +319,18 @@ class Sender:
         except Exception:  # noqa: BLE001 - a team's own sink may raise anything; it has not taken the record then
             _log.warning("the sink of a probe failed", exc_info=True)
             return SINK_REFUSED
-        self.seq += 1
+        self.seq = batch.seq + 1
         self._sent_ns = self.clock.monotonic_ns()
         self.complete_through_us = batch.complete_through_us
         with self._counting:
-            self.drops.subtract({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
-            self.drops = +self.drops
+            self.drops.remove(batch.drops)
         return None
 
     def _moment_us(self) -> int:
-        """Return the moment up to which all is stamped, once what waits is taken."""
-        return self._wall_us() if self._caught_up_us is None else min(self._wall_us(), self._caught_up_us)
+        """Return the moment up to which all is stamped, once what waits is taken; while a hole lasts it may wait."""
+        before_us, wall_us = self.complete_through_us, self._wall_us()
+        moment_us = max(before_us, wall_us if self._caught_up_us is None else min(wall_us, self._caught_up_us))
+        return before_us if moment_us < min(self._hole_until_us, before_us + HOLE_US) else moment_us
 
     def _wall_us(self) -> int:
         return self.clock.wall_ns() // 1_000
