@@ -34,6 +34,8 @@ HOLE_US: Final = 300_000_000
 For so long its end waits, too, so that a probe which goes on like that makes few holes. Twice as long a monitor looks
 out for stamps of an instance that says nothing more.
 """
+LET_GO_S: Final = 1.0
+"""How long a sink may take to let go of what it waited for in vain."""
 SINK_REFUSED: Final = "sink refused"
 UNSENDABLE: Final = "unsendable"
 UNDELIVERED: Final = "undelivered"
@@ -92,6 +94,9 @@ class Sender:
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        # How the end was asked for, and whether somebody is at it.
+        self._patience_s, self._since_ns, self._last = 0.0, 0, Kind.BYE
+        self._is_finishing = False
 
     @property
     def waiting(self) -> int:
@@ -202,20 +207,48 @@ class Sender:
 
     def close(self, patience_s: float, *, bye: bool = True) -> None:
         """Flush, say bye if asked and let go of the sink; give up after ``patience_s``."""
-        give_up_ns = self.clock.monotonic_ns() + int(patience_s * 1e9)
+        self.end(patience_s, bye=bye)
+        self.wait()
+
+    def end(self, patience_s: float, *, bye: bool = True) -> None:
+        """Have the thread do all that :meth:`close` does, by itself; ``patience_s`` counts from now."""
+        self._patience_s, self._since_ns = patience_s, self.clock.monotonic_ns()
+        self._last = Kind.BYE if bye else Kind.HEARTBEAT
         self._ended.set()
         self._wake.set()
-        if self._thread is not None:
-            self._thread.join(patience_s)
-        if not self._sending.acquire(timeout=max(0.0, (give_up_ns - self.clock.monotonic_ns()) / 1e9)):
-            _log.warning("a probe gave up after %s s: its sink is busy, %d stamps are unsent", patience_s, self.waiting)
+
+    def wait(self) -> None:
+        """Wait for the end that was asked for, as long as it may take."""
+        if self._thread is None:
+            self._finish()
+            return
+        self._thread.join(self._left_s())
+        if self._is_finishing:
+            self._thread.join(self._left_s(LET_GO_S))
+        if self._thread.is_alive():
+            self._give_up()
+
+    def _finish(self) -> None:
+        """Send what is left and let go of the sink, once."""
+        if self._is_finishing:
+            return
+        if not self._sending.acquire(timeout=self._left_s()):
+            self._give_up()
             return
         try:
-            self.flush(Kind.BYE if bye else Kind.HEARTBEAT)
-            self.sink.close(max(0.0, (give_up_ns - self.clock.monotonic_ns()) / 1e9))
+            self._is_finishing = True
+            self.flush(self._last)
+            self.sink.close(self._left_s())
             self._count_failed()
         finally:
             self._sending.release()
+
+    def _left_s(self, more_s: float = 0.0) -> float:
+        return max(0.0, self._patience_s + more_s - (self.clock.monotonic_ns() - self._since_ns) / 1e9)
+
+    def _give_up(self) -> None:
+        told = "a probe gave up after %s s: its sink is busy, %d stamps are unsent"
+        _log.warning(told, self._patience_s, self.waiting)
 
     def _run(self) -> None:
         while not self._ended.is_set():
@@ -225,6 +258,10 @@ class Sender:
                 self.step()
             except Exception:  # noqa: BLE001 - nothing may reach the host; the loop goes on
                 _log.warning("a probe could not send", exc_info=True)
+        try:
+            self._finish()
+        except Exception:  # noqa: BLE001 - as above
+            _log.warning("a probe could not end well", exc_info=True)
 
     def _taken(self) -> Iterator[list[Stamp | Stamps]]:
         """Take what waits now out of the queue, so many calls at a time: to pack them holds the host's threads up."""
