@@ -179,14 +179,13 @@ class Sender:
             self._flushed_ns = self.clock.monotonic_ns()
             # The moment is read before the queue is taken: what is appended later is moved behind it.
             moment_us = self._moment_us()
-            if closing is Kind.BYE and moment_us < self._hole_until_us:
-                # A bye would vouch for windows that are ahead of the hole.
-                closing = Kind.HEARTBEAT
             batches = [packed for calls in self._taken() for packed in self._recorded(calls)]
             has_told_all = self._send_batches(batches, moment_us)
             is_asked = closing is not None or bool(self.drops)
             if closing is Kind.BYE or (is_asked and not has_told_all):
-                self._send_empty(closing or Kind.HEARTBEAT, moment_us)
+                # While a hole lasts, a bye would vouch for windows that are ahead of it.
+                is_bye = closing is Kind.BYE and moment_us >= self._hole_until_us
+                self._send_empty(Kind.BYE if is_bye else Kind.HEARTBEAT, moment_us)
             self._tell_causes()
 
     def offer(self, pack: Callable[[int], Iterable[Packed]]) -> bool:
@@ -219,24 +218,24 @@ class Sender:
 
     def wait(self) -> None:
         """Wait for the end that was asked for, as long as it may take."""
-        if self._thread is None:
-            self._finish()
-            return
-        self._thread.join(self._left_s())
-        if self._is_finishing:
-            self._thread.join(self._left_s(LET_GO_S))
-        if self._thread.is_alive():
-            self._give_up()
+        if self._thread is not None:
+            self._thread.join(self._left_s())
+            if self._is_finishing:
+                self._thread.join(self._left_s(LET_GO_S))
+            if self._thread.is_alive():
+                self._give_up()
+                return
+        self._finish()
 
     def _finish(self) -> None:
         """Send what is left and let go of the sink, once."""
         if self._is_finishing:
             return
+        self._is_finishing = True
         if not self._sending.acquire(timeout=self._left_s()):
             self._give_up()
             return
         try:
-            self._is_finishing = True
             self.flush(self._last)
             self.sink.close(self._left_s())
             self._count_failed()

@@ -216,9 +216,10 @@ def test_no_bye_vouches_for_windows_ahead_of_a_hole(monkeypatch: pytest.MonkeyPa
     """Event times may be ahead: who ends so soon after it has lost count ends in silence."""
     monkeypatch.setattr(untold, "MOST_COUNTED", 0)
     bench = Bench()
-    bench.sender.drop({(MINUTE_MS, "queue full"): 1})
+    bench.arrive(-1)
     bench.sender.close(1)
     assert bench.said() == [(0, Kind.HEARTBEAT, 0, 0)]
+    assert drops(bench.sink.records) == [Drop(MINUTE_MS, 1, "too many windows")]
 
 
 def test_each_cause_of_drops_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -111,6 +111,26 @@ def test_the_thread_ends_by_itself() -> None:
     assert [kind for _, kind, *_ in bench.said()] == [Kind.BYE]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_a_sink_has_ended_is_stood_in_for() -> None:
+    """What no sink should raise ends the thread; who closes the sender sends the rest."""
+    entered = threading.Event()
+
+    class Ending(MemorySink):
+        def tick(self) -> None:
+            if not entered.is_set():
+                entered.set()
+                raise SystemExit
+
+    bench = Bench(Ending())
+    bench.sender.start()
+    bench.sender.wake()
+    assert entered.wait(30)
+    bench.arrive(1)
+    bench.sender.close(30)
+    assert [kind for _, kind, *_ in bench.said()] == [Kind.OBSERVATIONS, Kind.BYE]
+
+
 def test_closing_waits_no_longer_for_a_send_that_hangs(caplog: pytest.LogCaptureFixture) -> None:
     """The thread stays in it, and the host goes on."""
     entered, leave = threading.Event(), threading.Event()
