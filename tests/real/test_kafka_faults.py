@@ -140,6 +140,25 @@ def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(kafka: Kafk
     assert {window["verdict"] for window in windows_of(report)} == {"UNKNOWN"}
 
 
+def test_a_topic_that_was_made_anew_is_refused(kafka: Kafka, tmp_path: Path) -> None:
+    """Its offsets say nothing of what was read of the old one: exit 3 and one line; --begin-anew reads it all."""
+    kafka.create_topic("again")
+    produce(kafka, "again", [said(time.time_ns() // 1_000, 0, Kind.OBSERVATIONS, [1])])
+    work = Workplace(tmp_path, kafka.url("again"))
+    monitor = Monitor(work).start()
+    monitor.until(lambda: work.run("report").returncode == 0 and bool(windows_of(work.report())), "the first window")
+    monitor.stop()
+    kafka.delete_topic("again")
+    kafka.create_topic("again")
+    produce(kafka, "again", [said(time.time_ns() // 1_000, 0, Kind.OBSERVATIONS, [2, 3])] * 60)
+    refused = work.run("run")
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (3, 1), refused.stderr
+    assert refused.stderr.startswith("hopwatch: the store was written from another topic: again, id ")
+    monitor.start("--begin-anew")
+    monitor.until(lambda: sum(window["known"] for window in windows_of(work.report())) == 2, "the new messages")
+    monitor.stop()
+
+
 def test_a_batch_that_is_delivered_twice_counts_once(kafka: Kafka, tmp_path: Path) -> None:
     """Told by its instance and number, in whatever partition the copy is."""
     kafka.create_topic("twice", 2)
