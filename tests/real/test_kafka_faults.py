@@ -92,6 +92,11 @@ def said(now_us: int, seq: int, kind: Kind, numbers: Sequence[int] = (), node: s
     return encode(batch)
 
 
+def known_in(work: Workplace) -> int:
+    """Return how many messages the report knows."""
+    return sum(int(window["known"]) for window in windows_of(work.report()))
+
+
 def test_poison_among_good_records_is_quarantined_with_its_place(kafka: Kafka, tmp_path: Path) -> None:
     """Good processed 100 %, quarantined = injected, with topic, partition and offset; the job goes on."""
     kafka.create_topic("poison", config={**LOG_APPEND, "max.message.bytes": "6000000"})
@@ -102,9 +107,12 @@ def test_poison_among_good_records_is_quarantined_with_its_place(kafka: Kafka, t
     values = iter(good)
     produce(kafka, "poison", [poison.get(offset) or next(values) for offset in range(9)])
     work = Workplace(tmp_path, kafka.url("poison"))
-    assert work.run("run", "--once").returncode == 0
+    monitor = Monitor(work).start()
+    monitor.until(lambda: work.run("report").returncode == 0 and known_in(work) == 4, "all that is good")
+    produce(kafka, "poison", [said(now_us, 4, Kind.OBSERVATIONS, [4])])
+    monitor.until(lambda: known_in(work) == 5, "what is good after all the poison")
+    monitor.stop()
     report = work.report()
-    assert sum(window["known"] for window in windows_of(report)) == 4
     assert sum(report["accounts"]["quarantined"].values()) == len(poison)
     with dialect.engine(f"sqlite:///{tmp_path / 'store.db'}").begin() as connection:
         rows = connection.exec_driver_sql("select path, position from quarantine order by position").all()
@@ -155,7 +163,7 @@ def test_a_topic_that_was_made_anew_is_refused(kafka: Kafka, tmp_path: Path) -> 
     assert (refused.returncode, len(refused.stderr.splitlines())) == (3, 1), refused.stderr
     assert refused.stderr.startswith("hopwatch: the store was written from another topic: again, id ")
     monitor.start("--begin-anew")
-    monitor.until(lambda: sum(window["known"] for window in windows_of(work.report())) == 2, "the new messages")
+    monitor.until(lambda: work.run("report").returncode == 0 and known_in(work) == 2, "the new messages")
     monitor.stop()
 
 
