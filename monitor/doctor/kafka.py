@@ -9,7 +9,7 @@ from probes.contract.kafka import KafkaAccess, KafkaPlace
 
 
 def topic(place: KafkaPlace, access: KafkaAccess, *, allow_weak: bool = False) -> Finding:
-    """Check the topic; of several things that are wrong the worst is told. ``allow_weak`` takes one that may lose data."""
+    """Check the topic; of several things that are wrong the worst is told; ``allow_weak`` takes what may lose data."""
     try:
         found = topics.describe(place, access)
     except TransportError as error:

@@ -11,6 +11,8 @@ from probes.contract.kafka import KafkaPlace
 PLACE = KafkaPlace("host:9092", "t")
 GOOD = topics.config_of(2, 168)
 ALTER = "mend it with 'kafka-configs.sh --bootstrap-server host:9092 --entity-type topics --entity-name t --alter"
+ONE_ACKNOWLEDGES = "the topic t has min.insync.replicas=1: what one broker has acknowledged may die with it"
+NONE_CAN = "the topic t has min.insync.replicas=2 and replication 1, and takes no record"
 WEAK, UNWRITABLE, UNREADABLE = (True, True), (False, True), (False, False)
 
 
@@ -55,7 +57,7 @@ def test_a_topic_as_it_is_made_will_do() -> None:
         ),
         (
             {"min_insync_replicas": "1"},
-            "the topic t has min.insync.replicas=1: what one broker has acknowledged may die with it",
+            ONE_ACKNOWLEDGES,
             WEAK,
             "min.insync.replicas=2",
         ),
@@ -86,23 +88,21 @@ def test_what_is_wrong_is_told_with_its_remedy(
         (
             "1",
             (
-                "the topic t has min.insync.replicas=1: what one broker has acknowledged may die with it: "
-                "make it with replication 3 and min.insync.replicas 2",
+                f"{ONE_ACKNOWLEDGES}: make it with replication 3 and min.insync.replicas 2",
                 WEAK,
             ),
         ),
         (
             "2",
             (
-                "the topic t has min.insync.replicas=2 and replication 1, and takes no record: "
-                f"{ALTER} --add-config min.insync.replicas=1'",
+                f"{NONE_CAN}: {ALTER} --add-config min.insync.replicas=1'",
                 UNWRITABLE,
             ),
         ),
     ],
 )
 def test_no_remedy_makes_it_worse(in_sync: str, expected: tuple[str, tuple[bool, bool]]) -> None:
-    """One copy cannot be acknowledged twice: a topic of which that is asked takes nothing, and nobody is told to ask."""
+    """One copy cannot be acknowledged twice: a topic of which that is asked takes nothing; nobody is told to."""
     weak = ("the topic t has replication 1: a broker that dies takes data along: make it with replication 3", WEAK)
     assert set(told(1, min_insync_replicas=in_sync)) == {weak, expected}
 

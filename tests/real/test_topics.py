@@ -35,8 +35,8 @@ def test_a_topic_is_made_and_will_do(kafka: Kafka, tmp_path: Path) -> None:
             "made the topic made: 3 partitions, replication 1, min.insync.replicas 1, "
             "message.timestamp.type=LogAppendTime\n"
             "weak, and allowed: the topic made has replication 1: a broker that dies takes data along\n"
-            "weak, and allowed: the topic made has min.insync.replicas=1: what one broker has acknowledged may die with "
-            "it\n"
+            "weak, and allowed: the topic made has min.insync.replicas=1: what one broker has acknowledged may die "
+            "with it\n"
         ),
     )
     again = work.run("topics", "create", *flags, "--allow-weak")
