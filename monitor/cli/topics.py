@@ -42,7 +42,10 @@ def create(  # noqa: PLR0913 - what a topic is made of
     retention_hours: Annotated[int, typer.Option(min=1, help="How long records are kept.")] = topics.RETENTION_HOURS,
     allow_weak: AllowWeak = False,
 ) -> None:
-    """Make the topic of [transport] url, with the broker's time of arrival."""
+    """Make the topic that [transport] url names.
+
+    It has the broker's time of arrival, and takes the largest batch of a probe.
+    """
     chosen = settings.load(config, flags={}, environ=os.environ)
     place = _place(chosen)
     _check_numbers(replication, min_insync, allow_weak=allow_weak)
