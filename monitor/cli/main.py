@@ -10,7 +10,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SettingsError
 
@@ -19,6 +19,16 @@ TAPS_EXTRAS: Final = "taps,kafka"
 TAPS_PACKAGES: Final = frozenset({"confluent_kafka", "fastapi", "granian", "orjson"})
 """What the sidecars need and the monitor does not."""
 OWN_PACKAGES: Final = frozenset({"bench", "demo", "monitor", "probes"})
+
+
+@runtime_checkable
+class _UsageError(Protocol):
+    """What the library raises when something is wrong with a command line; it is not imported before it is needed."""
+
+    exit_code: int
+
+    def format_message(self) -> str:
+        """Return what is wrong."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,10 +56,8 @@ def _told(error: Exception) -> int:
             _say(str(error))
         case HopwatchError():
             _say(f"hopwatch: {error}")
-        case Exception(format_message=_, exit_code=int(code)):
-            # The library's, of which none is imported before it is needed: something is wrong with the command line.
+        case _UsageError():
             _say(_usage(error))
-            return code
         case ModuleNotFoundError() if (error.name or "").partition(".")[0] not in OWN_PACKAGES:
             extras = TAPS_EXTRAS if error.name in TAPS_PACKAGES else "monitor,demo"
             _say(f"hopwatch: the Python package {error.name!r} is not installed: pip install 'hopwatch[{extras}]'")
@@ -61,14 +69,14 @@ def _told(error: Exception) -> int:
     return error.exit_code
 
 
-def _usage(error: Any) -> str:  # noqa: ANN401 - the library's own
+def _usage(error: _UsageError) -> str:
     """Return what is wrong with a command line: what was got, and which help says what can be."""
-    what = str(error.format_message()).replace("Value error, ", "").rstrip(".")
+    what = error.format_message().replace("Value error, ", "").rstrip(".")
     if "\n" in what:
         # Nothing was asked for, and it is the help.
         return what
-    details = getattr(error.__cause__, "errors", list)()
-    got = [f"{one['input']!r:.80}" for one in details]
+    cause: Any = getattr(error, "__cause__", None)
+    got = [f"{one['input']!r:.80}" for one in cause.errors()] if hasattr(cause, "errors") else []
     told = ", got ".join([what, *(one for one in got if one not in what)])
     command = getattr(getattr(error, "ctx", None), "command_path", "hopwatch")
     return f"hopwatch: {told}; see {command} --help"

@@ -16,59 +16,58 @@ NONE_CAN = "the topic t has min.insync.replicas=2 and replication 1, and takes n
 WEAK, UNWRITABLE, UNREADABLE = (True, True), (False, True), (False, False)
 
 
-def told(replication: int = 3, **config: str) -> list[tuple[str, tuple[bool, bool]]]:
+def told(config: dict[str, str] | None = None, replication: int = 3) -> list[tuple[str, tuple[bool, bool]]]:
     """Return what is told of a topic with these settings, and who minds: ``WEAK``, ``UNWRITABLE`` or ``UNREADABLE``."""
-    names = {name.replace("_", "."): value for name, value in config.items()}
-    found = problems(PLACE, Topic(6, replication, GOOD | names))
+    found = problems(PLACE, Topic(6, replication, GOOD | (config or {})))
     return [(str(one), (one.is_weak, one.is_readable)) for one in found]
 
 
 def test_a_topic_as_it_is_made_will_do() -> None:
     """Nothing is wrong with it, and one that keeps records for ever is no worse."""
-    assert told() == told(retention_ms="-1") == told(retention_ms="3600000") == []
+    assert told() == told({"retention.ms": "-1"}) == told({"retention.ms": "3600000"}) == []
 
 
 @pytest.mark.parametrize(
     ("config", "what", "kind", "advice"),
     [
         (
-            {"message_timestamp_type": "CreateTime"},
+            {"message.timestamp.type": "CreateTime"},
             "the topic t has message.timestamp.type=CreateTime, and LogAppendTime is the arrival clock",
             UNREADABLE,
             "message.timestamp.type=LogAppendTime",
         ),
         (
-            {"cleanup_policy": "compact,delete"},
+            {"cleanup.policy": "compact,delete"},
             "the topic t has cleanup.policy=compact,delete, which deletes batches of a probe",
             UNREADABLE,
             "cleanup.policy=delete",
         ),
         (
-            {"max_message_bytes": "1000"},
+            {"max.message.bytes": "1000"},
             "the topic t takes messages of 1000 bytes, and a larger batch of a probe is lost",
             UNWRITABLE,
             f"max.message.bytes={topics.MOST_MESSAGE_BYTES}",
         ),
         (
-            {"min_insync_replicas": "4"},
+            {"min.insync.replicas": "4"},
             "the topic t has min.insync.replicas=4 and replication 3, and takes no record",
             UNWRITABLE,
             "min.insync.replicas=2",
         ),
         (
-            {"min_insync_replicas": "1"},
+            {"min.insync.replicas": "1"},
             ONE_ACKNOWLEDGES,
             WEAK,
             "min.insync.replicas=2",
         ),
         (
-            {"retention_ms": "60000"},
+            {"retention.ms": "60000"},
             "the topic t keeps records for 60 s: a monitor that is down for longer misses some",
             WEAK,
             "retention.ms=604800000",
         ),
         (
-            {"retention_ms": "3599999"},
+            {"retention.ms": "3599999"},
             "the topic t keeps records for 3,599.999 s: a monitor that is down for longer misses some",
             WEAK,
             "retention.ms=604800000",
@@ -79,7 +78,7 @@ def test_what_is_wrong_is_told_with_its_remedy(
     config: dict[str, str], what: str, kind: tuple[bool, bool], advice: str
 ) -> None:
     """Weak is what works until a bad day; what no probe can write, or no monitor read, is not."""
-    assert told(**config) == [(f"{what}: {ALTER} --add-config {advice}'", kind)]
+    assert told(config) == [(f"{what}: {ALTER} --add-config {advice}'", kind)]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +103,7 @@ def test_what_is_wrong_is_told_with_its_remedy(
 def test_no_remedy_makes_it_worse(in_sync: str, expected: tuple[str, tuple[bool, bool]]) -> None:
     """One copy cannot be acknowledged twice: a topic of which that is asked takes nothing; nobody is told to."""
     weak = ("the topic t has replication 1: a broker that dies takes data along: make it with replication 3", WEAK)
-    assert set(told(1, min_insync_replicas=in_sync)) == {weak, expected}
+    assert set(told({"min.insync.replicas": in_sync}, 1)) == {weak, expected}
 
 
 @pytest.mark.parametrize(
