@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, cast
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from monitor.errors import ConfigurationError, TransportError
@@ -40,6 +40,8 @@ class Topic:
     partitions: int
     replication: int
     config: dict[str, str]
+    topic_id: str = ""
+    """What tells it from another one of its name: each that is made has one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,12 @@ def describe(place: KafkaPlace, access: KafkaAccess) -> Topic | None:
         asked = ConfigResource(ResourceType.TOPIC, place.topic)
         (answer,) = admin.describe_configs([asked], request_timeout=PATIENCE_S).values()
         config = {name: str(entry.value) for name, entry in answer.result().items()}
+        (told,) = admin.describe_topics(TopicCollection([place.topic]), request_timeout=PATIENCE_S).values()
+        topic_id = str(told.result().topic_id)
     except KafkaException as error:
         raise _unreachable(place, admin, error, trouble) from None
     replicas = [len(partition.replicas) for partition in found.partitions.values()]
-    return Topic(len(replicas), min(replicas), config)
+    return Topic(len(replicas), min(replicas), config, topic_id)
 
 
 def problems(place: KafkaPlace, topic: Topic) -> Iterator[Problem]:
