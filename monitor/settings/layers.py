@@ -26,14 +26,14 @@ class Layer:
     sources: Mapping[Key, tuple[str, int | None]] = field(default_factory=dict)
 
 
-def from_file(path: Path) -> Layer:
-    """Read a TOML file.
+def from_file(path: Path, flag: str = "") -> Layer:
+    """Read a TOML file; ``flag`` is what another one can be named with.
 
     Raises:
         SettingsError: it is no TOML, with line and column.
         ConfigurationError: it is not there or cannot be read.
     """
-    text = _text(path)
+    text = _text(path, flag)
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -41,13 +41,13 @@ def from_file(path: Path) -> Layer:
     return Layer(values, {key: (str(path), line) for key, line in lines_of(text).items()})
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, flag: str) -> str:
     try:
         # TOML knows both line ends; read as bytes, they come through as they are.
         data = path.read_bytes()
     except OSError as error:
-        msg = f"the configuration {path} cannot be read: {error.strerror}; name a file that is there"
-        raise ConfigurationError(msg) from None
+        advice = f"name a file that is there{flag and f' with {flag}'}"
+        raise ConfigurationError(f"the configuration {path} cannot be read: {error.strerror}; {advice}") from None
     try:
         return data.decode()
     except UnicodeDecodeError as error:

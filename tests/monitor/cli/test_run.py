@@ -98,7 +98,8 @@ def test_a_configuration_that_is_not_there_is_told(ready: Workplace, capsys: Cap
     """Exit 2 with its name."""
     ready.config.unlink()
     assert refusal(ready, capsys, 2) == (
-        f"the configuration {ready.config} cannot be read: No such file or directory; name a file that is there"
+        f"the configuration {ready.config} cannot be read: No such file or directory; "
+        "name a file that is there with --config"
     )
 
 

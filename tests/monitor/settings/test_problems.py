@@ -39,6 +39,20 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
     [
         # Keys that there are not, each with the nearest that there is.
         (
+            '[store]\nurl = "postgresql+psycopg://u@h/d?sslmode=bogus"',
+            (
+                "2: store.url: sslmode in the URL of a store is one of disable, allow, prefer, require, verify-ca, "
+                "verify-full; got 'bogus'"
+            ),
+        ),
+        (
+            '[store]\nurl = "postgresql+psycopg://u@h/d?sslmod=require"',
+            (
+                "2: store.url: behind ? the URL of a store has options of PostgreSQL's client; "
+                'got invalid connection option "sslmod"'
+            ),
+        ),
+        (
             '[stroe]\nurl = "x"',
             "1: stroe: there is no such key; did you mean 'store'? Known here: transport, store, monitor, streams",
         ),
