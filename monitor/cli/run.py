@@ -141,9 +141,10 @@ def _stream(place: Place, chosen: Settings) -> None:
 
 def _watch(place: Place, chosen: Settings, stop: threading.Event) -> None:
     from monitor import pulse
-    from monitor.spark import job, session
+    from monitor.spark import cluster, job, session
 
     words = console.words()
+    cluster.check(chosen.monitor.master)
     with place.engine.begin() as connection:
         place.source.tidy(reader.segments(connection))
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")

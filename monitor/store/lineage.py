@@ -26,7 +26,7 @@ def check_once(connection: Connection) -> None:
         StoreError: the store holds what a stream has written, part of which the spool has no more.
     """
     if value(connection, "query_id") not in (None, ONCE):
-        what = "the store holds the results of a running monitor, --once would replace them"
+        what = "the store holds the results of a stream, --once would replace them"
         raise StoreError(f"{what}: name another store in [store] url")
 
 
