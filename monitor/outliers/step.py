@@ -24,6 +24,9 @@ NOTICE: Final = 3.9
 """A score from which on an episode is noticed."""
 OUTLIER: Final = 6.0
 """A score from which on it deserves attention."""
+BEGAN: Final = 1
+BECAME: Final = 2
+"""Bits of a mark: an episode begins; it becomes an outlier."""
 MOST: Final = 10.0
 """What one view can say at most."""
 AGREEING: Final = 3
@@ -102,8 +105,8 @@ def follow(  # noqa: PLR0913, PLR0917 - the loop around everything, with its fiv
 ) -> None:
     """Let every value enter the series of its row, in order; ``states`` and the last five arrays are written.
 
-    A value that is not finite is a gap: nothing is learnt and its score is NaN. ``marks``: 1 an episode begins, 2 it
-    becomes an outlier, 3 both.
+    A value that is not finite is a gap: nothing is learnt and its score is NaN. ``marks`` are
+    of ``BEGAN`` and ``BECAME``.
     """
     views = np.empty(VIEWS)
     for at in range(len(rows)):
@@ -329,18 +332,18 @@ def _cool(seen: int) -> int:
 
 @_compiled
 def _judge(one: np.record, moment_us: int, score: float) -> int:
-    """Begin an episode, or go on with it; return what is to be told of it, once: 1 notice, 2 outlier."""
+    """Begin an episode, or go on with it; return what is to be told of it, once."""
     if score < NOTICE:
         one.quiet += 1
         return 0
     mark = 0
     if one.quiet > _cool(one.seen):
-        one.began_us, one.told = moment_us, 1
-        mark = 1
+        one.began_us, one.told = moment_us, BEGAN
+        mark = BEGAN
     one.quiet = 0
-    if score >= OUTLIER and one.told == 1:
-        one.told = 2
-        mark += 2
+    if score >= OUTLIER and one.told == BEGAN:
+        one.told = BECAME
+        mark |= BECAME
     return mark
 
 
