@@ -38,8 +38,9 @@ class StateError(ValueError):
 
 STATE: Final = np.dtype(
     [
-        # How many values there were, gaps not counted; when the newest was, and the usual step between two.
+        # How many values there were, and since the last long gap; when the newest was, and the usual step between two.
         ("seen", "<i8"),
+        ("unbroken", "<i8"),
         ("last_us", "<i8"),
         ("step_s", "<f8"),
         # The first value; weighted means of the others; the mean size of a step from value to value.

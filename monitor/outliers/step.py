@@ -20,9 +20,9 @@ import numpy as np
 
 from monitor.outliers.state import VIEWS, Array
 
-NOTICE: Final = 3.9
+NOTICE: Final = 3.7
 """A score from which on an episode is noticed."""
-OUTLIER: Final = 6.0
+OUTLIER: Final = 7.0
 """A score from which on it deserves attention."""
 BEGAN: Final = 1
 BECAME: Final = 2
@@ -42,11 +42,13 @@ _REFERENCE_STEP_S: Final = 300.0
 _STEP_WEIGHT: Final = 0.7
 _LEAST_STEP_S: Final = 1.0
 _MOST_STEP_S: Final = 86_400.0
+# A gap of so many steps parts the past from the present: what was near is near no more.
+_LONG_GAP: Final = 96.0
 
 # An episode ends after so many quiet values: a share of those seen, within bounds.
 _COOL_SHARE: Final = 0.05
 _LEAST_COOL: Final = 10
-_MOST_COOL: Final = 80
+_MOST_COOL: Final = 60
 
 _FAST: Final = 0.2
 _SLOW: Final = 0.03
@@ -76,6 +78,7 @@ _TAIL: Final = 0.01
 _LEAST_TAIL: Final = 8
 _MOST_SHAPE: Final = 0.5
 _FLOOR: Final = 0.05
+_FLAT_FLOOR: Final = 0.3
 _UNSEEN: Final = 6.0
 
 _Given = ParamSpec("_Given")
@@ -138,13 +141,15 @@ def follow(  # noqa: PLR0913, PLR0917 - the loop around everything, with its fiv
 
 @_compiled
 def _keep_time(one: np.record, moment_us: int) -> None:
-    """Learn the usual step; a gap counts as three steps at most."""
+    """Learn the usual step, of which a gap counts as three at most, and note a long gap."""
     if one.seen > 0:
         step_s = (moment_us - one.last_us) / _US
         usual_s = one.step_s
         if usual_s == 0:
             one.step_s = max(step_s, 0.0)
         elif step_s > 0:
+            if step_s > _LONG_GAP * usual_s:
+                one.unbroken = 0
             one.step_s += max(0.02, 1 / one.seen) * (min(step_s, 3 * usual_s) - usual_s)
     one.last_us = moment_us
 
@@ -203,11 +208,13 @@ def _learn_hour(one: np.record) -> None:
 def _look(one: np.record, moment_us: int, x: float, views: Array) -> None:
     """Write all views of the value, before it is remembered; one that cannot be had yet is NaN."""
     views[:] = np.nan
-    seen, recent = one.seen, one.recent
+    seen, recent = one.unbroken, one.recent
     size = len(recent)
+    if one.seen > 0:
+        _both(views, 0, x)
+        _look_at_calendar(one, moment_us, x, views)
     if seen == 0:
         return
-    _both(views, 0, x)
     _both(views, 4, x - one.fast)
     _both(views, 6, x - one.slow)
     if seen >= 3:  # noqa: PLR2004 - the median of three
@@ -229,7 +236,6 @@ def _look(one: np.record, moment_us: int, x: float, views: Array) -> None:
         views[20] = -math.log(_spread(recent, x, 96) + _JITTER_FLOOR * one.jitter + _TINY)
     if seen >= size:
         _both(views, 16, _shift(recent, x, 96))
-    _look_at_calendar(one, moment_us, x, views)
 
 
 @_compiled
@@ -415,8 +421,9 @@ def _fit(one: np.record, view: int) -> None:
     variance = squares / size
     shape = 0.5 * (1 - mean * mean / variance) if variance > 0 else 0.0
     shape = min(max(shape, 0.0), _MOST_SHAPE)
+    floor = _FLOOR if total > 0 else _FLAT_FLOOR
     one.edges[view], one.shapes[view] = edge, shape
-    one.scales[view] = max(mean * (1 - shape), _FLOOR * (edge - one.means[view]))
+    one.scales[view] = max(mean * (1 - shape), floor * (edge - one.means[view]))
     one.rates[view] = math.log10(seen / size)
 
 
@@ -424,17 +431,18 @@ def _fit(one: np.record, view: int) -> None:
 def _remember(one: np.record, moment_us: int, x: float, usual: bool) -> None:  # noqa: FBT001 - compiled
     """Keep the value among the recent ones, and in its half-hour and hour unless it is part of an episode."""
     recent = one.recent
-    seen, size = one.seen, len(recent)
-    if seen == 0:
+    size = len(recent)
+    if one.unbroken == 0:
         one.fast = one.slow = x
     else:
-        one.jitter += max(_JITTER, 1 / seen) * (abs(x - recent[size - 1]) - one.jitter)
+        one.jitter += max(_JITTER, 1 / one.seen) * (abs(x - recent[size - 1]) - one.jitter)
         one.fast += _FAST * (x - one.fast)
         one.slow += _SLOW * (x - one.slow)
     for place in range(size - 1):
         recent[place] = recent[place + 1]
     recent[size - 1] = x
-    one.seen = seen + 1
+    one.seen += 1
+    one.unbroken += 1
     if usual:
         one.half_hour_sum += x
         one.half_hour_count += 1
