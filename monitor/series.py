@@ -100,7 +100,10 @@ def _series(path: Path, rows: Iterator[list[str]]) -> Series:
     if not set(COLUMNS) <= set(header):
         raise _wrong(path, 1, f"the first line names the columns timestamp,value; got {','.join(header)!r:.60}")
     places = [header.index(name) for name in COLUMNS]
-    timestamps, texts, moments_us, values = [], [], [], []
+    timestamps: list[str] = []
+    texts: list[str] = []
+    moments_us: list[int] = []
+    values: list[float] = []
     for line, row in enumerate(rows, 2):
         if not row:
             continue

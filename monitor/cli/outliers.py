@@ -67,7 +67,9 @@ def _require_apart(folder: Path, out: Path) -> None:
     """
     read, written = folder.resolve(), out.resolve()
     if written == read or read in written.parents:
-        raise ConfigurationError(f"--out {out} is {folder} or lies in it: name a folder outside, nothing is overwritten")
+        raise ConfigurationError(
+            f"--out {out} is {folder} or lies in it: name a folder outside, nothing is overwritten"
+        )
 
 
 def _scored(name: Path, one: Series, out: Path) -> dict[str, Any]:

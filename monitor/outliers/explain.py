@@ -13,6 +13,8 @@ from monitor.outliers.views import VIEWS
 
 NAMED: Final = 3
 """How many views are named: as many as make up the score."""
+RAREST: Final = 1_000_000
+"""No past is long enough to say how much rarer something is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,11 @@ class Reason:
     view: str
     words: str
     once_in: float
+
+    @property
+    def rarity(self) -> str:
+        """How rare it is, in words."""
+        return f"once in {self.once_in:,.0f}" if self.once_in < RAREST else f"rarer than once in {RAREST:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,8 @@ class Explanation:
     def __str__(self) -> str:
         """Return it in a sentence."""
         expected = "" if self.low is None or self.high is None else f", expected {self.low:.4g} to {self.high:.4g}"
-        why = "; ".join(f"{reason.words}, once in {reason.once_in:,.0f}" for reason in self.reasons)
+        why = "; ".join(f"{reason.words} ({reason.rarity})" for reason in self.reasons)
+        why = why or "nothing is known of it yet"
         return f"{self.quantity} {self.observed:.4g}{expected}: {why}"
 
 

@@ -38,9 +38,10 @@ class StateError(ValueError):
 
 STATE: Final = np.dtype(
     [
-        # How many values there were, and since the last long gap; when the newest was, and the usual step between two.
+        # How many values there were, and since the last long gap; when the first and the newest were; the usual step.
         ("seen", "<i8"),
         ("unbroken", "<i8"),
+        ("first_us", "<i8"),
         ("last_us", "<i8"),
         ("step_s", "<f8"),
         # The first value; weighted means of the others; the mean size of a step from value to value.
@@ -84,6 +85,8 @@ STATE: Final = np.dtype(
         ("day_days", "u1", (HALF_HOURS,)),
         ("week_weeks", "u1", (HOURS,)),
         ("thinned", "u1", (VIEWS,)),
+        # No byte is left to chance: the same memory is the same bytes.
+        ("spare", "u1", (3,)),
     ],
     align=True,
 )

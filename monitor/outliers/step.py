@@ -22,8 +22,8 @@ from monitor.outliers.state import VIEWS, Array
 
 NOTICE: Final = 3.7
 """A score from which on an episode is noticed."""
-OUTLIER: Final = 7.0
-"""A score from which on it deserves attention."""
+OUTLIER: Final = 7.5
+"""A score from which on it deserves attention, of a series that is a day old: what is new has seen no night yet."""
 BEGAN: Final = 1
 BECAME: Final = 2
 """Bits of a mark: an episode begins; it becomes an outlier."""
@@ -59,6 +59,7 @@ _TINY: Final = 1e-300
 _US: Final = 1_000_000
 _HALF_HOUR_US: Final = 1_800_000_000
 _HOUR_US: Final = 3_600_000_000
+_YOUNG_US: Final = 86_400_000_000
 _DAYS_NEEDED: Final = 2
 _WEEKS_NEEDED: Final = 2
 _MOST_DAYS: Final = 255
@@ -120,7 +121,7 @@ def follow(  # noqa: PLR0913, PLR0917 - the loop around everything, with its fiv
         if not math.isfinite(value):
             continue
         if one.seen == 0:
-            one.anchor = value
+            one.anchor, one.first_us = value, moment_us
         x = value - one.anchor
         _keep_time(one, moment_us)
         _close_spans(one, moment_us)
@@ -136,7 +137,7 @@ def follow(  # noqa: PLR0913, PLR0917 - the loop around everything, with its fiv
             if marks[at] == 0:
                 scores[at] = NOTICE / 2 * score / (score + NOTICE)
         _learn(one, views)
-        _remember(one, moment_us, x, one.quiet > cool)
+        _remember(one, x, one.quiet > cool)
 
 
 @_compiled
@@ -287,7 +288,7 @@ def _shift(recent: Array, x: float, width: int) -> float:
 
 @_compiled
 def _surprise(one: np.record, views: Array, surprises: Array) -> None:
-    """Write -log10 of the share of a view's past beyond its value; from the mean to the edge of the tail it is linear."""
+    """Write -log10 of the share of each view's past beyond its value; linear from the mean to the edge of the tail."""
     for view in range(len(views)):
         rate, edge, x = one.rates[view], one.edges[view], views[view]
         if rate == 0 or math.isnan(x):
@@ -323,7 +324,7 @@ def _agreed(surprises: Array, step_s: float) -> float:
     for view in range(len(surprises)):
         loudest[_FAMILY[view]] = max(loudest[_FAMILY[view]], surprises[view])
     loudest.sort()
-    mean = loudest[_FAMILIES - AGREEING :].mean()
+    mean = float(loudest[_FAMILIES - AGREEING :].mean())
     if mean == 0 or step_s == 0:
         return 0.0
     step_s = min(max(step_s, _LEAST_STEP_S), _MOST_STEP_S)
@@ -347,7 +348,7 @@ def _judge(one: np.record, moment_us: int, score: float) -> int:
         one.began_us, one.told = moment_us, BEGAN
         mark = BEGAN
     one.quiet = 0
-    if score >= OUTLIER and one.told == BEGAN:
+    if score >= OUTLIER and one.told == BEGAN and moment_us - one.first_us >= _YOUNG_US:
         one.told = BECAME
         mark |= BECAME
     return mark
@@ -428,7 +429,7 @@ def _fit(one: np.record, view: int) -> None:
 
 
 @_compiled
-def _remember(one: np.record, moment_us: int, x: float, usual: bool) -> None:  # noqa: FBT001 - compiled
+def _remember(one: np.record, x: float, usual: bool) -> None:  # noqa: FBT001 - compiled code takes no names
     """Keep the value among the recent ones, and in its half-hour and hour unless it is part of an episode."""
     recent = one.recent
     size = len(recent)
