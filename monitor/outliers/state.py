@@ -44,11 +44,13 @@ STATE: Final = np.dtype(
         ("first_us", "<i8"),
         ("last_us", "<i8"),
         ("step_s", "<f8"),
-        # The first value; weighted means of the others; the mean size of a step from value to value.
+        # The first value and the newest; weighted means; the mean size of a step from value to value, and the least.
         ("anchor", "<f8"),
+        ("newest", "<f8"),
         ("fast", "<f8"),
         ("slow", "<f8"),
         ("jitter", "<f8"),
+        ("grain", "<f8"),
         # How far the series has lately been off its usual day and week; how far a half-hour usually is off.
         ("drift", "<f8"),
         ("week_drift", "<f8"),

@@ -80,6 +80,9 @@ _LEAST_TAIL: Final = 8
 _MOST_SHAPE: Final = 0.5
 _FLOOR: Final = 0.05
 _FLAT_FLOOR: Final = 0.3
+# Values that are whole steps apart are no finer known than that: of views of single values, not of means and spreads.
+_GRAIN_FLOOR: Final = 0.25
+_OF_SINGLE_VALUES: Final = np.array([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1])
 _UNSEEN: Final = 6.0
 
 _Given = ParamSpec("_Given")
@@ -425,6 +428,8 @@ def _fit(one: np.record, view: int) -> None:
     floor = _FLOOR if total > 0 else _FLAT_FLOOR
     one.edges[view], one.shapes[view] = edge, shape
     one.scales[view] = max(mean * (1 - shape), floor * (edge - one.means[view]))
+    if _OF_SINGLE_VALUES[view]:
+        one.scales[view] = max(one.scales[view], _GRAIN_FLOOR * one.grain)
     one.rates[view] = math.log10(seen / size)
 
 
@@ -439,6 +444,10 @@ def _remember(one: np.record, x: float, usual: bool) -> None:  # noqa: FBT001 - 
         one.jitter += max(_JITTER, 1 / one.seen) * (abs(x - recent[size - 1]) - one.jitter)
         one.fast += _FAST * (x - one.fast)
         one.slow += _SLOW * (x - one.slow)
+    moved = abs(x - one.newest)
+    if one.seen > 0 and moved > 0 and (one.grain == 0 or moved < one.grain):
+        one.grain = moved
+    one.newest = x
     for place in range(size - 1):
         recent[place] = recent[place + 1]
     recent[size - 1] = x

@@ -67,9 +67,9 @@ def test_what_grows_is_told_again_as_an_outlier() -> None:
 def test_a_series_of_less_than_a_day_has_notices_only() -> None:
     """What has seen no night yet wakes nobody."""
     values = np.random.default_rng(1).normal(50, 1, 2 * DAY)
-    values[[DAY - 1, DAY + 200]] = 250.0
+    values[[DAY - 100, DAY + 200]] = 250.0, 2_000.0
     scores = of(values)
-    assert scores.notice[[DAY - 1, DAY + 200]].all()
+    assert scores.notice[[DAY - 100, DAY + 200]].all()
     assert np.flatnonzero(scores.outlier).tolist() == [DAY + 200]
 
 
@@ -110,6 +110,13 @@ def test_the_expected_range_holds_nearly_all() -> None:
     known = ~np.isnan(scores.low)
     assert known[DAY // 4 :].all()
     assert 0.97 <= np.mean((values >= scores.low)[known] & (values <= scores.high)[known]) <= 0.995
+
+
+def test_whole_numbers_are_no_finer_than_they_are() -> None:
+    """A 2 among ones and zeros that was there every other day is no outlier, however sharp the tail of its past."""
+    values = np.round(np.random.default_rng(8).normal(0, 0.4, 14 * DAY))
+    assert np.abs(values).max() == 2
+    assert not of(values).outlier.any()
 
 
 def test_values_may_come_at_equal_times_and_go_back() -> None:

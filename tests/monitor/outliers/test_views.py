@@ -47,13 +47,14 @@ def test_opposites_stand_side_by_side() -> None:
         ([75.0], {"level_up", "jump_up", "fast_up", "slow_up", "day_up", "above_32", "rise_16"}, {"level_down"}),
         ([35.0], {"level_down", "jump_down", "fast_down", "slow_down", "day_down", "below_32"}, {"level_up"}),
         ([50.0] * 100, {"still_32", "still_96"}, {"jump_up", "level_up", "restless_32"}),
-        ([47.0, 53.0] * 16, {"restless_32"}, {"still_32", "still_96"}),
-        ([52.0] * 96, {"shift_32_up", "shift_96_up"}, {"jump_up", "shift_96_down"}),
+        ([43.0, 57.0] * 16, {"restless_32"}, {"still_32", "still_96"}),
+        ([65.0, 66.0] * 16, {"shift_32_up"}, {"jump_up", "shift_32_down"}),
+        ([53.0, 54.0] * 48, {"shift_96_up"}, {"jump_up", "shift_96_down"}),
         ([60.0] * 2, {"day_up", "week_drift_up"}, {"day_down", "week_drift_down"}),
     ],
 )
 def test_each_view_sees_what_it_is_named_for(end: list[float], surprised: set[str], calm: set[str]) -> None:
-    """A spike, a dip, a stuck value, a wobble, a small shift, the height of noon at midnight."""
+    """A spike, a dip, a stuck value, a wobble, two shifts of the mean, the height of noon at midnight."""
     loudest = _loudest(end)
     assert surprised <= loudest, loudest
     assert not calm & loudest, loudest
