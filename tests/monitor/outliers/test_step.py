@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numba
 import pytest
 
 from monitor.outliers import step
@@ -19,6 +20,6 @@ def test_where_nothing_can_be_kept_it_is_compiled_anew(monkeypatch: pytest.Monke
             raise RuntimeError("cannot cache function: no locator available")
         return function
 
-    monkeypatch.setattr(step.numba, "njit", njit)
+    monkeypatch.setattr(numba, "njit", njit)
     assert step._compiled(abs)(-3) == 3
     assert asked == [True, False]
