@@ -82,11 +82,12 @@ def ours(folder: Path, series: int = SERIES, points: int = POINTS) -> Json:
     values, rows = walk(points), np.zeros(points, np.int64)
     moments_us = _MINUTE_US * np.arange(points)
     batch_s = _timed(lambda: detector.follow(state.new(1), rows, moments_us, values))
-    _, scores = detector.follow(state.new(1), rows, moments_us, values)
+    grown, scores = detector.follow(state.new(1), rows, moments_us, values)
     _check("Hopwatch", np.nan_to_num(scores.score))
-    many, all_rows, dice = state.new(series), np.arange(series), np.random.default_rng(1)
+    # All series are as old as this one.
+    many, all_rows, dice = np.repeat(grown, series), np.arange(series), np.random.default_rng(1)
     minutes_s = []
-    for minute in range(ROUNDS + 1):
+    for minute in range(points, points + ROUNDS + 1):
         now = dice.normal(size=series)
         began_s = time.perf_counter()
         many, _ = detector.follow(many, all_rows, np.full(series, minute * _MINUTE_US), now)
