@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import RenderableType
 
-from bench import growth, kafka, live, machine, outage, probing, speed, tables
+from bench import growth, kafka, live, machine, outage, outliers, probing, speed, tables
 from bench.alone import ContestantError
 from bench.speed import Tell
 from bench.steps import Steps
@@ -37,6 +37,7 @@ class What(StrEnum):
     GROWTH = "growth"
     KAFKA = "kafka"
     OUTAGE = "outage"
+    OUTLIERS = "outliers"
     ALL = "all"
 
 
@@ -49,6 +50,7 @@ _MEASURES: Final[dict[What, Callable[[int, Path, Tell], Measured]]] = {
     What.GROWTH: lambda size, at, tell: (lines := growth.measure(size, at, tell), tables.growth(lines)),
     What.KAFKA: lambda size, at, tell: (lines := kafka.measure(size, at, tell), tables.kafka(lines)),
     What.OUTAGE: lambda _, at, tell: (lines := outage.measure(at, tell), tables.outage(lines)),
+    What.OUTLIERS: lambda _, at, tell: (lines := outliers.measure(at, tell), tables.outliers(lines)),
 }
 _BY_DEFAULT: Final = (What.SPEED, What.PROBES, What.LIVE)
 

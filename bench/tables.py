@@ -15,6 +15,7 @@ from bench.growth import Growth
 from bench.kafka import Through
 from bench.live import Span
 from bench.outage import Outage
+from bench.outliers import GOAL_BYTES, GOAL_MINUTE_S, GOAL_POINT_US, SERIES, Detector
 from bench.probing import Cost
 from bench.speed import ONCE_WARM, STREAM, Line
 
@@ -115,6 +116,21 @@ def outage(lines: Sequence[Outage]) -> Table:
             *(_number(amount / 1e6, 1) for amount in (line.grown_bytes, line.queue_bytes)),
         )
     return table
+
+
+def outliers(lines: Sequence[Detector]) -> Group:
+    """Return what each detector costs and what it includes."""
+    table = _table(
+        f"Outliers: one series in batch, a minute of {SERIES:,} series, 2 cores",
+        ("detector",),
+        ("µs a point", "s a minute", "timed with, series", "bytes a series"),
+    )
+    for line in lines:
+        numbers = (_number(line.point_us, 1), _number(line.minute_s, 2))
+        table.add_row(line.who, *numbers, f"{line.timed_series:,}", _number(line.state_bytes, 0))
+    goals = (_number(GOAL_POINT_US, 1), _number(GOAL_MINUTE_S, 2))
+    table.add_row("goal", *goals, f"{SERIES:,}", _number(GOAL_BYTES, 0))
+    return Group(table, *(Text(f"{line.who}: {line.includes}") for line in lines))
 
 
 def _table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:

@@ -2,7 +2,8 @@
 
 HopwatchError
 ├── ConfigurationError      2  what was asked for cannot be: a flag, a file, a key
-│   └── SettingsError          all that is wrong with the settings, each with its place
+│   ├── SettingsError          all that is wrong with the settings, each with its place
+│   └── SeriesError            all that is wrong with files of series, each with its place
 └── DependencyError         3  something that Hopwatch stands on is not there or does not work
     ├── JavaError              no Java, or one that is too old for Spark
     ├── TransportError         the spool is not there, or cannot be read or written
@@ -39,7 +40,7 @@ class ConfigurationError(HopwatchError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with the settings.
+    """One thing that is wrong with the settings, or with a file of a series.
 
     ``source`` is the file, the variable or the flag that said it; ``line`` and ``column`` count from 1 and are there
     when the source is a file and the place in it is known.
@@ -59,6 +60,15 @@ class Problem:
 
 class SettingsError(ConfigurationError):
     """All that is wrong with the settings, one line each."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Keep the problems beside their text."""
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+
+class SeriesError(ConfigurationError):
+    """All that is wrong with files of series, one line each."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         """Keep the problems beside their text."""

@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "pathway": "Look at the pathways that a configuration declares.",
     "tap": "Stamp what passes a service, from beside it.",
     "store": "Look after the store.",
+    "outliers": "Find what is strange in series of numbers.",
     "doctor": "Check what Hopwatch stands on, and say what to do.",
 }
 """Each command and its first line of help; ``monitor/cli/NAME.py`` holds it as ``command``, a function or a Typer."""

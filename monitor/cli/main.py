@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
-from monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SettingsError
+from monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
 
 INTERRUPTED_EXIT_CODE: Final = 130
 TAPS_EXTRAS: Final = "taps,kafka"
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _told(error: Exception) -> int:
     """Say on stderr what ended the command, and return its exit code."""
     match error:
-        case SettingsError():
+        case SettingsError() | SeriesError():
             # Each line opens with file and line already, so that an editor can jump there.
             _say(str(error))
         case HopwatchError():

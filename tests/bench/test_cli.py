@@ -18,7 +18,7 @@ from bench.speed import Tell
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["fast"], "'fast' is not one of 'speed', 'probes', 'live', 'growth', 'kafka', 'outage', 'all'"),
+        (["fast"], "'fast' is not one of 'speed', 'probes', 'live', 'growth', 'kafka', 'outage', 'outliers', 'all'"),
         (["--observations", "many"], "Invalid value for '--observations'"),
         (["--observations", "3"], "Input should be greater than or equal to 400000"),
         (["--scratch", __file__], "is a file"),

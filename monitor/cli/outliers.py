@@ -1,0 +1,120 @@
+"""``hopwatch outliers``: the detector over files, so that it can be judged on any series."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from monitor import series
+from monitor.cli import console
+from monitor.errors import ConfigurationError, SeriesError
+from monitor.outliers import detector, state
+from monitor.outliers.detector import Scores
+from monitor.outliers.explain import explain
+from monitor.outliers.quantities import Quantity
+from monitor.results import iso
+from monitor.series import Series
+
+command = typer.Typer(help="Find what is strange in series of numbers.", no_args_is_help=True)
+
+
+@command.callback()
+def _outliers() -> None:
+    """Find what is strange in series of numbers."""
+
+
+@command.command()
+def score(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="CSV files of timestamp,value, at any depth.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where they go with their scores.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Score every series below a folder, one row after the other and never looking ahead.
+
+    Written are files of timestamp,value,score,notice,outlier at the same relative paths.
+    """
+    _require_apart(folder, out)
+    told: list[dict[str, Any]] = []
+    refused: list[SeriesError] = []
+    found = series.files(folder)
+    words = console.words()
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total} files")
+    with Progress(*columns, TimeElapsedColumn(), console=words, transient=True, disable=not words.is_terminal) as bar:
+        task = bar.add_task("scoring", total=len(found))
+        for name in found:
+            try:
+                one = series.read(folder / name)
+            except SeriesError as error:
+                refused.append(error)
+            else:
+                told.append(_scored(name, one, out))
+            bar.advance(task)
+    _show(told, as_json=as_json)
+    if refused:
+        raise series.all_wrong(refused)
+
+
+def _require_apart(folder: Path, out: Path) -> None:
+    """Let nothing be written among what is read.
+
+    Raises:
+        ConfigurationError: one folder is the other, or lies in it.
+    """
+    read, written = folder.resolve(), out.resolve()
+    if written == read or read in written.parents:
+        raise ConfigurationError(
+            f"--out {out} is {folder} or lies in it: name a folder outside, nothing is overwritten"
+        )
+
+
+def _scored(name: Path, one: Series, out: Path) -> dict[str, Any]:
+    """Score a series, write it, and return what is told of it."""
+    rows = np.zeros(len(one.values), np.int64)
+    _, scores = detector.follow(state.new(1), rows, one.moments_us, one.values)
+    series.write(out / name, one, scores)
+    return {
+        "path": name.as_posix(),
+        "points": len(one.values),
+        "gaps": int(np.isnan(one.values).sum()),
+        "notices": int(scores.notice.sum()),
+        "outliers": [_told(one, scores, at) for at in np.flatnonzero(scores.outlier).tolist()],
+    }
+
+
+def _told(one: Series, scores: Scores, at: int) -> dict[str, Any]:
+    """Return an outlier with its explanation, for programs and, as ``text``, for people."""
+    why = explain(Quantity.VALUE, float(one.values[at]), scores, at)
+    return {
+        "timestamp": one.timestamps[at],
+        "since": iso(why.since_us),
+        "score": round(why.score, 4),
+        "observed": why.observed,
+        "low": why.low,
+        "high": why.high,
+        "reasons": [{"view": told.view, "words": told.words, "once_in": told.once_in} for told in why.reasons],
+        "text": str(why),
+    }
+
+
+def _show(told: list[dict[str, Any]], *, as_json: bool) -> None:
+    """Show the outliers, and how many there are of what."""
+    sums = {
+        "series": len(told),
+        "points": sum(one["points"] for one in told),
+        "gaps": sum(one["gaps"] for one in told),
+        "notices": sum(one["notices"] for one in told),
+        "outliers": sum(len(one["outliers"]) for one in told),
+    }
+    if as_json:
+        console.emit_json(sums | {"files": told})
+        return
+    data = console.data()
+    for one in told:
+        for outlier in one["outliers"]:
+            data.print(f"{one['path']}  {outlier['timestamp']}  score {outlier['score']:.1f}  {outlier['text']}")
+    console.words().print(", ".join(f"{count:,} {what}" for what, count in sums.items()))

@@ -1,0 +1,80 @@
+"""The detector: values and memory in, scores and memory out; the same in a stream, in a batch and over a file.
+
+A value is compared with nothing but what its series was before. Where it stands among the others of a call, and how
+many follow, changes nothing: series are apart, and each is read in order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.outliers import step
+from monitor.outliers.state import VIEWS, States
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+NOTICE: Final = step.NOTICE
+OUTLIER: Final = step.OUTLIER
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What was found, one place a value.
+
+    ``score``: how rare, in decades; NaN for a gap; below half of ``NOTICE`` while an episode goes on that has been
+    told. ``notice``, ``outlier``: here an episode begins; here it becomes one that deserves attention. ``since_us``:
+    when the episode that a value is part of began, 0 outside of one. ``low``, ``high``: the range that was expected,
+    on the scale of the values; NaN while the series is young. ``surprises``: of each view, shape (n, 25).
+    """
+
+    score: Floats
+    notice: Bools
+    outlier: Bools
+    since_us: Ints
+    low: Floats
+    high: Floats
+    surprises: NDArray[np.float32]
+
+
+class DetectorError(ValueError):
+    """Arrays that do not belong together."""
+
+
+def follow(states: States, rows: Ints, moments_us: Ints, values: Floats) -> tuple[States, Scores]:
+    """Return the memory and the scores after each value has entered the series of its row, in order.
+
+    ``states``, see :func:`monitor.outliers.state.new`, stays as it is. ``rows``, ``moments_us`` and ``values`` have
+    shape (n,): a minute of many series, many minutes of one, or both mixed. ``values`` are on the scale of
+    :func:`monitor.outliers.quantities.to_scale`; one that is not finite is a gap, from which nothing is learnt.
+
+    Raises:
+        DetectorError: the arrays differ in length, or a row is none of ``states``.
+    """
+    if not len(rows) == len(moments_us) == len(values):
+        lengths = f"{len(rows)}, {len(moments_us)} and {len(values)}"
+        raise DetectorError(f"Rows, moments and values are as many of each; got {lengths}.")
+    if len(rows) and not (rows.min() >= 0 and rows.max() < len(states)):
+        raise DetectorError(f"Rows are from 0 to {len(states) - 1}; got {rows.min()} to {rows.max()}.")
+    after, count = states.copy(), len(values)
+    score, expected = np.empty(count), np.empty((count, 2))
+    marks, since_us = np.empty(count, np.uint8), np.empty(count, np.int64)
+    surprises = np.empty((count, VIEWS), np.float32)
+    step.follow(
+        after.view(np.recarray),
+        np.ascontiguousarray(rows, np.int64),
+        np.ascontiguousarray(moments_us, np.int64),
+        np.ascontiguousarray(values, np.float64),
+        score,
+        marks,
+        since_us,
+        expected,
+        surprises,
+    )
+    notice, outlier = (marks & step.BEGAN) > 0, (marks & step.BECAME) > 0
+    return after, Scores(score, notice, outlier, since_us, expected[:, 0], expected[:, 1], surprises)
