@@ -1,9 +1,9 @@
 """Contract: what an alert says. Values only, to JSON and back; whoever delivers needs no more than this.
 
-An :class:`Alert` is one thing that is wrong at one place. A :class:`Notification` is what a person is told: one incident,
-known by its key, with the alerts that belong to it. The key is made of the rule, its severity and the stream, or of rule
-and severity alone when so many streams are hit at once that they make one incident. While the incident lasts the key is
-the same, and so is that of its end.
+An :class:`Alert` is one thing that is wrong at one place. A :class:`Notification` is what a person is told: one
+incident, known by its key, with the alerts that belong to it. The key is made of the rule, its severity and the stream,
+or of rule and severity alone when so many streams are hit at once that they make one incident. While the incident lasts
+the key is the same, and so is that of its end.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ class Unit(StrEnum):
 class Alert:
     """One thing that is wrong at one place.
 
-    ``stream`` is empty for what is the monitor's own, ``node`` for what is a whole stream's; ``edge`` is ``a -> b`` where
-    messages are lost between two nodes. ``since_us`` is the start of the first bad minute, ``window_start_us`` that of
-    the newest. ``affected`` of ``out_of`` are messages, stamps, observations, records or minutes, as the kind has them;
-    ``out_of`` is 0 where there is no whole. ``labels`` are those of the rule: team, service and so on.
+    ``stream`` is empty for what is the monitor's own, ``node`` for what is a whole stream's; ``edge`` is ``a -> b``
+    where messages are lost between two nodes. ``since_us`` is the start of the first bad minute, ``window_start_us``
+    that of the newest. ``affected`` of ``out_of`` are messages, stamps, observations, records or minutes, as the kind
+    has them; ``out_of`` is 0 where there is no whole. ``labels`` are those of the rule: team, service and so on.
     """
 
     rule: str
@@ -118,9 +118,9 @@ class Notification:
     """One incident as it stands: what is sent, and under which key.
 
     ``labels`` tell it from every other incident: ``rule``, ``severity`` and, unless it is a storm over many streams,
-    ``stream``. ``alerts`` are the first ``MOST_NAMED`` of ``total``, the worst first; of an incident that is over, those
-    that it had last. ``at_us`` is the watermark at which it was decided, ``since_us`` the start of its first bad minute.
-    ``is_news`` is false when it only brings the content up to date: nobody who was told is told again.
+    ``stream``. ``alerts`` are the first ``MOST_NAMED`` of ``total``, the worst first; of an incident that is over,
+    those that it had last. ``at_us`` is the watermark at which it was decided, ``since_us`` the start of its first bad
+    minute. ``is_news`` is false when it only brings the content up to date: nobody who was told is told again.
     """
 
     key: str
