@@ -49,6 +49,8 @@ def command(
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
     java.require()
+    from alerts import configured
+    from alerts.follow import Alerting
     from monitor.spark import job, source
 
     read = source.of(chosen)
@@ -63,6 +65,7 @@ def command(
             chosen.monitor.workdir,
             hold,
             chosen.store.retry_for_us / 1e6,
+            Alerting(configured.of(chosen)) if chosen.alerts.enabled else None,
         )
         if once:
             with engine.begin() as connection:
