@@ -78,6 +78,7 @@ def evaluate(rules: Rules, minutes: Sequence[Minute], before: Standing, now_us: 
     minute_us = now_us - now_us % WINDOW_US
     for rule in rules.by_stream[OWN]:
         _heed(desk.states, rule, OWN, minute_us, _own(rule, now_us, past))
+    desk.clock_us = max(desk.clock_us, minute_us)
     desk.tell()
     states = dict(_kept(rules, desk.states, now_us))
     return Decision(Standing(states, desk.incidents, begun_us, desk.clock_us), tuple(desk.said))

@@ -79,7 +79,7 @@ class Desk:
             elif _is_covered(rule, covers.get(stream, {})):
                 self.states[state.series] = replace(state, covered_at_us=self.clock_us)
             # 5. When that has ended, it waits until what it says is from after that end.
-            elif self.clock_us - state.covered_at_us < rule.memory_us:
+            elif state.covered_at_us > self.clock_us - rule.memory_us:
                 continue
             elif storm in self.incidents:
                 self._join(state, storm)

@@ -14,6 +14,9 @@ from monitor.pathway import Pathway
 OWN: Final = ""
 """The stream of what is the monitor's own: quarantine, heartbeat."""
 
+LEAST_MEMORY_US: Final = 300_000_000
+"""Two alerts of one cause do not end in the same minute."""
+
 ORDER: Final = (
     *(Kind.LOSS, Kind.LAG, Kind.END_TO_END_LAG, Kind.SILENT, Kind.PROBE_DROPS, Kind.UNKNOWN, Kind.BURN_RATE),
     *(Kind.CLOCK_SKEW, Kind.OUTLIER, Kind.QUARANTINE, Kind.HEARTBEAT),
@@ -86,8 +89,8 @@ class Rule:
 
     @property
     def memory_us(self) -> int:
-        """For how long what is over goes on counting: the longest of its short spans."""
-        return max((pair.short_us for pair in self.pairs), default=0)
+        """For how long what is over goes on counting: the longest of its short spans, and a little in any case."""
+        return max([LEAST_MEMORY_US, *(pair.short_us for pair in self.pairs)])
 
     def is_for(self, stream: str, node: str) -> bool:
         """Return whether the rule looks at this node, or with none at the stream as a whole."""
