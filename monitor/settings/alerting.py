@@ -294,6 +294,12 @@ class AlertsSettings(Table):
         usual = [of.model_validate({}) for kind, of in KINDS.items() if kind not in named] if self.defaults else []
         return tuple(rule for rule in (*usual, *self.rules) if rule.enabled)
 
+    @property
+    def longest_us(self) -> int:
+        """The longest span that a budget is summed over."""
+        burning = [rule for rule in self.in_force if isinstance(rule, BurnRateRule)]
+        return max((window.long_us for rule in burning for window in rule.windows), default=0)
+
 
 def misfits(alerts: AlertsSettings, nodes: Mapping[str, Sequence[str]]) -> list[InitErrorDetails]:
     """Return what of the rules does not fit the streams, their nodes, the known labels or each other."""
