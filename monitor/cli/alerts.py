@@ -16,6 +16,7 @@ from monitor import settings
 from monitor.cli import console
 from monitor.cli.report import moment_us
 from monitor.clock import SystemClock
+from monitor.errors import ConfigurationError
 from monitor.store import dialect, schema
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
@@ -53,6 +54,9 @@ def ack(
 ) -> None:
     """Take an incident on: it is not sent again to people for as long as it lasts."""
     who = by or os.environ.get("USER", "") or "somebody"
+    for text in (who, note):
+        if not text.isprintable():
+            raise ConfigurationError(f"--by and --note are one line of printable text, got {text!r:.80}")
     shown.acknowledge(_store(config), key, who, note, SystemClock().now_us())
     if as_json:
         console.emit_json({"key": key, "by": who, "note": note})
