@@ -43,7 +43,11 @@ def reading(rule: Rule, minute: Minute, past: Past) -> Reading | None:
     if objective is None or result.verdict in IGNORANT:
         return None
     end_us = result.window_start_us + WINDOW_US
+    # Mostly nothing is bad at all, and no sum need be asked for.
+    last_bad_us = past.last_bad_us(result.stream, objective.name)
     for pair in rule.pairs:
+        if last_bad_us is None or last_bad_us < end_us - pair.short_us:
+            continue
         # The short span is the cheaper one to ask for, and mostly enough.
         if _rate(rule, past.counts(result.stream, objective.name, end_us - pair.short_us, end_us)) <= pair.rate:
             continue

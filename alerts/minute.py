@@ -52,6 +52,9 @@ class Past(Protocol):
     def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> Counts:
         """Return the sums over the windows that start in ``[from_us, to_us)``."""
 
+    def last_bad_us(self, stream: str, objective: str) -> int | None:
+        """Return the start of the newest window in which a message was bad; none where there is none."""
+
     def quarantined(self, from_us: int, to_us: int) -> int:
         """Return how many quarantined records arrived in ``[from_us, to_us)``."""
 

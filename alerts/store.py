@@ -69,6 +69,7 @@ class StoredPast:
         """Read over the connection of the micro-batch's transaction."""
         self._connection = connection
         self._last_us: dict[str, int] | None = None
+        self._last_bad_us: dict[tuple[str, str], int] | None = None
 
     def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> Counts:
         """Return the sums over the windows that start in ``[from_us, to_us)``."""
@@ -78,6 +79,16 @@ class StoredPast:
         wanted = select(func.sum(column.total), func.sum(column.bad)).where(of_objective, in_range)
         total, bad = self._connection.execute(wanted).one()
         return Counts(int(total or 0), int(bad or 0))
+
+    def last_bad_us(self, stream: str, objective: str) -> int | None:
+        """Return the start of the newest window in which a message was bad; none where there is none."""
+        if self._last_bad_us is None:
+            column = tables.objective_minutes.c
+            key = column.stream, column.objective
+            newest = func.max(column.window_start_us).label("newest")
+            found = self._connection.execute(select(*key, newest).where(column.bad > 0).group_by(*key))
+            self._last_bad_us = {(row.stream, row.objective): row.newest for row in found}
+        return self._last_bad_us.get((stream, objective))
 
     def quarantined(self, from_us: int, to_us: int) -> int:
         """Return how many quarantined records arrived in ``[from_us, to_us)``."""

@@ -337,5 +337,9 @@ objective_minutes: Final = Table(
     comment="What each window adds to an objective; one that says nothing has no row",
 )
 
+_BAD: Final = objective_minutes.c.bad > 0
+_KEY: Final = tuple(objective_minutes.primary_key)
+
+Index("objective_minutes_bad", *_KEY, sqlite_where=_BAD, postgresql_where=_BAD)
 Index("alert_history_by_time", alert_history.c.at_us)
 Index("alert_outbox_by_state", alert_outbox.c.state, alert_outbox.c.next_try_us)

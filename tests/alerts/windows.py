@@ -102,6 +102,11 @@ class Memory:
         found = [counts for counts in kept if counts]
         return Counts(sum(one.total for one in found), sum(one.bad for one in found))
 
+    def last_bad_us(self, stream: str, objective: str) -> int | None:
+        """Return the start of the newest window in which a message was bad."""
+        bad = [key[2] for key, counts in self.minutes.items() if key[:2] == (stream, objective) and counts.bad]
+        return max(bad, default=None)
+
     def quarantined(self, from_us: int, to_us: int) -> int:
         """Return how many records arrived in a range that could not be read."""
         return sum(from_us <= arrival_us < to_us for arrival_us in self.arrivals_us)

@@ -16,10 +16,15 @@ from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.test_commit import traffic
 
 Captured = pytest.CaptureFixture[str]
-QUIET = (
-    CONFIGURATION
-    + '[[alerts.rules]]\nkind = "loss"\nlabels = { team = "payments" }\n[[alerts.rules]]\nkind = "lag"\nfor = "9m"\nthreshold = "1ms"\n'
-)
+RULES = """
+[[alerts.rules]]
+kind = "loss"
+labels = { team = "payments" }
+[[alerts.rules]]
+kind = "lag"
+for = "9m"
+threshold = "1ms"
+"""
 PAGE = "loss/page/orders"
 
 

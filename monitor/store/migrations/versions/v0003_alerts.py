@@ -24,6 +24,8 @@ def upgrade() -> None:
         *_counts("total", "bad"),
         comment="What each window adds to an objective; one that says nothing has no row",
     )
+    key, bad = ["stream", "objective", "window_start_us"], sa.text("bad > 0")
+    op.create_index("objective_minutes_bad", "objective_minutes", key, sqlite_where=bad, postgresql_where=bad)
 
 
 def _words(name: str, *, is_key: bool = False) -> sa.Column[str]:
