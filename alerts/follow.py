@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from alerts import burn, outbox, store
 from alerts.evaluate import evaluate
 from alerts.events import MOST_LOST_IDS, Notification
-from alerts.minute import Counts, Minute
+from alerts.minute import Counts, Minute, Outlier
 from alerts.rules import Rules
 from monitor.ledger import Conclusion
 from monitor.results import NodeResult
@@ -19,18 +19,31 @@ Routes = Callable[[Notification], Sequence[str]]
 """Which channels a notification goes through, by their names."""
 
 
+Detector = Callable[[Conclusion], tuple[Outlier, ...] | None]
+"""What a detector says of a window that was judged; none where it did not look."""
+
+
 def nowhere(notification: Notification) -> Sequence[str]:
     """Return no channel: what is told is kept in the history alone."""
     del notification
     return ()
 
 
+def unlooked(conclusion: Conclusion) -> None:
+    """Return that no detector looked."""
+    del conclusion
+
+
 @dataclass(frozen=True, slots=True)
 class Alerting:
-    """A :class:`monitor.commit.Follower`: it decides about alerts and puts what is to be told into the outbox."""
+    """A :class:`monitor.commit.Follower`: it decides about alerts and puts what is to be told into the outbox.
+
+    Without rules, as when alerts are switched off, it ends all that is open.
+    """
 
     rules: Rules
     routes: Routes = nowhere
+    detector: Detector = unlooked
 
     def note(self, conclusion: Conclusion) -> Minute | None:
         """Return what is needed of a window; none of one that is not final."""
@@ -38,7 +51,8 @@ class Alerting:
         if not result.status.is_final or result.stream not in self.rules.streams:
             return None
         pairs = zip(result.nodes, conclusion.lost_ids, strict=True)
-        return Minute(result, conclusion.tally.lags, {node.node: _hex(node, ids.tobytes()) for node, ids in pairs})
+        lost_ids = {node.node: _hex(node, ids.tobytes()) for node, ids in pairs}
+        return Minute(result, conclusion.tally.lags, lost_ids, self.detector(conclusion))
 
     def follow(self, connection: Connection, noted: Sequence[Minute], watermark_us: int) -> None:
         """Count the windows into their objectives, decide, and write what came of it."""

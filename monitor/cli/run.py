@@ -65,7 +65,7 @@ def command(
             chosen.monitor.workdir,
             hold,
             chosen.store.retry_for_us / 1e6,
-            Alerting(configured.of(chosen)) if chosen.alerts.enabled else None,
+            Alerting(configured.of(chosen)),
         )
         if once:
             with engine.begin() as connection:

@@ -52,6 +52,13 @@ def _list(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _link(value: str) -> str:
+    if value and not value.startswith(("http://", "https://")):
+        msg = f'this is a URL such as "http://127.0.0.1:8501/", or "" for none; got {value!r:.80}'
+        raise ValueError(msg)
+    return value
+
+
 def _objective(value: float) -> float:
     if value in {0.0, 1.0}:
         msg = f"an objective is a ratio between 0 and 1, such as 0.999, got {value!r}"
@@ -277,7 +284,7 @@ class AlertsSettings(Table):
     enabled: bool = True
     defaults: bool = True
     labels: Annotated[Names, AfterValidator(lambda names: tuple(map(_label_name, names)))] = LABELS
-    dashboard: str = ""
+    dashboard: Annotated[str, AfterValidator(_link)] = ""
     runbooks: str = "docs/runbooks"
     rules: Annotated[
         tuple[Annotated[AnyRule, Field(discriminator="kind")], ...],

@@ -15,7 +15,7 @@ from alerts import outbox, store
 from alerts.evaluate import Standing
 from alerts.events import Event, Kind, Notification
 from alerts.follow import Alerting
-from alerts.minute import Counts
+from alerts.minute import Counts, Outlier
 from alerts.rules import Rules
 from monitor.commit import Follower
 from monitor.store import tables
@@ -176,6 +176,14 @@ def test_a_window_that_is_not_final_is_not_noted(tmp_path: Path, engine: Engine)
 
     play(MicroBatches(RULES, engine, follower=Watching(rules())), tmp_path)
     assert set(seen) == {(True, True), (False, False)}
+
+
+def test_what_a_detector_says_is_told(engine: Engine, tmp_path: Path) -> None:
+    """Of every window that is judged it is asked once a judgement; what it says goes by the rule of outliers."""
+    odd = Outlier("b", "known", 40, 90, 110, 7.0)
+    only = rules('[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "outlier"\n')
+    play(MicroBatches(RULES, engine, follower=Alerting(only, detector=lambda _: (odd,))), tmp_path)
+    assert history(engine) == [("firing", "outlier/ticket/orders")]
 
 
 def test_a_notification_says_who_it_is_about(engine: Engine, tmp_path: Path) -> None:
