@@ -22,14 +22,15 @@ class Outlier:
     """What a detector says of one value of a series: that it is none of what was expected.
 
     A series is (stream, node, quantity); ``node`` is empty for a whole stream's. ``score`` is how rare it is, as
-    -log10 of its chance; ``low`` and ``high`` bound what was expected, in the quantity's own unit.
+    -log10 of its chance; ``low`` and ``high`` bound what was expected, in the quantity's own unit, and are null where
+    that is not known. It is said of every window of an episode, for as long as that lasts.
     """
 
     node: str
     quantity: str
     observed: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     score: float
 
 

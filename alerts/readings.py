@@ -11,7 +11,7 @@ from typing import Final
 from alerts import burn
 from alerts.burn import IGNORANT, late_in
 from alerts.events import MOST_LOST_IDS, Kind
-from alerts.minute import Minute, Past
+from alerts.minute import Minute, Outlier, Past
 from alerts.reading import Reading, bad, good
 from alerts.rules import Rule, Stream
 from monitor.pathway import Pathway
@@ -127,8 +127,12 @@ def _outlier(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
         if found is None or found.score < threshold:
             yield good(node)
             continue
-        note = f"{found.quantity} is {found.observed:g}, expected {found.low:g} to {found.high:g}"
-        yield bad(node, found.score, threshold, note=note)
+        yield bad(node, found.score, threshold, note=_odd(found))
+
+
+def _odd(found: Outlier) -> str:
+    known = found.low is not None and found.high is not None
+    return f"{found.quantity} is {found.observed:g}" + (f", expected {found.low:g} to {found.high:g}" if known else "")
 
 
 def _probe_drops(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:

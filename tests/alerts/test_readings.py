@@ -153,6 +153,8 @@ def test_an_outlier_is_what_the_detector_says() -> None:
     assert found["b"] == bad("b", 7.5, 0, note="lag_in_us p95 is 9e+06, expected 1000 to 2000")
     assert (found[""].is_bad, found["a"].is_bad) == (False, False)
     assert made(judged(0), Kind.OUTLIER) == {}
+    young = Outlier("a", "known", 3, None, None, 7.0)
+    assert made(judged(0, outliers=(young,)), Kind.OUTLIER)["a"].note == "known is 3"
     strict = rules_of('[[alerts.rules]]\nkind = "outlier"\nthreshold = 8')
     assert signs(judged(0, outliers=said), Kind.OUTLIER, strict) == {"": False, "a": False, "b": False}
 
