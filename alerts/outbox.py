@@ -30,7 +30,7 @@ MOST_ERROR: Final = 500
 """Characters of what went wrong that are kept."""
 
 
-class Standing(StrEnum):
+class Fate(StrEnum):
     """What has become of a row."""
 
     WAITING = "waiting"
@@ -94,20 +94,20 @@ def due(engine: Engine, now_us: int, most: int = MOST_DUE) -> list[Delivery]:
 def sent(engine: Engine, delivery: Delivery, again_at_us: int | None = None) -> None:
     """Note that a channel has taken a notification; it is sent again at ``again_at_us`` while the incident lasts."""
     stands = again_at_us is not None and delivery.notification.event is Event.FIRING
-    state = Standing.STANDING if stands else Standing.SENT
+    state = Fate.STANDING if stands else Fate.SENT
     _note(engine, delivery, state, next_try_us=again_at_us or 0, tries=0, last_error="")
 
 
 def failed(engine: Engine, delivery: Delivery, why: str, next_try_us: int) -> None:
     """Note that a channel has not taken it, and when it is tried again."""
-    state = Standing.STANDING if delivery.is_again else Standing.WAITING
+    state = Fate.STANDING if delivery.is_again else Fate.WAITING
     what = {"next_try_us": next_try_us, "tries": delivery.tries + 1, "last_error": why[:MOST_ERROR]}
     _note(engine, delivery, state, told_us=None, **what)
 
 
 def give_up(engine: Engine, delivery: Delivery, why: str) -> None:
     """Note that a channel will never take it: it is refused for what it is."""
-    _note(engine, delivery, Standing.DEAD, told_us=None, tries=delivery.tries + 1, last_error=why[:MOST_ERROR])
+    _note(engine, delivery, Fate.DEAD, told_us=None, tries=delivery.tries + 1, last_error=why[:MOST_ERROR])
 
 
 def hand_over(engine: Engine, delivery: Delivery, channel: str) -> None:
@@ -127,7 +127,7 @@ def census(connection: Connection) -> dict[tuple[str, str], int]:
 
 def _row(row: dict[str, Any], channel: str, created_us: int) -> dict[str, Any]:
     # It is due at once, on whatever clock: the watermark may be far behind that of the wall.
-    fresh = {"state": Standing.WAITING.value, "created_us": created_us, "next_try_us": 0, "tries": 0, "told_us": 0}
+    fresh = {"state": Fate.WAITING.value, "created_us": created_us, "next_try_us": 0, "tries": 0, "told_us": 0}
     return row | {"channel": channel, "last_error": ""} | fresh
 
 
@@ -142,18 +142,18 @@ def _supersede(connection: Connection, notification: Notification, channel: str)
     A beginning that was not sent yet stays before its end, so that nobody misses it; a new beginning stands for both.
     """
     of_key = (_outbox.key == notification.key) & (_outbox.channel == channel)
-    standing = of_key & (_outbox.state == Standing.STANDING.value)
-    connection.execute(update(tables.alert_outbox).where(standing).values(state=Standing.SENT.value))
+    standing = of_key & (_outbox.state == Fate.STANDING.value)
+    connection.execute(update(tables.alert_outbox).where(standing).values(state=Fate.SENT.value))
     if notification.event is Event.FIRING:
-        waiting = of_key & (_outbox.state == Standing.WAITING.value)
-        connection.execute(update(tables.alert_outbox).where(waiting).values(state=Standing.SUPERSEDED.value))
+        waiting = of_key & (_outbox.state == Fate.WAITING.value)
+        connection.execute(update(tables.alert_outbox).where(waiting).values(state=Fate.SUPERSEDED.value))
 
 
 def _due(now_us: int) -> Select[Any]:
-    is_open = _outbox.state.in_([Standing.WAITING.value, Standing.STANDING.value])
+    is_open = _outbox.state.in_([Fate.WAITING.value, Fate.STANDING.value])
     before = tables.alert_outbox.alias("before")
     same = (before.c.key == _outbox.key) & (before.c.channel == _outbox.channel)
-    waits = same & (before.c.number < _outbox.number) & (before.c.state == Standing.WAITING.value)
+    waits = same & (before.c.number < _outbox.number) & (before.c.state == Fate.WAITING.value)
     acknowledged = tables.alert_acknowledgements.c
     wanted = select(
         *(_outbox[name] for name in ("number", "channel", "event", "state", "created_us", "tries", "told_us")),
@@ -186,7 +186,7 @@ def _delivery(row: Any) -> Delivery:  # noqa: ANN401 - a row of the query above
         notification=replace(notification, is_news=True),
         created_us=row["created_us"],
         tries=row["tries"],
-        is_again=row["state"] == Standing.STANDING.value,
+        is_again=row["state"] == Fate.STANDING.value,
         is_acknowledged=is_acknowledged,
     )
 
@@ -196,7 +196,7 @@ def _is_stale(delivery: Delivery, told_us: int) -> bool:
     return is_heartbeat and delivery.is_again and delivery.notification.at_us <= told_us
 
 
-def _note(engine: Engine, delivery: Delivery, state: Standing, **what: Any) -> None:  # noqa: ANN401 - columns
+def _note(engine: Engine, delivery: Delivery, state: Fate, **what: Any) -> None:  # noqa: ANN401 - columns
     """Write what has become of a row, unless something newer stands in its place meanwhile."""
     told = {"told_us": delivery.notification.at_us} | what
     values = {"state": state.value} | {name: value for name, value in told.items() if value is not None}
@@ -205,6 +205,6 @@ def _note(engine: Engine, delivery: Delivery, state: Standing, **what: Any) -> N
 
 
 def _is_open(delivery: Delivery) -> ColumnElement[bool]:
-    expected = Standing.STANDING if delivery.is_again else Standing.WAITING
+    expected = Fate.STANDING if delivery.is_again else Fate.WAITING
     is_row = (_outbox.number == delivery.number) & (_outbox.channel == delivery.channel)
     return is_row & (_outbox.state == expected.value)

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, Select, delete, func, select
 
-from alerts.outbox import Standing
+from alerts.outbox import Fate
 from monitor.clock import Clock
 from monitor.store import retention, schema, tables
 
@@ -16,7 +16,7 @@ ROWS_A_STEP: Final = 1_000
 MINUTE_ROWS_A_STEP: Final = 10_000
 
 _history, _outbox, _minutes = tables.alert_history.c, tables.alert_outbox.c, tables.objective_minutes.c
-_OPEN: Final = (Standing.WAITING.value, Standing.STANDING.value)
+_OPEN: Final = (Fate.WAITING.value, Fate.STANDING.value)
 
 
 def prune(engine: Engine, before_us: int, counts_before_us: int, clock: Clock) -> Iterator[int]:
