@@ -28,6 +28,7 @@ from monitor.spark import job
 from monitor.spark.source import SpoolSource
 from monitor.store import dialect, lineage, reader, schema
 from probes import Probe
+from probes.contract.kafka import KafkaAccess
 from probes.contract.limits import WINDOW_US
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def live(folder: Path) -> Json:
     where = job.Place(SpoolSource(spool), engine, {STREAM: StreamRules(pathway(), TERMS)}, settings.workdir)
     lineage.check(engine, where.checkpoint, where.rules)
     with started(folder) as spark, _traffic(spool) as sent:
-        beat = pulse.start(f"spool:{spool}", settings.pulse_us / 1e6)
+        beat = pulse.start(f"spool:{spool}", KafkaAccess(), settings.pulse_us / 1e6)
         query = job.start_stream(spark, where, f"{settings.trigger_us // 1_000} milliseconds", lambda _: None)
         # The first window is what is left of this minute, unless that is next to nothing.
         first_us = int(time.time() + _CLEAR_OF_THE_END_S) * 1_000_000 // WINDOW_US * WINDOW_US

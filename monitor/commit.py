@@ -61,10 +61,14 @@ class Follower(Protocol):
 
 
 class Written(NamedTuple):
-    """What a micro-batch has come to: the windows that were judged, and the segments that nothing needs any more."""
+    """What a micro-batch has come to: the windows that were judged, and the segments that nothing needs any more.
+
+    ``read_through_us`` is the moment up to which all partitions of a topic are read, 0 where that is not known anew.
+    """
 
     results: tuple[WindowResult, ...]
     spent: tuple[str, ...]
+    read_through_us: int = 0
 
 
 def batch(  # noqa: PLR0913, PLR0917 - what came, what was to be read, and who follows
@@ -80,7 +84,8 @@ def batch(  # noqa: PLR0913, PLR0917 - what came, what was to be read, and who f
     read = [Offsets.unpack(bytes(row.payload)) for row in rows if row.kind == OFFSETS_ROW]
     newest_us = max((row.watermark_us for row in rows), default=before_us)
     # Nothing is judged before all partitions of a backlog are read up to it.
-    watermark_us = max(before_us, min(newest_us, holes.read_through_us(expected, read)))
+    through_us = holes.read_through_us(expected, read)
+    watermark_us = max(before_us, min(newest_us, through_us))
     windows = take_in(connection, ledger, rows, watermark_us, batch_id, read, expected)
     results: list[WindowResult] = []
     noted: list[Any] = []
@@ -94,7 +99,9 @@ def batch(  # noqa: PLR0913, PLR0917 - what came, what was to be read, and who f
         roll_up(connection, ledger)
     if follower is not None:
         follower.follow(connection, noted, watermark_us)
-    return Written(tuple(results), tuple(writer.release_segments(connection, before_us, batch_id)))
+    # A batch below its limit has read all that was there when it was planned.
+    read_through_us = min(through_us, max((run.last_arrival_us for run in read), default=0))
+    return Written(tuple(results), tuple(writer.release_segments(connection, before_us, batch_id)), read_through_us)
 
 
 def take_in(  # noqa: PLR0913, PLR0917 - what came, what was read of the transport, and what was to be read

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kernel.tally import NEVER_US
-from monitor.kernel.window import Terms
+from monitor.kernel.window import AHEAD_US, Terms
 from monitor.parcels import Offsets
+from probes.contract.limits import WINDOW_US
 
 
 class Expected(NamedTuple):
@@ -51,14 +52,15 @@ def find(expected: Expected, read: Iterable[Offsets], last_arrivals_us: Mapping[
     """
     by_place = sorted(read, key=attrgetter("place", "first"))
     runs = {place: list(own) for place, own in groupby(by_place, attrgetter("place"))}
+    # The driver's clock, which planned the batch, may be behind that of the brokers.
+    newest_us = max((run.last_arrival_us for run in by_place), default=0)
+    until_us = max(expected.planned_us, newest_us, *last_arrivals_us.values(), 0)
     for place, (start, end) in expected.ranges.items():
-        yield from _of_place(
-            place, start, end, runs.get(place, ()), last_arrivals_us.get(place, 0), expected.planned_us
-        )
+        yield from _of_place(place, start, end, runs.get(place, ()), last_arrivals_us.get(place, 0), until_us)
 
 
 def _of_place(  # noqa: PLR0913, PLR0917 - one place's part of each
-    place: str, start: int, end: int, runs: Sequence[Offsets], after_us: int, planned_us: int
+    place: str, start: int, end: int, runs: Sequence[Offsets], after_us: int, until_us: int
 ) -> Iterator[Hole]:
     at = start
     for run in runs:
@@ -66,27 +68,34 @@ def _of_place(  # noqa: PLR0913, PLR0917 - one place's part of each
             yield Hole(place, at, run.first - 1, after_us, run.first_arrival_us)
         at, after_us = max(at, run.last + 1), max(after_us, run.last_arrival_us)
     if end > at:
-        yield Hole(place, at, end - 1, after_us, max(planned_us, after_us))
+        yield Hole(place, at, end - 1, after_us, until_us)
 
 
 def read_through_us(expected: Expected, read: Iterable[Offsets]) -> int:
     """Return the moment up to which all that arrived is read, as far as it is known: µs, NEVER_US without a limit.
 
-    A batch of limited size reads each partition as far as its share goes, and none as far in time as another.
+    A batch of limited size reads each partition as far as its share goes, and none as far in time as another; how far
+    one is of which it found nothing any more nobody knows.
     """
-    latest_us: dict[str, int] = {}
+    if not expected.is_limited:
+        return NEVER_US
+    latest_us = {place: 0 for place, (start, end) in expected.ranges.items() if end > start}
     for run in read:
         latest_us[run.place] = max(run.last_arrival_us, latest_us.get(run.place, 0))
-    return min(latest_us.values(), default=NEVER_US) if expected.is_limited else NEVER_US
+    return min(latest_us.values(), default=NEVER_US)
 
 
-def touch(holes: Iterable[Hole], terms: Terms, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+def touch(
+    holes: Iterable[Hole], terms: Terms, starts: NDArray[np.int64], sighted_us: NDArray[np.int64]
+) -> NDArray[np.bool_]:
     """Return which windows a record in one of the holes may have been of; shape of ``starts``, µs.
 
-    A window's records arrive from its start until it is judged; those that come later amend it, and are known by the
-    numbers of the batches around them.
+    ``sighted_us`` is when a message of each window was last sighted for the first time. A window's records arrive from
+    five minutes before its start, where clocks are ahead, until nothing of it is in flight any more; those that come
+    later amend it, and are known by the numbers of the batches around them.
     """
+    settled_at_us = np.maximum(starts + WINDOW_US, sighted_us) + terms.transit_us + terms.settle_us
     found = np.zeros(len(starts), bool)
     for hole in holes:
-        found |= (starts <= hole.before_us) & (terms.final_at_us(starts) >= hole.after_us)  # type: ignore[arg-type]
+        found |= (starts <= hole.before_us + AHEAD_US) & (settled_at_us >= hole.after_us)
     return found

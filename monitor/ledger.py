@@ -118,9 +118,10 @@ class Ledger:
             if not windows:
                 continue
             starts = np.array(sorted(windows), np.int64)
+            sighted_us = np.array([windows[start_us].last_first_sighting_us for start_us in starts.tolist()], np.int64)
             books = _node_books(books_of.get(stream, ()), rules, starts, windows)
             # Whoever was in a hole did not tell all, and nobody knows at which node.
-            books[_HAVING_A_SAY, :, touch(self.holes, rules.terms, starts)] += 1
+            books[_HAVING_A_SAY, :, touch(self.holes, rules.terms, starts, sighted_us)] += 1
             nothing = empty(rules.pathway)
             for place, start_us in enumerate(starts.tolist()):
                 known = windows[start_us]

@@ -8,11 +8,19 @@ from __future__ import annotations
 from typing import Final
 
 from probes import Probe
+from probes.contract.kafka import SCHEME as KAFKA
+from probes.contract.kafka import KafkaAccess, KafkaPlace
 from probes.contract.limits import MONITOR_STREAM
+from probes.sinks.kafka import KafkaSink
 
 NODE: Final = "monitor"
 
 
-def start(sink: str, every_s: float) -> Probe:
-    """Return the pulse, beating until it is closed."""
+def start(url: str, access: KafkaAccess, every_s: float) -> Probe:
+    """Return the pulse, beating until it is closed.
+
+    Into Kafka it is let as the monitor is, by its settings: a probe by itself would ask the environment.
+    """
+    is_kafka = url.startswith(KAFKA)
+    sink = KafkaSink(KafkaPlace.parse(url), f"{MONITOR_STREAM}.{NODE}", access=access) if is_kafka else url
     return Probe(stream=MONITOR_STREAM, node=NODE, sink=sink, heartbeat_every_s=every_s, flush_every_s=every_s)

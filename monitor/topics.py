@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, cast
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from monitor.errors import ConfigurationError, TransportError
@@ -18,6 +18,8 @@ PARTITIONS: Final = 6
 REPLICATION: Final = 3
 MIN_INSYNC: Final = 2
 RETENTION_HOURS: Final = 7 * 24
+LEAST_RETENTION_MS: Final = 3_600_000
+"""A monitor that is down, or a backlog that it reads, may well take an hour."""
 MOST_MESSAGE_BYTES: Final = MAX_RECORD_BYTES + 64 * 1_024
 """A record of the largest size, and what Kafka adds to it."""
 PATIENCE_S: Final = 10.0
@@ -27,6 +29,7 @@ LOG_APPEND: Final = "LogAppendTime"
 _INSYNC: Final = "min.insync.replicas"
 _MESSAGE_BYTES: Final = "max.message.bytes"
 _CLEANUP: Final = "cleanup.policy"
+_RETENTION: Final = "retention.ms"
 _NO_COORDINATOR: Final = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE)
 
 
@@ -37,15 +40,22 @@ class Topic:
     partitions: int
     replication: int
     config: dict[str, str]
+    topic_id: str = ""
+    """What tells it from another one of its name: each that is made has one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a topic: ``is_weak`` where it may lose data but can be read, and how to mend it."""
+    """What is wrong with a topic, and how to mend it.
+
+    ``is_weak`` where it works as long as no broker dies and no monitor is down for long, which somebody may want so;
+    ``is_readable`` where a monitor can read what is there, though probes may not be able to write it.
+    """
 
     message: str
     advice: str
     is_weak: bool = False
+    is_readable: bool = True
 
     def __str__(self) -> str:
         """Return both in one line."""
@@ -67,36 +77,57 @@ def describe(place: KafkaPlace, access: KafkaAccess) -> Topic | None:
         asked = ConfigResource(ResourceType.TOPIC, place.topic)
         (answer,) = admin.describe_configs([asked], request_timeout=PATIENCE_S).values()
         config = {name: str(entry.value) for name, entry in answer.result().items()}
+        (told,) = admin.describe_topics(TopicCollection([place.topic]), request_timeout=PATIENCE_S).values()
+        topic_id = str(told.result().topic_id)
     except KafkaException as error:
         raise _unreachable(place, admin, error, trouble) from None
     replicas = [len(partition.replicas) for partition in found.partitions.values()]
-    return Topic(len(replicas), min(replicas), config)
+    return Topic(len(replicas), min(replicas), config, topic_id)
 
 
 def problems(place: KafkaPlace, topic: Topic) -> Iterator[Problem]:
-    """Yield what is wrong with a topic of observations."""
-    said = topic.config.get(TIMESTAMPS)
+    """Yield what is wrong with a topic of observations, what keeps it from being read or written first."""
+    name, config = f"the topic {place.topic}", topic.config
+    said = config.get(TIMESTAMPS)
     if said != LOG_APPEND:
-        what = f"the topic {place.topic} has {TIMESTAMPS}={said}, and {LOG_APPEND} is the arrival clock"
-        yield Problem(what, _alter(place, TIMESTAMPS, LOG_APPEND))
-    if "compact" in topic.config.get(_CLEANUP, ""):
-        what = f"the topic {place.topic} has {_CLEANUP}={topic.config[_CLEANUP]}, which deletes batches of a probe"
-        yield Problem(what, _alter(place, _CLEANUP, "delete"))
-    if int(topic.config.get(_MESSAGE_BYTES, MOST_MESSAGE_BYTES)) < MOST_MESSAGE_BYTES:
-        what = f"the topic {place.topic} takes messages of {topic.config[_MESSAGE_BYTES]} bytes, a batch may be larger"
-        yield Problem(what, _alter(place, _MESSAGE_BYTES, str(MOST_MESSAGE_BYTES)), is_weak=True)
+        what = f"{name} has {TIMESTAMPS}={said}, and {LOG_APPEND} is the arrival clock"
+        yield Problem(what, _alter(place, TIMESTAMPS, LOG_APPEND), is_readable=False)
+    if "compact" in config.get(_CLEANUP, ""):
+        what = f"{name} has {_CLEANUP}={config[_CLEANUP]}, which deletes batches of a probe"
+        yield Problem(what, _alter(place, _CLEANUP, "delete"), is_readable=False)
+    if int(config.get(_MESSAGE_BYTES, MOST_MESSAGE_BYTES)) < MOST_MESSAGE_BYTES:
+        what = f"{name} takes messages of {config[_MESSAGE_BYTES]} bytes, and a larger batch of a probe is lost"
+        yield Problem(what, _alter(place, _MESSAGE_BYTES, str(MOST_MESSAGE_BYTES)))
+    in_sync = int(config.get(_INSYNC, "1"))
+    if in_sync > topic.replication:
+        what = f"{name} has {_INSYNC}={in_sync} and replication {topic.replication}, and takes no record"
+        yield Problem(what, _alter(place, _INSYNC, str(min(MIN_INSYNC, topic.replication))))
+    yield from _weaknesses(place, topic, in_sync)
+
+
+def _weaknesses(place: KafkaPlace, topic: Topic, in_sync: int) -> Iterator[Problem]:
+    """Yield what costs data on a bad day."""
+    name = f"the topic {place.topic}"
     if topic.replication < REPLICATION:
-        what = f"the topic {place.topic} has replication {topic.replication}: a broker that dies takes data along"
-        yield Problem(what, f"make it with replication {REPLICATION}, or pass --allow-weak", is_weak=True)
-    if int(topic.config.get(_INSYNC, "1")) < MIN_INSYNC:
-        what = f"the topic {place.topic} has {_INSYNC}={topic.config.get(_INSYNC)}"
-        yield Problem(what, f"{_alter(place, _INSYNC, str(MIN_INSYNC))}, or pass --allow-weak", is_weak=True)
+        what = f"{name} has replication {topic.replication}: a broker that dies takes data along"
+        yield Problem(what, f"make it with replication {REPLICATION}", is_weak=True)
+    if in_sync < MIN_INSYNC:
+        what = f"{name} has {_INSYNC}={in_sync}: what one broker has acknowledged may die with it"
+        # With fewer replicas than that no record would be taken.
+        is_enough = topic.replication >= MIN_INSYNC
+        again = f"make it with replication {REPLICATION} and {_INSYNC} {MIN_INSYNC}"
+        yield Problem(what, _alter(place, _INSYNC, str(MIN_INSYNC)) if is_enough else again, is_weak=True)
+    kept_ms = int(topic.config.get(_RETENTION, "-1"))
+    # A negative one is no limit.
+    if 0 <= kept_ms < LEAST_RETENTION_MS:
+        what = f"{name} keeps records for {kept_ms / 1_000:,.10g} s: a monitor that is down for longer misses some"
+        yield Problem(what, _alter(place, _RETENTION, str(RETENTION_HOURS * 3_600_000)), is_weak=True)
 
 
 def missing(place: KafkaPlace) -> Problem:
     """Return what is wrong when there is no topic."""
     what = f"the topic {place.topic} is not on {place.brokers}"
-    return Problem(what, "make it with 'hopwatch topics create', or correct [transport] url")
+    return Problem(what, "make it with 'hopwatch topics create', or correct [transport] url", is_readable=False)
 
 
 def require(place: KafkaPlace, access: KafkaAccess) -> Topic:
@@ -109,7 +140,7 @@ def require(place: KafkaPlace, access: KafkaAccess) -> Topic:
     if topic is None:
         raise TransportError(str(missing(place)))
     for problem in problems(place, topic):
-        if not problem.is_weak:
+        if not problem.is_readable:
             raise TransportError(str(problem))
     return topic
 
@@ -129,16 +160,9 @@ def create(  # noqa: PLR0913 - what a topic is made of
         ConfigurationError: it is there already, or the brokers do not take these numbers.
         TransportError: no broker answers, or none lets us in.
     """
-    config = {
-        TIMESTAMPS: LOG_APPEND,
-        _INSYNC: str(min_insync),
-        _MESSAGE_BYTES: str(MOST_MESSAGE_BYTES),
-        _CLEANUP: "delete",
-        "retention.ms": str(retention_hours * 3_600_000),
-    }
     admin, trouble = _admin(place, access)
     try:
-        asked = NewTopic(place.topic, partitions, replication, config=config)
+        asked = NewTopic(place.topic, partitions, replication, config=config_of(min_insync, retention_hours))
         (answer,) = admin.create_topics([asked], request_timeout=PATIENCE_S).values()
         answer.result()
     except KafkaException as error:
@@ -147,9 +171,38 @@ def create(  # noqa: PLR0913 - what a topic is made of
             what = f"the topic {place.topic} is there already"
             raise ConfigurationError(f"{what}: 'hopwatch topics check' says whether it will do") from None
         if code in (KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_CONFIG):
-            what = f"the brokers do not take {partitions} partitions with replication {replication}"
-            raise ConfigurationError(f"{what}: {_of(error).str()}") from None
+            what = f"the brokers do not take {partitions} partitions with replication {replication}: {_of(error).str()}"
+            raise ConfigurationError(f"{what}{_with_fewer(admin, replication, min_insync)}") from None
         raise _unreachable(place, admin, error, trouble) from None
+
+
+def config_of(min_insync: int, retention_hours: int) -> dict[str, str]:
+    """Return how a topic of observations is set up."""
+    return {
+        TIMESTAMPS: LOG_APPEND,
+        _INSYNC: str(min_insync),
+        _MESSAGE_BYTES: str(MOST_MESSAGE_BYTES),
+        _CLEANUP: "delete",
+        _RETENTION: str(retention_hours * 3_600_000),
+    }
+
+
+def flags_of(replication: int, min_insync: int) -> str:
+    """Return the flags of ``hopwatch topics create`` that make such a topic."""
+    is_weak = replication < REPLICATION or min_insync < MIN_INSYNC
+    return f"--replication {replication} --min-insync {min_insync}{' --allow-weak' if is_weak else ''}"
+
+
+def _with_fewer(admin: AdminClient, replication: int, min_insync: int) -> str:
+    """Return what to do where there are fewer brokers than copies are to be; nothing where that is not it."""
+    try:
+        brokers = len(admin.list_topics(timeout=PATIENCE_S).brokers)
+    except KafkaException:
+        return ""
+    if not 0 < brokers < replication:
+        return ""
+    what = "there is 1 broker" if brokers == 1 else f"there are {brokers} brokers"
+    return f" {what}: pass {flags_of(brokers, min(min_insync, brokers))}, or start more"
 
 
 def delete(places: Sequence[KafkaPlace], access: KafkaAccess, groups: Sequence[str] = ()) -> None:

@@ -102,7 +102,7 @@ class Probe:
             ProbeError: with ``strict`` only: a name, label, number or sink cannot be.
         """
         self.stream, self.node, self.strict = stream, node, strict
-        self._dropped_before = 0
+        self._ending: Sender | None = None
         self._most = MOST_STAMPS
         self._follows = follows
         clock = clock or SystemClock()
@@ -149,7 +149,7 @@ class Probe:
 
     def start_anew(self) -> None:
         """Become a new instance in the child of a fork, with an empty queue and a place of its own."""
-        self._dropped_before = 0
+        self._ending = None
         self._silence()
         try:
             self._settings = self._settings.in_child()
@@ -225,19 +225,25 @@ class Probe:
 
         Without a bye, the service that is watched goes on: what it handles from now on is unknown, and never lost.
         """
+        self.end(bye=bye)
+        if self._ending is not None:
+            self._ending.wait()
+
+    @_harmless
+    def end(self, *, bye: bool = True) -> None:
+        """Begin to close, so that a process with many probes waits for them all at once; :meth:`close` waits."""
         sender = self._sender
         exits.forget(self)
         self._silence()
         if sender is not None:
-            try:
-                sender.close(CLOSE_S, bye=bye)
-            finally:
-                self._dropped_before = sender.dropped_total
+            self._ending = sender
+            sender.end(CLOSE_S, bye=bye)
 
     @property
     def dropped(self) -> int:
         """Observations that this probe had to drop so far."""
-        return self._dropped_before if self._sender is None else self._sender.dropped_total
+        sender = self._sender or self._ending
+        return 0 if sender is None else sender.dropped_total
 
     def __enter__(self) -> Self:
         """Return the probe."""

@@ -1,7 +1,8 @@
 """The sender: takes what was stamped, off the host's threads, and sends it: batches, heartbeats, a bye at the end.
 
 One thread, a bounded queue. Every number is given once a record was taken, so that a probe makes no hole itself; what
-cannot be sent is counted by window and cause, and told with the next record that is taken.
+cannot be sent is counted by window and cause, and told with the next record that is taken. Only where drops are of more
+windows than it counts, a number is left out: the account of that time has a hole then (ADR 0034).
 """
 
 from __future__ import annotations
@@ -17,15 +18,24 @@ from probes import recorder
 from probes.clock import Clock
 from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.envelope import RecordError, decode, encode
-from probes.contract.limits import MAX_DROPS, WINDOW_MS, WINDOW_US
+from probes.contract.limits import WINDOW_MS, WINDOW_US
 from probes.packing import BATCH_OBSERVATIONS, Packed
-from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Refusals, Stamp, Stamps
+from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Stamp, Stamps
 from probes.sinks import Sink
+from probes.untold import Untold
 
 CALLS_AT_ONCE: Final = 2 * BATCH_OBSERVATIONS
 """How many calls are packed at once: it takes the interpreter's lock for some 5 ms."""
 TICK_S: Final = 0.5
 """How often the thread looks after its sink when nothing else is due."""
+HOLE_US: Final = 300_000_000
+"""How far ahead of the clock windows may be, and so the hole that tells of drops in windows that nobody knows.
+
+For so long its end waits, too, so that a probe which goes on like that makes few holes. Twice as long a monitor looks
+out for stamps of an instance that says nothing more.
+"""
+LET_GO_S: Final = 1.0
+"""How long a sink may take to let go of what it waited for in vain."""
 SINK_REFUSED: Final = "sink refused"
 UNSENDABLE: Final = "unsendable"
 UNDELIVERED: Final = "undelivered"
@@ -65,7 +75,9 @@ class Sender:
         self.instance, self.sink, self.clock = instance, sink, clock
         self.flush_every_ns, self.heartbeat_every_ns = int(flush_every_s * 1e9), int(heartbeat_every_s * 1e9)
         self.queue: deque[Stamp | Stamps] = deque()
-        self.drops: Refusals = Refusals()
+        self.drops = Untold()
+        # Up to which moment the books have to have a hole.
+        self._hole_until_us = 0
         self.dropped_total = 0
         self._causes: set[str] = set()
         self._told_causes: set[str] = set()
@@ -82,6 +94,9 @@ class Sender:
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        # How the end was asked for, and whether somebody is at it.
+        self._patience_s, self._since_ns, self._last = 0.0, 0, Kind.BYE
+        self._is_finishing = False
 
     @property
     def waiting(self) -> int:
@@ -120,9 +135,15 @@ class Sender:
     def drop(self, refusals: Mapping[tuple[int, str], int]) -> None:
         """Count observations that will never be sent, by (window start in ms, cause)."""
         with self._counting:
-            self.drops.update(refusals)
+            self._count(refusals)
             self.dropped_total += sum(refusals.values())
             self._causes.update(cause for _, cause in refusals)
+
+    def _count(self, drops: Mapping[tuple[int, str], int]) -> None:
+        """Have drops told; those that find no room count where all was told last, and the hole begins there."""
+        through_us = max(self.complete_through_us, self.instance.epoch_us)
+        if not self.drops.add(drops, through_us // WINDOW_US * WINDOW_MS):
+            self._hole_until_us = max(through_us, self._wall_us()) + HOLE_US
 
     def wake(self) -> None:
         """Ask the thread for a step now."""
@@ -157,12 +178,14 @@ class Sender:
         with self._sending:
             self._flushed_ns = self.clock.monotonic_ns()
             # The moment is read before the queue is taken: what is appended later is moved behind it.
-            moment_us = max(self._moment_us(), self.complete_through_us)
+            moment_us = self._moment_us()
             batches = [packed for calls in self._taken() for packed in self._recorded(calls)]
             has_told_all = self._send_batches(batches, moment_us)
             is_asked = closing is not None or bool(self.drops)
             if closing is Kind.BYE or (is_asked and not has_told_all):
-                self._send_empty(closing or Kind.HEARTBEAT, moment_us)
+                # While a hole lasts, a bye would vouch for windows that are ahead of it.
+                is_bye = closing is Kind.BYE and moment_us >= self._hole_until_us
+                self._send_empty(Kind.BYE if is_bye else Kind.HEARTBEAT, moment_us)
             self._tell_causes()
 
     def offer(self, pack: Callable[[int], Iterable[Packed]]) -> bool:
@@ -172,7 +195,7 @@ class Sender:
         offers it.
         """
         with self._sending:
-            moment_us = max(self._moment_us(), self.complete_through_us)
+            moment_us = self._moment_us()
             offered = list(pack(self._wall_us()))
             for packed in offered[:-1]:
                 if self._send(self._observations(packed, self.complete_through_us, ())) is not None:
@@ -183,20 +206,48 @@ class Sender:
 
     def close(self, patience_s: float, *, bye: bool = True) -> None:
         """Flush, say bye if asked and let go of the sink; give up after ``patience_s``."""
-        give_up_ns = self.clock.monotonic_ns() + int(patience_s * 1e9)
+        self.end(patience_s, bye=bye)
+        self.wait()
+
+    def end(self, patience_s: float, *, bye: bool = True) -> None:
+        """Have the thread do all that :meth:`close` does, by itself; ``patience_s`` counts from now."""
+        self._patience_s, self._since_ns = patience_s, self.clock.monotonic_ns()
+        self._last = Kind.BYE if bye else Kind.HEARTBEAT
         self._ended.set()
         self._wake.set()
+
+    def wait(self) -> None:
+        """Wait for the end that was asked for, as long as it may take."""
         if self._thread is not None:
-            self._thread.join(patience_s)
-        if not self._sending.acquire(timeout=max(0.0, (give_up_ns - self.clock.monotonic_ns()) / 1e9)):
-            _log.warning("a probe gave up after %s s: its sink is busy, %d stamps are unsent", patience_s, self.waiting)
+            self._thread.join(self._left_s())
+            if self._is_finishing:
+                self._thread.join(self._left_s(LET_GO_S))
+            if self._thread.is_alive():
+                self._give_up()
+                return
+        self._finish()
+
+    def _finish(self) -> None:
+        """Send what is left and let go of the sink, once."""
+        if self._is_finishing:
+            return
+        self._is_finishing = True
+        if not self._sending.acquire(timeout=self._left_s()):
+            self._give_up()
             return
         try:
-            self.flush(Kind.BYE if bye else Kind.HEARTBEAT)
-            self.sink.close(max(0.0, (give_up_ns - self.clock.monotonic_ns()) / 1e9))
+            self.flush(self._last)
+            self.sink.close(self._left_s())
             self._count_failed()
         finally:
             self._sending.release()
+
+    def _left_s(self, more_s: float = 0.0) -> float:
+        return max(0.0, self._patience_s + more_s - (self.clock.monotonic_ns() - self._since_ns) / 1e9)
+
+    def _give_up(self) -> None:
+        told = "a probe gave up after %s s: its sink is busy, %d stamps are unsent"
+        _log.warning(told, self._patience_s, self.waiting)
 
     def _run(self) -> None:
         while not self._ended.is_set():
@@ -206,6 +257,10 @@ class Sender:
                 self.step()
             except Exception:  # noqa: BLE001 - nothing may reach the host; the loop goes on
                 _log.warning("a probe could not send", exc_info=True)
+        try:
+            self._finish()
+        except Exception:  # noqa: BLE001 - as above
+            _log.warning("a probe could not end well", exc_info=True)
 
     def _taken(self) -> Iterator[list[Stamp | Stamps]]:
         """Take what waits now out of the queue, so many calls at a time: to pack them holds the host's threads up."""
@@ -262,7 +317,7 @@ class Sender:
             self.drop({(batch.window_start_ms, UNDELIVERED): batch.count} if batch.count else {})
             # What such a record told is untold again; it was counted when it was dropped.
             with self._counting:
-                self.drops.update({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
+                self._count({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
 
     def _tell_causes(self) -> None:
         """Log each cause of drops once: whoever looks into the service's log learns that something is wrong."""
@@ -276,14 +331,14 @@ class Sender:
     def _to_tell(self) -> tuple[tuple[Drop, ...], bool]:
         """Return as many drops as a record may carry, and whether these are all."""
         with self._counting:
-            first = sorted(self.drops.items())[:MAX_DROPS]
-            is_all = len(first) == len(self.drops)
-        return tuple(Drop(window_start_ms, count, cause) for (window_start_ms, cause), count in first), is_all
+            told = self.drops.first()
+            return told, len(told) == len(self.drops)
 
     def _batch(self, kind: Kind, through_us: int, told: tuple[Drop, ...]) -> Batch:
         who, sent_at_us = self.instance, self._wall_us()
+        seq = self.seq + (self.complete_through_us < min(through_us, self._hole_until_us))
         return Batch(
-            who.probe, who.epoch_us, self.seq, kind, who.stream, who.node, sent_at_us // WINDOW_US * WINDOW_MS,
+            who.probe, who.epoch_us, seq, kind, who.stream, who.node, sent_at_us // WINDOW_US * WINDOW_MS,
             sent_at_us, through_us, drops=told, labels=who.labels,
         )  # fmt: skip
 
@@ -300,17 +355,18 @@ class Sender:
         except Exception:  # noqa: BLE001 - a team's own sink may raise anything; it has not taken the record then
             _log.warning("the sink of a probe failed", exc_info=True)
             return SINK_REFUSED
-        self.seq += 1
+        self.seq = batch.seq + 1
         self._sent_ns = self.clock.monotonic_ns()
         self.complete_through_us = batch.complete_through_us
         with self._counting:
-            self.drops.subtract({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
-            self.drops = +self.drops
+            self.drops.remove(batch.drops)
         return None
 
     def _moment_us(self) -> int:
-        """Return the moment up to which all is stamped, once what waits is taken."""
-        return self._wall_us() if self._caught_up_us is None else min(self._wall_us(), self._caught_up_us)
+        """Return the moment up to which all is stamped, once what waits is taken; while a hole lasts it may wait."""
+        before_us, wall_us = self.complete_through_us, self._wall_us()
+        moment_us = max(before_us, wall_us if self._caught_up_us is None else min(wall_us, self._caught_up_us))
+        return before_us if moment_us < min(self._hole_until_us, before_us + HOLE_US) else moment_us
 
     def _wall_us(self) -> int:
         return self.clock.wall_ns() // 1_000

@@ -32,7 +32,10 @@ def _alerts() -> None:
 
 @command.command("list")
 def list_(config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
-    """Show the incidents that are open, and what is bad for too short a time yet."""
+    """Show the incidents that are open.
+
+    And what is bad for too short a time yet.
+    """
     told = shown.standing(_store(config))
     if as_json:
         console.emit_json(told)
@@ -52,7 +55,7 @@ def ack(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Take an incident on: it is not sent again to people for as long as it lasts."""
+    """Take an incident on, for as long as it lasts."""
     who = by or os.environ.get("USER", "") or "somebody"
     for text in (who, note):
         if not text.isprintable():
@@ -73,7 +76,10 @@ def history(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was told, the newest first, and how each channel took it."""
+    """Show what was told, the newest first.
+
+    And how each channel took it.
+    """
     told = shown.history(_store(config), key, moment_us("--from", from_time), most)
     if as_json:
         console.emit_json({"notifications": told})

@@ -26,6 +26,9 @@ def command(
         Path | None, typer.Option("--config", help="The configuration file; hopwatch.toml, if there is one.")
     ] = None,
     *,
+    allow_weak: Annotated[
+        bool, typer.Option("--allow-weak", help="Take a topic that loses data when a broker dies, or soon.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Check what Hopwatch stands on, and say what to do.
@@ -36,7 +39,7 @@ def command(
     path = config or (HERE if HERE.exists() else None)
     chosen = settings.load(path, flags={}, environ=os.environ)
     found = []
-    for finding in examine(path, chosen, SystemClock()):
+    for finding in examine(path, chosen, SystemClock(), allow_weak=allow_weak):
         found.append(finding)
         if not as_json:
             console.data().print(_told(finding))

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from monitor import journey, settings
 from monitor.cli import console
+from monitor.cli.blocks import print_whole
 from monitor.cli.loss_table import span
 from monitor.results import iso
 from monitor.spark import source
@@ -79,6 +80,6 @@ def _show(told: dict[str, Any]) -> None:
         before, behind = ("event_time", "stream", "node", "probe"), ("outcome", "reason")
         table.add_row(*(_visible(stamp[name]) for name in before), *lags, *(_visible(stamp[name]) for name in behind))
     data = console.data()
-    data.print(table)
+    print_whole(data, table)
     for lost in told["lost"]:
         data.print(f"lost at {lost['node']} of {lost['stream']}, window {lost['window_start']}")

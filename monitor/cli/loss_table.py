@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from rich import box
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
+
+from monitor.cli.blocks import print_whole
 
 Json = dict[str, Any]
 
@@ -20,7 +21,6 @@ UNKNOWN: Final = "?"
 NONE: Final = "-"
 COLOURS: Final = {"CLEAN": "green", "LOSSY": "red", "UNKNOWN": "yellow", "SILENT": "yellow", "IDLE": "dim"}
 REPORTED_REASONS: Final = 3
-MOST_WIDTH: Final = 10_000
 
 
 def show(console: Console, told: Json) -> None:
@@ -77,14 +77,6 @@ def span(lag_us: int | None) -> str:
         if abs(lag_us) < most_us:
             return f"{lag_us / size_us:,.{0 if size_us == 1 else 1}f} {unit}"
     return f"{lag_us / 60_000_000:,.1f} min"
-
-
-def print_whole(console: Console, table: Table) -> None:
-    """Print a table whole: where the terminal is narrower it folds the lines, but a figure is never cut."""
-    needed = Measurement.get(console, console.options.update(max_width=MOST_WIDTH), table).maximum
-    if needed > console.width:
-        table.width = needed
-    console.print(table, soft_wrap=True)
 
 
 def _show_window(console: Console, stream: str, window: Json) -> None:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SettingsError
 
@@ -21,21 +21,31 @@ TAPS_PACKAGES: Final = frozenset({"confluent_kafka", "fastapi", "granian", "orjs
 OWN_PACKAGES: Final = frozenset({"alerts", "bench", "demo", "monitor", "probes"})
 
 
+@runtime_checkable
+class _UsageError(Protocol):
+    """What the library raises when something is wrong with a command line; it is not imported before it is needed."""
+
+    exit_code: int
+
+    def format_message(self) -> str:
+        """Return what is wrong."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name, those of this process by default; return the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         from monitor.cli.commands import application
 
-        application(given)(given, prog_name="hopwatch")
+        code = application(given)(given, prog_name="hopwatch", standalone_mode=False)
     except SystemExit as end:
-        # The library ends so: with its own code for a wrong flag, and with that of a command that asked for one.
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT_CODE
     except Exception as error:  # noqa: BLE001 - the last one who can tell a person what happened
         return _told(error)
-    return 0
+    # It is the code of a command that asked for one; others return nothing.
+    return code if isinstance(code, int) else 0
 
 
 def _told(error: Exception) -> int:
@@ -46,6 +56,8 @@ def _told(error: Exception) -> int:
             _say(str(error))
         case HopwatchError():
             _say(f"hopwatch: {error}")
+        case _UsageError():
+            _say(_usage(error))
         case ModuleNotFoundError() if (error.name or "").partition(".")[0] not in OWN_PACKAGES:
             extras = TAPS_EXTRAS if error.name in TAPS_PACKAGES else "monitor,demo"
             _say(f"hopwatch: the Python package {error.name!r} is not installed: pip install 'hopwatch[{extras}]'")
@@ -55,6 +67,19 @@ def _told(error: Exception) -> int:
             _say(f"hopwatch: a fault of Hopwatch's own: {what}\nPlease report it with {_kept(error)}")
             return FAULT_EXIT_CODE
     return error.exit_code
+
+
+def _usage(error: _UsageError) -> str:
+    """Return what is wrong with a command line: what was got, and which help says what can be."""
+    what = error.format_message().replace("Value error, ", "").rstrip(".")
+    if "\n" in what:
+        # Nothing was asked for, and it is the help.
+        return what
+    cause: Any = getattr(error, "__cause__", None)
+    got = [f"{one['input']!r:.80}" for one in cause.errors()] if hasattr(cause, "errors") else []
+    told = ", got ".join([what, *(one for one in got if one not in what)])
+    command = getattr(getattr(error, "ctx", None), "command_path", "hopwatch")
+    return f"hopwatch: {told}; see {command} --help"
 
 
 def _kept(error: Exception) -> str:

@@ -33,7 +33,7 @@ def check(
     Each thing that is wrong with its file, line and key. Exits with 2 when something is wrong.
     """
     try:
-        settings = load_with_streams(file, flags={}, environ=os.environ)
+        settings = load_with_streams(file, flags={}, environ=os.environ, named_by="")
     except SettingsError as error:
         if as_json:
             problems = [asdict(problem) for problem in error.problems]

@@ -65,7 +65,8 @@ def command(
             chosen.monitor.workdir,
             hold,
             chosen.store.retry_for_us / 1e6,
-            Alerting(configured.of(chosen)),
+            "" if once else read.identity(),
+            follower=Alerting(configured.of(chosen)),
         )
         if once:
             with engine.begin() as connection:
@@ -74,7 +75,7 @@ def command(
         else:
             if begin_anew:
                 _begin_anew(place)
-            lineage.check(engine, place.checkpoint, place.rules)
+            lineage.check(engine, place.checkpoint, place.rules, place.transport)
             _stream(place, chosen)
 
 
@@ -127,29 +128,38 @@ def _session(place: Place, chosen: Settings) -> SparkSession:
 
 
 def _stream(place: Place, chosen: Settings) -> None:
-    from monitor import pulse
-    from monitor.spark import job, session
+    from py4j.protocol import Py4JError
 
     words, stop = console.words(), threading.Event()
+    # For Ctrl-C Spark sets a handler of its own when it starts; until then it ends us as it ends any program.
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    try:
+        _watch(place, chosen, stop)
+    except (HopwatchError, Py4JError, OSError):
+        # Whoever stops all processes of the job at once ends Spark too, sometimes before us.
+        if not stop.wait(LOOK_S):
+            raise
+        words.print("hopwatch: stopping")
+
+
+def _watch(place: Place, chosen: Settings, stop: threading.Event) -> None:
+    from monitor import pulse
+    from monitor.spark import cluster, job, session
+
+    words = console.words()
+    cluster.check(chosen.monitor.master)
     with place.engine.begin() as connection:
         place.source.tidy(reader.segments(connection))
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
     spark = _session(place, chosen)
-    # Not before: Spark sets a handler of its own, which would end us in the middle of a batch.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    signal.signal(signal.SIGINT, lambda *_: stop.set())
     stamina.instrumentation.set_on_retry_hooks([_tell_retry])
-    beat = pulse.start(chosen.transport.url, chosen.monitor.pulse_us / 1e6)
+    beat = pulse.start(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
     try:
         query = job.start_stream(spark, place, f"{chosen.monitor.trigger_us // 1_000} milliseconds", _tell, stop)
         words.print(f"hopwatch: watching {place.source}, streams: {len(place.rules)}; Ctrl-C stops")
         while not stop.wait(LOOK_S):
-            try:
-                _raise_failure(query, place)
-            except HopwatchError:
-                # Whoever stops all processes of the job at once ends Spark too, sometimes before us.
-                if not stop.wait(LOOK_S):
-                    raise
+            _raise_failure(query, place)
         words.print("hopwatch: stopping")
         session.end(query.stop)
     finally:

@@ -9,7 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from monitor.cli.loss_table import Json, count, percent, print_whole, show_accounts, span
+from monitor.cli.blocks import print_whole
+from monitor.cli.loss_table import Json, count, percent, show_accounts, span
 from monitor.results import Verdict
 
 _VERDICTS: Final = (Verdict.CLEAN, Verdict.LOSSY, Verdict.UNKNOWN, Verdict.SILENT, Verdict.IDLE)

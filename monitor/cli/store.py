@@ -31,7 +31,7 @@ def _store() -> None:
 
 @command.command()
 def migrate(config: Config = Path("hopwatch.toml")) -> None:
-    """Take the store to the version of its tables that this program needs.
+    """Take the store's tables to the version that this program needs.
 
     In one transaction, while no monitor runs. A store that is not there yet is made.
     """
@@ -54,9 +54,10 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Delete windows, quarantined records and notifications that are older; a monitor may run meanwhile.
+    """Delete old windows, quarantined records and notifications.
 
-    Whole hours go, and none of which a window can still change. Their hours and days stay, as report --by shows them.
+    A monitor may run meanwhile. Whole hours go, and none of which a window can still change. Their hours and days stay,
+    as report --by shows them.
     """
     keep_us = _span_us(keep)
     chosen = settings.load(config, flags={}, environ=os.environ)
@@ -94,6 +95,6 @@ def _pruned(engine: Engine, before_us: int, clock: Clock) -> retention.Step:
 
 def _span_us(keep: str) -> int:
     try:
-        return durations.duration_us(keep)
+        return durations.positive_us(keep)
     except ValueError as error:
         raise ConfigurationError(f"--keep: {error}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 STANDARD_INPUT: Final = "-"
 STANDARD_INPUT_FILE: Final = 0
 LOCAL: Final = "127.0.0.1"
+_PLACES: Final = {
+    "id": ("id_header", "id_json", "id_avro"),
+    "event time": ("time_header", "time_json", "time_avro", "time_record"),
+}
+"""Where a message of Kafka may hold each, by the parameters that say so."""
 
 command = typer.Typer(
     name="tap",
@@ -70,10 +75,10 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
     bye: Bye = False,
     as_json: AsJson = False,
 ) -> None:
-    """Stamp each line of a file of JSON, as it is written, or of standard input until its end."""
+    """Stamp each line of a file of JSON as it is written, or of a pipe."""
     from probes.taps.documents import DocumentReader
     from probes.taps.jsonl import JsonLinesTap, Pipe, Source, follow
-    from probes.taps.opening import open_probe
+    from probes.taps.opening import open_probe, sink_url
     from probes.taps.stamping import Stamping
     from probes.taps.state import StateFile
 
@@ -81,22 +86,25 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
     if is_piped and (state is not None or from_start):
         raise ConfigurationError("standard input has no position: --state and --from-start are for files")
     around = Surroundings(_tell)
-    with _stopped_by_signals(around), _named_errors():
+    kept = None if state is None or is_piped else StateFile(state, Path(file))
+    with _stopped_by_signals(around), _named_errors(), kept.held() if kept else nullcontext():
         reader = DocumentReader(id_path, time_path, id_as, time_unit)
-        kept = None if state is None else StateFile(state, Path(file))
         source: Source = (
             Pipe(STANDARD_INPUT_FILE) if is_piped else follow(Path(file), around, kept, from_start=from_start)
         )
         opened = open_probe(stream, node, sink, around)
         stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
+        what = "reading standard input" if is_piped else f"following {file}"
+        _tell(f"{what}, stamps go to {sink_url(sink)}")
         if not is_piped and kept is None:
             _tell("without --state a restart begins at the file's end: what is written until then goes unseen")
-        with _told_at_the_end(stamping, as_json=as_json, bye=lambda: bye or source.is_over):
+        with _told_at_the_end(stamping, around, as_json=as_json, bye=lambda: bye or source.is_over):
             JsonLinesTap(source, reader, stamping, around, kept).run()
 
 
 @command.command("kafka")
 def kafka(  # noqa: PLR0913 - one parameter a flag
+    context: typer.Context,
     *,
     source: Annotated[str, typer.Option("--from", metavar="URL", help="The topic: kafka://HOST:PORT/TOPIC.")],
     group: Annotated[str, typer.Option("--group", help="The consumer group; taps of one group share the topic.")],
@@ -133,10 +141,11 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     from probes.taps.avro import AvroValues
     from probes.taps.kafka import KafkaTap
     from probes.taps.messages import MessageReader, spot
-    from probes.taps.opening import open_probe
+    from probes.taps.opening import open_probe, sink_url
     from probes.taps.stamping import Stamping
     from probes.taps.topic import Topic
 
+    _check_places(context)
     around = Surroundings(_tell)
     with _stopped_by_signals(around), _named_errors():
         avro = None if avro_schema is None else AvroValues(avro_schema, avro_framing)
@@ -150,7 +159,8 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         topic = Topic(source, group, around, from_start=from_start)
         topic.check()
         stamping = Stamping(open_probe(stream, node, sink, around), stamp, around, are_bad_messages=not ignore_bad)
-        with _told_at_the_end(stamping, as_json=as_json, bye=lambda: bye):
+        _tell(f"following {topic.place} as one of the group {group}, stamps go to {sink_url(sink)}")
+        with _told_at_the_end(stamping, around, as_json=as_json, bye=lambda: bye):
             KafkaTap(topic, reader, stamping, around).run()
 
 
@@ -165,7 +175,7 @@ def http(
     bye: Bye = False,
     as_json: AsJson = False,
 ) -> None:
-    """Stamp what is posted: POST /v1/observations, documented at /openapi.json."""
+    """Stamp what is posted to /v1/observations, see /openapi.json."""
     from probes.taps.http.intake import Intake
     from probes.taps.http.serve import check_port, serve
     from probes.taps.opening import sink_url
@@ -181,6 +191,35 @@ def http(
             _tell(f"{intake.observations:,} observations and {intake.records:,} records taken")
             if as_json:
                 console.emit_json({"observations": intake.observations, "records": intake.records})
+
+
+def _check_places(context: typer.Context) -> None:
+    """Check that no flag of ``tap kafka`` says what another one says otherwise.
+
+    Raises:
+        ConfigurationError: one does; it names both.
+    """
+    given = {name for name in context.params if _is_given(context, name)}
+    for what, names in _PLACES.items():
+        asked = [_flag(name) for name in names if name in given]
+        if len(asked) > 1:
+            raise ConfigurationError(f"the {what} stands in one place, got {' and '.join(asked)}: name one of them")
+    if {"time_record", "time_unit"} <= given:
+        what = "--time-unit is how an event time is written, and --time-record reads none"
+        raise ConfigurationError(f"{what}: name one of them")
+    if "avro_framing" in given and "avro_schema" not in given:
+        raise ConfigurationError(
+            "--avro-framing is for Avro values: name their schema with --avro-schema, or leave it out"
+        )
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 @contextmanager
@@ -201,13 +240,15 @@ def _tell(what: str) -> None:
 
 
 @contextmanager
-def _told_at_the_end(stamping: Stamping, *, as_json: bool, bye: Callable[[], bool]) -> Iterator[None]:
+def _told_at_the_end(
+    stamping: Stamping, around: Surroundings, *, as_json: bool, bye: Callable[[], bool]
+) -> Iterator[None]:
     """Close the probe whatever happens, and say what was done."""
     try:
         yield
     finally:
         stamping.probe.close(bye=bye())
-        _tell(f"{stamping.tally}")
+        stamping.tally.tell(around)
         if as_json:
             console.emit_json(stamping.tally.summary(stamping.probe.dropped))
 

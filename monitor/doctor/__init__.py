@@ -13,15 +13,18 @@ from monitor.settings import Settings
 __all__ = ["Finding", "Level", "examine"]
 
 
-def examine(path: Path | None, settings: Settings, clock: Clock) -> Iterator[Finding]:
-    """Yield one finding a check, as soon as it is made; ``path`` is where the settings were read from, if anywhere."""
+def examine(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: bool = False) -> Iterator[Finding]:
+    """Yield one finding a check, as soon as it is made.
+
+    ``path`` is where the settings were read from, if anywhere; ``allow_weak`` takes a topic that may lose data.
+    """
     yield places.configuration(path)
     yield machine.python()
     yield machine.java()
     yield machine.spark()
     if settings.transport.kafka_place is not None:
         # The arrival clock is the brokers' own, which nobody can be asked for.
-        yield kafka.topic(settings.transport.kafka_place, settings.transport.access)
+        yield kafka.topic(settings.transport.kafka_place, settings.transport.access, allow_weak=allow_weak)
     else:
         transport = places.transport(settings.transport.spool)
         yield transport

@@ -13,7 +13,7 @@ class Level(StrEnum):
     WARN = "WARN"
     """It works, and somebody should look."""
     FAIL = "FAIL"
-    """The monitor cannot work like this."""
+    """It does not work like this: the monitor cannot, or what probes send does not come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from monitor.errors import TransportError
 from probes.contract.kafka import KafkaAccess, KafkaPlace
 
 
-def topic(place: KafkaPlace, access: KafkaAccess) -> Finding:
-    """Check the topic; of several things that are wrong the worst is told."""
+def topic(place: KafkaPlace, access: KafkaAccess, *, allow_weak: bool = False) -> Finding:
+    """Check the topic; of several things that are wrong the worst is told; ``allow_weak`` takes what may lose data."""
     try:
         found = topics.describe(place, access)
     except TransportError as error:
@@ -18,9 +18,12 @@ def topic(place: KafkaPlace, access: KafkaAccess) -> Finding:
     if found is None:
         problem = topics.missing(place)
         return Finding("transport", Level.FAIL, problem.message, problem.advice)
-    worst = sorted(topics.problems(place, found), key=lambda problem: problem.is_weak)
+    wrong = list(topics.problems(place, found))
+    worst = sorted((one for one in wrong if not (allow_weak and one.is_weak)), key=lambda problem: problem.is_weak)
+    if worst and worst[0].is_weak:
+        return Finding("transport", Level.WARN, worst[0].message, f"{worst[0].advice}, or pass --allow-weak")
     if worst:
-        level = Level.WARN if worst[0].is_weak else Level.FAIL
-        return Finding("transport", level, worst[0].message, worst[0].advice)
-    told = f"{found.partitions} partitions, replication {found.replication}"
-    return Finding("transport", Level.OK, f"the topic {place} can be read: {told}")
+        return Finding("transport", Level.FAIL, worst[0].message, worst[0].advice)
+    told = [f"{found.partitions} partitions, replication {found.replication}"]
+    told += [f"weak, and allowed: {one.message}" for one in wrong]
+    return Finding("transport", Level.OK, f"the topic {place} can be read: {'; '.join(told)}")

@@ -33,12 +33,14 @@ DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
 """The defaults that depend on where one stands; those of other keys are in the model."""
 
 
-def load(path: Path | None, *, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+def load(
+    path: Path | None, *, flags: Mapping[str, Any], environ: Mapping[str, str], named_by: str = "--config"
+) -> Settings:
     """Read the settings: ``flags`` before ``environ`` before the file at ``path`` before the defaults.
 
     ``flags`` is nested as the file is, ``{"monitor": {"workdir": …}}``; a flag that is None was not given. Relative
     paths of the file and of the defaults are relative to the file, those of flags and environment, and all of them when
-    there is no file, to the current folder.
+    there is no file, to the current folder. ``named_by`` is the flag that names the file, if one does.
 
     Raises:
         SettingsError: something is wrong with them; it holds all that is.
@@ -46,7 +48,7 @@ def load(path: Path | None, *, flags: Mapping[str, Any], environ: Mapping[str, s
     """
     here = Path.cwd()
     base = here / path.parent if path else here
-    file = from_file(path) if path else Layer()
+    file = from_file(path, named_by) if path else Layer()
     flag = from_flags(flags)
     streams = [name for layer in (flag, file) for name in _streams(layer)]
     environment = from_environ(environ, streams)
@@ -61,14 +63,16 @@ def load(path: Path | None, *, flags: Mapping[str, Any], environ: Mapping[str, s
         raise SettingsError(problems_of(error, (flag, environment, file))) from None
 
 
-def load_with_streams(path: Path, *, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+def load_with_streams(
+    path: Path, *, flags: Mapping[str, Any], environ: Mapping[str, str], named_by: str = "--config"
+) -> Settings:
     """Read the settings as :func:`load` does, for what is of no use without a stream.
 
     Raises:
         SettingsError: something is wrong with them, or they declare no stream.
         ConfigurationError: the file cannot be read.
     """
-    settings = load(path, flags=flags, environ=environ)
+    settings = load(path, flags=flags, environ=environ, named_by=named_by)
     if not settings.streams:
         message = 'no stream is declared: add a table [streams.NAME] with path = "a -> b -> c"'
         raise SettingsError([Problem(message, "streams", str(path))])

@@ -14,6 +14,7 @@ from monitor.settings.lines import Key, lines_of
 
 PREFIX: Final = "HOPWATCH_"
 NESTING: Final = "__"
+KAFKA: Final = ("transport", "kafka")
 _AT: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
@@ -25,14 +26,14 @@ class Layer:
     sources: Mapping[Key, tuple[str, int | None]] = field(default_factory=dict)
 
 
-def from_file(path: Path) -> Layer:
-    """Read a TOML file.
+def from_file(path: Path, flag: str = "") -> Layer:
+    """Read a TOML file; ``flag`` is what another one can be named with.
 
     Raises:
         SettingsError: it is no TOML, with line and column.
         ConfigurationError: it is not there or cannot be read.
     """
-    text = _text(path)
+    text = _text(path, flag)
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -40,13 +41,13 @@ def from_file(path: Path) -> Layer:
     return Layer(values, {key: (str(path), line) for key, line in lines_of(text).items()})
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, flag: str) -> str:
     try:
         # TOML knows both line ends; read as bytes, they come through as they are.
         data = path.read_bytes()
     except OSError as error:
-        msg = f"the configuration {path} cannot be read: {error.strerror}; name a file that is there"
-        raise ConfigurationError(msg) from None
+        advice = f"name a file that is there{flag and f' with {flag}'}"
+        raise ConfigurationError(f"the configuration {path} cannot be read: {error.strerror}; {advice}") from None
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -74,7 +75,8 @@ def from_flags(flags: Mapping[str, Any]) -> Layer:
 def from_environ(environ: Mapping[str, str], streams: Iterable[str]) -> Layer:
     """Take the variables that name a setting, ``HOPWATCH_STORE__URL`` for ``url`` of ``[store]``.
 
-    A value is read as TOML if it is some, and else as text. ``streams`` are the streams known so far: a variable can
+    A value is read as TOML if it is some, and else as text; those of ``[transport.kafka]``, which probes read too, are
+    text as they stand. ``streams`` are the streams known so far: a variable can
     only spell their names in capitals, with ``_`` for all that is no letter or digit. Variables without ``__`` are not
     settings: other programs have some that start alike.
     """
@@ -91,7 +93,8 @@ def from_environ(environ: Mapping[str, str], streams: Iterable[str]) -> Layer:
             key = ("streams", rest[0], *(part.lower() for part in rest[1:]))
         else:
             key = tuple(part.lower() for part in (first, *rest))
-        _put(values, key, _toml_or_text(environ[variable]))
+        text = environ[variable]
+        _put(values, key, text if key[:-1] == KAFKA else _toml_or_text(text))
         sources[key] = (f"environment {variable}", None)
     return Layer(values, sources)
 

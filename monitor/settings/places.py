@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from sqlalchemy import URL
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from monitor.settings import kafka
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaPlace
 
 SPOOL: Final = "spool:"
 SQLITE: Final = "sqlite:///"
 POSTGRES: Final = "postgresql+psycopg"
+SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 _SECRETS: Final = (
     (re.compile(r"(:/*[^:/@]*):.*@"), r"\1:***@"),
@@ -50,6 +53,7 @@ def store_url(value: object) -> str:
     if isinstance(value, str) and value.startswith(SQLITE) and value not in {SQLITE, SQLITE + ":memory:"}:
         return value
     if isinstance(value, str) and _is_server(value):
+        _check_options(make_url(value))
         return value
     msg = (
         'a store is a SQLite file, "sqlite:///FILE", such as "sqlite:///./var/hopwatch.db" (four slashes before an '
@@ -64,6 +68,22 @@ def _is_server(value: str) -> bool:
     except (ArgumentError, ValueError):
         return False
     return url.drivername == POSTGRES and bool(url.database)
+
+
+def _check_options(url: URL) -> None:
+    """Check what stands behind the ``?`` of a database's URL, as far as it can be known without asking the server."""
+    ssl_mode = url.query.get("sslmode")
+    if ssl_mode is not None and ssl_mode not in SSL_MODES:
+        raise ValueError(f"sslmode in the URL of a store is one of {', '.join(SSL_MODES)}; got {ssl_mode!r:.40}")
+    # Its import takes longer than all of the settings, and a store in a file does without it.
+    from psycopg import ProgrammingError  # noqa: PLC0415
+    from psycopg.conninfo import make_conninfo  # noqa: PLC0415
+
+    try:
+        make_conninfo(**dict.fromkeys(url.query, "1"))
+    except ProgrammingError as error:
+        told = " ".join(str(error).split())
+        raise ValueError(f"behind ? the URL of a store has options of PostgreSQL's client; got {told:.80}") from None
 
 
 def shown(value: object) -> str:
@@ -87,7 +107,10 @@ def folder(value: object) -> Path:
 
 
 def anchored(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """Return the settings with their relative paths made absolute from ``base``; what is no path stays as it is."""
+    """Return the settings with their relative paths made absolute from ``base``; what is no path stays as it is.
+
+    What they say of access to Kafka is made whole, :func:`kafka.whole`, because files may stand there for secrets.
+    """
     anchored_layer = {name: dict(table) if isinstance(table, Mapping) else table for name, table in layer.items()}
     for table, key, scheme in (("transport", "url", SPOOL), ("store", "url", SQLITE), ("monitor", "workdir", "")):
         values = anchored_layer.get(table)
@@ -95,4 +118,8 @@ def anchored(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
         path = value.removeprefix(scheme) if isinstance(value, str) and value.startswith(scheme) else ""
         if path and path != ":memory:":
             anchored_layer[table][key] = f"{scheme}{base / path}"
+    transport = anchored_layer.get("transport")
+    access = transport.get("kafka") if isinstance(transport, dict) else None
+    if isinstance(access, Mapping):
+        anchored_layer["transport"]["kafka"] = kafka.whole(kafka.anchored(access, base))
     return anchored_layer

@@ -17,6 +17,7 @@ from monitor.settings.layers import Layer
 from monitor.settings.lines import Key
 from monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
 from monitor.settings.places import shown
+from probes.contract.kafka import SECRETS
 
 _TABLES: Final[dict[str | int, type[BaseModel]]] = {
     "alerts": AlertsSettings,
@@ -68,7 +69,7 @@ def _source(key: Key, layers: Sequence[Layer]) -> tuple[str, int | None]:
 
 
 def _message(key: Key, details: ErrorDetails) -> str:
-    got = f"got {shown(details['input'])}"
+    got = f"got {'***' if set(key) & set(SECRETS) else shown(details['input'])}"
     match details["type"]:
         case "value_error":
             return str(details["ctx"]["error"])

@@ -18,7 +18,9 @@ PACKAGES: Final = ("probes", "monitor")
 """What the workers import."""
 ARCHIVE: Final = "hopwatch.zip"
 
-_MASTERS: Final = re.compile(r"local(\[(\d+|\*)\])?|spark://(?P<hosts>[^,/\s]+:\d+(,[^,/\s]+:\d+)*)|yarn|k8s://\S+")
+_MASTERS: Final = re.compile(
+    r"local(\[([1-9]\d*|\*)\])?|spark://(?P<hosts>[^,/\s]+:\d+(,[^,/\s]+:\d+)*)|yarn|k8s://\S+"
+)
 
 
 def is_local(master: str) -> bool:

@@ -47,6 +47,8 @@ _CAUSES: Final[tuple[tuple[str, type[HopwatchError], str], ...]] = (
 )
 
 _IS_CAUSE: Final = re.compile("Error|Exception|Invalid")
+_OF_JAVA: Final = re.compile(r"^(Caused by|Exception in thread \"\w+\"):? ")
+"""What Java says before a cause."""
 _JAVA_ENDED: Final = "JAVA_GATEWAY_EXITED"
 
 
@@ -86,4 +88,5 @@ def _last_cause(text: str) -> str:
 
 def _causes(lines: Iterable[str]) -> Iterator[str]:
     # A frame of a stack may have such a word in the name of a class.
-    return (line.strip() for line in lines if _IS_CAUSE.search(line) and not line.lstrip().startswith("at "))
+    causes = (line.strip() for line in lines if _IS_CAUSE.search(line) and not line.lstrip().startswith("at "))
+    return (_OF_JAVA.sub("", cause) for cause in causes)

@@ -40,6 +40,8 @@ class Place:
     workdir: Path
     hold: Hold = field(default_factory=LastingHold)
     retry_for_s: float = 600.0
+    transport: str = ""
+    """What tells the transport from another one of its name."""
     follower: Follower | None = None
 
     @property

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from monitor.ledger import STRAGGLING_US
 from monitor.parcels import NOT_LANDED, Offsets, Quarantined
 from monitor.rules import StreamRules
 from monitor.spark.intake import Intake, checked
@@ -26,6 +27,10 @@ from probes.contract.batch import Kind
 
 LOG_APPEND_TIME: Final = 1
 """Kafka's mark of a timestamp that the broker gave."""
+READ_THROUGH: Final = "read-through"
+"""The file in which the driver tells the workers how far all partitions were read, µs; without it nothing is known."""
+_NAME_CHARS: Final = 100
+"""How much of a topic's name a segment's has: a file's may have 255 characters, and a topic's has up to 249."""
 COLUMNS: Final = ("partition", "offset", "timestamp", "timestampType", "value")
 """What the workers need of Kafka's columns, in this order."""
 
@@ -58,7 +63,7 @@ class _Range:
     def name(self) -> str:
         """The segment's name: the offsets, both ends included."""
         first, last = self.runs[0].first, self.runs[-1].last
-        return f"{self.topic}-{self.partition}-{first:020d}-{last:020d}{segment.SEGMENT_SUFFIX}"
+        return f"{self.topic:.{_NAME_CHARS}}-{self.partition}-{first:020d}-{last:020d}{segment.SEGMENT_SUFFIX}"
 
 
 def lander(topic: str, folder: Path, rules: Mapping[str, StreamRules]) -> Callable[[Batches], Batches]:
@@ -71,7 +76,12 @@ def lander(topic: str, folder: Path, rules: Mapping[str, StreamRules]) -> Callab
 
 
 def land(batches: Batches, topic: str, folder: Path, rules: Mapping[str, StreamRules]) -> Iterator[Row]:
-    """Land the records of all batches; yield what they come to, and last a clock row with the latest arrival."""
+    """Land the records of all batches; yield what they come to, and last a clock row.
+
+    That is the latest arrival, but not much later than the moment up to which all partitions were read by the batches
+    before: Spark's watermark is the latest of all tasks, and once it is past the last moment at which a window can be
+    amended, Spark's state takes nothing for it, which a partition that is behind may still bring.
+    """
     ranges: dict[int, _Range] = {}
     try:
         for batch in batches:
@@ -86,7 +96,23 @@ def land(batches: Batches, topic: str, folder: Path, rules: Mapping[str, StreamR
             _discard(one)
     latest_us = max((run.last_arrival_us for one in ranges.values() for run in one.runs), default=None)
     if latest_us is not None:
-        yield Row(CLOCK_ROW, "", 0, 0, latest_us, b"")
+        yield Row(CLOCK_ROW, "", 0, 0, min(latest_us, read_through_us(folder) + STRAGGLING_US), b"")
+
+
+def read_through_us(folder: Path) -> int:
+    """Return the moment up to which all partitions were read, 0 where that is not known."""
+    try:
+        return int((folder / READ_THROUGH).read_text("ascii"))
+    except FileNotFoundError:
+        return 0
+
+
+def note_read_through(folder: Path, moment_us: int) -> None:
+    """Tell the workers of the next batch up to which moment all partitions were read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f"{READ_THROUGH}.new"
+    draft.write_text(str(moment_us), "ascii")
+    draft.replace(folder / READ_THROUGH)
 
 
 def _records(batch: pa.RecordBatch) -> Iterator[tuple[int, _Arrived]]:

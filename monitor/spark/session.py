@@ -81,7 +81,7 @@ def _named(log: Path) -> Iterator[None]:
     before_bytes = log.stat().st_size
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, OSError) as error:
         told = log.read_bytes()[before_bytes:].decode("utf-8", "replace")
         raise failures.of_start(str(error), told, log) from None
 

@@ -68,6 +68,8 @@ class Sink:
             for attempt in attempts:
                 with attempt:
                     self._write(rows, query_id, batch_id)
+        if self.written.read_through_us:
+            self.place.source.note_read_through(self.written.read_through_us)
         self.report(self.written.results)
         _delete(self.written.spent)
 
@@ -76,7 +78,7 @@ class Sink:
         # Whatever ends this early leaves the ledger half advanced.
         ledger, self.ledger = self.ledger, None
         with self.place.engine.execution_options(writes=True).begin() as connection:
-            if not lineage.enter(connection, query_id, batch_id, self.place.rules):
+            if not lineage.enter(connection, query_id, batch_id, self.place.rules, self.place.transport):
                 # Its state is made anew, and may point into segments with other names than those of the first time.
                 commit.keep_segments(connection, Ledger(self.place.rules), rows, batch_id)
                 return

@@ -59,6 +59,12 @@ class Source(Protocol):
     def expected(self, checkpoint: Path, batch_id: int) -> Expected:
         """Return what a batch was to read, where the transport may have lost some of it."""
 
+    def note_read_through(self, moment_us: int) -> None:
+        """Take note of the moment up to which all parts of the transport are read."""
+
+    def identity(self) -> str:
+        """Return what tells the transport from another one of its name; empty where nothing does."""
+
 
 @dataclass(frozen=True, slots=True)
 class SpoolSource:
@@ -109,6 +115,13 @@ class SpoolSource:
     def expected(self, checkpoint: Path, batch_id: int) -> Expected:  # noqa: ARG002 - a spool forgets nothing
         """Return nothing: segments stay until the monitor deletes them."""
         return NOTHING_EXPECTED
+
+    def note_read_through(self, moment_us: int) -> None:
+        """Do nothing: a spool is read in order of arrival."""
+
+    def identity(self) -> str:
+        """Return nothing: what an emptied spool had, it had told."""
+        return ""
 
 
 def of(settings: Settings) -> Source:

@@ -26,7 +26,7 @@ def check_once(connection: Connection) -> None:
         StoreError: the store holds what a stream has written, part of which the spool has no more.
     """
     if value(connection, "query_id") not in (None, ONCE):
-        what = "the store holds the results of a running monitor, --once would replace them"
+        what = "the store holds the results of a stream, --once would replace them"
         raise StoreError(f"{what}: name another store in [store] url")
 
 
@@ -53,8 +53,10 @@ def begin_anew(engine: Engine, checkpoint: Path) -> int:
     return windows
 
 
-def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules]) -> None:
-    """Check that store, checkpoint and configuration belong together, before a stream starts.
+def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules], transport: str = "") -> None:
+    """Check that store, checkpoint, configuration and transport belong together, before a stream starts.
+
+    ``transport`` tells the transport from another one of its name; empty where nothing does.
 
     Raises:
         StoreError: they do not; the message says which of them to put aside.
@@ -62,6 +64,7 @@ def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules]) ->
     with schema.reading(engine) as connection:
         wrote, last = value(connection, "query_id"), int(value(connection, "batch_id") or _NO_BATCH)
         kept = json.loads(value(connection, "rules") or "{}")
+        was = value(connection, "transport")
     if wrote == ONCE:
         what = f"the store {dialect.name_of(engine.url)} holds the results of a --once run"
         raise StoreError(f"{what}: name another store in [store] url, or delete it")
@@ -76,18 +79,24 @@ def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules]) ->
         told = f"the store was written by query {wrote}, the checkpoint {checkpoint} is of {query_id(checkpoint)}"
     elif not done <= last <= planned:
         told = f"the store is at batch {last}, the checkpoint {checkpoint} has done {done} and planned {planned}"
+    if not told and was and transport and transport != was:
+        what = f"the store was written from another topic: {was}; [transport] url names {transport}"
+        raise CheckpointError(f"{what}: put it back, name another store and workdir, or pass --begin-anew")
     if told:
         advice = f"bring back the other's own, put the store and {checkpoint} aside together, or pass --begin-anew"
         raise CheckpointError(f"{told}: {advice}")
 
 
-def enter(connection: Connection, query: str, batch_id: int, rules: Mapping[str, StreamRules]) -> bool:
+def enter(
+    connection: Connection, query: str, batch_id: int, rules: Mapping[str, StreamRules], transport: str = ""
+) -> bool:
     """Pass the fence: return whether this batch is new, and note it as written if so."""
     if value(connection, "query_id") == query and int(value(connection, "batch_id") or _NO_BATCH) >= batch_id:
         return False
     # A stream that the configuration has no more stays known: it may come back while its windows are kept.
     known = json.loads(value(connection, "rules") or "{}") | json.loads(_rules_text(rules))
-    set_values(connection, {"query_id": query, "batch_id": str(batch_id), "rules": json.dumps(known, sort_keys=True)})
+    now = {"query_id": query, "batch_id": str(batch_id), "rules": json.dumps(known, sort_keys=True)}
+    set_values(connection, now | ({"transport": transport} if transport else {}))
     return True
 
 

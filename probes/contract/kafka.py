@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -13,7 +14,9 @@ MAX_TOPIC_CHARS: Final = 249
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 SECRETS: Final = ("sasl_password", "ssl_key_password")
-"""The settings that may stand in a file of their own."""
+"""The settings that may stand in a file of their own, which the setting with ``_file`` behind its name says."""
+FILES: Final = (*(f"{secret}_file" for secret in SECRETS), "ssl_ca_file", "ssl_certificate_file", "ssl_key_file")
+"""The settings that name a file."""
 
 _TOPIC: Final = re.compile(rf"[A-Za-z0-9._-]{{1,{MAX_TOPIC_CHARS}}}")
 _BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
@@ -109,6 +112,18 @@ class KafkaAccess:
                 "ssl.key.password": self.ssl_key_password,
             }
         return {name: value for name, value in said.items() if value}
+
+
+def secret_of(secret: str, said: Mapping[str, str], read: Callable[[str], str]) -> str:
+    """Return a secret as one place says it: itself, or by a file, whose text ``read`` returns; what is empty is unsaid.
+
+    Raises:
+        ValueError: both are said.
+    """
+    value, file = said.get(secret, ""), said.get(f"{secret}_file", "")
+    if value and file:
+        raise ValueError(f"{secret} and {secret}_file both say the secret: keep one of them")
+    return read(file).rstrip("\r\n") if file else value
 
 
 def _one_of(what: str, got: str, allowed: tuple[str, ...]) -> None:

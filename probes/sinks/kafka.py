@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from probes.clock import Clock, SystemClock
-from probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace
+from probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace, secret_of
 from probes.contract.limits import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class KafkaSink:
         try:
             topic = self._made().list_topics(self.place.topic, timeout=RETRY_S * 5).topics[self.place.topic]
         except KafkaException as error:
-            raise OSError(f"the brokers {self.place.brokers} cannot be reached: {error}") from None
+            raise OSError(f"the brokers {self.place.brokers} cannot be reached: {_words(error)}") from None
         if topic.error is not None:
             raise OSError(f"the topic {self.place.topic} cannot be written: {topic.error.str()}")
 
@@ -101,7 +101,7 @@ class KafkaSink:
         try:
             producer.produce(self.place.topic, record, self._key, on_delivery=self._delivered)
         except (BufferError, _kafka_exception()) as error:
-            self._tell("not written", f"cannot be written: {error}")
+            self._tell("not written", f"cannot be written: {_words(error)}")
             return False
         self._waiting_bytes += len(record)
         return True
@@ -146,7 +146,7 @@ class KafkaSink:
         try:
             return self._made()
         except Exception as error:  # noqa: BLE001 - whatever keeps a client from being made costs the host nothing
-            self._tell("no client", f"cannot be reached: {error}")
+            self._tell("no client", f"cannot be reached: {_words(error)}")
             return None
 
     def _made(self) -> Producer:
@@ -184,16 +184,22 @@ def access_of(environ: Mapping[str, str]) -> KafkaAccess:
     """Return what the environment says of access, under the names that the monitor reads too.
 
     Raises:
-        ValueError: a value cannot be.
+        ValueError: a value cannot be, or a secret is said twice.
         OSError: a file with a secret cannot be read.
     """
-    names = KafkaAccess.__dataclass_fields__
-    said = {name: environ[_PREFIX + name.upper()] for name in names if _PREFIX + name.upper() in environ}
-    for secret in SECRETS:
-        file = environ.get(f"{_PREFIX}{secret.upper()}_FILE")
-        if file and secret not in said:
-            said[secret] = Path(file).read_text("utf-8").rstrip("\r\n")
-    return KafkaAccess(**said)
+    said = {name.removeprefix(_PREFIX).lower(): value for name, value in environ.items() if name.startswith(_PREFIX)}
+    said |= {secret: secret_of(secret, said, _text) for secret in SECRETS}
+    return KafkaAccess(**{name: said[name] for name in KafkaAccess.__dataclass_fields__ if name in said})
+
+
+def _text(file: str) -> str:
+    return Path(file).read_text("utf-8")
+
+
+def _words(error: Exception) -> str:
+    """Return what an error says; of Kafka's own the sentence within."""
+    say = getattr(next(iter(error.args), None), "str", None)
+    return str(say() if callable(say) else error)
 
 
 def _kafka_exception() -> type[Exception]:

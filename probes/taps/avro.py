@@ -16,7 +16,7 @@ import fastavro
 import fastavro.schema
 import orjson
 
-from probes.taps.errors import TapSourceError, TapUsageError
+from probes.taps.errors import TapUsageError
 
 MAX_SCHEMA_BYTES: Final = 256 * 1024
 MAX_DEPTH: Final = 32
@@ -140,14 +140,14 @@ class AvroValues:
         """Read the schema.
 
         Raises:
-            TapUsageError: it cannot be, or is refused.
-            TapSourceError: the file cannot be read.
+            TapUsageError: it cannot be read, cannot be, or is refused.
         """
         try:
             with file.open("rb") as opened:
                 text = opened.read(MAX_SCHEMA_BYTES + 1)
         except OSError as error:
-            raise TapSourceError(f"the schema {file} cannot be read: {error.strerror}") from None
+            advice = "name a file that is there with --avro-schema"
+            raise TapUsageError(f"the schema {file} cannot be read: {error.strerror}: {advice}") from None
         try:
             if len(text) > MAX_SCHEMA_BYTES:
                 raise ValueError(f"it has more than {MAX_SCHEMA_BYTES} bytes")  # noqa: TRY301 - one sentence for all

@@ -32,6 +32,7 @@ class Ends:
         """Return a moment that has been caught up with, in µs, if there is one.
 
         ``progress`` is the next offset of every partition that is read, as far as it is known; -1 where it is not.
+        Who was assigned none has nothing to catch up with.
         """
         if self._ends is None and self._answers and all(answer.done() for answer in self._answers.values()):
             self._ends = self._answered()

@@ -46,7 +46,8 @@ class FollowedFile:
                 if self._file is not None and not from_start:
                     self._file.to_the_end()
         except OSError as error:
-            raise TapSourceError(f"{path} cannot be read: {error.strerror}: let the tap's user read it") from None
+            advice = "name a file" if isinstance(error, IsADirectoryError) else "let the tap's user read it"
+            raise TapSourceError(f"{path} cannot be read: {error.strerror}: {advice}") from None
 
     def read(self, most_bytes: int) -> bytes:
         """Return the next bytes; none when all that is there was read."""

@@ -22,6 +22,8 @@ LOOK_S: Final = 0.2
 """How often a source that had nothing is looked at again."""
 RETRY_S: Final = 1.0
 """How often a sink that does not take what was stamped is tried again."""
+FULL_BYTES: Final = 32 * 1024
+"""A pipe that is full holds at least so much, half of what it is made for: small writes leave gaps in it."""
 
 
 class Source(Protocol):
@@ -37,7 +39,7 @@ class Source(Protocol):
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is more to read though the last read brought nothing."""
+        """Whether there is more to read though the last read found less than it asked for."""
 
     @property
     def is_over(self) -> bool:
@@ -47,25 +49,30 @@ class Source(Protocol):
 class Pipe:
     """Standard input, or what stands for it: read until its end, and never twice."""
 
-    is_behind = False
-
     def __init__(self, file: int, wait_s: float = LOOK_S) -> None:
         """Take the file descriptor."""
         self._file, self._wait_s = file, wait_s
-        self.has_ended = self.is_over = False
+        self.has_ended = self.is_over = self._was_full = False
 
     def read(self, most_bytes: int) -> bytes:
         """Return what has come, waiting a little for it; the end makes what waits a line."""
-        ready, _, _ = select.select([self._file], [], [], self._wait_s)
-        if not ready:
-            return b""
-        data = os.read(self._file, most_bytes)
-        self.has_ended = self.is_over = not data
+        is_ready = self._is_ready(self._wait_s)
+        data = os.read(self._file, most_bytes) if is_ready else b""
+        self.has_ended = self.is_over = is_ready and not data
+        self._was_full = len(data) >= FULL_BYTES
         return data
 
     def position(self, unread_bytes: int) -> Position | None:  # noqa: ARG002 - nobody can go back in a pipe
         """Return nothing."""
         return None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something waits: in the pipe, or with a writer that waited for room in it and may not go on yet."""
+        return not self.is_over and (self._was_full or self._is_ready(0))
+
+    def _is_ready(self, wait_s: float) -> bool:
+        return bool(select.select([self._file], [], [], wait_s)[0])
 
 
 class JsonLinesTap:
@@ -115,7 +122,7 @@ class JsonLinesTap:
             self._stamping.count_bad(Bad.OVERSIZED, self._cutter.oversized - self._oversized)
             self._oversized = self._cutter.oversized
         if len(data) < READ_BYTES and not self._source.is_behind:
-            # A read that found less than it asked for found all that was there.
+            # A read that found less than it asked for found all that was there, unless the source knows of more.
             self._stamping.probe.caught_up(moment_us)
         self._teller.look()
         return bool(data)

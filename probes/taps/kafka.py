@@ -24,7 +24,8 @@ MOST_MESSAGES: Final = 5_000
 class KafkaTap:
     """Reads, stamps, makes durable, commits: in this order, so that nothing is skipped.
 
-    Its consumer commits when what was stamped has settled, and before partitions go to another of the group.
+    Its consumer commits when what was stamped has settled, before partitions go to another of the group, and when it is
+    closed, whatever ended the tap: so an offset counts as progress only once all before it is stamped.
     """
 
     def __init__(self, topic: Topic, reader: MessageReader, stamping: Stamping, around: Surroundings) -> None:
@@ -34,7 +35,8 @@ class KafkaTap:
         self._progress: dict[int, int] = {}
         """The offset behind what was stamped, of every partition that is ours; -1 where nothing is known yet."""
         self._committed: dict[int, int] = {}
-        self._has_joined = False
+        self._is_assigned = False
+        """Whether the group has said what is ours, be it nothing, and has not put us out or taken all of it since."""
         self._ends = Ends(topic.ends)
         self._teller = Teller(stamping.tally, around)
 
@@ -64,15 +66,18 @@ class KafkaTap:
         except KafkaException as error:
             told = f"the topic {self._topic.place} cannot be read any more: {cause(error).str()}: start again"
             raise TapSourceError(told) from None
-        self._stamping.take(self._reader.read(message) for message in messages if self._is_to_be_stamped(message))
-        if self._has_joined:
+        progress: dict[int, int] = {}
+        to_stamp = [message for message in messages if self._is_to_be_stamped(message, progress)]
+        self._stamping.take(map(self._reader.read, to_stamp))
+        self._progress |= progress
+        if self._is_assigned:
             moment_us = self._ends.look(self._progress, self._around.monotonic_s(), self._around.wall_us())
             if moment_us is not None:
                 self._stamping.probe.caught_up(moment_us)
         self._teller.look()
 
-    def _is_to_be_stamped(self, message: Message) -> bool:
-        """Whether it is a message, of a partition that is ours still; either way that is as far as we have come."""
+    def _is_to_be_stamped(self, message: Message, progress: dict[int, int]) -> bool:
+        """Whether it is a message, of a partition that is ours still; notes in ``progress`` how far we come with it."""
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
         is_end = error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001 - public in all but name
         if error is not None and not is_end:
@@ -81,7 +86,7 @@ class KafkaTap:
         if partition not in self._progress:
             # It went to another of the group while it was on its way to us, and will be stamped there.
             return False
-        self._progress[partition] = offset if is_end else offset + 1
+        progress[partition] = offset if is_end else offset + 1
         return not is_end
 
     def _settle(self) -> bool:
@@ -108,17 +113,23 @@ class KafkaTap:
         self._committed |= news
 
     def _assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        self._has_joined = True
+        self._is_assigned = True
         self._progress |= {one.partition: -1 for one in partitions}
         self._ends.forget()
 
     def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         """Commit before another of the group goes on."""
         self._settle()
-        self._lost(_, partitions)
+        self._let_go(partitions)
+        # Who has nothing left is on its way to another assignment, and knows no more of the topic until then.
+        self._is_assigned &= bool(self._progress)
 
     def _lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         """Let go of partitions that are another's already: what was not committed is stamped twice."""
+        self._let_go(partitions)
+        self._is_assigned = False
+
+    def _let_go(self, partitions: list[TopicPartition]) -> None:
         for one in partitions:
             self._progress.pop(one.partition, None)
             self._committed.pop(one.partition, None)

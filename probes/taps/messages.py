@@ -12,13 +12,15 @@ from probes import marks
 from probes.taps.avro import AvroValues
 from probes.taps.documents import Seen, Unseen, find, path_keys
 from probes.taps.errors import TapUsageError
-from probes.values import Bad, IdKind, TimeUnit, id_reader, time_reader
+from probes.values import Bad, IdKind, TimeUnit, believed, id_reader, time_reader
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
 MAX_VALUE_BYTES: Final = 1024 * 1024
 """A value that is longer is not looked into."""
+_NO_TIME_MS: Final = -1
+"""What Kafka has in the place of a time."""
 
 
 class Place(StrEnum):
@@ -134,4 +136,4 @@ class MessageReader:
 
 def _record_us(message: Message) -> int | None:
     kind, stamp_ms = message.timestamp()
-    return stamp_ms * 1_000 if kind and stamp_ms >= 0 else None
+    return believed(stamp_ms * 1_000) if kind and stamp_ms != _NO_TIME_MS else None

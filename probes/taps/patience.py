@@ -32,8 +32,9 @@ class PatientSink:
             self._is_waiting = True
             if self._around.stop.wait(RETRY_S):
                 # One more, because the wait may have ended early.
-                self.has_lost = not self._sink.send(record)
-                return not self.has_lost
+                is_taken = self._sink.send(record)
+                self.has_lost |= not is_taken
+                return is_taken
         if self._is_waiting:
             self._around.tell("the sink takes records again")
         self._is_waiting = False

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +23,36 @@ class StateFile:
         """Name the file, and what it is the state of; nothing is touched yet."""
         self.path, self.source = path, str(source.absolute())
         self._saved: Position | None = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the file against a second tap; the lock dies with the process, however it dies.
+
+        It is that of a file beside this one, which is another one after each :meth:`save`.
+
+        Raises:
+            TapSourceError: another tap holds it, or nothing can be held there.
+        """
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        try:
+            file = lock.open("a")
+        except OSError as error:
+            advice = "name a place that this user can write with --state"
+            raise TapSourceError(
+                f"the lock {lock} of the state cannot be written: {error.strerror}: {advice}"
+            ) from None
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                what = f"another tap keeps its position in {self.path}"
+                raise TapSourceError(f"{what}: stop it, or name another file with --state") from None
+            except OSError as error:
+                advice = "keep the state on a local disk"
+                raise TapSourceError(
+                    f"the lock {lock} of the state cannot be had: {error.strerror}: {advice}"
+                ) from None
+            yield
 
     def load(self) -> Position | None:
         """Return the position that was saved last, or None at first.

@@ -18,6 +18,8 @@ class Tally:
 
     stamped: int = 0
     bad: Counter[Bad] = field(default_factory=Counter)
+    told: str = ""
+    """What was told of it last."""
 
     def summary(self, dropped: int) -> dict[str, object]:
         """Return it as ``--json`` shows it; ``dropped`` is what the probe had to drop, bad messages included."""
@@ -28,6 +30,12 @@ class Tally:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self.bad.items()))
         return f"{self.stamped:,} stamped, {self.bad.total():,} bad" + (f": {reasons}" if reasons else "")
 
+    def tell(self, around: Surroundings) -> None:
+        """Tell it in words, unless that was done."""
+        if str(self) != self.told:
+            self.told = str(self)
+            around.tell(self.told)
+
 
 class Teller:
     """Tells the tally every ten seconds, when it has changed."""
@@ -36,7 +44,7 @@ class Teller:
         """Begin to count the seconds."""
         self._tally, self._around = tally, around
         self._told_s = around.monotonic_s()
-        self._told = str(tally)
+        self._start = str(tally)
 
     def look(self) -> None:
         """Tell what is due."""
@@ -44,6 +52,5 @@ class Teller:
         if now_s - self._told_s < TELL_EVERY_S:
             return
         self._told_s = now_s
-        if str(self._tally) != self._told:
-            self._told = str(self._tally)
-            self._around.tell(self._told)
+        if str(self._tally) != self._start:
+            self._tally.tell(self._around)

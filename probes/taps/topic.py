@@ -72,7 +72,7 @@ class Topic:
         except ValueError as error:
             raise TapUsageError(f"--from: {error}") from None
         except KafkaException as error:
-            raise TapUsageError(f"--from: the clients cannot be made: {error}") from None
+            raise TapUsageError(f"--from: the clients cannot be made: {cause(error).str()}") from None
         except OSError as error:
             raise TapSourceError(f"a secret for {url} cannot be read: {error}") from None
 

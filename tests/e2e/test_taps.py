@@ -146,6 +146,20 @@ def test_a_tap_that_is_killed_skips_no_line(tap: Tap) -> None:
     assert {number: count for number, count in stamped.items() if count > 1 + often[number]} == {}
 
 
+def test_a_pipe_completes_nothing_while_lines_wait_behind_it(tap: Tap) -> None:
+    """A backlog of two hundred reads: its windows are unknown until the last line of it was stamped."""
+    count = 300_000
+    tap.log.write_bytes(lines(0, count))
+    written_us = tap.log.stat().st_mtime_ns // 1_000
+    command = [*RUN, "-", *FLAGS, "--sink", f"spool:{tap.spool}"]
+    with subprocess.Popen(["/bin/cat", str(tap.log)], stdout=subprocess.PIPE) as backlog:
+        assert subprocess.run(command, cwd=ROOT, stdin=backlog.stdout, timeout=PATIENCE_S, check=False).returncode == 0
+    (batches,) = spooled(tap.spool).values()
+    completing = next(at for at, batch in enumerate(batches) if batch.complete_through_us > written_us)
+    stamped = [len(rows(part)) for part in (batches[: completing + 1], batches[completing + 1 :])]
+    assert (stamped, batches[-1].kind) == ([count, 0], Kind.BYE)
+
+
 def test_a_tap_by_http_takes_what_is_posted_until_it_is_stopped(tap: Tap, tmp_path: Path) -> None:
     """Ready once it listens; a body that trickles is cut; the port is free again at the end."""
     (port,) = free_ports(1)

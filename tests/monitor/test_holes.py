@@ -35,6 +35,13 @@ def test_what_is_missing_is_told_with_its_offsets_and_when_it_arrived(
     assert list(holes) == [Hole("t/0", *hole) for hole in missing]
 
 
+def test_a_driver_whose_clock_is_behind_shortens_no_hole() -> None:
+    """What ends a batch arrived no later than the newest of all that was read, or than the batch was planned."""
+    runs = [Offsets("t/1", 0, 4, 100, 5_000)]
+    assert list(find(Expected({"t/0": (0, 3), "t/1": (0, 5)}, 7), runs, {})) == [Hole("t/0", 0, 2, 0, 5_000)]
+    assert list(find(Expected({"t/0": (0, 3)}, 7), [], {"t/1": 6_000})) == [Hole("t/0", 0, 2, 0, 6_000)]
+
+
 def test_of_a_place_that_nothing_was_read_from_the_hole_begins_with_time() -> None:
     """Nobody knows when its first record came."""
     assert list(find(Expected({"t/1": (0, 3)}, 7), [], {"t/0": 5})) == [Hole("t/1", 0, 2, 0, 7)]
@@ -61,17 +68,28 @@ def test_what_is_judged_waits_for_the_partition_that_is_behind() -> None:
     ranges = {"t/0": (0, 5), "t/1": (0, 5), "t/2": (7, 7)}
     assert read_through_us(Expected(ranges, 100, is_limited=True), runs) == 40
     assert read_through_us(Expected(ranges, 100), runs) == NEVER_US
-    assert read_through_us(Expected(ranges, 100, is_limited=True), []) == NEVER_US
+    assert read_through_us(Expected(ranges, 100, is_limited=True), runs[:1]) == 0
+    assert read_through_us(Expected({"t/2": (7, 7)}, 100, is_limited=True), []) == NEVER_US
 
 
 TERMS = Terms(transit_us=20_000_000, settle_us=10_000_000, amend_for_us=0, max_age_us=10**12)
 
 
+STARTS = np.arange(10) * WINDOW_US
+NEVER_SIGHTED = np.zeros(10, np.int64)
+
+
 def test_a_hole_touches_the_windows_that_were_being_filled() -> None:
-    """From a window's start until it is judged, both ends included."""
-    starts = np.arange(6) * WINDOW_US
+    """From five minutes before a window's start until it is judged, both ends included."""
     hole = Hole("t/0", 0, 9, 150_000_000, 200_000_000)
-    assert touch([hole], TERMS, starts).tolist() == [False, True, True, True, False, False]
-    assert touch([], TERMS, starts).tolist() == [False] * 6
+    assert np.flatnonzero(touch([hole], TERMS, STARTS, NEVER_SIGHTED)).tolist() == list(range(1, 9))
+    assert not touch([], TERMS, STARTS, NEVER_SIGHTED).any()
     ends = Hole("t/0", 0, 9, TERMS.final_at_us(0), 2 * WINDOW_US)
-    assert touch([ends], TERMS, starts).tolist() == [True, True, True, False, False, False]
+    assert np.flatnonzero(touch([ends], TERMS, STARTS, NEVER_SIGHTED)).tolist() == list(range(8))
+
+
+def test_a_hole_touches_a_window_whose_messages_come_late() -> None:
+    """Until nothing of it is in flight any more, however long ago it was judged for the first time."""
+    hole = Hole("t/0", 0, 9, 1_000_000_000, 1_000_000_000)
+    sighted_us = np.where(STARTS == 2 * WINDOW_US, 990_000_000, NEVER_SIGHTED)
+    assert np.flatnonzero(touch([hole], TERMS, STARTS, sighted_us)).tolist() == [2]

@@ -80,6 +80,22 @@ def test_a_host_that_ends_without_closing_has_sent_all(tmp_path: Path, end: str)
     assert [batch.seq for batch in batches] == list(range(len(batches)))
 
 
+def test_a_host_that_ends_waits_for_the_slowest_of_its_probes_alone(tmp_path: Path) -> None:
+    """They all close at once, each with as much patience as one would have."""
+    host = """
+import threading
+from probes import Probe
+from probes.sinks.memory import MemorySink
+together = threading.Barrier(3)
+class Waiting(MemorySink):
+    def close(self, patience_s=0.0):
+        together.wait(patience_s)
+        print(f"closed {patience_s > 1}\\n", end="")
+probes = [Probe("orders", f"n{number}", Waiting()) for number in range(3)]
+"""
+    assert run(tmp_path, "", host=host).stdout.splitlines() == ["closed True"] * 3
+
+
 def test_the_child_of_a_fork_is_an_instance_of_its_own(tmp_path: Path) -> None:
     """What the parent had stamped is sent once, by the parent; parent and child have folders, epochs and byes each."""
     run(

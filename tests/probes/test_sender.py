@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from probes import untold
 from probes.contract.batch import Drop, Kind
 from probes.recorder import Side, Stamp, Stamps
 from probes.sinks.memory import MemorySink
@@ -173,6 +174,52 @@ def test_more_than_1024_drops_are_told_in_several_records(numbers: tuple[int, ..
     assert [len(batch.drops) for batch in bench.batches()] == [1_024, 1_024, 452]
     assert [through for *_, through in bench.said()] == [0, 0, 2_000_000]
     assert {(drop.window_start_ms, drop.cause): drop.count for drop in drops(bench.sink.records)} == lost
+
+
+def test_drops_of_too_many_windows_leave_a_number_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are counted; which windows they were of is unknown, so the account of that time has a hole."""
+    monkeypatch.setattr(untold, "MOST_COUNTED", 2)
+    bench = Bench()
+    bench.clock.advance(2)
+    bench.sender.flush(Kind.HEARTBEAT)
+    bench.sender.drop({(MINUTE_MS + minute * 60_000, "queue full"): 1 for minute in range(9)})
+    for _ in range(200):
+        bench.clock.advance(2)
+        bench.sender.step()
+    # The moment waits while windows that were dropped may be ahead of it.
+    assert [through for *_, through in bench.said()][:2] == [2_000_000, 2_000_000]
+    behind = next(number for number, (*_, through) in enumerate(bench.said()) if through > 2_000_000)
+    assert bench.said()[behind][3] == 304_000_000
+    seqs = [batch.seq for batch in bench.batches()]
+    assert seqs == [number for number in range(len(seqs) + 1) if number != behind]
+    assert sorted(drops(bench.sink.records), key=lambda drop: drop.cause) == [
+        Drop(MINUTE_MS, 1, "queue full"),
+        Drop(MINUTE_MS + 60_000, 1, "queue full"),
+        Drop(MINUTE_MS, 7, "too many windows"),
+    ]
+
+
+def test_a_probe_that_goes_on_losing_count_makes_few_holes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number every five minutes, which is soon enough for a monitor not to take it for silent."""
+    monkeypatch.setattr(untold, "MOST_COUNTED", 0)
+    bench = Bench()
+    for _ in range(1_800):
+        bench.sender.drop({(bench.clock.us // 60_000_000 * 60_000, "queue full"): 1})
+        bench.clock.advance(1)
+        bench.sender.step()
+    moments = sorted({through for *_, through in bench.said()})
+    assert moments == [minute * 60_000_000 for minute in range(0, 31, 5)]
+    assert bench.sender.seq == len(bench.batches()) + 6
+
+
+def test_no_bye_vouches_for_windows_ahead_of_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Event times may be ahead: who ends so soon after it has lost count ends in silence."""
+    monkeypatch.setattr(untold, "MOST_COUNTED", 0)
+    bench = Bench()
+    bench.arrive(-1)
+    bench.sender.close(1)
+    assert bench.said() == [(0, Kind.HEARTBEAT, 0, 0)]
+    assert drops(bench.sink.records) == [Drop(MINUTE_MS, 1, "too many windows")]
 
 
 def test_each_cause_of_drops_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -77,6 +77,81 @@ def test_closing_sends_what_is_left_and_says_bye() -> None:
     assert bench.said() == [(0, Kind.OBSERVATIONS, 1, 1_000_000), (1, Kind.BYE, 0, 1_000_000)]
 
 
+def test_what_ends_has_one_deadline() -> None:
+    """Patience counts from when the end was asked for, however late it is waited for."""
+    patience_s: list[float] = []
+
+    class Patient(MemorySink):
+        def close(self, patience_s_: float = 0.0) -> None:
+            patience_s.append(patience_s_)
+
+    bench = Bench(Patient())
+    bench.sender.end(2.0)
+    bench.clock.advance(1.5)
+    bench.sender.wait()
+    bench.sender.wait()
+    assert patience_s == [0.5]
+    assert bench.said() == [(0, Kind.BYE, 0, 1_500_000)]
+
+
+def test_the_thread_ends_by_itself() -> None:
+    """Who asks several senders to end, and then waits for each, waits for the slowest alone."""
+    closed = threading.Event()
+
+    class Told(MemorySink):
+        def close(self, patience_s: float = 0.0) -> None:
+            assert patience_s
+            closed.set()
+
+    bench = Bench(Told())
+    bench.sender.start()
+    bench.sender.end(30)
+    assert closed.wait(30)
+    bench.sender.wait()
+    assert [kind for _, kind, *_ in bench.said()] == [Kind.BYE]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_a_sink_has_ended_is_stood_in_for() -> None:
+    """What no sink should raise ends the thread; who closes the sender sends the rest."""
+    entered = threading.Event()
+
+    class Ending(MemorySink):
+        def tick(self) -> None:
+            if not entered.is_set():
+                entered.set()
+                raise SystemExit
+
+    bench = Bench(Ending())
+    bench.sender.start()
+    bench.sender.wake()
+    assert entered.wait(30)
+    bench.arrive(1)
+    bench.sender.close(30)
+    assert [kind for _, kind, *_ in bench.said()] == [Kind.OBSERVATIONS, Kind.BYE]
+
+
+def test_closing_waits_no_longer_for_a_send_that_hangs(caplog: pytest.LogCaptureFixture) -> None:
+    """The thread stays in it, and the host goes on."""
+    entered, leave = threading.Event(), threading.Event()
+
+    class Hanging(MemorySink):
+        def send(self, record: bytes) -> bool:
+            entered.set()
+            return leave.wait(30) and super().send(record)
+
+    bench = Bench(Hanging())
+    bench.arrive(1)
+    bench.clock.advance(2)
+    bench.sender.start()
+    bench.sender.wake()
+    assert entered.wait(30)
+    bench.arrive(2)
+    bench.sender.close(0.01)
+    assert caplog.messages == ["a probe gave up after 0.01 s: its sink is busy, 1 stamps are unsent"]
+    leave.set()
+
+
 def test_closing_gives_up_on_a_sink_that_does_not_answer(caplog: pytest.LogCaptureFixture) -> None:
     """The host goes on, and reads how many stamps are unsent."""
     bench = Bench()

@@ -264,6 +264,37 @@ def test_a_tap_completes_what_it_has_read_to_the_end(kafka: Kafka, topic: str, t
     assert watched.heard == []
 
 
+def test_one_of_more_taps_than_partitions_completes_all(kafka: Kafka, topic: str) -> None:
+    """It was told that it has nothing to read; it is heard all the same, and keeps no window open."""
+    kafka.create_topic(f"{topic}-narrow", 1)
+    both = [Watched(kafka, f"{topic}-narrow", MessageReader()) for _ in range(2)]
+    senders = [watched.probe._sender for watched in both]
+    with both[0].running():
+        until(lambda: senders[0] is not None and senders[0]._moment_us() > 0, "the first has the partition")
+        with both[1].running():
+            joined_us = time.time_ns() // 1_000
+            for sender in senders:
+                until(lambda of=sender: of._moment_us() > joined_us + 5_000_000, "the moment follows the clock")  # type: ignore[misc]
+
+
+def test_a_record_of_an_absurd_time_stops_nothing(kafka: Kafka, topic: str) -> None:
+    """It is poison as any other, where the topic lets producers say what they like."""
+    most = str(2**63 - 1)
+    kafka.create_topic(
+        f"{topic}-any", 1, {"message.timestamp.after.max.ms": most, "message.timestamp.before.max.ms": most}
+    )
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for number, stamp_ms in enumerate((2**62, EPOCH_US, EPOCH_US // 1_000)):
+        producer.produce(f"{topic}-any", b"", headers=[(marks.ID_HEADER, str(number))], timestamp=stamp_ms)
+    assert producer.flush(PATIENCE_S) == 0
+    watched = Watched(kafka, f"{topic}-any", MessageReader(time_spot=Spot(Place.RECORD)))
+    with watched.running():
+        until(lambda: watched.stamping.tally.stamped >= 1, "the good one is stamped", 20)
+    assert watched.stamping.tally.summary(watched.probe.dropped) == {
+        "stamped": 1, "bad": {"bad_time": 2}, "dropped": 2,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("url", "code", "told"),
     [

@@ -9,7 +9,7 @@ import pytest
 
 from demo.links.topics import TopicInlet, TopicOutlet
 from monitor import topics
-from monitor.errors import TransportError
+from monitor.errors import ConfigurationError, TransportError
 from probes.contract.kafka import KafkaAccess, KafkaPlace
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import free_ports, until
@@ -34,24 +34,85 @@ def test_a_topic_is_made_and_will_do(kafka: Kafka, tmp_path: Path) -> None:
         (
             "made the topic made: 3 partitions, replication 1, min.insync.replicas 1, "
             "message.timestamp.type=LogAppendTime\n"
+            "weak, and allowed: the topic made has replication 1: a broker that dies takes data along\n"
+            "weak, and allowed: the topic made has min.insync.replicas=1: what one broker has acknowledged may die "
+            "with it\n"
         ),
     )
     again = work.run("topics", "create", *flags, "--allow-weak")
     what = "hopwatch: the topic made is there already: 'hopwatch topics check' says whether it will do\n"
     assert (again.returncode, again.stderr) == (2, what)
     checked = work.run("topics", "check", "--allow-weak")
-    assert (checked.returncode, checked.stdout) == (0, "the topic made will do: 3 partitions, replication 1\n")
-    strict = work.run("topics", "check", "--json")
-    told = json.loads(strict.stdout)
-    assert (strict.returncode, told["partitions"], len(told["problems"])) == (1, 3, 2)
+    said = made.stderr.splitlines(keepends=True)[1:]
+    will_do = "the topic made will do: 3 partitions, replication 1\n"
+    assert (checked.returncode, checked.stdout) == (0, "".join([*said, will_do]))
+    strict, lenient = work.run("topics", "check", "--json"), work.run("topics", "check", "--json", "--allow-weak")
+    told, allowed = json.loads(strict.stdout), json.loads(lenient.stdout)
+    assert (strict.returncode, told["partitions"], len(told["problems"]), told["allowed"]) == (1, 3, 2, [])
     assert all(problem["is_weak"] for problem in told["problems"])
+    assert [one["advice"].endswith(", or pass --allow-weak") for one in told["problems"]] == [True, True]
+    assert (lenient.returncode, allowed["problems"], len(allowed["allowed"])) == (0, [], 2)
+
+
+def test_doctor_warns_of_a_weak_topic_unless_it_is_to_be_weak(kafka: Kafka, tmp_path: Path) -> None:
+    """A finding, exit 1, with what to do; taken with --allow-weak it is all well, and still told."""
+    work = Workplace(tmp_path, kafka.url("doctored"))
+    made = work.run("topics", "create", "--replication", "1", "--min-insync", "1", "--allow-weak")
+    assert made.returncode == 0
+    warned, taken = work.run("doctor"), work.run("doctor", "--allow-weak")
+    what = "the topic doctored has replication 1: a broker that dies takes data along"
+    assert warned.returncode == 1
+    assert f"WARN transport  {what}\n" in warned.stdout
+    assert " make it with replication 3, or pass --allow-weak\n" in warned.stdout
+    assert taken.returncode == 0
+    assert f"weak, and allowed: {what}" in taken.stdout
+    kafka.create_topic("small", config={topics.TIMESTAMPS: topics.LOG_APPEND, "max.message.bytes": "1000"})
+    small = Workplace(tmp_path / "small", kafka.url("small")).run("doctor", "--allow-weak")
+    assert small.returncode == 3
+    assert "FAIL transport  the topic small takes messages of 1000 bytes" in small.stdout
+
+
+def test_no_flag_takes_a_topic_that_probes_cannot_write(kafka: Kafka, tmp_path: Path) -> None:
+    """Exit 1 with the command that mends it, which does; a monitor reads such a topic all the same."""
+    url = kafka.url("tiny")
+    kafka.create_topic("tiny", config={topics.TIMESTAMPS: topics.LOG_APPEND, "max.message.bytes": "1000"})
+    work = Workplace(tmp_path, url)
+    done = work.run("topics", "check", "--allow-weak")
+    what = "wrong: the topic tiny takes messages of 1000 bytes, and a larger batch of a probe is lost: mend it with"
+    assert done.returncode == 1
+    assert f"{what} 'kafka-configs.sh --bootstrap-server {kafka.bootstrap}" in done.stdout
+    assert topics.require(KafkaPlace.parse(url), KafkaAccess()).partitions == 1
 
 
 def test_more_replicas_than_brokers_are_refused(kafka: Kafka, tmp_path: Path) -> None:
-    """In the broker's own words."""
-    done = Workplace(tmp_path, kafka.url("wide")).run("topics", "create")
+    """In the broker's own words, and with the flags that it takes."""
+    work = Workplace(tmp_path, kafka.url("wide"))
+    done = work.run("topics", "create")
     assert done.returncode == 2
     assert done.stderr.startswith("hopwatch: the brokers do not take 6 partitions with replication 3: ")
+    remedy = "--replication 1 --min-insync 1 --allow-weak"
+    assert done.stderr.endswith(f" there is 1 broker: pass {remedy}, or start more\n")
+    assert work.run("topics", "create", *remedy.split()).returncode == 0
+
+
+def test_a_number_that_the_brokers_refuse_for_another_reason_is_told_without_that_remedy(kafka: Kafka) -> None:
+    """Fewer copies would not help there."""
+    place = KafkaPlace.parse(kafka.url("none"))
+    with pytest.raises(ConfigurationError, match=r"do not take 0 partitions with replication 1: (?!.*broker: pass)"):
+        topics.create(place, KafkaAccess(), partitions=0, replication=1, min_insync=1)
+
+
+def test_a_topic_that_would_take_no_record_is_not_made(tmp_path: Path) -> None:
+    """More acknowledgements than copies: the flags that can be are told, and no broker is asked."""
+    work = Workplace(tmp_path, "kafka://127.0.0.1:1/t")
+    done = work.run("topics", "create", "--allow-weak", "--replication", "1")
+    assert (done.returncode, done.stderr) == (
+        2,
+        (
+            "hopwatch: min.insync.replicas 2 of replication 1 cannot be, no record would be taken: "
+            "pass --replication 1 --min-insync 1 --allow-weak\n"
+        ),
+    )
 
 
 def test_a_topic_without_the_brokers_time_is_refused_with_the_command_that_mends_it(
@@ -66,7 +127,7 @@ def test_a_topic_without_the_brokers_time_is_refused_with_the_command_that_mends
         "createtime --alter --add-config message.timestamp.type=LogAppendTime'"
     )
     checked = work.run("topics", "check", "--allow-weak")
-    assert (checked.returncode, checked.stdout) == (1, f"wrong: {expected}\n")
+    assert (checked.returncode, checked.stdout.splitlines()[0]) == (1, f"wrong: {expected}")
     for flags in ((), ("--once",)):
         done = work.run("run", *flags)
         assert (done.returncode, done.stderr) == (3, f"hopwatch: {expected}\n")

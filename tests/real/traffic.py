@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from probes import Probe
 from probes.sinks import Sink
+from tests.real.watching import minute_of
 
 NODES: Final = ("a", "b", "c")
 PATH: Final = " -> ".join(NODES)
@@ -30,6 +31,8 @@ class Traffic:
         of_node = sink if callable(sink) else lambda _: sink
         self.probes = {node: Probe(stream, node, of_node(node), probe=node) for node in NODES}
         self.lost: Mapping[str, set[str]] = defaultdict(set)
+        self.lost_at: Counter[tuple[str, str]] = Counter()
+        """How many messages each node lost, by node and minute of the message."""
         self.sent = 0
         self._a_tick = int(a_second * TICK_S)
         self._chance = np.random.default_rng(seed)
@@ -63,6 +66,7 @@ class Traffic:
                 if place:
                     goes_on = self._chance.random(len(ids)) >= LOSS
                     self.lost[node].update(row.tobytes().hex() for row in ids[~goes_on])
+                    self.lost_at[node, minute_of(int(moments_us[0]) / 1e6)] += int((~goes_on).sum())
                     ids, moments_us = ids[goes_on], moments_us[goes_on]
                 probe.arrived_many(ids, moments_us)
                 probe.departed_many(ids, moments_us)

@@ -7,7 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import typer
 
+from monitor.cli.commands import COMMANDS, application
 from monitor.kernel.books import Tallies
 from monitor.results import NodeResult, NodeRollUp, Quantiles, RollUp, Verdict, WindowResult
 from monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings, TransportSettings
@@ -17,6 +19,7 @@ from monitor.settings.kafka import KafkaSettings
 from probes import Probe
 
 PAGE = (Path(__file__).parents[2] / "docs" / "INTERFACE.md").read_text("utf-8")
+FLAG = re.compile(r"--[a-z][a-z-]+")
 LISTED = dict(re.findall(r"^\| `(\[[^`]+)` \| `?([^`|]*?)`? \|", PAGE, re.MULTILINE))
 
 
@@ -55,3 +58,35 @@ def test_every_call_of_a_probe_is_listed() -> None:
     """All that is public."""
     public = [name for name in vars(Probe) if not name.startswith("_") and name != "start_anew"]
     assert [name for name in public if f"`{name}" not in PAGE] == []
+
+
+def flags_of_the_program() -> dict[str, set[str]]:
+    """Return the flags of every command, those of groups by both names."""
+    found = {}
+    for name in COMMANDS:
+        called = typer.main.get_command(application([name])).commands[name]  # type: ignore[attr-defined]  # a group
+        for below, command in getattr(called, "commands", {"": called}).items():
+            found[f"{name} {below}".strip()] = {
+                flag for one in command.params for flag in one.opts if flag.startswith("--")
+            }
+    return found
+
+
+@pytest.mark.parametrize(("command", "flags"), flags_of_the_program().items())
+def test_every_command_and_flag_is_listed(command: str, flags: set[str]) -> None:
+    """Each in the row of its command, and no other; the demo's one a row, what all taps have in a row of its own."""
+    _, _, section = PAGE.partition("\n## `hopwatch demo`\n")
+    if command == "demo":
+        rows = [line.split("|")[1] for line in section.partition("\n## ")[0].splitlines() if line.startswith("| `--")]
+    elif command.startswith("tap "):
+        rows = [line for line in PAGE.splitlines() if line.startswith((f"| `{command}", "| all |"))]
+    else:
+        # The last column; what is said beside it may name flags of other commands.
+        rows = [line.rstrip(" |").rpartition(" | ")[2] for line in PAGE.splitlines() if starts(line, command)]
+        assert len(rows) == 1
+    assert set(FLAG.findall(" ".join(rows))) == flags
+
+
+def starts(line: str, command: str) -> bool:
+    """Return whether a line is the row of a command."""
+    return re.match(rf"\| `hopwatch {command}[ `]", line) is not None

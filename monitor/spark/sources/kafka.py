@@ -13,7 +13,7 @@ from monitor.errors import CheckpointError
 from monitor.holes import Expected
 from monitor.rules import StreamRules
 from monitor.spark import connector
-from monitor.spark.landing import COLUMNS, lander
+from monitor.spark.landing import COLUMNS, READ_THROUGH, lander, note_read_through
 from monitor.spark.rows import DECODED
 from probes.contract.kafka import KafkaAccess, KafkaPlace
 from probes.contract.segment import OPEN_SUFFIX, SEGMENT_SUFFIX
@@ -80,6 +80,8 @@ class KafkaSource:
         for path in (*self.landed.glob(f"*{SEGMENT_SUFFIX}"), *self.landed.glob(f"*{OPEN_SUFFIX}")):
             if str(path) not in kept:
                 path.unlink(missing_ok=True)
+        # It may be of another checkpoint; without it the first batch alone moves no clock.
+        (self.landed / READ_THROUGH).unlink(missing_ok=True)
 
     def end_batch(self) -> None:
         """Delete what was landed for a batch."""
@@ -103,9 +105,25 @@ class KafkaSource:
             raise CheckpointError(f"{what}: put it and the store aside to begin anew") from None
         topic = self.place.topic
         ranges = {f"{topic}/{partition}": (int(starts.get(partition, 0)), int(end)) for partition, end in ends.items()}
+        for partition, (start, end) in ranges.items():
+            if end < start:
+                what = f"the topic {topic} was made anew: {partition} ends at {end}, and was read up to {start}"
+                raise CheckpointError(f"{what}; pass --begin-anew, or name another store and workdir")
         total = sum(end - start for start, end in ranges.values())
         # Spark rounds the share of each partition down.
         return Expected(ranges, moment_us, is_limited=total > self.records_a_trigger - len(ranges))
+
+    def note_read_through(self, moment_us: int) -> None:
+        """Tell the workers of the next batch up to which moment all partitions are read."""
+        note_read_through(self.landed, moment_us)
+
+    def identity(self) -> str:
+        """Return the topic's name and the id that the brokers gave it.
+
+        Raises:
+            TransportError: it is not there, lacks what reading it needs, or no broker answers.
+        """
+        return f"{self.place.topic}, id {topics.require(self.place, self.access).topic_id}"
 
     @property
     def _of_batch(self) -> Path:

@@ -69,6 +69,9 @@ _ADVICE_BY_WORDS: Final[dict[str, str]] = {
     r"pg_hba\.conf entry": "let this user and this machine in, in the server's pg_hba.conf",
     r"database \".*\" does not exist": "make it with createdb, or correct its name in [store] url",
     r"too many|connection slots": _ADVICE[_TOO_MANY],
+    r"does not support SSL|SSL error|sslmode|certificate": (
+        "correct sslmode and the certificates that [store] url or PGSSLMODE name, or let the server speak SSL"
+    ),
 }
 """A connection that was refused has no SQLSTATE here, only words."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
@@ -112,8 +111,9 @@ class Intake:
     def close(self, *, bye: bool) -> None:
         """Send what is left, and let go of everything."""
         for sender in self._senders.values():
-            with suppress(Exception):  # one that fails must not keep the others open
-                sender.close(CLOSE_S, bye=bye)
+            sender.end(CLOSE_S, bye=bye)
+        for sender in self._senders.values():
+            sender.wait()
         with self._sending:
             self._records.close(CLOSE_S)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import alone
 from bench.generate import Made
 from bench.peers import kernel
 from bench.truth import WrongResultError
@@ -14,7 +15,8 @@ from bench.work import blocks
 
 def test_the_kernel_finds_what_is_there(little: Made, tmp_path: Path) -> None:
     """Counts, lost ids and quantiles of every window of every node agree with the truth."""
-    assert kernel.run(tmp_path, little.work.as_json(), str(little.folder))["query_s"] > 0
+    ran = alone.run("bench.peers.kernel:run", tmp_path, work=little.work.as_json(), made=str(little.folder))
+    assert ran.result["query_s"] > 0
 
 
 def test_one_message_less_is_noticed(little: Made) -> None:

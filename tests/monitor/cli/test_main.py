@@ -77,19 +77,51 @@ def test_the_arguments_of_the_process_are_taken_by_default(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["repot"], "No such command 'repot'. Did you mean 'report'?"),
-        (["--nope"], "No such option: --nope"),
-        (["doctor", "--nope"], "No such option: --nope"),
-        (["pathway", "check"], "Missing argument 'file'."),
+        ("repot", "No such command 'repot'. Did you mean 'report'?; see hopwatch --help"),
+        ("--nope", "No such option: --nope; see hopwatch --help"),
+        ("doctor --nope", "No such option: --nope; see hopwatch doctor --help"),
+        ("pathway check", "Missing argument 'file'; see hopwatch pathway check --help"),
+        (
+            "report --by week",
+            "Invalid value for '--by': 'week' is not one of 'hour', 'day'; see hopwatch report --help",
+        ),
+        (
+            "topics create --partitions 0",
+            (
+                "Invalid value for '--partitions': Input should be greater than or equal to 1, got '0'; "
+                "see hopwatch topics create --help"
+            ),
+        ),
+        (
+            "tap http --port x",
+            (
+                "Invalid value for '--port': Input should be a valid integer, unable to parse string as an integer, "
+                "got 'x'; see hopwatch tap http --help"
+            ),
+        ),
+        ("demo --minutes", "Option '--minutes' requires an argument; see hopwatch --help"),
     ],
 )
-def test_wrong_usage_is_exit_code_2(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was wrong is said on stderr, and how to get help."""
+def test_wrong_usage_is_exit_code_2(arguments: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line on stderr says what was wrong, what was got, and which help says what can be."""
+    assert main(arguments.split()) == 2
+    assert capsys.readouterr() == ("", f"hopwatch: {told}\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["tap"], ["store"]], ids=" ".join)
+def test_who_asks_for_nothing_gets_the_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """On stderr, for nothing was done."""
     assert main(arguments) == 2
     said = capsys.readouterr()
-    assert told in said.err
-    assert "--help" in said.err
-    assert said.out == ""
+    assert (said.out, said.err.splitlines()[0].split()[:2]) == ("", ["Usage:", "hopwatch"])
+
+
+@pytest.mark.parametrize("name", ["", *commands.COMMANDS])
+def test_no_line_of_a_list_of_commands_is_cut(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a command does is told in the width of a terminal."""
+    assert main([*name.split(), "--help"]) == 0
+    _, _, listed = capsys.readouterr().out.partition("Commands:")
+    assert "..." not in listed
 
 
 @pytest.mark.parametrize(

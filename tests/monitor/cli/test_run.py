@@ -98,7 +98,8 @@ def test_a_configuration_that_is_not_there_is_told(ready: Workplace, capsys: Cap
     """Exit 2 with its name."""
     ready.config.unlink()
     assert refusal(ready, capsys, 2) == (
-        f"the configuration {ready.config} cannot be read: No such file or directory; name a file that is there"
+        f"the configuration {ready.config} cannot be read: No such file or directory; "
+        "name a file that is there with --config"
     )
 
 
@@ -173,7 +174,7 @@ def test_once_refuses_the_store_of_a_stream_before_it_reads(ready: Workplace, ca
     """Nobody waits for a reading that cannot be kept."""
     put_query(ready, "a-query")
     assert refusal(ready, capsys, 3, "--once") == (
-        "the store holds the results of a running monitor, --once would replace them: name another store in [store] url"
+        "the store holds the results of a stream, --once would replace them: name another store in [store] url"
     )
 
 

@@ -129,6 +129,12 @@ def test_a_wrong_span_is_told(keep: str, workplace: Workplace, capsys: Captured)
     assert capsys.readouterr().err.startswith("hopwatch: --keep: a duration is a whole number with ms, s, m, h or d")
 
 
+def test_nothing_is_kept_for_no_time(workplace: Workplace, capsys: Captured) -> None:
+    """Exit 2: whoever writes 0h has mistyped, and would lose all."""
+    assert store(workplace, "prune", "--keep", "0h") == 2
+    assert capsys.readouterr().err == "hopwatch: --keep: this duration is longer than zero, got '0h'\n"
+
+
 def test_pruning_makes_no_store(workplace: Workplace, capsys: Captured) -> None:
     """Exit 3 where there is none yet."""
     assert store(workplace, "prune", "--keep", "1d") == 3

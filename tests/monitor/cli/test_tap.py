@@ -12,6 +12,7 @@ import pytest
 from monitor.cli.main import main
 from probes.contract.batch import Batch, Kind
 from probes.contract.ids import id_bytes
+from probes.taps.state import StateFile
 from tests.probes.hosts import EPOCH_US
 from tests.probes.test_process import ROOT, rows, spooled
 
@@ -37,7 +38,10 @@ def test_a_pipe_is_stamped_to_its_end(tmp_path: Path) -> None:
     command = [*RUN, *asked(tmp_path, "-", "--json", "--stamp", "out")]
     done = subprocess.run(command, cwd=ROOT, input=LINES + b"bad", capture_output=True, check=False, timeout=LAST_S)
     assert (done.returncode, json.loads(done.stdout)) == (0, {"stamped": 10, "bad": {"not_json": 1}, "dropped": 1})
-    assert b"hopwatch tap: 10 stamped, 1 bad: not_json 1\n" in done.stderr
+    assert [line for line in done.stderr.decode().splitlines() if line.startswith("hopwatch")] == [
+        f"hopwatch tap: reading standard input, stamps go to spool:{tmp_path}/spool",
+        "hopwatch tap: 10 stamped, 1 bad: not_json 1",
+    ]
     batches = said(tmp_path)
     assert [row.message_id for row in rows(batches)] == [id_bytes(number) for number in range(10)]
     assert {row.in_us for row in rows(batches)} == {None}
@@ -60,6 +64,67 @@ def test_what_cannot_be_asked_for_exits_with_2(
     """One line on stderr, nothing on stdout, and nothing is started."""
     assert main(["tap", *asked(tmp_path, "-", *more)]) == 2
     assert capsys.readouterr() == ("", f"hopwatch: {told}\n")
+
+
+KAFKA = ["kafka", "--from", "kafka://127.0.0.1:1/t", "--group", "g", "--stream", "orders", "--node", "topic"]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("--id-json a --id-header b", "the id stands in one place, got --id-header and --id-json: name one of them"),
+        ("--id-json a --id-avro b", "the id stands in one place, got --id-json and --id-avro: name one of them"),
+        (
+            "--time-record --time-header b --time-json c",
+            "the event time stands in one place, got --time-header and --time-json and --time-record: name one of them",
+        ),
+        (
+            "--time-record --time-unit ms",
+            "--time-unit is how an event time is written, and --time-record reads none: name one of them",
+        ),
+        (
+            "--avro-framing raw",
+            "--avro-framing is for Avro values: name their schema with --avro-schema, or leave it out",
+        ),
+        (
+            "--id-avro a --avro-schema none",
+            "the schema none cannot be read: No such file or directory: name a file that is there with --avro-schema",
+        ),
+    ],
+)
+def test_flags_that_contradict_each_other_exit_with_2(capsys: pytest.CaptureFixture[str], more: str, told: str) -> None:
+    """Before any broker is asked: both are named."""
+    assert main(["tap", *KAFKA, *more.split()]) == 2
+    assert capsys.readouterr() == ("", f"hopwatch: {told}\n")
+
+
+def test_a_state_has_one_tap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second one ends with 3 and one line."""
+    (tmp_path / "log").touch()
+    state = StateFile(tmp_path / "state", tmp_path / "log")
+    with state.held():
+        assert main(["tap", *asked(tmp_path, f"{tmp_path}/log", "--state", f"{state.path}")]) == 3
+    told = f"another tap keeps its position in {state.path}: stop it, or name another file with --state"
+    assert capsys.readouterr() == ("", f"hopwatch: {told}\n")
+
+
+@pytest.mark.parametrize("side", ["source", "sink"])
+def test_brokers_that_do_not_answer_are_told_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], side: str
+) -> None:
+    """As source and as sink: the client's sentence, and not its object."""
+    (tmp_path / "log").touch()
+    where = asked(tmp_path, f"{tmp_path}/log", "--sink", "kafka://127.0.0.1:1/t")
+    assert main(["tap", *(KAFKA if side == "source" else where)]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Broker transport failure" in line
+    assert "KafkaError{" not in line
+
+
+def test_a_folder_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What to do is another thing than of a file that nobody may read."""
+    assert main(["tap", *asked(tmp_path, str(tmp_path))]) == 3
+    assert capsys.readouterr().err == f"hopwatch: {tmp_path} cannot be read: Is a directory: name a file\n"
 
 
 def test_what_cannot_be_read_exits_with_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

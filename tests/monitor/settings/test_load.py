@@ -161,4 +161,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         load(file, flags={}, environ={})
     told = f"the configuration {file} cannot be read: No such file or directory; name a file that is there"
+    assert str(refused.value) == f"{told} with --config"
+    with pytest.raises(ConfigurationError) as refused:
+        load(file, flags={}, environ={}, named_by="")
     assert str(refused.value) == told

@@ -39,6 +39,20 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
     [
         # Keys that there are not, each with the nearest that there is.
         (
+            '[store]\nurl = "postgresql+psycopg://u@h/d?sslmode=bogus"',
+            (
+                "2: store.url: sslmode in the URL of a store is one of disable, allow, prefer, require, verify-ca, "
+                "verify-full; got 'bogus'"
+            ),
+        ),
+        (
+            '[store]\nurl = "postgresql+psycopg://u@h/d?sslmod=require"',
+            (
+                "2: store.url: behind ? the URL of a store has options of PostgreSQL's client; "
+                'got invalid connection option "sslmod"'
+            ),
+        ),
+        (
             '[stroe]\nurl = "x"',
             (
                 "1: stroe: there is no such key; did you mean 'store'? "
@@ -77,7 +91,7 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         ),
         (
             '[transport]\nurl = "kafka://h:9092/t"\n[transport.kafka]\nsasl_password_file = "/nowhere/secret"',
-            "3: transport.kafka: the file /nowhere/secret cannot be read: No such file or directory",
+            "4: transport.kafka.sasl_password_file: the file /nowhere/secret cannot be read: No such file or directory",
         ),
         ('[transport]\nurl = "spool:"', f"2: transport.url: {SPOOL} 'spool:'"),
         ('[store]\nurl = "postgresql+psycopg://h"', f"2: store.url: {STORE} 'postgresql+psycopg://h'"),

@@ -145,7 +145,7 @@ STARTS = {
     "a setting that cannot be": (
         "java.lang.IllegalArgumentException: no\n\tat x.Error\nCaused by: TheException: 'zz' is no int",
         "",
-        "Spark does not start: Caused by: TheException: 'zz' is no int; its log is spark.log",
+        "Spark does not start: TheException: 'zz' is no int; its log is spark.log",
     ),
 }
 

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.kernel.tally import Tally
+from monitor.ledger import STRAGGLING_US
 from monitor.parcels import Claims, FactSheet, Offsets, Quarantined, pack_tally
 from monitor.spark import redeem
 from monitor.spark.decode import decode
-from monitor.spark.landing import LOG_APPEND_TIME, land, lander
+from monitor.spark.landing import LOG_APPEND_TIME, land, lander, note_read_through
 from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, QUARANTINE_ROW, Row
 from probes.contract import segment
 from probes.contract.batch import Kind
@@ -96,11 +97,20 @@ def test_what_is_landed_is_what_a_spool_would_hold(
 
 def test_each_record_has_an_arrival_of_its_own(tmp_path: Path) -> None:
     """Its messages were sighted then, and the clock goes by the latest."""
+    note_read_through(tmp_path, at(60))
     early, late = came([GOOD], arrival_us=at(80)), came([encode(observed([3], seq=1))], first=1, arrival_us=at(90))
     rows = landed(tmp_path, early + late)
     assert claimed(rows).last_first_sighting_us == at(90)
     assert rows[CLOCK_ROW][0].clock_us == at(90)
     assert FactSheet.unpack(rows[FACTS_ROW][0].payload).facts["arrival_us"].tolist() == [at(80), at(90)]
+
+
+def test_the_clock_waits_for_partitions_that_are_behind(tmp_path: Path) -> None:
+    """It goes no more than a minute beyond what all were read through to, and nowhere while that is not known."""
+    assert landed(tmp_path, came([GOOD], arrival_us=at(900)))[CLOCK_ROW][0].clock_us == STRAGGLING_US
+    note_read_through(tmp_path, at(100))
+    assert landed(tmp_path, came([GOOD], arrival_us=at(900)))[CLOCK_ROW][0].clock_us == at(100) + STRAGGLING_US
+    assert landed(tmp_path, came([GOOD], arrival_us=at(130)))[CLOCK_ROW][0].clock_us == at(130)
 
 
 def test_what_no_window_points_to_is_not_landed(tmp_path: Path) -> None:

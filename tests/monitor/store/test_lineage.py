@@ -84,6 +84,20 @@ def test_a_store_between_done_and_planned_fits(last: int, engine: Engine, checkp
     lineage.check(engine, checkpoint, RULES)
 
 
+def test_another_topic_is_refused(engine: Engine, checkpoint: Path) -> None:
+    """One that was made anew is another one: the offsets of the old say nothing of it. A spool fits."""
+    with engine.execution_options(writes=True).begin() as connection:
+        lineage.enter(connection, "q", 2, RULES, "first")
+    lineage.check(engine, checkpoint, RULES, "first")
+    lineage.check(engine, checkpoint, RULES)
+    with pytest.raises(CheckpointError) as caught:
+        lineage.check(engine, checkpoint, RULES, "second")
+    assert str(caught.value) == (
+        "the store was written from another topic: first; [transport] url names second: "
+        "put it back, name another store and workdir, or pass --begin-anew"
+    )
+
+
 @pytest.mark.parametrize("text", ["", "v1", "v1\n", "v1\n{", "v1\n{}"], ids=repr)
 def test_a_checkpoint_with_a_file_that_is_cut_is_refused(text: str, engine: Engine, checkpoint: Path) -> None:
     """Spark itself would die of it without a name."""
@@ -170,7 +184,7 @@ def test_a_run_over_everything_refuses_the_store_of_a_stream(engine: Engine) -> 
     with pytest.raises(StoreError) as caught:
         begin_once(engine)
     assert str(caught.value) == (
-        "the store holds the results of a running monitor, --once would replace them: name another store in [store] url"
+        "the store holds the results of a stream, --once would replace them: name another store in [store] url"
     )
     assert dump(engine) == before
 

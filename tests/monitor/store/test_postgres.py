@@ -162,6 +162,11 @@ WRONG = {
         'FATAL: database "nowhere" does not exist',
         "make it with createdb, or correct its name in [store] url",
     ),
+    "encryption": (
+        {"query": {"sslmode": "require"}},
+        "server does not support SSL, but SSL was required",
+        "correct sslmode and the certificates that [store] url or PGSSLMODE name, or let the server speak SSL",
+    ),
 }
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from probes.contract import envelope
 from probes.taps.avro import MAX_DEPTH, MAX_SCHEMA_BYTES, AvroValues, Framing, lint
-from probes.taps.errors import TapSourceError, TapUsageError
+from probes.taps.errors import TapUsageError
 
 ORDER: dict[str, Any] = {
     "type": "record",
@@ -134,8 +134,9 @@ def test_a_schema_as_teams_write_them_is_taken(schema: object) -> None:
 
 
 def test_a_schema_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """With the file and the reason."""
-    with pytest.raises(TapSourceError, match=r"the schema .*none cannot be read: No such file or directory"):
+    """With the file, the reason and the flag."""
+    told = r"the schema .*none cannot be read: No such file or directory: name a file that is there with --avro-schema"
+    with pytest.raises(TapUsageError, match=told):
         AvroValues(tmp_path / "none", Framing.RAW)
 
 

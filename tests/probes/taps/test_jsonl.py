@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from probes.contract.envelope import decode
 from probes.contract.ids import id_bytes
 from probes.taps.documents import DocumentReader
 from probes.taps.errors import TapSourceError
-from probes.taps.jsonl import LOOK_S, JsonLinesTap, Pipe, follow
+from probes.taps.jsonl import LOOK_S, READ_BYTES, JsonLinesTap, Pipe, follow
 from probes.taps.lines import MAX_LINE_BYTES
 from probes.taps.marked import Position
 from probes.taps.sides import Side
@@ -204,6 +206,65 @@ def test_a_pipe_is_read_until_its_end() -> None:
     tap.run()
     os.close(reading)
     assert (place.ids(), pipe.is_over, pipe.position(0)) == ([id_bytes(1), id_bytes(2)], True, None)
+    assert not pipe.is_behind
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[int, int]]:
+    """Yield the two ends of a pipe, to read and to write; neither waits."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    yield reading, writing
+    os.close(reading)
+    os.close(writing)
+
+
+def filled(writing: int) -> int:
+    """Write lines until the pipe takes no more, and return how many."""
+    for number in count():
+        try:
+            os.write(writing, line(number))
+        except BlockingIOError:
+            return number
+    raise AssertionError
+
+
+def test_a_pipe_is_behind_while_something_waits_in_it(ends: tuple[int, int]) -> None:
+    """However little a read has found."""
+    reading, writing = ends
+    pipe = Pipe(reading, wait_s=0)
+    assert (pipe.read(100), pipe.is_behind) == (b"", False)
+    os.write(writing, b"onetwo")
+    assert (pipe.read(3), pipe.is_behind) == (b"one", True)
+    assert (pipe.read(3), pipe.is_behind) == (b"two", False)
+
+
+def test_a_pipe_that_was_full_is_behind(ends: tuple[int, int]) -> None:
+    """Who writes to it may have waited with more, and not have got to it yet."""
+    reading, writing = ends
+    pipe = Pipe(reading, wait_s=0)
+    # Of whatever size its writes are: one of 2049 bytes leaves the rest of each page empty.
+    for size in (1, 2_049, 65_536):
+        with suppress(BlockingIOError):
+            while os.write(writing, b"x" * size) == size:
+                pass
+        assert (len(pipe.read(READ_BYTES)) < READ_BYTES, pipe.is_behind) == (True, True)
+        assert (pipe.read(READ_BYTES), pipe.is_behind) == (b"", False)
+
+
+def test_a_pipe_completes_nothing_before_all_that_waited_is_read(ends: tuple[int, int]) -> None:
+    """A read brings 64 KB at most, however many lines wait; then all is complete up to the last look."""
+    reading, writing = ends
+    place, written, through_us = Place(), 0, []
+    tap = JsonLinesTap(Pipe(reading, wait_s=0), READER, place.stamping, place.around)
+    for is_more in (True, True, True, False):
+        written += filled(writing) if is_more else 0
+        place.clock.advance(1)
+        tap.step()
+        tap.settle()
+        assert place.probe._sender is not None
+        through_us.append(place.probe._sender._moment_us())
+    assert (len(place.ids()), through_us) == (written, [0, 0, 0, EPOCH_US + 4_000_000])
 
 
 def test_a_tap_that_is_to_stop_stops() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -130,6 +130,12 @@ def ours(group: Group, *partitions: int) -> Callable[[], list[Record]]:
     return lambda: group.assign_to_us(*partitions)
 
 
+def completed_us(place: Place) -> int:
+    """Return up to which moment the tap has caught up."""
+    assert place.probe._sender is not None
+    return place.probe._sender._moment_us()
+
+
 def test_what_is_stamped_is_committed_once_a_second_and_at_the_end(place: Place, group: Group) -> None:
     """Behind the last message of each partition, and only what is new."""
     group.rounds = [ours(group, 0, 1), *([Record(0, at), Record(1, 50 + at)] for at in range(8))]
@@ -203,6 +209,28 @@ def test_a_topic_that_is_gone_ends_the_tap(group: Group) -> None:
     assert group.is_closed
 
 
+def test_what_was_not_stamped_is_not_committed(place: Place, group: Group) -> None:
+    """What came with the error that ends the tap is stamped after a restart, and no commit is behind it."""
+    group.rounds = [ours(group, 0), [Record(0, 0)], [Record(0, 1), Record(0, 2), Record(0, 3, GONE)]]
+    with pytest.raises(TapSourceError, match="cannot be read any more"):
+        tap(group).run()
+    assert (place.ids(), group.commits) == ([id_bytes("0")], [{0: 1}])
+
+
+def test_a_tap_that_cannot_stamp_commits_nothing(place: Place, group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it has read all of a look, and its consumer commits when it is closed."""
+
+    def fail(found: Iterable[object]) -> None:
+        if count := len([*found]):
+            raise OverflowError(f"{count} read")
+
+    monkeypatch.setattr(place.stamping, "take", fail)
+    group.rounds = [ours(group, 0), [Record(0, 0), Record(0, 1)]]
+    with pytest.raises(OverflowError, match="2 read"):
+        tap(group).run()
+    assert (group.commits, group.is_closed) == ([], True)
+
+
 def test_a_consumer_that_gives_up_ends_the_tap(group: Group) -> None:
     """A restart makes another one."""
 
@@ -219,6 +247,33 @@ def test_it_completes_what_it_has_read_to_the_end(place: Place, group: Group) ->
     group.rounds = [[], ours(group, 0), [Record(0, 1)], [Record(0, 2)], []]
     watched = tap(group, {0: 3})
     watched.run()
-    assert place.probe._sender is not None
     # Asked in the second round, with the partition at hand; answered and read to the end in the fourth.
-    assert place.probe._sender._moment_us() == EPOCH_US + 400_000
+    assert completed_us(place) == EPOCH_US + 400_000
+
+
+def test_a_tap_that_was_put_out_of_its_group_completes_nothing(place: Place, group: Group) -> None:
+    """What is on its way to it may be nobody's now; only the next assignment says what it has to catch up with."""
+    group.rounds = [ours(group, 0), [Record(0, 1)], lambda: group.lose(0), *([[]] * 10)]
+    tap(group).run()
+    assert completed_us(place) == 0
+
+
+def test_a_tap_that_had_to_give_all_away_completes_nothing_until_it_is_assigned_something(
+    place: Place, group: Group
+) -> None:
+    """The same whether others take its partitions in order; an assignment of nothing is one."""
+    watched = tap(group)
+    group.rounds = [ours(group, 0), [Record(0, 1)], lambda: group.revoke(0), *([[]] * 10)]
+    watched.run()
+    assert completed_us(place) == 0
+    place.stop.clear()
+    group.rounds = [ours(group), []]
+    watched.run()
+    assert completed_us(place) > EPOCH_US
+
+
+def test_a_tap_that_gives_one_of_its_partitions_away_goes_on_to_complete(place: Place, group: Group) -> None:
+    """Its others are still its own."""
+    group.rounds = [ours(group, 0, 1), [Record(0, 1), Record(1, 1)], lambda: group.revoke(1), [Record(0, 2)], [], []]
+    tap(group, {0: 3}).run()
+    assert completed_us(place) > EPOCH_US

@@ -7,6 +7,8 @@ import uuid
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from probes.contract.ids import id_bytes
 from probes.taps.avro import AvroValues, Framing
@@ -16,6 +18,7 @@ from probes.taps.messages import MAX_VALUE_BYTES, MessageReader, Place, Spot, sp
 from probes.values import Bad, IdKind, TimeUnit
 from tests.probes.hosts import EPOCH_US
 from tests.probes.integrations.clients import Letter
+from tests.probes.taps.places import Place as Surrounded
 from tests.probes.taps.test_avro import ORDER, VALUE, body
 
 MARKED = [("hopwatch-id", b"a"), ("hopwatch-time", b"%d" % EPOCH_US)]
@@ -95,11 +98,25 @@ def test_id_and_time_may_stand_in_an_avro_value(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("time", "expected"),
-    [((1, EPOCH_US // 1_000), SEEN), ((2, EPOCH_US // 1_000), SEEN), ((0, 5), Unseen(Bad.NO_TIME))],
-)
+    [
+        ((1, EPOCH_US // 1_000), SEEN), ((2, EPOCH_US // 1_000), SEEN),
+        ((0, 5), Unseen(Bad.NO_TIME)), ((1, -1), Unseen(Bad.NO_TIME)),
+        ((1, -2), Unseen(Bad.BAD_TIME)), ((1, EPOCH_US), Unseen(Bad.BAD_TIME)), ((2, 2**62), Unseen(Bad.BAD_TIME)),
+    ],
+)  # fmt: skip
 def test_the_record_s_own_time_may_be_the_event_time(time: tuple[int, int], expected: Seen | Unseen) -> None:
-    """Whoever set it; a record without one has none."""
+    """Whoever set it, if a window can hold it; a record without one has none."""
     assert MessageReader(time_spot=Spot(Place.RECORD)).read(Record(b"", MARKED, time)) == expected
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_no_time_of_a_record_can_stop_a_tap(stamp_ms: int) -> None:
+    """Whatever a producer has set, its message is stamped or counted."""
+    place = Surrounded()
+    reader = MessageReader(time_spot=Spot(Place.RECORD))
+    place.stamping.take([reader.read(Record(b"", MARKED, (1, stamp_ms)))])
+    tally = place.stamping.tally
+    assert tally.stamped + tally.bad[Bad.BAD_TIME] + tally.bad[Bad.NO_TIME] == 1
 
 
 def test_one_spot_is_asked_for() -> None:

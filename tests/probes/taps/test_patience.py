@@ -46,6 +46,19 @@ def test_who_is_to_stop_waits_no_more() -> None:
     assert place.patient.has_lost
 
 
+def test_what_is_lost_stays_lost() -> None:
+    """Though the sink takes what comes after it, the last record of all on the second try."""
+    place = Place()
+    place.sink.is_full = True
+    place.stop.set()
+    assert not place.patient.send(b"one")
+    object.__setattr__(place.around, "stop", Reopening(place))
+    place.around.stop.waits = 2  # type: ignore[attr-defined]
+    place.around.stop.set()
+    assert place.patient.send(b"two")
+    assert (place.sink.records, place.patient.has_lost) == ([b"two"], True)
+
+
 def test_a_spool_that_could_not_publish_has_lost_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A transport that is only late has not."""
     place = Place()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -72,6 +74,35 @@ def test_a_state_that_cannot_be_read_or_written_is_told(tmp_path: Path) -> None:
     told = "cannot be written: No such file or directory: without it a restart stamps again"
     with pytest.raises(TapSourceError, match=told):
         state.save(POSITION)
+
+
+def test_a_state_has_one_tap_at_a_time(tmp_path: Path) -> None:
+    """A second one is refused as long as the first one lives, whatever is saved meanwhile; and not after it."""
+    state = StateFile(tmp_path / "state", SOURCE)
+    with state.held():
+        state.save(POSITION)
+        told = f"another tap keeps its position in {tmp_path}/state: stop it, or name another file with --state"
+        with pytest.raises(TapSourceError, match=f"^{told}$"), StateFile(tmp_path / "state", SOURCE).held():
+            pass
+        with StateFile(tmp_path / "other", SOURCE).held():
+            pass
+    with StateFile(tmp_path / "state", SOURCE).held():
+        pass
+
+
+def test_a_state_that_cannot_be_held_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder, or a file system without locks: with the place and what to do."""
+    told = "state.lock of the state cannot be written: No such file or directory: name a place that this user can write"
+    with pytest.raises(TapSourceError, match=told), StateFile(tmp_path / "none" / "state", SOURCE).held():
+        pass
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    told = "state.lock of the state cannot be had: No locks available: keep the state on a local disk"
+    with pytest.raises(TapSourceError, match=told), StateFile(tmp_path / "state", SOURCE).held():
+        pass
 
 
 @given(st.binary() | st.dictionaries(st.sampled_from(list(GOOD)), st.none() | st.integers() | st.text()).map(

@@ -93,6 +93,13 @@ class Kafka:
             future.result()
         until(lambda: self._has(name, partitions), f"the topic {name}")
 
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic; returns when no broker knows it any more."""
+        admin = self.admin()
+        (answer,) = admin.delete_topics([name], operation_timeout=PATIENCE_S).values()
+        answer.result()
+        until(lambda: name not in admin.list_topics(timeout=10).topics, f"the end of the topic {name}")
+
     def age_out(self, topic: str, partition: int = 0) -> None:
         """Let all records of a partition age out: the broker deletes them, as retention would."""
         admin = self.admin()

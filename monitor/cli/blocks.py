@@ -1,0 +1,69 @@
+"""Tables that are wider than the terminal: told in blocks of columns, one below the other, and no figure is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import TextType
+
+MOST_WIDTH: Final = 10_000
+
+
+def print_whole(console: Console, table: Table) -> None:
+    """Print a table with no figure cut: what is wider than the terminal is told in blocks, each with the first column.
+
+    Heads that are too long are folded. Where figures are, the lines are left to the terminal to fold.
+    """
+    for number, places in enumerate(_blocks(console, table)):
+        block = _of_columns(table, places, table.title if number == 0 else None)
+        needed = _width(console, block)
+        if needed > console.width:
+            _fold_head(block, needed - console.width)
+            block.width = max(console.width, _width(console, block))
+        console.print(block, soft_wrap=True)
+
+
+def _blocks(console: Console, table: Table) -> Iterator[list[int]]:
+    """Yield which columns are told together: as many as fit beside the first."""
+    sample = _of_columns(table, range(len(table.columns)), None, is_sample=True)
+    block = [0]
+    for place in range(1, len(table.columns)):
+        if len(block) > 1 and _width(console, _of_columns(sample, [*block, place], None)) > console.width:
+            yield block
+            block = [0]
+        block.append(place)
+    yield block
+
+
+def _of_columns(table: Table, places: Sequence[int], title: TextType | None, *, is_sample: bool = False) -> Table:
+    """Return some of the columns of a table as one; of a sample only the widest cell of each, which is as wide."""
+    columns = [table.columns[place] for place in places]
+    block = Table(title=title, title_justify="left", box=table.box, pad_edge=table.pad_edge)
+    for column in columns:
+        block.add_column(column.header, justify=column.justify, no_wrap=column.no_wrap)
+    cells = [[max(column.cells, key=_cell_width, default="")] if is_sample else column.cells for column in columns]
+    for row in zip(*cells, strict=True):
+        block.add_row(*row)
+    return block
+
+
+def _fold_head(table: Table, excess: int) -> None:
+    """Make the last column so much narrower, if its head alone is what makes it wide."""
+    column = table.columns[-1]
+    widest = max(map(_cell_width, column.cells), default=1)
+    room = _cell_width(column.header) - excess
+    if room >= widest:
+        column.no_wrap, column.overflow, column.width = False, "fold", room
+
+
+def _cell_width(cell: RenderableType) -> int:
+    return cell_len(str(cell))
+
+
+def _width(console: Console, table: Table) -> int:
+    return Measurement.get(console, console.options.update(max_width=MOST_WIDTH), table).maximum

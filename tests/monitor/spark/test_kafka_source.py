@@ -1,0 +1,78 @@
+"""Tests of a topic as the job reads it: what a batch was to read, and what it keeps between batches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from monitor.errors import CheckpointError
+from monitor.holes import Expected
+from monitor.spark.landing import READ_THROUGH, read_through_us
+from monitor.spark.sources.kafka import KafkaSource
+from probes.contract.kafka import KafkaAccess, KafkaPlace
+
+PLANNED_MS = 1_760_000_000_000
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> KafkaSource:
+    """Return the source of a topic that nobody serves."""
+    return KafkaSource(KafkaPlace("127.0.0.1:1", "t"), KafkaAccess(), tmp_path / "landed", 100)
+
+
+def planned(checkpoint: Path, batch_id: int, ends: dict[str, int], first: dict[str, int] | None = None) -> None:
+    """Write what Spark notes before it reads a batch, and before the first one."""
+    (checkpoint / "offsets").mkdir(parents=True, exist_ok=True)
+    lines = ["v1", json.dumps({"batchTimestampMs": PLANNED_MS}), json.dumps({"t": ends})]
+    (checkpoint / "offsets" / str(batch_id)).write_text("\n".join(lines))
+    if first is not None:
+        (checkpoint / "sources" / "0").mkdir(parents=True)
+        (checkpoint / "sources" / "0" / "0").write_text("v1\n" + json.dumps({"t": first}))
+
+
+def test_a_batch_was_to_read_from_where_the_last_one_ended(source: KafkaSource, tmp_path: Path) -> None:
+    """The first from where the topic began; a partition that was added since, from its own beginning."""
+    planned(tmp_path, 0, {"0": 7}, first={"0": 3})
+    planned(tmp_path, 1, {"0": 9, "1": 4})
+    moment_us = PLANNED_MS * 1_000
+    assert source.expected(tmp_path, 0) == Expected({"t/0": (3, 7)}, moment_us)
+    assert source.expected(tmp_path, 1) == Expected({"t/0": (7, 9), "t/1": (0, 4)}, moment_us)
+
+
+def test_a_batch_as_large_as_one_may_be_is_known(source: KafkaSource, tmp_path: Path) -> None:
+    """Spark rounds the share of each partition down."""
+    planned(tmp_path, 0, {"0": 50, "1": 49}, first={"0": 0, "1": 0})
+    assert source.expected(tmp_path, 0).is_limited
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read_ends_the_job(source: KafkaSource, tmp_path: Path) -> None:
+    """What it was at cannot be told from what it is at now."""
+    planned(tmp_path, 0, {"0": 55}, first={"0": 0})
+    planned(tmp_path, 1, {"0": 3})
+    with pytest.raises(CheckpointError) as caught:
+        source.expected(tmp_path, 1)
+    assert str(caught.value) == (
+        "the topic t was made anew: t/0 ends at 3, and was read up to 55; "
+        "pass --begin-anew, or name another store and workdir"
+    )
+
+
+def test_a_checkpoint_that_does_not_tell_is_named(source: KafkaSource, tmp_path: Path) -> None:
+    """Without it nobody knows what is missing."""
+    with pytest.raises(CheckpointError) as caught:
+        source.expected(tmp_path, 4)
+    assert str(caught.value) == (
+        f"the checkpoint {tmp_path} does not tell what batch 4 reads: put it and the store aside to begin anew"
+    )
+
+
+def test_how_far_all_was_read_is_told_to_the_workers_until_the_next_start(source: KafkaSource) -> None:
+    """The next start may be one on another checkpoint, or none."""
+    assert read_through_us(source.landed) == 0
+    source.note_read_through(7)
+    source.note_read_through(9)
+    assert read_through_us(source.landed) == 9
+    source.tidy(())
+    assert not (source.landed / READ_THROUGH).exists()

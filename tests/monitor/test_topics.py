@@ -1,0 +1,119 @@
+"""Tests of what a topic of observations needs: what is told of one that lacks it, who minds, and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from monitor import topics
+from monitor.topics import Topic, problems
+from probes.contract.kafka import KafkaPlace
+
+PLACE = KafkaPlace("host:9092", "t")
+GOOD = topics.config_of(2, 168)
+ALTER = "mend it with 'kafka-configs.sh --bootstrap-server host:9092 --entity-type topics --entity-name t --alter"
+ONE_ACKNOWLEDGES = "the topic t has min.insync.replicas=1: what one broker has acknowledged may die with it"
+NONE_CAN = "the topic t has min.insync.replicas=2 and replication 1, and takes no record"
+WEAK, UNWRITABLE, UNREADABLE = (True, True), (False, True), (False, False)
+
+
+def told(config: dict[str, str] | None = None, replication: int = 3) -> list[tuple[str, tuple[bool, bool]]]:
+    """Return what is told of a topic with these settings, and who minds: ``WEAK``, ``UNWRITABLE`` or ``UNREADABLE``."""
+    found = problems(PLACE, Topic(6, replication, GOOD | (config or {})))
+    return [(str(one), (one.is_weak, one.is_readable)) for one in found]
+
+
+def test_a_topic_as_it_is_made_will_do() -> None:
+    """Nothing is wrong with it, and one that keeps records for ever is no worse."""
+    assert told() == told({"retention.ms": "-1"}) == told({"retention.ms": "3600000"}) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "what", "kind", "advice"),
+    [
+        (
+            {"message.timestamp.type": "CreateTime"},
+            "the topic t has message.timestamp.type=CreateTime, and LogAppendTime is the arrival clock",
+            UNREADABLE,
+            "message.timestamp.type=LogAppendTime",
+        ),
+        (
+            {"cleanup.policy": "compact,delete"},
+            "the topic t has cleanup.policy=compact,delete, which deletes batches of a probe",
+            UNREADABLE,
+            "cleanup.policy=delete",
+        ),
+        (
+            {"max.message.bytes": "1000"},
+            "the topic t takes messages of 1000 bytes, and a larger batch of a probe is lost",
+            UNWRITABLE,
+            f"max.message.bytes={topics.MOST_MESSAGE_BYTES}",
+        ),
+        (
+            {"min.insync.replicas": "4"},
+            "the topic t has min.insync.replicas=4 and replication 3, and takes no record",
+            UNWRITABLE,
+            "min.insync.replicas=2",
+        ),
+        (
+            {"min.insync.replicas": "1"},
+            ONE_ACKNOWLEDGES,
+            WEAK,
+            "min.insync.replicas=2",
+        ),
+        (
+            {"retention.ms": "60000"},
+            "the topic t keeps records for 60 s: a monitor that is down for longer misses some",
+            WEAK,
+            "retention.ms=604800000",
+        ),
+        (
+            {"retention.ms": "3599999"},
+            "the topic t keeps records for 3,599.999 s: a monitor that is down for longer misses some",
+            WEAK,
+            "retention.ms=604800000",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_remedy(
+    config: dict[str, str], what: str, kind: tuple[bool, bool], advice: str
+) -> None:
+    """Weak is what works until a bad day; what no probe can write, or no monitor read, is not."""
+    assert told(config) == [(f"{what}: {ALTER} --add-config {advice}'", kind)]
+
+
+@pytest.mark.parametrize(
+    ("in_sync", "expected"),
+    [
+        (
+            "1",
+            (
+                f"{ONE_ACKNOWLEDGES}: make it with replication 3 and min.insync.replicas 2",
+                WEAK,
+            ),
+        ),
+        (
+            "2",
+            (
+                f"{NONE_CAN}: {ALTER} --add-config min.insync.replicas=1'",
+                UNWRITABLE,
+            ),
+        ),
+    ],
+)
+def test_no_remedy_makes_it_worse(in_sync: str, expected: tuple[str, tuple[bool, bool]]) -> None:
+    """One copy cannot be acknowledged twice: a topic of which that is asked takes nothing; nobody is told to."""
+    weak = ("the topic t has replication 1: a broker that dies takes data along: make it with replication 3", WEAK)
+    assert set(told({"min.insync.replicas": in_sync}, 1)) == {weak, expected}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "flags"),
+    [
+        ((1, 1), "--replication 1 --min-insync 1 --allow-weak"),
+        ((3, 1), "--replication 3 --min-insync 1 --allow-weak"),
+        ((3, 2), "--replication 3 --min-insync 2"),
+    ],
+)
+def test_flags_are_those_that_are_taken(numbers: tuple[int, int], flags: str) -> None:
+    """The one for weak topics where it is needed."""
+    assert topics.flags_of(*numbers) == flags

@@ -1,0 +1,63 @@
+"""Tests of the drops that wait to be told: all are counted, in a bounded room."""
+
+from __future__ import annotations
+
+import pytest
+
+from probes import untold
+from probes.contract.batch import Drop
+from probes.contract.limits import MAX_DROPS
+from probes.untold import NO_ROOM, Untold
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Untold:
+    """Return a room for two windows and causes."""
+    monkeypatch.setattr(untold, "MOST_COUNTED", 2)
+    return Untold()
+
+
+def test_drops_are_counted_by_window_and_cause() -> None:
+    """Those of one window and cause are one number, told in the order of both."""
+    drops = Untold()
+    assert drops.add({(60_000, "full"): 1, (0, "full"): 2}, 0)
+    assert drops.add({(0, "bad"): 3, (0, "full"): 4}, 0)
+    assert drops.first() == (Drop(0, 3, "bad"), Drop(0, 6, "full"), Drop(60_000, 1, "full"))
+    assert len(drops) == 3
+
+
+def test_what_was_told_is_gone() -> None:
+    """What was counted of it meanwhile is not."""
+    drops = Untold()
+    drops.add({(0, "full"): 2, (60_000, "full"): 1}, 0)
+    told = drops.first()
+    drops.add({(0, "full"): 5}, 0)
+    drops.remove(told)
+    assert drops.first() == (Drop(0, 5, "full"),)
+
+
+def test_a_record_tells_so_many_at_most() -> None:
+    """As many as the wire lets it carry; the next one tells the next, until none is left."""
+    drops = Untold()
+    drops.add({(minute * 60_000, "full"): 1 for minute in range(2 * MAX_DROPS + 1)}, 0)
+    told = []
+    while drops:
+        told.append(drops.first())
+        drops.remove(told[-1])
+    assert [len(part) for part in told] == [MAX_DROPS, MAX_DROPS, 1]
+    assert len({drop.window_start_ms for part in told for drop in part}) == 2 * MAX_DROPS + 1
+
+
+def test_what_finds_no_room_is_counted_in_one_place(small: Untold) -> None:
+    """Under one window and a cause that says so, however much it is; what has a place already is counted there."""
+    assert small.add({(0, "full"): 1, (60_000, "full"): 1}, 180_000)
+    assert not small.add({(minute * 60_000, "full"): 1 for minute in range(1_000)}, 180_000)
+    assert small.first() == (Drop(0, 2, "full"), Drop(60_000, 2, "full"), Drop(180_000, 998, NO_ROOM))
+
+
+def test_room_comes_back(small: Untold) -> None:
+    """Once they are told, as many other windows are counted exactly."""
+    small.add({(minute, "full"): 1 for minute in range(9)}, 0)
+    small.remove(small.first())
+    assert small.add({(7, "full"): 1, (8, "full"): 1}, 0)
+    assert small.first() == (Drop(7, 1, "full"), Drop(8, 1, "full"))
