@@ -14,6 +14,7 @@ from alerts.minute import Counts, Minute, Outlier
 from alerts.rules import Rules
 from monitor.ledger import Conclusion
 from monitor.results import NodeResult
+from probes.contract.limits import WINDOW_US
 
 Routes = Callable[[Notification], Sequence[str]]
 """Which channels a notification goes through, by their names."""
@@ -55,7 +56,12 @@ class Alerting:
         return Minute(result, conclusion.tally.lags, lost_ids, self.detector(conclusion))
 
     def follow(self, connection: Connection, noted: Sequence[Minute], watermark_us: int) -> None:
-        """Count the windows into their objectives, decide, and write what came of it."""
+        """Count the windows into their objectives, decide, and write what came of it.
+
+        Without a window there is something to decide only when a minute of the watermark has passed.
+        """
+        if not noted and store.clock_us(connection) >= watermark_us - watermark_us % WINDOW_US:
+            return
         store.write_counts(connection, self._counts(noted))
         before = store.standing(connection)
         decision = evaluate(self.rules, noted, before, watermark_us, store.StoredPast(connection))

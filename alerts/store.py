@@ -36,8 +36,14 @@ def standing(connection: Connection) -> Standing:
         row.key: kept.incident_of(row.key, row.incident, row.notification)
         for row in connection.execute(select(tables.alert_incidents))
     }
-    begun, clock = (writer.value(connection, name) for name in (_BEGUN, _CLOCK))
-    return Standing(states, incidents, int(begun or 0), BEGINNING_US if clock is None else int(clock))
+    begun = writer.value(connection, _BEGUN)
+    return Standing(states, incidents, int(begun or 0), clock_us(connection))
+
+
+def clock_us(connection: Connection) -> int:
+    """Return the minute up to which alerts were decided last."""
+    clock = writer.value(connection, _CLOCK)
+    return BEGINNING_US if clock is None else int(clock)
 
 
 def write_standing(connection: Connection, before: Standing, after: Standing) -> None:

@@ -137,10 +137,10 @@ def test_what_says_nothing_any_more_is_counted_no_more(engine: Engine) -> None:
 
 
 def test_alerts_of_rules_that_are_gone_end(engine: Engine, tmp_path: Path) -> None:
-    """With the next micro-batch, whatever it brings."""
+    """Within a minute, whatever windows that brings."""
     stream = play(MicroBatches(RULES, engine, follower=alerting()), tmp_path)
-    stream.follower = alerting("[alerts]\ndefaults = false")
-    stream.run([])
+    with engine.execution_options(writes=True).begin() as connection:
+        alerting("[alerts]\ndefaults = false").follow(connection, [], stream.watermark_us + 60_000_000)
     told = history(engine)[3:]
     assert sorted(told) == sorted(
         [("resolved", "heartbeat/ticket/*"), ("resolved", "quarantine/ticket/*"), ("resolved", PAGE)]
@@ -152,6 +152,17 @@ def test_without_a_channel_there_is_a_history_alone(engine: Engine, tmp_path: Pa
     """What nobody is sent is kept all the same."""
     play(MicroBatches(RULES, engine, follower=Alerting(rules())), tmp_path)
     assert (len(dump(engine)["alert_history"]), dump(engine)["alert_outbox"]) == (3, [])
+
+
+def test_within_a_minute_there_is_nothing_to_decide_without_a_window(engine: Engine, tmp_path: Path) -> None:
+    """A trigger of five seconds does not read and write an hour-long storm twelve times a minute."""
+    stream = play(MicroBatches(RULES, engine, follower=alerting()), tmp_path)
+    before, minute_us = dump(engine), stream.watermark_us - stream.watermark_us % 60_000_000
+    for later_us in (minute_us + 59_999_999, minute_us + 60_000_000):
+        assert dump(engine) == before
+        with engine.execution_options(writes=True).begin() as connection:
+            alerting().follow(connection, [], later_us)
+    assert dump(engine) != before
 
 
 def test_before_anything_has_arrived_nothing_is_told(engine: Engine) -> None:
