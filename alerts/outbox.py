@@ -63,16 +63,19 @@ _outbox, _history, _incidents = tables.alert_outbox.c, tables.alert_history.c, t
 def put(connection: Connection, notifications: Iterable[Notification], channels: Sequence[Sequence[str]]) -> None:
     """Write what is to be told into history and outbox; ``channels`` are those of each notification.
 
-    What is no news is not told: it is in the content of its incident already. The caller holds the transaction.
+    What is no news is not told: it is in the content of its incident already. An end goes through all channels that
+    its beginning went through. The caller holds the transaction.
     """
     for notification, of_notification in zip(notifications, channels, strict=True):
         if not notification.is_news:
             continue
+        # Whoever was told of a beginning is told of its end, whatever the routes say by then.
+        reached = _reached(connection, notification.key) if notification.event is Event.RESOLVED else []
         number = _next_number(connection)
         row = {"number": number, "key": notification.key, "event": notification.event.value}
         told = {"at_us": notification.at_us, "notification": to_json(notification)}
         connection.execute(insert(tables.alert_history).values(row | told))
-        for channel in dict.fromkeys(of_notification):
+        for channel in dict.fromkeys([*of_notification, *reached]):
             _supersede(connection, notification, channel)
             connection.execute(insert(tables.alert_outbox).values(_row(row, channel, notification.at_us)))
 
@@ -134,6 +137,14 @@ def _row(row: dict[str, Any], channel: str, created_us: int) -> dict[str, Any]:
 def _next_number(connection: Connection) -> int:
     newest = (select(func.max(_history.number)), select(func.max(_outbox.number)))
     return 1 + max(int(connection.execute(one).scalar() or 0) for one in newest)
+
+
+def _reached(connection: Connection, key: str) -> list[str]:
+    """Return the channels that the incident of a key which is open went through, those that took over included."""
+    over = select(func.max(_history.number)).where(_history.key == key, _history.event == Event.RESOLVED.value)
+    ended = int(connection.execute(over).scalar() or 0)
+    wanted = select(_outbox.channel).where(_outbox.key == key, _outbox.number > ended).distinct()
+    return list(connection.execute(wanted.order_by(_outbox.channel)).scalars())
 
 
 def _supersede(connection: Connection, notification: Notification, channel: str) -> None:

@@ -341,5 +341,7 @@ _BAD: Final = objective_minutes.c.bad > 0
 _KEY: Final = tuple(objective_minutes.primary_key)
 
 Index("objective_minutes_bad", *_KEY, sqlite_where=_BAD, postgresql_where=_BAD)
+Index("alert_history_by_key", alert_history.c.key, alert_history.c.number)
+Index("alert_outbox_by_key", alert_outbox.c.key, alert_outbox.c.channel)
 Index("alert_history_by_time", alert_history.c.at_us)
 Index("alert_outbox_by_state", alert_outbox.c.state, alert_outbox.c.next_try_us)

@@ -135,6 +135,19 @@ def test_another_channel_takes_over_once(engine: Engine) -> None:
     assert [(one.channel, one.tries) for one in due(engine, NOW_US)] == [("mail", 0), ("pager", 0)]
 
 
+def test_who_was_told_of_a_beginning_is_told_of_its_end(engine: Engine) -> None:
+    """The channel that took over, and one that the routes have no more; not those of the incident before."""
+    put(engine, notification(), RESOLVED, channels=("old",))
+    put(engine, notification(), channels=("pager",))
+    hand_over(engine, next(one for one in due(engine, NOW_US) if one.channel == "pager"), "mail")
+    put(engine, RESOLVED, channels=("chat",))
+    for delivery in due(engine, NOW_US):
+        sent(engine, delivery)
+    ends = [one for one in due(engine, NOW_US) if one.number == 4]
+    assert sorted(one.channel for one in ends) == ["mail", "pager"]
+    assert states(engine)["chat", "sent"] == 1
+
+
 def test_what_was_superseded_meanwhile_stays_so(engine: Engine) -> None:
     """A sender that comes back late changes nothing of it."""
     put(engine, notification())

@@ -90,6 +90,7 @@ def _make_outbox() -> None:
         _text("notification"),
         comment="All that was ever to be told, numbered",
     )
+    op.create_index("alert_history_by_key", "alert_history", ["key", "number"])
     op.create_index("alert_history_by_time", "alert_history", ["at_us"])
     op.create_table(
         "alert_outbox",
@@ -102,4 +103,5 @@ def _make_outbox() -> None:
         _words("last_error"),
         comment="One row a notification and channel: what is to be sent, and what has become of it",
     )
+    op.create_index("alert_outbox_by_key", "alert_outbox", ["key", "channel"])
     op.create_index("alert_outbox_by_state", "alert_outbox", ["state", "next_try_us"])
