@@ -20,6 +20,7 @@ RUN /opt/hopwatch/bin/pip install --no-cache-dir --disable-pip-version-check --r
 COPY pyproject.toml README.md LICENSE ./
 COPY probes probes
 COPY monitor monitor
+COPY alerts alerts
 COPY demo demo
 RUN /opt/hopwatch/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation .
 

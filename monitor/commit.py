@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from sqlalchemy import Connection
 
@@ -47,6 +47,19 @@ def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
     return ledger
 
 
+class Follower(Protocol):
+    """What is done at the end of a micro-batch, in its transaction: it stands or falls with the results.
+
+    It remembers nothing itself, so that a transaction that is tried again decides the same.
+    """
+
+    def note(self, conclusion: Conclusion) -> Any:  # noqa: ANN401 - whatever the follower needs of it
+        """Return what to keep of a window until the end of the batch; none when nothing is."""
+
+    def follow(self, connection: Connection, noted: Sequence[Any], watermark_us: int) -> None:
+        """Do what is to be done, once all windows of the batch are written."""
+
+
 class Written(NamedTuple):
     """What a micro-batch has come to: the windows that were judged, and the segments that nothing needs any more.
 
@@ -58,8 +71,13 @@ class Written(NamedTuple):
     read_through_us: int = 0
 
 
-def batch(
-    connection: Connection, ledger: Ledger, rows: Sequence[Any], batch_id: int, expected: Expected = NOTHING_EXPECTED
+def batch(  # noqa: PLR0913, PLR0917 - what came, what was to be read, and who follows
+    connection: Connection,
+    ledger: Ledger,
+    rows: Sequence[Any],
+    batch_id: int,
+    expected: Expected = NOTHING_EXPECTED,
+    follower: Follower | None = None,
 ) -> Written:
     """Write one micro-batch that has passed the fence; the caller holds the transaction."""
     before_us = lineage.watermark_us(connection)
@@ -69,15 +87,21 @@ def batch(
     through_us = holes.read_through_us(expected, read)
     watermark_us = max(before_us, min(newest_us, through_us))
     windows = take_in(connection, ledger, rows, watermark_us, batch_id, read, expected)
-    pieces = conclude(connection, ledger, windows, watermark_us)
-    results = tuple(conclusion.result for piece in pieces for conclusion in piece)
+    results: list[WindowResult] = []
+    noted: list[Any] = []
+    for piece in conclude(connection, ledger, windows, watermark_us):
+        results += [conclusion.result for conclusion in piece]
+        if follower is not None:
+            noted += [note for conclusion in piece if (note := follower.note(conclusion)) is not None]
     forget(connection, ledger, watermark_us)
     if not windows:
         # Where there is nothing to judge, there is time.
         roll_up(connection, ledger)
+    if follower is not None:
+        follower.follow(connection, noted, watermark_us)
     # A batch below its limit has read all that was there when it was planned.
     read_through_us = min(through_us, max((run.last_arrival_us for run in read), default=0))
-    return Written(results, tuple(writer.release_segments(connection, before_us, batch_id)), read_through_us)
+    return Written(tuple(results), tuple(writer.release_segments(connection, before_us, batch_id)), read_through_us)
 
 
 def take_in(  # noqa: PLR0913, PLR0917 - what came, what was read of the transport, and what was to be read

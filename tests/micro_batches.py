@@ -17,6 +17,7 @@ import pyarrow as pa
 from sqlalchemy import Engine
 
 from monitor import commit
+from monitor.commit import Follower
 from monitor.kernel.tally import NEVER_US
 from monitor.ledger import Ledger
 from monitor.rules import StreamRules
@@ -80,6 +81,7 @@ class MicroBatches:
     kept: dict[Key, Any] = field(default_factory=dict)
     timers: set[tuple[int, Key]] = field(default_factory=set)
     ledger: Ledger | None = None
+    follower: Follower | None = None
 
     def run(self, paths: Iterable[Path], *, crash_after_store: bool = False) -> None:
         """Run one micro-batch over the segments; a crash comes before Spark has noted it, so that it is run again."""
@@ -104,7 +106,7 @@ class MicroBatches:
             if not lineage.enter(connection, self.query, self.batch_id + 1, self.rules):
                 return
             self.ledger = self.ledger or commit.restore(connection, self.rules)
-            commit.batch(connection, self.ledger, rows, self.batch_id + 1)
+            commit.batch(connection, self.ledger, rows, self.batch_id + 1, follower=self.follower)
 
     def _process(self, paths: list[str]) -> list[Any]:
         state, handle = WindowState(self.rules), _Handle(self.kept, self.timers)

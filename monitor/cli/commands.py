@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "topics": "Make the Kafka topic of observations, or check it.",
     "pathway": "Look at the pathways that a configuration declares.",
     "tap": "Stamp what passes a service, from beside it.",
+    "alerts": "Look at alerts, and take them on.",
     "store": "Look after the store.",
     "outliers": "Find what is strange in series of numbers.",
     "doctor": "Check what Hopwatch stands on, and say what to do.",

@@ -18,7 +18,7 @@ INTERRUPTED_EXIT_CODE: Final = 130
 TAPS_EXTRAS: Final = "taps,kafka"
 TAPS_PACKAGES: Final = frozenset({"confluent_kafka", "fastapi", "granian", "orjson"})
 """What the sidecars need and the monitor does not."""
-OWN_PACKAGES: Final = frozenset({"bench", "demo", "monitor", "probes"})
+OWN_PACKAGES: Final = frozenset({"alerts", "bench", "demo", "monitor", "probes"})
 
 
 @runtime_checkable

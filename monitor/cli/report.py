@@ -43,7 +43,7 @@ def command(  # noqa: PLR0913 - one a flag
     """Show the loss and lag of each window and node, or of each hour or day."""
     chosen = settings.load(config, flags={}, environ=os.environ)
     chosen.check_stream(stream)
-    from_us, to_us = _moment("--from", from_time), _moment("--to", to_time)
+    from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
     schema.require(chosen.store.url)
     engine = dialect.engine(chosen.store.url)
     if by is None:
@@ -69,7 +69,7 @@ def _lost_part(judged: reader.Json) -> float:
     return judged["lost_lower"] / judged["known"] if judged["known"] else 0.0
 
 
-def _moment(flag: str, text: str | None) -> int | None:
+def moment_us(flag: str, text: str | None) -> int | None:
     """Return a moment as µs since 1970; a time without a zone is UTC.
 
     Raises:

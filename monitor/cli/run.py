@@ -49,6 +49,8 @@ def command(
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
     java.require()
+    from alerts import configured
+    from alerts.follow import Alerting
     from monitor.spark import job, source
 
     read = source.of(chosen)
@@ -64,6 +66,7 @@ def command(
             hold,
             chosen.store.retry_for_us / 1e6,
             "" if once else read.identity(),
+            follower=Alerting(configured.of(chosen)),
         )
         if once:
             with engine.begin() as connection:

@@ -10,6 +10,7 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from sqlalchemy import Engine
 
+from alerts import retention as alerts_retention
 from monitor import settings
 from monitor.cli import console
 from monitor.clock import Clock, SystemClock
@@ -53,23 +54,30 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Delete windows and quarantined records that are older.
+    """Delete old windows, quarantined records and notifications.
 
     A monitor may run meanwhile. Whole hours go, and none of which a window can still change. Their hours and days stay,
     as report --by shows them.
     """
     keep_us = _span_us(keep)
-    url = settings.load(config, flags={}, environ=os.environ).store.url
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    url = chosen.store.url
     schema.require(url)
     engine, clock = dialect.engine(url), SystemClock()
     before_us = retention.cut_us(clock.now_us(), keep_us)
-    gone = retention.due(engine, before_us) if dry_run else _pruned(engine, before_us, clock)
+    if dry_run:
+        gone, notifications = retention.due(engine, before_us), alerts_retention.due(engine, before_us)
+    else:
+        gone = _pruned(engine, before_us, clock)
+        # Budgets are summed over more than is kept of windows.
+        counts_before_us = min(before_us, clock.now_us() - chosen.alerts.longest_us)
+        notifications = sum(alerts_retention.prune(engine, before_us, counts_before_us, clock))
     if as_json:
-        told = {"before": iso(before_us), "dry_run": dry_run} | gone._asdict()
+        told = {"before": iso(before_us), "dry_run": dry_run} | gone._asdict() | {"notifications": notifications}
         console.emit_json(told)
     else:
         what = "would be deleted" if dry_run else "deleted"
-        counts = f"{gone.windows:,} windows and {gone.quarantined:,} quarantined records"
+        counts = f"{gone.windows:,} windows, {gone.quarantined:,} quarantined records, {notifications:,} notifications"
         console.data().print(f"{what}: {counts} from before {iso(before_us)}")
 
 

@@ -13,27 +13,52 @@ Key = tuple[str | int, ...]
 
 _TOML: Final = Language(tree_sitter_toml.language())
 _KEYS: Final = frozenset({"bare_key", "quoted_key", "dotted_key"})
-_TABLES: Final = frozenset({"table", "table_array_element"})
+_ARRAY: Final = "table_array_element"
+_TABLES: Final = frozenset({"table", _ARRAY})
 
 
 def lines_of(text: str) -> dict[Key, int]:
     """Return the line, counted from 1, of each table, key and array element of a valid TOML text.
 
-    A table that was never written by itself has the line of the first key below it; of the tables of an array only the
-    last is kept, under the array's own name.
+    A table that was never written by itself has the line of the first key below it. The tables of an array have numbers
+    from 0 behind the array's name, which by itself has the line of the first of them.
     """
     lines: dict[Key, int] = {}
-    _note_pairs(Parser(_TOML).parse(text.encode()).root_node, (), lines)
+    arrays: dict[Key, int] = {}
+    for child in Parser(_TOML).parse(text.encode()).root_node.named_children:
+        if child.type in _TABLES:
+            _note_pairs(child, _note_table(child, lines, arrays), lines)
+        elif child.type == "pair":
+            _note_pair(child, (), lines)
     return lines
 
 
+def _note_table(table: Node, lines: dict[Key, int], arrays: dict[Key, int]) -> Key:
+    """Note the line of a table's header, and return the key that it stands for; ``arrays`` counts those of arrays."""
+    header = table.named_children[0]
+    key: Key = ()
+    for part in _parts(header):
+        if key in arrays:
+            # What is below an array is in the last of its tables.
+            key = (*key, arrays[key])
+        key = (*key, part)
+        lines.setdefault(key, _line(header))
+    if table.type == _ARRAY:
+        arrays[key] = arrays.get(key, -1) + 1
+        key = (*key, arrays[key])
+    lines[key] = _line(header)
+    return key
+
+
 def _note_pairs(node: Node, above: Key, lines: dict[Key, int]) -> None:
-    """Note the pairs and tables that stand directly in the document, in a table, or in an inline table."""
+    """Note the pairs that stand directly in a table or in an inline table."""
     for child in node.named_children:
-        if child.type in _TABLES:
-            _note_pairs(child, _note_key(child.named_children[0], (), lines), lines)
-        elif child.type == "pair":
-            _note_value(child.named_children[-1], _note_key(child.named_children[0], above, lines), lines)
+        if child.type == "pair":
+            _note_pair(child, above, lines)
+
+
+def _note_pair(pair: Node, above: Key, lines: dict[Key, int]) -> None:
+    _note_value(pair.named_children[-1], _note_key(pair.named_children[0], above, lines), lines)
 
 
 def _note_value(value: Node, key: Key, lines: dict[Key, int]) -> None:

@@ -22,7 +22,8 @@ from monitor.errors import ConfigurationError
 from monitor.kernel.window import Terms
 from monitor.pathway import Pathway, PathwayError
 from monitor.rules import StreamRules
-from monitor.settings.durations import duration_us, positive_us
+from monitor.settings.alerting import AlertsSettings, misfits
+from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole
 from monitor.settings.kafka import KafkaSettings
 from monitor.settings.places import SPOOL, folder, store_url, transport_url
 from monitor.settings.table import Table
@@ -74,13 +75,6 @@ def _misfit(path: tuple[str, ...], node: str, side: str) -> InitErrorDetails | N
     return None
 
 
-def _ratio(value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-        return float(value)
-    msg = f"a ratio is a number from 0 to 1, got {value!r:.80}"
-    raise ValueError(msg)
-
-
 def _shards(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SHARDS:
         return value
@@ -88,15 +82,6 @@ def _shards(value: object) -> int:
     raise ValueError(msg)
 
 
-def _whole(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    msg = f"this is a whole number over 0, got {value!r:.80}"
-    raise ValueError(msg)
-
-
-Duration = Annotated[int, BeforeValidator(duration_us)]
-PositiveDuration = Annotated[int, BeforeValidator(positive_us)]
 Chain = Annotated[str, AfterValidator(_readable)]
 
 
@@ -104,7 +89,7 @@ class TransportSettings(Table):
     """``[transport]``: where the records of the probes are read from."""
 
     url: Annotated[str, BeforeValidator(transport_url)]
-    records_a_trigger: Annotated[int, BeforeValidator(_whole)] = Field(2_000, alias="records_per_trigger")
+    records_a_trigger: Whole = Field(2_000, alias="records_per_trigger")
     kafka: KafkaSettings = KafkaSettings()
 
     @property
@@ -135,7 +120,7 @@ class MonitorSettings(Table):
 
     workdir: Annotated[Path, BeforeValidator(folder)]
     master: str = "local"
-    tasks: Annotated[int, BeforeValidator(_whole)] | None = None
+    tasks: Whole | None = None
     spark: Mapping[str, str] = {}
     trigger_us: PositiveDuration = Field(5_000_000, alias="trigger")
     pulse_us: PositiveDuration = Field(3_000_000, alias="pulse")
@@ -150,7 +135,7 @@ class StreamSettings(Table):
     settle_us: Duration = Field(30_000_000, alias="settle")
     amend_for_us: Duration = Field(3_600_000_000, alias="amend_for")
     max_age_us: PositiveDuration = Field(86_400_000_000, alias="max_age")
-    loss_alarm: Annotated[float, BeforeValidator(_ratio)] = 0.01
+    loss_alarm: Ratio = 0.01
     shards: Annotated[int, BeforeValidator(_shards)] = 1
 
     @field_validator("stamps")
@@ -184,6 +169,7 @@ class Settings(BaseSettings):
     store: StoreSettings
     monitor: MonitorSettings
     streams: Mapping[Annotated[str, AfterValidator(_stream_name)], StreamSettings] = {}
+    alerts: AlertsSettings = AlertsSettings()
 
     def __init__(self, *layers: Mapping[str, Any]) -> None:
         """Merge the layers, the first wins key by key.
@@ -192,6 +178,16 @@ class Settings(BaseSettings):
             pydantic.ValidationError: a key is unknown, missing, or has a value that cannot be.
         """
         super().__init__(**{str(rank): layer for rank, layer in enumerate(layers)})  # type: ignore[arg-type]
+
+    @field_validator("alerts")
+    @classmethod
+    def _of_the_streams(cls, alerts: AlertsSettings, info: ValidationInfo) -> AlertsSettings:
+        # Streams that are wrong themselves are told already.
+        streams = info.data.get("streams")
+        found = misfits(alerts, {name: of.pathway.nodes for name, of in streams.items()}) if streams is not None else []
+        if found:
+            raise ValidationError.from_exception_data("alerts", found)
+        return alerts
 
     def check_stream(self, stream: str | None) -> None:
         """Check a stream that was named on the command line; none means all.

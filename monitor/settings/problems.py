@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from monitor.errors import Problem
+from monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
 from monitor.settings.layers import Layer
 from monitor.settings.lines import Key
 from monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
@@ -19,12 +20,20 @@ from monitor.settings.places import shown
 from probes.contract.kafka import SECRETS
 
 _TABLES: Final[dict[str | int, type[BaseModel]]] = {
+    "alerts": AlertsSettings,
     "monitor": MonitorSettings,
     "store": StoreSettings,
     "streams": StreamSettings,
     "transport": TransportSettings,
 }
+_RULES: Final = ("alerts", "rules")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+_MISSING: Final[dict[str | int, str]] = {
+    "streams": 'a stream has a path, such as path = "a -> b -> c"',
+    "alerts": 'a window has all four of these: { rate = 14.4, long = "1h", short = "5m", severity = "page" }',
+}
 
 
 def problems_of(error: ValidationError, layers: Sequence[Layer]) -> list[Problem]:
@@ -35,9 +44,15 @@ def problems_of(error: ValidationError, layers: Sequence[Layer]) -> list[Problem
 
 def _problem(details: ErrorDetails, layers: Sequence[Layer]) -> Problem:
     # pydantic marks a key that is itself at fault with "[key]" behind it.
-    key: Key = tuple(part for part in details["loc"] if part != "[key]")
+    loc: Key = tuple(part for part in details["loc"] if part != "[key]")
+    key = _without_kind(loc)
     source, line = _source(key, layers)
-    return Problem(_message(key, details), _dotted(key), source, line)
+    return Problem(_message(loc, details), _dotted(key), source, line)
+
+
+def _without_kind(key: Key) -> Key:
+    """Return the key as it is written: pydantic puts a rule's kind behind its number."""
+    return key[:3] + key[4:] if key[:2] == _RULES else key
 
 
 def _source(key: Key, layers: Sequence[Layer]) -> tuple[str, int | None]:
@@ -61,7 +76,9 @@ def _message(key: Key, details: ErrorDetails) -> str:
         case "extra_forbidden":
             return _unknown(key)
         case "missing":
-            return 'a stream has a path, such as path = "a -> b -> c"'
+            return _MISSING[key[0]]
+        case "union_tag_not_found" | "union_tag_invalid":
+            return _unknown_kind(details)
         case "model_type" | "dict_type" | "mapping_type":
             return f"this is a table, {got}"
         case _:
@@ -69,10 +86,29 @@ def _message(key: Key, details: ErrorDetails) -> str:
 
 
 def _unknown(key: Key) -> str:
-    model = _TABLES[key[0]] if len(key) > 1 else Settings
-    known = [field.alias or name for name, field in model.model_fields.items()]
-    nearest = difflib.get_close_matches(str(key[-1]), known, n=1, cutoff=0)[0]
-    return f"there is no such key; did you mean {nearest!r}? Known here: {', '.join(known)}"
+    known = [field.alias or name for name, field in _table(key).model_fields.items()]
+    return f"there is no such key; did you mean {_nearest(str(key[-1]), known)}"
+
+
+def _unknown_kind(details: ErrorDetails) -> str:
+    if details["type"] == "union_tag_not_found":
+        return f"a rule has a kind, one of {', '.join(KINDS)}"
+    kind = str(details["ctx"]["tag"])
+    return f"there is no such kind of rule as {shown(kind)}; did you mean {_nearest(kind, list(KINDS))}"
+
+
+def _table(key: Key) -> type[BaseModel]:
+    """Return the table that a key stands in."""
+    if len(key) == 1:
+        return Settings
+    if key[:2] != _RULES:
+        return _TABLES[key[0]]
+    return BurnWindow if "windows" in key else KINDS[str(key[3])]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)[0]
+    return f"{nearest!r}? Known here: {', '.join(known)}"
 
 
 def _dotted(key: Key) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Engine
 
 from monitor import commit
+from monitor.commit import Follower
 from monitor.ledger import Ledger
 from monitor.rules import StreamRules
 from monitor.spark.once import WATERMARK_US, tallied
@@ -31,7 +32,7 @@ NEVER_STOPPED: Final = threading.Event()
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a job reads and writes, and for how long it waits for a store that fails."""
+    """Where a job reads and writes, for how long it waits for a store that fails, and who follows its batches."""
 
     source: Source
     engine: Engine
@@ -41,6 +42,7 @@ class Place:
     retry_for_s: float = 600.0
     transport: str = ""
     """What tells the transport from another one of its name."""
+    follower: Follower | None = None
 
     @property
     def checkpoint(self) -> Path:

@@ -84,7 +84,7 @@ class Sink:
                 return
             ledger = ledger or commit.restore(connection, self.place.rules)
             expected = self.place.source.expected(self.place.checkpoint, batch_id)
-            self.written = commit.batch(connection, ledger, rows, batch_id, expected)
+            self.written = commit.batch(connection, ledger, rows, batch_id, expected, self.place.follower)
         self.ledger = ledger
 
     def _may_pass(self, error: Exception) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Engine, Select, delete, func, select, tuple_
 
@@ -19,6 +19,9 @@ from monitor.store.rollups import HOUR_US
 QUARANTINED_A_STEP: Final = 1_000
 LEAST_REST_S: Final = 0.02
 _OF_WINDOWS: Final = (tables.node_windows, tables.lost_ids, tables.revisions, tables.tallies, tables.windows)
+
+
+Done = TypeVar("Done")
 
 
 class Step(NamedTuple):
@@ -45,9 +48,9 @@ def prune(engine: Engine, before_us: int, clock: Clock) -> Iterator[Step]:
     for stream in _streams(engine):
         from_us: int | None = None
         while (hour_us := _next_hour(engine, stream, from_us, before_us)) is not None:
-            yield _at_rest(engine, clock, partial(_prune_hour, stream=stream, hour_us=hour_us))
+            yield at_rest(engine, clock, partial(_prune_hour, stream=stream, hour_us=hour_us))
             from_us = hour_us + HOUR_US
-    while (step := _at_rest(engine, clock, partial(_prune_quarantine, before_us=before_us))).quarantined:
+    while (step := at_rest(engine, clock, partial(_prune_quarantine, before_us=before_us))).quarantined:
         yield step
 
 
@@ -67,7 +70,7 @@ def due(engine: Engine, before_us: int) -> Step:
     return Step(int(old) - kept, int(quarantined))
 
 
-def _at_rest(engine: Engine, clock: Clock, work: Callable[[Connection], Step]) -> Step:
+def at_rest(engine: Engine, clock: Clock, work: Callable[[Connection], Done]) -> Done:
     """Do some work in a transaction of its own, and rest behind it."""
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
         began_s = clock.monotonic_s()

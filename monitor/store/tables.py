@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0002"
+SCHEMA_VERSION: Final = "0003"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
@@ -268,3 +268,80 @@ pruned_quarantine: Final = Table(
     *_counts("records"),
     comment="How many quarantined records were pruned, by reason: the accounts go on counting them",
 )
+
+alert_states: Final = Table(
+    "alert_states",
+    metadata,
+    Column("rule", Words(), primary_key=True),
+    Column("severity", String(8), primary_key=True),
+    Column("stream", Words(), primary_key=True),
+    Column("node", Words(), primary_key=True),
+    Column("phase", String(8), nullable=False),
+    *_counts("since_us"),
+    Column("told_as", Words(), nullable=False),
+    Column("state", Text, nullable=False),
+    comment="Alerts that are bad, or were so lately; of what is well there is no row",
+)
+
+alert_incidents: Final = Table(
+    "alert_incidents",
+    metadata,
+    Column("key", Words(), primary_key=True),
+    *_counts("opened_us"),
+    Column("incident", Text, nullable=False),
+    Column("notification", Text, nullable=False),
+    comment="Incidents that are open, and what they say now",
+)
+
+alert_history: Final = Table(
+    "alert_history",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("key", Words(), nullable=False),
+    Column("event", String(8), nullable=False),
+    *_counts("at_us"),
+    Column("notification", Text, nullable=False),
+    comment="All that was ever to be told, numbered",
+)
+
+alert_outbox: Final = Table(
+    "alert_outbox",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("channel", Words(), primary_key=True),
+    Column("key", Words(), nullable=False),
+    Column("event", String(8), nullable=False),
+    Column("state", String(16), nullable=False),
+    *_counts("created_us", "next_try_us", "tries", "told_us"),
+    Column("last_error", Words(), nullable=False),
+    comment="One row a notification and channel: what is to be sent, and what has become of it",
+)
+
+alert_acknowledgements: Final = Table(
+    "alert_acknowledgements",
+    metadata,
+    Column("key", Words(), primary_key=True),
+    *_counts("opened_us", "at_us"),
+    Column("by", Words(), nullable=False),
+    Column("note", Words(), nullable=False),
+    comment="Who has taken on which incident, known by its key and when it was opened",
+)
+
+objective_minutes: Final = Table(
+    "objective_minutes",
+    metadata,
+    Column("stream", Words(), primary_key=True),
+    Column("objective", Words(), primary_key=True),
+    Column("window_start_us", BigInteger, primary_key=True, autoincrement=False),
+    *_counts("total", "bad"),
+    comment="What each window adds to an objective; one that says nothing has no row",
+)
+
+_BAD: Final = objective_minutes.c.bad > 0
+_KEY: Final = tuple(objective_minutes.primary_key)
+
+Index("objective_minutes_bad", *_KEY, sqlite_where=_BAD, postgresql_where=_BAD)
+Index("alert_history_by_key", alert_history.c.key, alert_history.c.number)
+Index("alert_outbox_by_key", alert_outbox.c.key, alert_outbox.c.channel)
+Index("alert_history_by_time", alert_history.c.at_us)
+Index("alert_outbox_by_state", alert_outbox.c.state, alert_outbox.c.next_try_us)

@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.repository import ROOT
 
-PACKAGES: Final = ("probes", "monitor", "demo", "bench")
+PACKAGES: Final = ("probes", "monitor", "alerts", "demo", "bench")
 FORBIDDEN: Final = [
     ("probes", "monitor"),
     ("monitor", "bench"),
@@ -24,6 +24,8 @@ FORBIDDEN: Final = [
     ("monitor.store", "monitor.cli"),
     ("demo", "probes.contract"),
     ("monitor", "demo"),
+    ("monitor", "alerts"),
+    ("alerts.evaluate", "sqlalchemy"),
 ]
 """For each contract, in their order, an import that it forbids."""
 
@@ -46,7 +48,8 @@ def test_every_contract_notices_what_it_forbids(tmp_path: Path) -> None:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     for source, forbidden in FORBIDDEN:
-        with tmp_path.joinpath(*source.split("."), "__init__.py").open("a") as file:
+        room = tmp_path.joinpath(*source.split("."))
+        with (room / "__init__.py" if room.is_dir() else room.with_suffix(".py")).open("a") as file:
             file.write(f"import {forbidden}\n")
     code, told = _lint(tmp_path)
     assert code != 0

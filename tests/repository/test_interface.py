@@ -13,6 +13,7 @@ from monitor.cli.commands import COMMANDS, application
 from monitor.kernel.books import Tallies
 from monitor.results import NodeResult, NodeRollUp, Quantiles, RollUp, Verdict, WindowResult
 from monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings, TransportSettings
+from monitor.settings.alerting import AlertsSettings
 from monitor.settings.durations import duration_us
 from monitor.settings.kafka import KafkaSettings
 from probes import Probe
@@ -31,17 +32,18 @@ def test_every_key_is_listed_with_its_default() -> None:
         ("store", StoreSettings),
         ("monitor", MonitorSettings),
         ("streams.NAME", StreamSettings),
+        ("alerts", AlertsSettings),
     )
     for table, model in tables:
         for name, field in model.model_fields.items():
             if name == "kafka":
                 continue
-            value = "required" if field.is_required() else str(field.default)
+            default = ", ".join(field.default) or "[]" if isinstance(field.default, tuple) else str(field.default)
+            value = "required" if field.is_required() else default
             expected.setdefault(f"[{table}] {field.alias or name}", value)
     # Durations are kept in µs.
-    assert {
-        key: str(duration_us(told)) if told and told[-1] in "smh" else told for key, told in LISTED.items()
-    } == expected
+    spans = {key: told for key, told in LISTED.items() if told and told[0].isdigit() and told[-1] in "smh"}
+    assert LISTED | {key: str(duration_us(told)) for key, told in spans.items()} == expected
 
 
 @pytest.mark.parametrize("record", [WindowResult, NodeResult, Quantiles, Tallies, RollUp, NodeRollUp])

@@ -40,9 +40,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return zipfile.ZipFile(built).namelist()
 
 
-def test_the_wheel_holds_probes_monitor_and_demo(wheel: list[str]) -> None:
+def test_the_wheel_holds_probes_monitor_alerts_and_demo(wheel: list[str]) -> None:
     """Benches and tests stay out, and nothing else gets in."""
-    assert {name.partition("/")[0] for name in wheel} == {"probes", "monitor", "demo", "hopwatch-0.1.0.dist-info"}
+    assert {name.partition("/")[0] for name in wheel} == {
+        *("probes", "monitor", "alerts", "demo"),
+        "hopwatch-0.1.0.dist-info",
+    }
 
 
 @pytest.mark.parametrize(
@@ -51,6 +54,7 @@ def test_the_wheel_holds_probes_monitor_and_demo(wheel: list[str]) -> None:
         "probes/contract/observation_batch.v1.avsc",
         "probes/py.typed",
         "monitor/py.typed",
+        "alerts/py.typed",
         "monitor/store/migrations/script.py.mako",
         "monitor/store/migrations/versions/v0001_first_tables.py",
         "hopwatch-0.1.0.dist-info/licenses/LICENSE",
@@ -89,6 +93,6 @@ def test_the_types_are_strict() -> None:
     """All packages, all rules; only other people's libraries are let off some."""
     mypy = PROJECT["tool"]["mypy"]
     assert mypy["strict"]
-    assert mypy["packages"] == ["probes", "monitor", "demo", "bench", "tests"]
+    assert mypy["packages"] == ["probes", "monitor", "alerts", "demo", "bench", "tests"]
     let_off = {module.partition(".")[0] for override in mypy["overrides"] for module in override["module"]}
     assert let_off.isdisjoint(mypy["packages"])

@@ -30,6 +30,10 @@ deep.er = [ { x = 1 },
 first = 1
 [[several]]
 second = 2
+[several.below]
+third = 3
+[[several.more]]
+fourth = 4
 '''
 
 
@@ -54,8 +58,16 @@ second = 2
         (("streams", "with.dot"), 18),
         (("streams", "with.dot", "path"), 19),
         (("streams", "with.dot", "transit"), 20),
-        (("several",), 23),
-        (("several", "second"), 24),
+        (("several",), 21),
+        (("several", 0), 21),
+        (("several", 0, "first"), 22),
+        (("several", 1), 23),
+        (("several", 1, "second"), 24),
+        (("several", 1, "below"), 25),
+        (("several", 1, "below", "third"), 26),
+        (("several", 1, "more"), 27),
+        (("several", 1, "more", 0), 27),
+        (("several", 1, "more", 0, "fourth"), 28),
     ],
 )
 def test_the_line_of_a_key(key: Key, line: int) -> None:

@@ -1,0 +1,1 @@
+"""Alerts: from final windows to what a person is told. Nothing below knows of it."""

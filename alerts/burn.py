@@ -1,0 +1,64 @@
+"""Burn rates: how fast an objective's budget is spent, ``bad / total / budget``, over two spans at once.
+
+The long span says that it matters, the short one that it goes on (Google, The Site Reliability Workbook, chapter 5).
+Bad are messages surely lost, or those over the target by the distribution function of the digest: never percentiles.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from alerts.minute import Counts, Minute, Past
+from alerts.reading import Reading, bad, good
+from alerts.rules import Objective, Rule, Stream
+from monitor.kernel import tdigest
+from monitor.results import Verdict
+from probes.contract.limits import WINDOW_US
+
+IGNORANT: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
+"""Verdicts on windows that say nothing of messages: they count in neither good nor bad."""
+
+
+def counts(objective: Objective, stream: Stream, minute: Minute) -> Counts | None:
+    """Return what a window adds to an objective; none where it says nothing."""
+    result = minute.result
+    if result.verdict in IGNORANT:
+        return None
+    if objective.target_us is None:
+        return Counts(result.known, result.lost_lower)
+    ends = [lags.lag_out_us for lags, is_end in zip(minute.lags, stream.pathway.terminals, strict=True) if is_end]
+    late = [late_in(digest, objective.target_us) for digest in ends]
+    return Counts(sum(int(digest.weights.sum()) for digest in ends), sum(late))
+
+
+def late_in(digest: tdigest.Digest, target_us: float) -> int:
+    """Return how many of the values in a digest are over a target."""
+    count = int(digest.weights.sum())
+    return count - round(tdigest.cdf(digest, target_us) * count) if count else 0
+
+
+def reading(rule: Rule, minute: Minute, past: Past) -> Reading | None:
+    """Return what the budget looks like at the end of a window, by the first pair of spans that is exceeded."""
+    result, objective = minute.result, rule.objective
+    if objective is None or result.verdict in IGNORANT:
+        return None
+    end_us = result.window_start_us + WINDOW_US
+    # Mostly nothing is bad at all, and no sum need be asked for.
+    last_bad_us = past.last_bad_us(result.stream, objective.name)
+    for pair in rule.pairs:
+        if last_bad_us is None or last_bad_us < end_us - pair.short_us:
+            continue
+        # The short span is the cheaper one to ask for, and mostly enough.
+        if _rate(rule, past.counts(result.stream, objective.name, end_us - pair.short_us, end_us)) <= pair.rate:
+            continue
+        found = past.counts(result.stream, objective.name, end_us - pair.long_us, end_us)
+        if (rate := _rate(rule, found)) > pair.rate:
+            return bad("", rate, pair.rate, (found.bad, found.total))
+    return good("")
+
+
+def _rate(rule: Rule, found: Counts) -> float:
+    """Return how fast the budget burns; 0 where there are too few messages to say."""
+    if rule.objective is None or found.total < rule.least:
+        return 0.0
+    return found.bad / found.total / rule.objective.budget

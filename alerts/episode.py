@@ -1,0 +1,155 @@
+"""An episode: the readings of one rule at one place, in order of their windows, folded into where the alert stands.
+
+The fold is over windows, not over time or batches: however windows come, in one batch or in many, the alert goes the
+same way. Readings of windows that can still be amended are kept, so that an amendment folds them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from alerts.reading import Reading, good
+from alerts.rules import Rule
+from probes.contract.limits import WINDOW_US
+
+FLAP_MEMORY_US: Final = 6 * 3_600_000_000
+"""An alert that fires again so soon after its end is flapping."""
+
+LONGEST_KEEP_WINDOWS: Final = 60
+"""How many good windows an alert that flaps waits for at most, unless the rule itself asks for more."""
+
+MOST_MARKS: Final = 1_500
+"""Of how many windows a place keeps its readings; a day has fewer."""
+
+BEGINNING_US: Final = -(2**63)
+
+
+class Phase(StrEnum):
+    """Where an alert stands: not bad for long enough yet, told or to be told, or neither."""
+
+    PENDING = "pending"
+    FIRING = "firing"
+    OVER = "over"
+
+
+class Series(NamedTuple):
+    """What an alert is about; ``node`` is empty for the stream as a whole."""
+
+    rule: str
+    severity: str
+    stream: str
+    node: str
+
+
+class Run(NamedTuple):
+    """The fold of all readings up to a window.
+
+    ``bads`` counts the bad windows of this episode, ``goods`` the good ones since the last of them, ``flaps`` how often
+    it fired again soon after its end, which was at ``ended_us``.
+    """
+
+    phase: Phase = Phase.OVER
+    since_us: int = 0
+    bads: int = 0
+    goods: int = 0
+    flaps: int = 0
+    ended_us: int = BEGINNING_US
+    upto_us: int = BEGINNING_US
+
+
+NEW: Final = Run()
+NOTHING: Final = good("")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that is remembered of one series.
+
+    ``base`` is the fold of the windows that cannot change any more, ``marks`` says of later ones whether they are bad,
+    ``run`` is the fold of all. ``worst`` is the newest bad reading, of the window ``worst_us``. ``told_as`` is the key
+    of the incident that it belongs to, ``covered_at_us`` when another alert last stood for it.
+    """
+
+    series: Series
+    base: Run = NEW
+    marks: Mapping[int, bool] = field(default_factory=dict)
+    run: Run = NEW
+    worst: Reading = NOTHING
+    worst_us: int = BEGINNING_US
+    told_as: str = ""
+    covered_at_us: int = BEGINNING_US
+
+
+def step(run: Run, start_us: int, rule: Rule, *, is_bad: bool) -> Run:
+    """Return the fold with one more window, which is later than all before it."""
+    if is_bad:
+        return _worse(run, start_us, rule)._replace(upto_us=start_us)
+    # 1. What was bad for too short a time is forgotten.
+    if run.phase is not Phase.FIRING:
+        return run._replace(phase=Phase.OVER, bads=0, goods=0, upto_us=start_us)
+    # 2. One that fires ends with enough good windows; each flap doubles how many, up to an hour of them.
+    goods = run.goods + 1
+    if goods < min(rule.keep_windows << run.flaps, max(rule.keep_windows, LONGEST_KEEP_WINDOWS)):
+        return run._replace(goods=goods, upto_us=start_us)
+    return run._replace(phase=Phase.OVER, bads=0, goods=0, ended_us=start_us + WINDOW_US, upto_us=start_us)
+
+
+def _worse(run: Run, start_us: int, rule: Rule) -> Run:
+    since_us = run.since_us if run.bads else start_us
+    run = run._replace(since_us=since_us, bads=run.bads + 1, goods=0)
+    # 3. One that fires goes on.
+    if run.phase is Phase.FIRING:
+        return run
+    # 4. It fires with enough bad windows and no good one between.
+    if run.bads < rule.for_windows:
+        return run._replace(phase=Phase.PENDING)
+    # 5. Soon after its end that is a flap; flaps are bounded, so that shifting by them is.
+    is_flap = run.ended_us != BEGINNING_US and start_us - run.ended_us <= FLAP_MEMORY_US
+    flaps = min(run.flaps + 1, LONGEST_KEEP_WINDOWS.bit_length()) if is_flap else 0
+    return run._replace(phase=Phase.FIRING, flaps=flaps)
+
+
+def heed(state: State, start_us: int, rule: Rule, reading: Reading) -> State:
+    """Return the state with the reading of one window, new or amended."""
+    # 1. What can change no more is not folded again.
+    if start_us <= state.base.upto_us:
+        return state
+    if reading.is_bad and start_us >= state.worst_us:
+        state = replace(state, worst=reading, worst_us=start_us)
+    # 2. The same reading again changes nothing.
+    if state.marks.get(start_us) is reading.is_bad:
+        return state
+    marks = {**state.marks, start_us: reading.is_bad}
+    # 3. A window that is amended, or late, has those behind it folded again.
+    if start_us <= state.run.upto_us:
+        return replace(state, marks=marks, run=_fold(state.base, marks, rule))
+    return replace(state, marks=marks, run=step(state.run, start_us, rule, is_bad=reading.is_bad))
+
+
+def settle(state: State, before_us: int, rule: Rule) -> State:
+    """Return the state without the readings of windows that cannot change any more; where it stands stays."""
+    if not state.marks:
+        return state
+    starts = sorted(state.marks)
+    over = [start for place, start in enumerate(starts) if start < before_us or place < len(starts) - MOST_MARKS]
+    if not over:
+        return state
+    base = _fold(state.base, {start: state.marks[start] for start in over}, rule)
+    return replace(state, base=base, marks={start: state.marks[start] for start in starts[len(over) :]})
+
+
+def is_spent(state: State, now_us: int) -> bool:
+    """Return whether nothing of the state is needed any more."""
+    if state.run.phase is not Phase.OVER or state.told_as or any(state.marks.values()):
+        return False
+    return now_us - state.run.ended_us > FLAP_MEMORY_US
+
+
+def _fold(base: Run, marks: Mapping[int, bool], rule: Rule) -> Run:
+    run = base
+    for start_us in sorted(marks):
+        run = step(run, start_us, rule, is_bad=marks[start_us])
+    return run

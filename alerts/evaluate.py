@@ -1,0 +1,166 @@
+"""The decision: rules, window results, states and a moment in; new states and notifications out. Pure.
+
+The moment is the watermark of the micro-batch, so that a batch that is replayed decides the same. The numbered rules
+here say which readings count; those of :mod:`alerts.episode` when an alert fires and ends, those of
+:mod:`alerts.incidents` which of them a person is told of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from alerts import readings
+from alerts.episode import BEGINNING_US, Phase, Series, State, heed, is_spent, settle
+from alerts.events import Kind, Notification
+from alerts.incidents import Desk, Incident
+from alerts.minute import Minute, Past
+from alerts.reading import Reading, bad, good
+from alerts.rules import OWN, Rule, Rules
+from monitor.results import WindowResult
+from probes.contract.limits import WINDOW_US
+
+MOST_MISSING: Final = 1_440
+"""How many minutes of a silent stream are counted at once: a day."""
+STRAGGLING_US: Final = 60_000_000
+"""As in the ledger: for so long after its amendments end a window is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """All that alerts remember between micro-batches; ``begun_us`` is the watermark of the first."""
+
+    states: Mapping[Series, State] = field(default_factory=dict)
+    incidents: Mapping[str, Incident] = field(default_factory=dict)
+    begun_us: int = 0
+    clock_us: int = BEGINNING_US
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a micro-batch comes to."""
+
+    standing: Standing
+    notifications: tuple[Notification, ...]
+
+
+def evaluate(rules: Rules, minutes: Sequence[Minute], before: Standing, now_us: int, past: Past) -> Decision:
+    """Return the new states, and what is to be said.
+
+    ``past`` tells what the store knows of other windows; what this batch has written is in it.
+    """
+    # 0. Before anything has arrived there is no time.
+    if now_us <= 0:
+        return Decision(before, ())
+    begun_us = before.begun_us or now_us
+    desk = Desk(rules, _in_force(rules, before.states), dict(before.incidents), now_us, before.clock_us, [])
+    by_start = _by_start(rules, minutes)
+    missing = _missing(rules, before.states, begun_us, now_us, past)
+    # 1. Windows are read in order of time, so that it is the same in how many batches they come.
+    for start_us in sorted(by_start.keys() | missing.keys()):
+        stirred = [
+            _heed(desk.states, rule, minute.result.stream, start_us, reading)
+            for minute in by_start.get(start_us, ())
+            for rule in rules.by_stream[minute.result.stream]
+            for reading in readings.of(rule, rules.streams[minute.result.stream], minute, past)
+        ]
+        for stream in missing.get(start_us, ()):
+            stirred += [
+                _heed(desk.states, rule, stream, start_us, bad("", 0, rule.for_windows))
+                for rule in rules.by_stream[stream]
+                if rule.kind is Kind.SILENT
+            ]
+        desk.clock_us = max(desk.clock_us, start_us + WINDOW_US)
+        if any(stirred):
+            desk.tell()
+    # 2. What is the monitor's own has no windows: it is read at the minute that the watermark is in.
+    minute_us = now_us - now_us % WINDOW_US
+    for rule in rules.by_stream[OWN]:
+        _heed(desk.states, rule, OWN, minute_us, _own(rule, now_us, past))
+    desk.clock_us = max(desk.clock_us, minute_us)
+    desk.tell()
+    states = dict(_kept(rules, desk.states, now_us))
+    return Decision(Standing(states, desk.incidents, begun_us, desk.clock_us), tuple(desk.said))
+
+
+def _in_force(rules: Rules, states: Mapping[Series, State]) -> dict[Series, State]:
+    """Return the states whose rule, stream and node are still there: 3. the alerts of what is gone are over."""
+    found: dict[Series, State] = {}
+    for series, state in states.items():
+        rule = rules.by_name.get((series.rule, series.severity))
+        if rule is not None and rule.is_for(series.stream, series.node):
+            found[series] = state
+    return found
+
+
+def _by_start(rules: Rules, minutes: Sequence[Minute]) -> dict[int, list[Minute]]:
+    """Return the windows that count by their start: 4. of streams that are watched, and final."""
+    found: dict[int, list[Minute]] = {}
+    for minute in sorted(minutes, key=lambda minute: minute.result.stream):
+        result: WindowResult = minute.result
+        if result.status.is_final and result.stream in rules.streams:
+            found.setdefault(result.window_start_us, []).append(minute)
+    return found
+
+
+def _missing(
+    rules: Rules, states: Mapping[Series, State], begun_us: int, now_us: int, past: Past
+) -> dict[int, list[str]]:
+    """Return the minutes that would be final and are not even listed, and the streams that they are of.
+
+    5. Of a stream that nobody speaks of there are no windows, so that its silence is read from the watermark.
+    """
+    found: dict[int, list[str]] = {}
+    for rule in (rule for rule in rules.rules if rule.kind is Kind.SILENT):
+        for stream in sorted(rule.thresholds):
+            terms, last_us = rules.streams[stream].terms, past.last_window_us(stream)
+            state = states.get(Series(rule.name, rule.severity, stream, ""))
+            read_us = state.run.upto_us if state else BEGINNING_US
+            newest_us = now_us - now_us % WINDOW_US - WINDOW_US
+            newest_us -= -(-(terms.transit_us + terms.settle_us) // WINDOW_US) * WINDOW_US
+            first_us = begun_us - begun_us % WINDOW_US if last_us is None else last_us + WINDOW_US
+            first_us = max(first_us, read_us + WINDOW_US, newest_us - MOST_MISSING * WINDOW_US)
+            for start_us in range(first_us, newest_us + 1, WINDOW_US):
+                if stream not in found.setdefault(start_us, []):
+                    found[start_us].append(stream)
+    return found
+
+
+def _own(rule: Rule, now_us: int, past: Past) -> Reading:
+    if rule.kind is Kind.HEARTBEAT:
+        return bad("", 0, 0)
+    threshold = rule.thresholds[OWN]
+    records = past.quarantined(now_us - rule.over_us, now_us + 1)
+    if records > threshold:
+        return bad("", records, threshold, (records, 0))
+    return good("")
+
+
+def _heed(states: dict[Series, State], rule: Rule, stream: str, start_us: int, reading: Reading) -> bool:
+    """Put a reading to its series, and return whether that changed where the alert stands."""
+    series = Series(rule.name, rule.severity, stream, reading.node)
+    known = states.get(series)
+    # 6. Of what was never bad nothing is remembered.
+    if known is None and not reading.is_bad:
+        return False
+    before = known or State(series)
+    after = heed(before, start_us, rule, reading)
+    states[series] = after
+    return before.run.phase is not after.run.phase
+
+
+def _kept(rules: Rules, states: Mapping[Series, State], now_us: int) -> Iterator[tuple[Series, State]]:
+    """Yield what is still needed: 7. readings while their windows can be amended, states while they say anything."""
+    for series, state in states.items():
+        rule = rules.by_name[series.rule, series.severity]
+        settled = settle(state, _settled_before_us(rules, series.stream, now_us), rule)
+        if settled.run.phase is Phase.FIRING or not is_spent(settled, now_us):
+            yield series, settled
+
+
+def _settled_before_us(rules: Rules, stream: str, now_us: int) -> int:
+    if stream == OWN:
+        return now_us - now_us % WINDOW_US
+    terms = rules.streams[stream].terms
+    return now_us - (WINDOW_US + terms.transit_us + terms.settle_us + terms.amend_for_us + STRAGGLING_US)

@@ -1,0 +1,183 @@
+"""Contract: what an alert says. Values only, to JSON and back; whoever delivers needs no more than this.
+
+An :class:`Alert` is one thing that is wrong at one place. A :class:`Notification` is what a person is told: one
+incident, known by its key, with the alerts that belong to it. The key is made of the rule, its severity and the stream,
+or of rule and severity alone when so many streams are hit at once that they make one incident. While the incident lasts
+the key is the same, and so is that of its end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Final
+
+VERSION: Final = 1
+"""Of the JSON; a field may be added under the same number, none is renamed or taken away."""
+
+MOST_NAMED: Final = 20
+"""How many alerts a notification names; the others are in its total."""
+
+MOST_LOST_IDS: Final = 5
+
+
+class EventError(ValueError):
+    """A text that is no notification of a version that this program reads."""
+
+
+class Severity(StrEnum):
+    """Whom an alert may wake: a page somebody now, a ticket nobody before the morning."""
+
+    PAGE = "page"
+    TICKET = "ticket"
+
+
+class Event(StrEnum):
+    """What has become of an incident."""
+
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+class Kind(StrEnum):
+    """The kinds of rules; each has a runbook under its name."""
+
+    LOSS = "loss"
+    LAG = "lag"
+    END_TO_END_LAG = "end_to_end_lag"
+    UNKNOWN = "unknown"
+    SILENT = "silent"
+    OUTLIER = "outlier"
+    PROBE_DROPS = "probe_drops"
+    CLOCK_SKEW = "clock_skew"
+    QUARANTINE = "quarantine"
+    BURN_RATE = "burn_rate"
+    HEARTBEAT = "heartbeat"
+
+
+class Word(StrEnum):
+    """What is wrong, in one word; lost, late, unknown and silent are never mixed up."""
+
+    LOST = "lost"
+    LATE = "late"
+    UNKNOWN = "unknown"
+    SILENT = "silent"
+    ODD = "odd"
+    DROPPED = "dropped"
+    SKEWED = "skewed"
+    QUARANTINED = "quarantined"
+    ALIVE = "alive"
+
+
+class Unit(StrEnum):
+    """What ``observed`` and ``threshold`` are counted in."""
+
+    RATIO = "ratio"
+    MICROSECONDS = "us"
+    MINUTES = "minutes"
+    RECORDS = "records"
+    SCORE = "score"
+    BURN_RATE = "burn_rate"
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One thing that is wrong at one place.
+
+    ``stream`` is empty for what is the monitor's own, ``node`` for what is a whole stream's; ``edge`` is ``a -> b``
+    where messages are lost between two nodes. ``since_us`` is the start of the first bad minute, ``window_start_us``
+    that of the newest. ``affected`` of ``out_of`` are messages, stamps, observations, records or minutes, as the kind
+    has them; ``out_of`` is 0 where there is no whole. ``labels`` are those of the rule: team, service and so on.
+    """
+
+    rule: str
+    kind: Kind
+    severity: Severity
+    word: Word
+    stream: str
+    node: str
+    edge: str
+    since_us: int
+    window_start_us: int
+    observed: float
+    threshold: float
+    unit: Unit
+    affected: int
+    out_of: int
+    lost_ids: tuple[str, ...]
+    runbook: str
+    link: str
+    summary: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One incident as it stands: what is sent, and under which key.
+
+    ``labels`` tell it from every other incident: ``rule``, ``severity`` and, unless it is a storm over many streams,
+    ``stream``. ``alerts`` are the first ``MOST_NAMED`` of ``total``, the worst first; of an incident that is over,
+    those that it had last. ``at_us`` is the watermark at which it was decided, ``since_us`` the start of its first bad
+    minute. ``is_news`` is false when it only brings the content up to date: nobody who was told is told again.
+    """
+
+    key: str
+    event: Event
+    rule: str
+    kind: Kind
+    severity: Severity
+    labels: Mapping[str, str]
+    alerts: tuple[Alert, ...]
+    total: int
+    since_us: int
+    at_us: int
+    summary: str
+    is_news: bool = True
+
+
+def key_of(rule: str, severity: Severity, stream: str) -> str:
+    """Return the key of an incident; a storm over many streams has no stream. At most 200 characters."""
+    return f"{rule}/{severity}/{stream or '*'}"
+
+
+def to_json(notification: Notification) -> str:
+    """Return a notification as one line of JSON."""
+    return json.dumps({"version": VERSION} | asdict(notification), ensure_ascii=False, sort_keys=True)
+
+
+def from_json(text: str) -> Notification:
+    """Return the notification that :func:`to_json` wrote; fields that a later program has added are left out.
+
+    Raises:
+        EventError: the text is none, or of a version that this program does not know.
+    """
+    try:
+        told = json.loads(text)
+        version = told["version"]
+    except (ValueError, TypeError, KeyError):
+        raise EventError(f"a notification is a JSON object with a version, got {text!r:.80}") from None
+    if version != VERSION:
+        raise EventError(f"a notification of version {version} is not known here, only {VERSION}: use a newer program")
+    try:
+        return _notification(told)
+    except (ValueError, TypeError, KeyError) as error:
+        raise EventError(f"a notification of version {VERSION} lacks something: {error}; got {text!r:.80}") from None
+
+
+def _notification(told: Mapping[str, Any]) -> Notification:
+    values = _known(Notification, told)
+    values |= {"event": Event(told["event"]), "kind": Kind(told["kind"]), "severity": Severity(told["severity"])}
+    return Notification(**values | {"alerts": tuple(_alert(alert) for alert in told["alerts"])})
+
+
+def _alert(told: Mapping[str, Any]) -> Alert:
+    values = _known(Alert, told)
+    values |= {"kind": Kind(told["kind"]), "severity": Severity(told["severity"])}
+    values |= {"word": Word(told["word"]), "unit": Unit(told["unit"]), "lost_ids": tuple(told["lost_ids"])}
+    return Alert(**values)
+
+
+def _known(of: type[Alert | Notification], told: Mapping[str, Any]) -> dict[str, Any]:
+    return {field.name: told[field.name] for field in fields(of) if field.name in told}

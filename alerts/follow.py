@@ -1,0 +1,86 @@
+"""What alerts do at the end of a micro-batch: in its transaction, so that results and notifications are one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from alerts import burn, outbox, store
+from alerts.evaluate import evaluate
+from alerts.events import MOST_LOST_IDS, Notification
+from alerts.minute import Counts, Minute, Outlier
+from alerts.rules import Rules
+from monitor.ledger import Conclusion
+from monitor.results import NodeResult
+from probes.contract.limits import WINDOW_US
+
+Routes = Callable[[Notification], Sequence[str]]
+"""Which channels a notification goes through, by their names."""
+
+
+Detector = Callable[[Conclusion], tuple[Outlier, ...] | None]
+"""What a detector says of a window that was judged; none where it did not look."""
+
+
+def nowhere(notification: Notification) -> Sequence[str]:
+    """Return no channel: what is told is kept in the history alone."""
+    del notification
+    return ()
+
+
+def unlooked(conclusion: Conclusion) -> None:
+    """Return that no detector looked."""
+    del conclusion
+
+
+@dataclass(frozen=True, slots=True)
+class Alerting:
+    """A :class:`monitor.commit.Follower`: it decides about alerts and puts what is to be told into the outbox.
+
+    Without rules, as when alerts are switched off, it ends all that is open.
+    """
+
+    rules: Rules
+    routes: Routes = nowhere
+    detector: Detector = unlooked
+
+    def note(self, conclusion: Conclusion) -> Minute | None:
+        """Return what is needed of a window; none of one that is not final."""
+        result = conclusion.result
+        if not result.status.is_final or result.stream not in self.rules.streams:
+            return None
+        pairs = zip(result.nodes, conclusion.lost_ids, strict=True)
+        lost_ids = {node.node: _hex(node, ids.tobytes()) for node, ids in pairs}
+        return Minute(result, conclusion.tally.lags, lost_ids, self.detector(conclusion))
+
+    def follow(self, connection: Connection, noted: Sequence[Minute], watermark_us: int) -> None:
+        """Count the windows into their objectives, decide, and write what came of it.
+
+        Without a window there is something to decide only when a minute of the watermark has passed.
+        """
+        if not noted and store.clock_us(connection) >= watermark_us - watermark_us % WINDOW_US:
+            return
+        store.write_counts(connection, self._counts(noted))
+        before = store.standing(connection)
+        decision = evaluate(self.rules, noted, before, watermark_us, store.StoredPast(connection))
+        store.write_standing(connection, before, decision.standing)
+        said = decision.notifications
+        outbox.put(connection, said, [self.routes(notification) for notification in said])
+
+    def _counts(self, noted: Sequence[Minute]) -> dict[store.ObjectiveKey, Counts | None]:
+        return {
+            (minute.result.stream, objective.name, minute.result.window_start_us): burn.counts(
+                objective, self.rules.streams[minute.result.stream], minute
+            )
+            for minute in noted
+            for objective in self.rules.objectives[minute.result.stream]
+        }
+
+
+def _hex(node: NodeResult, packed: bytes) -> tuple[str, ...]:
+    if not node.loss_lower:
+        return ()
+    ids = (packed[at : at + 16] for at in range(0, min(len(packed), 16 * MOST_LOST_IDS), 16))
+    return tuple(message_id.hex() for message_id in ids)

@@ -1,0 +1,47 @@
+"""States and incidents as text and back: how they are kept in the store."""
+
+from __future__ import annotations
+
+import json
+
+from alerts.episode import Phase, Run, Series, State
+from alerts.events import Severity, from_json
+from alerts.incidents import Incident
+from alerts.reading import Reading
+
+
+def state_text(state: State) -> str:
+    """Return all of a state but its series, as JSON."""
+    marks = [list(state.marks), [int(is_bad) for is_bad in state.marks.values()]]
+    told = [state.base, marks, state.run, state.worst, state.worst_us, state.told_as, state.covered_at_us]
+    return json.dumps(told, separators=(",", ":"))
+
+
+def state_of(series: Series, text: str) -> State:
+    """Return the state that :func:`state_text` wrote."""
+    base, (starts, bads), run, worst, worst_us, told_as, covered_at_us = json.loads(text)
+    marks = dict(zip(starts, map(bool, bads), strict=True))
+    return State(series, _run(base), marks, _run(run), _reading(worst), worst_us, told_as, covered_at_us)
+
+
+def incident_text(incident: Incident) -> str:
+    """Return all of an incident but what it says, as JSON."""
+    names = ("rule", "severity", "stream", "opened_us", "told_us", "told_total")
+    return json.dumps({name: getattr(incident, name) for name in names})
+
+
+def incident_of(key: str, text: str, notification: str) -> Incident:
+    """Return the incident that :func:`incident_text` wrote, with what it says."""
+    told = json.loads(text)
+    told["severity"] = Severity(told["severity"])
+    return Incident(key, **told, notification=from_json(notification) if notification else None)
+
+
+def _run(told: list[object]) -> Run:
+    run = Run(*told)  # type: ignore[arg-type]  # as it was written
+    return run._replace(phase=Phase(run.phase))
+
+
+def _reading(told: list[object]) -> Reading:
+    reading = Reading(*told)  # type: ignore[arg-type]  # as it was written
+    return reading._replace(lost_ids=tuple(reading.lost_ids))

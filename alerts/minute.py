@@ -1,0 +1,63 @@
+"""What alerts are decided from: a final window with what goes with it, and what was before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from monitor.kernel.tally import NodeLags
+from monitor.results import WindowResult
+
+
+class Counts(NamedTuple):
+    """How many messages an objective counted, and how many of them were bad."""
+
+    total: int
+    bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """What a detector says of one value of a series: that it is none of what was expected.
+
+    A series is (stream, node, quantity); ``node`` is empty for a whole stream's. ``score`` is how rare it is, as
+    -log10 of its chance; ``low`` and ``high`` bound what was expected, in the quantity's own unit, and are null where
+    that is not known. It is said of every window of an episode, for as long as that lasts.
+    """
+
+    node: str
+    quantity: str
+    observed: float
+    low: float | None
+    high: float | None
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """One window as it was judged: its figures, the digests of its nodes in order, and some lost ids of each node.
+
+    ``outliers`` is null where no detector looked: that says nothing, an empty one that there is none.
+    """
+
+    result: WindowResult
+    lags: tuple[NodeLags, ...] = ()
+    lost_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    outliers: tuple[Outlier, ...] | None = None
+
+
+class Past(Protocol):
+    """What the store knows of other windows; what this batch has written is in it."""
+
+    def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> Counts:
+        """Return the sums over the windows that start in ``[from_us, to_us)``."""
+
+    def last_bad_us(self, stream: str, objective: str) -> int | None:
+        """Return the start of the newest window in which a message was bad; none where there is none."""
+
+    def quarantined(self, from_us: int, to_us: int) -> int:
+        """Return how many quarantined records arrived in ``[from_us, to_us)``."""
+
+    def last_window_us(self, stream: str) -> int | None:
+        """Return the start of the newest window in which a batch of the stream fell; none before the first."""

@@ -1,0 +1,188 @@
+"""What each kind of rule makes of a final window.
+
+What cannot be known makes no reading: UNKNOWN neither fires an alert of loss nor ends one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from alerts import burn
+from alerts.burn import IGNORANT, late_in
+from alerts.events import MOST_LOST_IDS, Kind
+from alerts.minute import Minute, Outlier, Past
+from alerts.reading import Reading, bad, good
+from alerts.rules import Rule, Stream
+from monitor.pathway import Pathway
+from monitor.results import NodeResult, Quantiles, Verdict
+
+UNHURT: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
+
+
+def of(rule: Rule, stream: Stream, minute: Minute, past: Past) -> Iterator[Reading]:
+    """Yield what a rule makes of a window, at each of its places."""
+    if rule.kind is Kind.BURN_RATE:
+        burnt = burn.reading(rule, minute, past)
+        if burnt is not None:
+            yield burnt
+        return
+    for reading in _BY_KIND[rule.kind](rule, stream, minute):
+        if rule.is_for(minute.result.stream, reading.node):
+            yield reading
+
+
+def _loss(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
+    result = minute.result
+    # 1. What nobody knows is no loss, and no end of one.
+    if result.verdict in IGNORANT:
+        return
+    # 2. End to end, over all that is known.
+    of_stream = _judged(rule, minute, "", (result.lost_lower, result.lost_upper), result.known)
+    if of_stream:
+        yield of_stream
+    for node in result.nodes:
+        # 3. At a node, over what was expected or seen there: what was expected and not seen was lost or not observed.
+        out_of = node.seen + node.lost_in_transit + node.unobserved
+        found = _judged(rule, minute, node.node, (node.loss_lower, node.loss_upper), out_of)
+        if found and found.is_bad:
+            ids = minute.lost_ids.get(node.node, ())[:MOST_LOST_IDS]
+            found = found._replace(edge=_edge(stream.pathway, node), lost_ids=ids)
+        if found:
+            yield found
+
+
+def _judged(rule: Rule, minute: Minute, node: str, bounds: tuple[int, int | None], out_of: int) -> Reading | None:
+    """Return what the bounds of a loss show; nothing where the threshold lies between them."""
+    threshold, (lower, upper) = rule.thresholds[minute.result.stream], bounds
+    # 4. It is bad by what was surely lost.
+    if lower > threshold * out_of and out_of >= rule.least:
+        return bad(node, lower / out_of, threshold, (lower, out_of))
+    # 5. It is good where no more can have been lost.
+    if minute.result.verdict in UNHURT or (upper is not None and upper <= threshold * out_of):
+        return good(node)
+    return None
+
+
+def _lag(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
+    del stream
+    threshold = rule.thresholds[minute.result.stream]
+    for place, node in enumerate(minute.result.nodes):
+        sides = {"in": node.lag_in_us, "out": node.lag_out_us}
+        found = [(side, lag) for side in rule.sides if (lag := sides[side]) and lag.count >= rule.least]
+        if not found:
+            continue
+        side, worst = max(found, key=lambda one: one[1].p95)
+        if worst.p95 > threshold:
+            late = late_in(getattr(minute.lags[place], f"lag_{side}_us"), threshold) if minute.lags else 0
+            yield bad(node.node, worst.p95, threshold, (late, worst.count), side)
+        # What was seen late was late; what was seen in time says nothing of what was not seen.
+        elif minute.result.verdict not in IGNORANT:
+            yield good(node.node)
+
+
+def _end_to_end_lag(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
+    threshold, lag = rule.thresholds[minute.result.stream], minute.result.lag_us
+    if lag is None or lag.count < rule.least:
+        return
+    if lag.p95 > threshold:
+        yield bad("", lag.p95, threshold, (_late_at_ends(stream, minute, threshold), lag.count))
+    elif minute.result.verdict not in IGNORANT:
+        yield good("")
+
+
+def _late_at_ends(stream: Stream, minute: Minute, threshold: float) -> int:
+    pairs = zip(minute.lags, stream.pathway.terminals, strict=False)
+    return sum(late_in(lags.lag_out_us, threshold) for lags, is_end in pairs if is_end)
+
+
+def _unknown(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
+    del stream
+    # Silence is not ignorance: it has a rule of its own.
+    if minute.result.verdict is not Verdict.SILENT:
+        is_bad = minute.result.verdict is Verdict.UNKNOWN
+        yield bad("", 0, rule.for_windows, note="; ".join(minute.result.reasons)) if is_bad else good("")
+
+
+def _silent(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
+    del stream
+    if minute.result.verdict is Verdict.SILENT:
+        yield bad("", 0, rule.for_windows)
+        return
+    yield good("")
+    for node in minute.result.nodes:
+        # Nothing was seen there, and of no probe there is a whole account that would say that there was nothing.
+        is_silent = not node.seen and not node.coverage
+        yield bad(node.node, 0, rule.for_windows) if is_silent else good(node.node)
+
+
+def _outlier(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
+    del stream
+    if minute.outliers is None:
+        return
+    threshold = rule.thresholds[minute.result.stream]
+    worst = {one.node: one for one in sorted(minute.outliers, key=lambda one: (one.score, one.quantity))}
+    for node in ("", *(node.node for node in minute.result.nodes)):
+        found = worst.get(node)
+        if found is None or found.score < threshold:
+            yield good(node)
+            continue
+        yield bad(node, found.score, threshold, note=_odd(found))
+
+
+def _odd(found: Outlier) -> str:
+    known = found.low is not None and found.high is not None
+    return f"{found.quantity} is {found.observed:g}" + (f", expected {found.low:g} to {found.high:g}" if known else "")
+
+
+def _probe_drops(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
+    del stream
+    threshold, is_unhurt = rule.thresholds[minute.result.stream], minute.result.verdict in UNHURT
+    for node in minute.result.nodes:
+        out_of = node.dropped + node.seen
+        if node.dropped > threshold * out_of and out_of >= rule.least:
+            yield bad(node.node, node.dropped / out_of, threshold, (node.dropped, out_of))
+        # An account with a hole may hide drops.
+        elif is_unhurt or node.coverage == 1:
+            yield good(node.node)
+
+
+def _clock_skew(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
+    del stream
+    threshold = rule.thresholds[minute.result.stream]
+    for node in minute.result.nodes:
+        stamps = _count(node.lag_in_us) + _count(node.lag_out_us)
+        if node.lag_negative > threshold * stamps and stamps >= rule.least:
+            yield bad(node.node, node.lag_negative / stamps, threshold, (node.lag_negative, stamps))
+        # Without stamps nothing is known of a clock.
+        elif stamps:
+            yield good(node.node)
+
+
+def _count(lag: Quantiles | None) -> int:
+    return lag.count if lag else 0
+
+
+def _edge(pathway: Pathway, node: NodeResult) -> str:
+    """Return the edge on which most of a node's loss is, if it is on one."""
+    place = pathway.nodes.index(node.node)
+    if node.lost_in_transit >= max(node.lost_inside, node.lost_after, 1):
+        sources = [pathway.nodes[source] for source, is_must in enumerate(pathway.must[:, place]) if is_must]
+        return f"{sources[0]} -> {node.node}" if len(sources) == 1 else ""
+    if node.lost_after > node.lost_inside:
+        branches = [group.targets for group in pathway.branches if group.source == place]
+        targets = " | ".join(pathway.nodes[target] for target in branches[0]) if len(branches) == 1 else ""
+        return f"{node.node} -> {targets}" if targets else ""
+    return ""
+
+
+_BY_KIND: Final[Mapping[Kind, Callable[[Rule, Stream, Minute], Iterator[Reading]]]] = {
+    Kind.LOSS: _loss,
+    Kind.LAG: _lag,
+    Kind.END_TO_END_LAG: _end_to_end_lag,
+    Kind.UNKNOWN: _unknown,
+    Kind.SILENT: _silent,
+    Kind.OUTLIER: _outlier,
+    Kind.PROBE_DROPS: _probe_drops,
+    Kind.CLOCK_SKEW: _clock_skew,
+}

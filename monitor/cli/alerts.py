@@ -1,0 +1,115 @@
+"""``hopwatch alerts``: what is wrong now, who has taken it on, and what was told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+from sqlalchemy import Engine
+
+from alerts import shown
+from monitor import settings
+from monitor.cli import console
+from monitor.cli.report import moment_us
+from monitor.clock import SystemClock
+from monitor.errors import ConfigurationError
+from monitor.store import dialect, schema
+
+Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+command = typer.Typer(help="Look at alerts, and take them on.", no_args_is_help=True)
+
+
+@command.callback()
+def _alerts() -> None:
+    """Look at alerts, and take them on."""
+
+
+@command.command("list")
+def list_(config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
+    """Show the incidents that are open.
+
+    And what is bad for too short a time yet.
+    """
+    told = shown.standing(_store(config))
+    if as_json:
+        console.emit_json(told)
+        return
+    _show_incidents(told["incidents"])
+    for one in told["pending"]:
+        where = " ".join(part for part in (one["stream"], one["node"]) if part)
+        console.data().print(f"pending: {one['rule']} ({one['severity']}) {where}, since {one['since']}")
+
+
+@command.command()
+def ack(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The incident, as alerts list shows it.")],
+    config: Config = Path("hopwatch.toml"),
+    by: Annotated[str, typer.Option("--by", help="Who takes it on; the user by default.")] = "",
+    note: Annotated[str, typer.Option("--note", help="What others should know.")] = "",
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Take an incident on, for as long as it lasts."""
+    who = by or os.environ.get("USER", "") or "somebody"
+    for text in (who, note):
+        if not text.isprintable():
+            raise ConfigurationError(f"--by and --note are one line of printable text, got {text!r:.80}")
+    shown.acknowledge(_store(config), key, who, note, SystemClock().now_us())
+    if as_json:
+        console.emit_json({"key": key, "by": who, "note": note})
+    else:
+        console.data().print(f"{key} is taken on by {who}")
+
+
+@command.command()
+def history(
+    config: Config = Path("hopwatch.toml"),
+    key: Annotated[str | None, typer.Option("--key", help="Only this incident.")] = None,
+    from_time: Annotated[str | None, typer.Option("--from", help="From this moment on, ISO 8601.")] = None,
+    most: Annotated[int, typer.Option("--most", min=1, max=shown.MOST_SHOWN, help="At most so many.")] = 50,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was told, the newest first.
+
+    And how each channel took it.
+    """
+    told = shown.history(_store(config), key, moment_us("--from", from_time), most)
+    if as_json:
+        console.emit_json({"notifications": told})
+        return
+    table = _table("at", "event", "key", "summary", "channels")
+    for one in told:
+        channels = ", ".join(f"{channel['channel']}: {channel['state']}" for channel in one["channels"])
+        table.add_row(one["at"], one["event"], one["key"], one["summary"], channels)
+    console.data().print(table)
+
+
+def _show_incidents(incidents: list[dict[str, Any]]) -> None:
+    if not incidents:
+        console.data().print("no incident is open")
+        return
+    table = _table("key", "since", "alerts", "taken on by", "summary")
+    for one in incidents:
+        by = one["acknowledged"]["by"] if one["acknowledged"] else ""
+        table.add_row(one["key"], one["since"], f"{one['total']:,}", by, one["summary"])
+    console.data().print(table)
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in names:
+        table.add_column(name)
+    return table
+
+
+def _store(config: Path) -> Engine:
+    url = settings.load(config, flags={}, environ=os.environ).store.url
+    schema.require(url)
+    return dialect.engine(url)

@@ -1,0 +1,345 @@
+"""``[alerts]``: a table for each kind of rule, its defaults and its bounds. Spans are in µs."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Final, Literal, Self, get_args
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole
+from monitor.settings.lines import Key
+from monitor.settings.table import Table
+
+MINUTE_US: Final = 60_000_000
+LONGEST_WINDOW_US: Final = 30 * 86_400_000_000
+MOST_RULES: Final = 100
+MOST_RATE: Final = 1_000_000
+MOST_SCORE: Final = 1_000
+LABELS: Final = ("team", "service", "owner", "environment", "tier")
+
+_RULE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_LABEL_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,63}")
+_TAKEN: Final = frozenset({"alertname", "edge", "event", "key", "kind", "node", "rule", "severity", "stream", "word"})
+"""Labels that an alert has by itself."""
+
+
+def _rule_name(name: str) -> str:
+    if not _RULE_NAME.fullmatch(name):
+        msg = f"a rule's name is 1 to 64 of the characters a-z0-9_-, got {name!r:.80}"
+        raise ValueError(msg)
+    return name
+
+
+def _label_name(name: str) -> str:
+    if not _LABEL_NAME.fullmatch(name) or name in _TAKEN:
+        msg = f"a label is 1 to 64 of the characters a-z0-9_ and none of {', '.join(sorted(_TAKEN))}; got {name!r:.80}"
+        raise ValueError(msg)
+    return name
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, list | tuple) and all(isinstance(text, str) and text for text in value):
+        return tuple(value)
+    msg = f'this is a list of names, such as ["orders"]; got {value!r:.80}'
+    raise ValueError(msg)
+
+
+def _list(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _link(value: str) -> str:
+    if value and not value.startswith(("http://", "https://")):
+        msg = f'this is a URL such as "http://127.0.0.1:8501/", or "" for none; got {value!r:.80}'
+        raise ValueError(msg)
+    return value
+
+
+def _objective(value: float) -> float:
+    if value in {0.0, 1.0}:
+        msg = f"an objective is a ratio between 0 and 1, such as 0.999, got {value!r}"
+        raise ValueError(msg)
+    return value
+
+
+def _rate(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_RATE:
+        return float(value)
+    msg = f"a burn rate is a number over 0 and up to {MOST_RATE:,}, got {value!r:.80}"
+    raise ValueError(msg)
+
+
+def _records(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    msg = f"this is a whole number from 0, got {value!r:.80}"
+    raise ValueError(msg)
+
+
+def _score(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_SCORE:
+        return float(value)
+    msg = f"a score is a number from 0 to {MOST_SCORE}, got {value!r:.80}"
+    raise ValueError(msg)
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+Severity = Literal["page", "ticket"]
+
+
+class RuleTable(Table):
+    """What every rule has."""
+
+    kind: str
+    name: Annotated[str, AfterValidator(_rule_name)] = ""
+    enabled: bool = True
+    labels: Mapping[str, str] = {}
+    runbook: str = ""
+
+    @property
+    def called(self) -> str:
+        """The name of the rule: that of its kind if it has none of its own."""
+        return self.name or self.kind
+
+
+class StreamRule(RuleTable):
+    """What every rule about streams has; without ``streams`` it is for all of them."""
+
+    for_us: Duration = Field(0, alias="for")
+    keep_firing_for_us: Duration = Field(5 * MINUTE_US, alias="keep_firing_for")
+    streams: Names = ()
+
+
+class LossRule(StreamRule):
+    """Messages surely lost at a node, or end to end, over a part of them; ``loss_alarm`` of the stream by default."""
+
+    kind: Literal["loss"] = "loss"
+    severity: Severity = "page"
+    threshold: Ratio | None = None
+    least_messages: Whole = 1
+    nodes: Names = ()
+
+
+class LagRule(StreamRule):
+    """The 95th percentile of the lag at a node over a span; ``transit`` of the stream by default."""
+
+    kind: Literal["lag"] = "lag"
+    severity: Severity = "ticket"
+    for_us: Duration = Field(5 * MINUTE_US, alias="for")
+    threshold_us: PositiveDuration | None = Field(None, alias="threshold")
+    stamp: Literal["both", "in", "out"] = "both"
+    least_messages: Whole = 1
+    nodes: Names = ()
+
+
+class EndToEndLagRule(StreamRule):
+    """The 95th percentile of the lag at the ends of the pathway over a span; ``transit`` by default."""
+
+    kind: Literal["end_to_end_lag"] = "end_to_end_lag"
+    severity: Severity = "ticket"
+    for_us: Duration = Field(5 * MINUTE_US, alias="for")
+    threshold_us: PositiveDuration | None = Field(None, alias="threshold")
+    least_messages: Whole = 1
+
+
+class UnknownRule(StreamRule):
+    """Windows of which neither loss nor its absence can be shown, for longer than a span."""
+
+    kind: Literal["unknown"] = "unknown"
+    severity: Severity = "ticket"
+    for_us: Duration = Field(15 * MINUTE_US, alias="for")
+
+
+class SilentRule(StreamRule):
+    """A node, or a whole stream, of which no probe tells anything."""
+
+    kind: Literal["silent"] = "silent"
+    severity: Severity = "ticket"
+    for_us: Duration = Field(10 * MINUTE_US, alias="for")
+    nodes: Names = ()
+
+
+class OutlierRule(StreamRule):
+    """A series that its detector calls an outlier, with at least this score."""
+
+    kind: Literal["outlier"] = "outlier"
+    severity: Severity = "ticket"
+    threshold: Annotated[float, BeforeValidator(_score)] = 0.0
+    nodes: Names = ()
+
+
+class ProbeDropsRule(StreamRule):
+    """Observations that probes had to drop, over a part of what they saw."""
+
+    kind: Literal["probe_drops"] = "probe_drops"
+    severity: Severity = "ticket"
+    for_us: Duration = Field(5 * MINUTE_US, alias="for")
+    threshold: Ratio = 0.01
+    nodes: Names = ()
+
+
+class ClockSkewRule(StreamRule):
+    """Stamps that are earlier than the message itself, over a part of them."""
+
+    kind: Literal["clock_skew"] = "clock_skew"
+    severity: Severity = "ticket"
+    for_us: Duration = Field(5 * MINUTE_US, alias="for")
+    threshold: Ratio = 0.01
+    nodes: Names = ()
+
+
+class QuarantineRule(RuleTable):
+    """Records of the transport that could not be read, over a number within a span; it is the monitor's own."""
+
+    kind: Literal["quarantine"] = "quarantine"
+    severity: Severity = "ticket"
+    threshold: Annotated[int, BeforeValidator(_records)] = 0
+    over_us: PositiveDuration = Field(10 * MINUTE_US, alias="over")
+    keep_firing_for_us: Duration = Field(5 * MINUTE_US, alias="keep_firing_for")
+
+
+class BurnWindow(Table):
+    """Two spans in both of which the budget burns faster than a rate."""
+
+    rate: Annotated[float, BeforeValidator(_rate)]
+    long_us: PositiveDuration = Field(alias="long")
+    short_us: PositiveDuration = Field(alias="short")
+    severity: Severity
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.short_us > self.long_us or self.long_us > LONGEST_WINDOW_US:
+            msg = "short is at most as long as long, and long at most 30d"
+            raise ValueError(msg)
+        if self.short_us % MINUTE_US or self.long_us % MINUTE_US:
+            msg = 'long and short are whole minutes, such as "1h" and "5m"'
+            raise ValueError(msg)
+        return self
+
+
+def _window(rate: float, long_minutes: int, short_minutes: int, severity: Severity) -> BurnWindow:
+    spans = {"long": f"{long_minutes}m", "short": f"{short_minutes}m"}
+    return BurnWindow.model_validate({"rate": rate, "severity": severity} | spans)
+
+
+class BurnRateRule(StreamRule):
+    """The rate at which an objective's budget burns: 1 spends all of it just by the end of the objective's span.
+
+    Windows of one severity make one alert: the first of them that is exceeded makes it fire.
+    """
+
+    kind: Literal["burn_rate"] = "burn_rate"
+    of: Literal["loss", "lag"] = "loss"
+    objective: Annotated[Ratio, AfterValidator(_objective)] = 0.999
+    target_us: PositiveDuration | None = Field(None, alias="target")
+    windows: Annotated[tuple[BurnWindow, ...], BeforeValidator(_list)] = (
+        _window(14.4, 60, 5, "page"),
+        _window(6, 360, 30, "page"),
+        _window(1, 3 * 1_440, 360, "ticket"),
+    )
+    least_messages: Whole = 100
+
+    @model_validator(mode="after")
+    def _has_a_target(self) -> Self:
+        if (self.of == "lag") != (self.target_us is not None):
+            msg = 'an objective of lag has a target, such as target = "500ms"; one of loss has none'
+            raise ValueError(msg)
+        return self
+
+
+class HeartbeatRule(RuleTable):
+    """An alert that always fires: whoever stops hearing of it knows that the monitor, or the way to him, is dead."""
+
+    kind: Literal["heartbeat"] = "heartbeat"
+    severity: Severity = "ticket"
+
+
+AnyRule = (
+    LossRule
+    | LagRule
+    | EndToEndLagRule
+    | UnknownRule
+    | SilentRule
+    | OutlierRule
+    | ProbeDropsRule
+    | ClockSkewRule
+    | QuarantineRule
+    | BurnRateRule
+    | HeartbeatRule
+)
+KINDS: Final[Mapping[str, type[AnyRule]]] = {of.model_fields["kind"].default: of for of in get_args(AnyRule)}
+
+
+class AlertsSettings(Table):
+    """``[alerts]``: the rules, what labels they may have, and where a person is sent to look.
+
+    The rules are one of each kind with its defaults, and those that are configured; one of the same name stands instead
+    of the default.
+    """
+
+    enabled: bool = True
+    defaults: bool = True
+    labels: Annotated[Names, AfterValidator(lambda names: tuple(map(_label_name, names)))] = LABELS
+    dashboard: Annotated[str, AfterValidator(_link)] = ""
+    runbooks: str = "docs/runbooks"
+    rules: Annotated[
+        tuple[Annotated[AnyRule, Field(discriminator="kind")], ...],
+        BeforeValidator(_list),
+        Field(max_length=MOST_RULES),
+    ] = ()
+
+    @property
+    def in_force(self) -> tuple[AnyRule, ...]:
+        """All rules that are asked for, the default ones first."""
+        if not self.enabled:
+            return ()
+        named = {rule.called for rule in self.rules}
+        usual = [of.model_validate({}) for kind, of in KINDS.items() if kind not in named] if self.defaults else []
+        return tuple(rule for rule in (*usual, *self.rules) if rule.enabled)
+
+    @property
+    def longest_us(self) -> int:
+        """The longest span that a budget is summed over."""
+        burning = [rule for rule in self.in_force if isinstance(rule, BurnRateRule)]
+        return max((window.long_us for rule in burning for window in rule.windows), default=0)
+
+
+def misfits(alerts: AlertsSettings, nodes: Mapping[str, Sequence[str]]) -> list[InitErrorDetails]:
+    """Return what of the rules does not fit the streams, their nodes, the known labels or each other."""
+    found: list[InitErrorDetails] = []
+    names: set[str] = set()
+    for place, rule in enumerate(alerts.rules):
+        where = ("rules", place, rule.kind)
+        if rule.called in names:
+            told = f"another rule is called {rule.called!r} already: give this one a name of its own"
+            found.append(_told((*where, "name"), rule.called, told))
+        names.add(rule.called)
+        more = '; [alerts] labels = ["…"] lists those that there are'
+        found += _unknown((*where, "labels"), list(rule.labels), alerts.labels, "label", more)
+        if not isinstance(rule, StreamRule):
+            continue
+        found += _unknown((*where, "streams"), rule.streams, list(nodes), "stream")
+        asked = [stream for stream in rule.streams or nodes if stream in nodes]
+        known = list(dict.fromkeys(node for stream in asked for node in nodes[stream]))
+        found += _unknown((*where, "nodes"), getattr(rule, "nodes", ()), known, "node")
+    return found
+
+
+def _unknown(
+    where: Key, said: Sequence[str], known: Sequence[str], what: str, more: str = ""
+) -> Iterator[InitErrorDetails]:
+    for place, name in enumerate(said):
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)
+            suggestion = f"; did you mean {nearest[0]!r}?" if nearest else ":"
+            told = f"there is no {what} {name!r:.80}{suggestion} Known here: {', '.join(known) or 'none'}{more}"
+            yield _told((*where, name if what == "label" else place), name, told)
+
+
+def _told(where: Key, got: str, message: str) -> InitErrorDetails:
+    kind = PydanticCustomError("value_error", "{error}", {"error": message})
+    return InitErrorDetails(type=kind, loc=where, input=got)

@@ -1,0 +1,29 @@
+"""What values of several tables have in common: spans, ratios, counts, each with its own words when it is wrong."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from monitor.settings.durations import duration_us, positive_us
+
+
+def _ratio(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    msg = f"a ratio is a number from 0 to 1, got {value!r:.80}"
+    raise ValueError(msg)
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    msg = f"this is a whole number over 0, got {value!r:.80}"
+    raise ValueError(msg)
+
+
+Duration = Annotated[int, BeforeValidator(duration_us)]
+PositiveDuration = Annotated[int, BeforeValidator(positive_us)]
+Ratio = Annotated[float, BeforeValidator(_ratio)]
+Whole = Annotated[int, BeforeValidator(_whole)]

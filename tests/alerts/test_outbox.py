@@ -1,0 +1,195 @@
+"""Tests of the outbox: what is due when, what becomes of it, and that nothing is missed or told twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Engine
+
+from alerts import outbox, store
+from alerts.episode import BEGINNING_US
+from alerts.evaluate import Standing
+from alerts.events import Event, Kind, Notification, Severity
+from alerts.incidents import Incident
+from alerts.outbox import Delivery, census, due, failed, give_up, hand_over, sent
+from tests.alerts.told import notification
+from tests.alerts.windows import at
+
+NOW_US = at(100)
+
+
+def put(engine: Engine, *notifications: Notification, channels: tuple[str, ...] = ("pager",)) -> None:
+    """Put notifications into the outbox, each for all channels, and keep the incidents that they leave open."""
+    with engine.execution_options(writes=True).begin() as connection:
+        for one in notifications:
+            outbox.put(connection, [one], [channels])
+            before = store.standing(connection)
+            incidents = {key: incident for key, incident in before.incidents.items() if key != one.key}
+            if one.event is Event.FIRING:
+                kept = before.incidents.get(one.key)
+                opened_us = kept.opened_us if kept else one.at_us
+                stream = one.labels.get("stream", "")
+                incidents[one.key] = Incident(one.key, one.rule, Severity.PAGE, stream, opened_us, 0, 1, one)
+            store.write_standing(connection, before, replace(before, incidents=incidents))
+
+
+def only(engine: Engine, now_us: int = NOW_US) -> Delivery:
+    """Return the one delivery that is due."""
+    (delivery,) = due(engine, now_us)
+    return delivery
+
+
+def states(engine: Engine) -> dict[tuple[str, str], int]:
+    """Return how many rows there are, by channel and state."""
+    with engine.begin() as connection:
+        return census(connection)
+
+
+RESOLVED = notification(Event.RESOLVED)
+
+
+def test_what_is_put_is_due_at_once_for_every_channel(engine: Engine) -> None:
+    """Whatever the wall clock says; in order of numbers and channels."""
+    put(engine, notification(), notification(stream="refunds"), channels=("pager", "chat"))
+    found = due(engine, 0)
+    assert [(one.number, one.channel) for one in found] == [(1, "chat"), (1, "pager"), (2, "chat"), (2, "pager")]
+    assert found[0].notification == notification()
+    assert (found[0].created_us, found[0].tries, found[0].is_again) == (at(5), 0, False)
+    assert len(due(engine, 0, most=3)) == 3
+
+
+def test_what_was_sent_is_done(engine: Engine) -> None:
+    """For a channel that needs to be told once."""
+    put(engine, notification())
+    sent(engine, only(engine))
+    assert due(engine, NOW_US) == []
+    assert states(engine) == {("pager", "sent"): 1}
+
+
+def test_what_stands_is_sent_again_until_its_incident_ends(engine: Engine) -> None:
+    """With what it says by then; its end is sent once."""
+    put(engine, notification())
+    sent(engine, only(engine), again_at_us=NOW_US + 60)
+    assert due(engine, NOW_US + 59) == []
+    put(engine, notification(total=7, is_news=False))
+    again = only(engine, NOW_US + 60)
+    assert (again.is_again, again.notification.total) == (True, 7)
+    sent(engine, again, again_at_us=NOW_US + 120)
+    put(engine, RESOLVED)
+    end = only(engine, NOW_US + 120)
+    assert end.notification.event is Event.RESOLVED
+    sent(engine, end, again_at_us=NOW_US + 180)
+    assert states(engine) == {("pager", "sent"): 2}
+
+
+def test_what_failed_is_tried_again_later(engine: Engine) -> None:
+    """Why is kept, not too much of it; how often is counted until it is sent."""
+    put(engine, notification())
+    failed(engine, only(engine), "503 " * 1_000, NOW_US + 10)
+    assert due(engine, NOW_US + 9) == []
+    again = only(engine, NOW_US + 10)
+    assert (again.tries, again.is_again) == (1, False)
+    failed(engine, again, "500", NOW_US + 30)
+    sent(engine, only(engine, NOW_US + 30), again_at_us=NOW_US + 90)
+    again = only(engine, NOW_US + 90)
+    assert (again.tries, again.is_again) == (0, True)
+    failed(engine, again, "500", NOW_US + 100)
+    assert only(engine, NOW_US + 100).is_again
+
+
+def test_a_beginning_is_not_overtaken_by_its_end(engine: Engine) -> None:
+    """While the first cannot be sent the second waits: nobody misses a page because it was over soon."""
+    put(engine, notification())
+    failed(engine, only(engine), "down", NOW_US + 600)
+    put(engine, RESOLVED, notification(stream="refunds"))
+    assert [one.notification.labels["stream"] for one in due(engine, NOW_US)] == ["refunds"]
+    begun = due(engine, NOW_US + 600)[0]
+    assert begun.notification == notification()
+    sent(engine, begun)
+    assert [one.notification.event for one in due(engine, NOW_US + 600)] == [Event.RESOLVED, Event.FIRING]
+
+
+def test_what_is_newer_stands_in_for_what_could_not_be_sent(engine: Engine) -> None:
+    """However often an alert comes and goes while a receiver is down, two rows a key and channel wait at most."""
+    for _ in range(50):
+        put(engine, notification(), RESOLVED)
+    put(engine, notification())
+    assert states(engine) == {("pager", "waiting"): 1, ("pager", "superseded"): 100}
+    assert only(engine).number == 101
+
+
+def test_what_is_refused_is_given_up(engine: Engine) -> None:
+    """What comes behind it is sent all the same."""
+    put(engine, notification(), RESOLVED)
+    give_up(engine, only(engine), "400 no such route")
+    assert only(engine).notification == RESOLVED
+    assert states(engine) == {("pager", "dead"): 1, ("pager", "waiting"): 1}
+
+
+def test_another_channel_takes_over_once(engine: Engine) -> None:
+    """However often it is asked to; what was tried before goes on being tried."""
+    put(engine, notification())
+    for _ in range(2):
+        hand_over(engine, only(engine) if len(due(engine, NOW_US)) == 1 else due(engine, NOW_US)[1], "mail")
+    assert [(one.channel, one.tries) for one in due(engine, NOW_US)] == [("mail", 0), ("pager", 0)]
+
+
+def test_who_was_told_of_a_beginning_is_told_of_its_end(engine: Engine) -> None:
+    """The channel that took over, and one that the routes have no more; not those of the incident before."""
+    put(engine, notification(), RESOLVED, channels=("old",))
+    put(engine, notification(), channels=("pager",))
+    hand_over(engine, next(one for one in due(engine, NOW_US) if one.channel == "pager"), "mail")
+    put(engine, RESOLVED, channels=("chat",))
+    for delivery in due(engine, NOW_US):
+        sent(engine, delivery)
+    ends = [one for one in due(engine, NOW_US) if one.number == 4]
+    assert sorted(one.channel for one in ends) == ["mail", "pager"]
+    assert states(engine)["chat", "sent"] == 1
+
+
+def test_what_was_superseded_meanwhile_stays_so(engine: Engine) -> None:
+    """A sender that comes back late changes nothing of it."""
+    put(engine, notification())
+    late = only(engine)
+    put(engine, RESOLVED, notification())
+    sent(engine, late, again_at_us=NOW_US)
+    failed(engine, late, "late", NOW_US)
+    assert states(engine) == {("pager", "superseded"): 2, ("pager", "waiting"): 1}
+
+
+def test_what_is_no_news_is_not_told(engine: Engine) -> None:
+    """Neither in the outbox nor in the history."""
+    put(engine, notification(is_news=False))
+    assert due(engine, NOW_US) == []
+
+
+def test_a_heartbeat_is_sent_again_only_when_the_monitor_has_come_further(engine: Engine) -> None:
+    """A loop that goes on sending it for a monitor that stands still would lie."""
+    beat = notification(kind=Kind.HEARTBEAT)
+    put(engine, beat)
+    sent(engine, only(engine), again_at_us=NOW_US)
+    assert due(engine, NOW_US) == []
+    put(engine, replace(beat, at_us=at(6), is_news=False))
+    assert only(engine).notification.at_us == at(6)
+
+
+@pytest.mark.parametrize("taken_us", [at(5), at(4)])
+def test_an_acknowledgement_is_of_one_incident(taken_us: int, engine: Engine) -> None:
+    """Not of the one before under the same key."""
+    from alerts import shown  # noqa: PLC0415 - of this test alone
+
+    put(engine, notification(at_us=taken_us))
+    shown.acknowledge(engine, notification().key, "me", "", NOW_US)
+    put(engine, RESOLVED)
+    put(engine, notification())
+    put(engine, notification(total=2))
+    assert not due(engine, NOW_US)[0].is_acknowledged
+    shown.acknowledge(engine, notification().key, "me", "", NOW_US)
+    assert due(engine, NOW_US)[0].is_acknowledged
+
+
+def test_an_empty_store_has_nothing_to_remember(engine: Engine) -> None:
+    """Which is what the first micro-batch begins with."""
+    with engine.begin() as connection:
+        assert store.standing(connection) == Standing(clock_us=BEGINNING_US)

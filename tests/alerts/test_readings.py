@@ -1,0 +1,207 @@
+"""Tests of what each kind of rule makes of one window: tables of figures and what they show."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from alerts import burn, readings
+from alerts.events import Kind
+from alerts.minute import Counts, Minute, Outlier
+from alerts.reading import Reading, bad, good
+from alerts.rules import Objective, Rules
+from monitor.kernel import tdigest
+from monitor.kernel.tally import NodeLags
+from monitor.results import Verdict
+from tests.alerts.play import rules_of
+from tests.alerts.windows import Memory, judged, lag, node, window
+
+SECOND: Final = 1_000_000
+LAGS: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1s"\n' for kind in ("lag", "end_to_end_lag"))
+
+
+def made(minute: Minute, kind: Kind, rules: Rules | None = None) -> dict[str, Reading]:
+    """Return what the rule of a kind makes of a window, by node."""
+    rules = rules or rules_of(LAGS)
+    rule = next(rule for rule in rules.rules if rule.kind is kind)
+    found = readings.of(rule, rules.streams["orders"], minute, Memory())
+    return {reading.node: reading for reading in found}
+
+
+def signs(minute: Minute, kind: Kind, rules: Rules | None = None) -> dict[str, bool]:
+    """Return whether it is bad, by node."""
+    return {name: reading.is_bad for name, reading in made(minute, kind, rules).items()}
+
+
+LOSSES: Final[dict[str, tuple[dict[str, Any], dict[str, bool]]]] = {
+    "nothing lost": ({}, {"": False, "a": False, "b": False}),
+    "nothing came": ({"known": 0}, {"": False, "a": False, "b": False}),
+    "as much as the threshold": ({"lost": {"b": 10}}, {"": False, "a": False, "b": False}),
+    "more": ({"lost": {"b": 11}}, {"": True, "a": False, "b": True}),
+    "unknown": ({"lost": {"b": 900}, "verdict": Verdict.UNKNOWN}, {}),
+    "silent": ({"verdict": Verdict.SILENT}, {}),
+    "perhaps more": ({"lost": {"b": 1}, "nodes": {"a": {"loss_upper": None}}, "lost_upper": 30}, {"b": False}),
+}
+
+
+@pytest.mark.parametrize(("fields", "expected"), LOSSES.values(), ids=LOSSES)
+def test_loss(fields: dict[str, Any], expected: dict[str, bool]) -> None:
+    """Bad by the lower bound, good by the upper one, and else neither."""
+    assert signs(judged(0, **fields), Kind.LOSS) == expected
+
+
+def test_a_loss_names_the_edge_that_most_of_it_is_on() -> None:
+    """Into a node from the one before it, or out of it at a branch; none where there are several, or it is inside."""
+    rules = rules_of("", path="a -> b | c -> d")
+    cases = {
+        ("d", "lost_in_transit"): "",
+        ("a", "lost_after"): "a -> b | c",
+        ("b", "lost_inside"): "",
+        ("a", "lost_inside"): "",
+    }
+    for (name, where), edge in cases.items():
+        counts = dict.fromkeys(("lost_in_transit", "lost_inside", "lost_after"), 0) | {where: 20}
+        fields = {name: counts | {"loss": 20, "loss_lower": 20, "loss_upper": 20}}
+        found = made(judged(0, names=("a", "b", "c", "d"), nodes=fields, verdict=Verdict.LOSSY), Kind.LOSS, rules)
+        assert (found[name].is_bad, found[name].edge) == (True, edge), (name, where)
+
+
+def test_too_few_messages_show_nothing() -> None:
+    """A rule says how many it takes to be bad; fewer of them are good if nothing was lost."""
+    rules = rules_of('[[alerts.rules]]\nkind = "loss"\nleast_messages = 100')
+    assert signs(judged(0, known=99, lost={"b": 90}), Kind.LOSS, rules) == {"a": False}
+
+
+def test_a_rule_looks_at_its_own_nodes() -> None:
+    """And at the stream as a whole."""
+    rules = rules_of('[[alerts.rules]]\nkind = "loss"\nnodes = ["a"]')
+    assert signs(judged(0, lost={"b": 500}), Kind.LOSS, rules) == {"": True, "a": False}
+
+
+def test_lag_is_the_worse_of_both_sides() -> None:
+    """With the side, and how many stamps were over, by the digest."""
+    values = np.array([2 * SECOND] * 10 + [SECOND // 2] * 90, np.int64)
+    digest = tdigest.build(values)
+    lags = tuple(NodeLags(tdigest.EMPTY, digest, tdigest.EMPTY) for _ in "ab")
+    sides = {"lag_in_us": lag(SECOND // 2, 100), "lag_out_us": lag(2 * SECOND, 100)}
+    minute = Minute(window(0, nodes={"b": sides}, lag_us=lag(2 * SECOND, 100)), lags)
+    assert made(minute, Kind.LAG) == {"b": bad("b", 2 * SECOND, SECOND, (10, 100), "out")}
+    assert made(minute, Kind.END_TO_END_LAG) == {"": bad("", 2 * SECOND, SECOND, (10, 100))}
+
+
+def test_what_was_seen_late_was_late_and_what_was_in_time_says_nothing_of_the_unseen() -> None:
+    """In an UNKNOWN window a lag is bad or nothing; without stamps it is nothing in any."""
+    for lag_us, verdict, expected in (
+        (2 * SECOND, Verdict.UNKNOWN, True),
+        (SECOND, Verdict.UNKNOWN, None),
+        (SECOND, Verdict.CLEAN, False),
+        (None, Verdict.CLEAN, None),
+    ):
+        figures = lag(lag_us) if lag_us else None
+        minute = judged(0, verdict=verdict, nodes={"b": {"lag_in_us": figures}}, lag_us=figures)
+        assert signs(minute, Kind.LAG).get("b") is expected
+        assert signs(minute, Kind.END_TO_END_LAG).get("") is expected
+
+
+def test_ignorance_and_silence_are_two_things() -> None:
+    """Each verdict, and what it is to the two rules."""
+    expected = {
+        Verdict.CLEAN: (False, False),
+        Verdict.LOSSY: (False, False),
+        Verdict.IDLE: (False, False),
+        Verdict.UNKNOWN: (True, False),
+        Verdict.SILENT: (None, True),
+    }
+    found = {
+        one: (signs(judged(0, verdict=one), Kind.UNKNOWN), signs(judged(0, verdict=one), Kind.SILENT))
+        for one in Verdict
+    }
+    assert {verdict: (unknown.get(""), silent.get("")) for verdict, (unknown, silent) in found.items()} == expected
+
+
+def test_a_node_is_silent_that_saw_nothing_and_has_no_whole_account() -> None:
+    """One with an account that there was nothing is only idle."""
+    nodes = {"a": {"seen": 0, "coverage": 1.0}, "b": {"seen": 0, "coverage": None}}
+    assert signs(judged(0, nodes=nodes), Kind.SILENT) == {"": False, "a": False, "b": True}
+
+
+def test_drops_are_a_part_of_what_was_seen_or_dropped() -> None:
+    """An account with a hole may hide some: it is not good."""
+    nodes = {"a": {"dropped": 90, "coverage": 0.5}, "b": {"coverage": 0.5}}
+    minute = judged(0, verdict=Verdict.UNKNOWN, known=910, nodes=nodes)
+    assert made(minute, Kind.PROBE_DROPS) == {"a": bad("a", 0.09, 0.01, (90, 1_000))}
+    assert signs(judged(0), Kind.PROBE_DROPS) == {"a": False, "b": False}
+
+
+def test_a_clock_is_judged_by_its_stamps() -> None:
+    """Negative lags are a part of all stamps; without any nothing is known."""
+    both = {"lag_in_us": lag(5, 100), "lag_out_us": lag(5, 100)}
+    minute = judged(0, nodes={"a": both | {"lag_negative": 3}, "b": {"lag_in_us": lag(5, 300), "lag_negative": 3}})
+    assert made(minute, Kind.CLOCK_SKEW) == {
+        "a": bad("a", 0.015, 0.01, (3, 200)),
+        "b": good("b"),
+    }
+    assert signs(judged(0), Kind.CLOCK_SKEW) == {}
+
+
+def test_an_outlier_is_what_the_detector_says() -> None:
+    """The rarest of a node, with what was expected; where no detector looked there is nothing to say."""
+    said = (Outlier("b", "lag_in_us p95", 9e6, 1e3, 2e3, 7.5), Outlier("b", "known", 3, 90, 110, 6.5))
+    found = made(judged(0, outliers=said), Kind.OUTLIER)
+    assert found["b"] == bad("b", 7.5, 0, note="lag_in_us p95 is 9e+06, expected 1000 to 2000")
+    assert (found[""].is_bad, found["a"].is_bad) == (False, False)
+    assert made(judged(0), Kind.OUTLIER) == {}
+    young = Outlier("a", "known", 3, None, None, 7.0)
+    assert made(judged(0, outliers=(young,)), Kind.OUTLIER)["a"].note == "known is 3"
+    strict = rules_of('[[alerts.rules]]\nkind = "outlier"\nthreshold = 8')
+    assert signs(judged(0, outliers=said), Kind.OUTLIER, strict) == {"": False, "a": False, "b": False}
+
+
+def test_bad_messages_of_a_lag_objective_are_those_over_the_target() -> None:
+    """By the distribution function of the digests at the ends of the pathway."""
+    slow = NodeLags(tdigest.EMPTY, tdigest.build(np.arange(0, 1_000, dtype=np.int64)), tdigest.EMPTY)
+    lags = (NodeLags(tdigest.EMPTY, tdigest.build(np.full(50, 10**9, np.int64)), tdigest.EMPTY), slow)
+    stream = rules_of().streams["orders"]
+    objective = Objective(0.01, target_us=899)
+    assert burn.counts(objective, stream, Minute(window(0), lags)) == Counts(1_000, 100)
+    assert burn.counts(objective, stream, Minute(window(0, verdict=Verdict.UNKNOWN), lags)) is None
+    nothing = NodeLags(tdigest.EMPTY, tdigest.EMPTY, tdigest.EMPTY)
+    assert burn.counts(objective, stream, Minute(window(0, known=0), (nothing, nothing))) == Counts(0, 0)
+
+
+def test_bad_messages_of_a_loss_objective_are_those_surely_lost() -> None:
+    """Of all that is known; what nobody knows counts in neither."""
+    stream, objective = rules_of().streams["orders"], Objective(0.001)
+    assert burn.counts(objective, stream, judged(0, lost={"b": 7})) == Counts(1_000, 7)
+    assert burn.counts(objective, stream, judged(0, lost={"b": 7}, verdict=Verdict.UNKNOWN)) is None
+
+
+BURNING: Final = {
+    # Lost of 1,000 a minute over the last minutes, least messages, what is shown.
+    "none": ([0] * 60, 100, (False, 0.0)),
+    "both spans over 14.4": ([0] * 55 + [1_000] * 5, 100, (True, 83.33)),
+    "it is over since five minutes": ([1_000] * 50 + [0] * 5, 100_000, (False, 0.0)),
+    "too few to say": ([1_000] * 60, 60_001, (False, 0.0)),
+    "just as many": ([1_000] * 60, 5_000, (True, 1_000.0)),
+}
+
+
+@pytest.mark.parametrize(("lost", "least", "expected"), BURNING.values(), ids=BURNING)
+def test_a_budget_burns_when_both_spans_say_so(lost: list[int], least: int, expected: tuple[bool, float]) -> None:
+    """And there are enough messages in both."""
+    rules = rules_of(f'[[alerts.rules]]\nkind = "burn_rate"\nleast_messages = {least}')
+    rule = next(rule for rule in rules.rules if rule.kind is Kind.BURN_RATE and rule.severity == "page")
+    memory = Memory()
+    found = [judged(minute, lost={"b": of_minute}) for minute, of_minute in enumerate(lost)]
+    for minute in found:
+        memory.count(minute)
+    reading = burn.reading(rule, found[-1], memory)
+    assert reading is not None
+    assert (reading.is_bad, round(reading.observed, 2)) == expected
+
+
+def test_a_node_has_the_defaults_of_a_node_that_is_well() -> None:
+    """What tests of alerts stand on."""
+    assert (node("a").seen, node("a", seen=3).arrived, node("a").coverage) == (1_000, 3, 1.0)

@@ -1,0 +1,57 @@
+"""Tests of what is old of alerts: it goes some at a time, and what is yet to be sent stays."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine
+
+from alerts import outbox, retention, store
+from alerts.minute import Counts
+from tests.alerts.told import notification
+from tests.alerts.windows import at
+from tests.monitor.manual_clock import ManualClock
+from tests.monitor.store.stored import dump
+
+
+@pytest.fixture
+def engine(engine: Engine) -> Engine:
+    """Return the engine of a store in which ten streams were told of, and two streams counted for a day."""
+    with engine.execution_options(writes=True).begin() as connection:
+        for number in range(10):
+            one = notification(stream=f"s{number}", at_us=at(number))
+            outbox.put(connection, [one], [("pager", "chat")])
+        minutes = {(name, "loss", at(minute)): Counts(9, 1) for name in ("a", "b") for minute in range(1_440)}
+        store.write_counts(connection, dict(minutes))
+    for delivery in outbox.due(engine, 0):
+        if delivery.number != 3 or delivery.channel == "chat":
+            outbox.sent(engine, delivery)
+    return engine
+
+
+def test_what_was_told_long_ago_goes(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what became of it; a dry run says how much. What one channel is yet to be sent stays for all of them."""
+    monkeypatch.setattr(retention, "ROWS_A_STEP", 2)
+    assert retention.due(engine, at(5)) == 4
+    assert list(retention.prune(engine, at(5), at(0), ManualClock())) == [2, 2]
+    assert [row[0] for row in dump(engine)["alert_history"]] == [3, 6, 7, 8, 9, 10]
+    assert [row[0] for row in dump(engine)["alert_outbox"]] == [number for number in (3, 6, 7, 8, 9, 10) for _ in "12"]
+    assert retention.due(engine, at(5)) == 0
+    assert list(retention.prune(engine, at(5), at(0), ManualClock())) == []
+
+
+def test_numbers_are_not_given_twice(engine: Engine) -> None:
+    """Even where the history is gone."""
+    list(retention.prune(engine, at(100), at(0), ManualClock()))
+    with engine.execution_options(writes=True).begin() as connection:
+        outbox.put(connection, [notification()], [()])
+    assert [row[0] for row in dump(engine)["alert_history"]] == [3, 4]
+
+
+def test_minutes_go_that_no_budget_is_summed_from(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of one stream at a time; those of the moment itself stay."""
+    monkeypatch.setattr(retention, "MINUTE_ROWS_A_STEP", 500)
+    clock = ManualClock()
+    assert list(retention.prune(engine, at(0), at(1_400), clock)) == [0] * 6
+    kept = dump(engine)["objective_minutes"]
+    assert [row[2] for row in kept] == [at(minute) for minute in range(1_400, 1_440)] * 2
+    assert clock.monotonic_s() > 0

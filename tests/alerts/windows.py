@@ -1,0 +1,116 @@
+"""Windows made to measure, as the monitor concludes them, and what the store would know of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from alerts.minute import Counts, Minute, Outlier
+from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
+from probes.contract.limits import WINDOW_US
+
+START_US: Final = 1_767_225_600_000_000
+"""Minute 0 of all tests: 2026-01-01T00:00:00Z."""
+
+NODES: Final = ("a", "b")
+Fields = Mapping[str, Any]
+
+
+def at(minute: float) -> int:
+    """Return the moment so many minutes after the first window's start."""
+    return START_US + round(minute * WINDOW_US)
+
+
+def lag(p95: int, count: int = 1_000, low: int = 1_000) -> Quantiles:
+    """Return the figures of a lag with this 95th percentile."""
+    return Quantiles(count, low, min(low, p95), p95, p95, p95)
+
+
+def node(name: str, **fields: Any) -> NodeResult:  # noqa: ANN401 - the fields of a node
+    """Return a node with complete books that has lost nothing."""
+    seen = fields.get("seen", 1_000)
+    counts: dict[str, Any] = dict.fromkeys(NodeResult.__dataclass_fields__, 0) | {
+        "expected": seen,
+        "seen": seen,
+        "arrived": seen,
+    }
+    odd = {"departed": seen, "loss_ratio": None, "coverage": 1.0, "lag_in_us": None, "lag_out_us": None}
+    more = {"inside_us": None, "process_duration_p95_us": None, "node": name}
+    return NodeResult(**counts | odd | more | fields)
+
+
+def window(
+    minute: int,
+    *,
+    stream: str = "orders",
+    known: int = 1_000,
+    lost: Mapping[str, int] | None = None,
+    verdict: Verdict | None = None,
+    status: Status = Status.FINAL,
+    nodes: Mapping[str, Fields] | None = None,
+    names: tuple[str, ...] = NODES,
+    **fields: Any,  # noqa: ANN401 - the fields of a window
+) -> WindowResult:
+    """Return a window in which so many messages were known, and so many surely lost on their way to each node."""
+    lost, nodes = lost or {}, nodes or {}
+    gone = sum(lost.values())
+    judged = verdict or (Verdict.LOSSY if gone else Verdict.CLEAN if known else Verdict.IDLE)
+    is_blind = judged in {Verdict.UNKNOWN, Verdict.SILENT}
+    made = []
+    for name in names:
+        of_node = lost.get(name, 0)
+        losses = {"lost_in_transit": of_node, "loss": of_node, "loss_lower": of_node, "loss_upper": of_node}
+        blind = {"coverage": 0.0, "loss_upper": None} if is_blind else {}
+        made.append(node(name, **{"seen": known - of_node} | losses | blind | dict(nodes.get(name, {}))))
+    counts: dict[str, Any] = dict.fromkeys(WindowResult.__dataclass_fields__, 0)
+    what = {"stream": stream, "window_start_us": at(minute), "status": status, "verdict": judged, "reasons": ()}
+    figures = {"known": known, "delivered": known - gone, "lost": gone, "lost_lower": gone, "lost_upper": gone}
+    odd = {"loss_ratio": gone / known if known else None, "lag_us": None, "nodes": tuple(made)}
+    blind = {"lost_upper": None} if is_blind else {}
+    return WindowResult(**counts | what | figures | odd | blind | fields)
+
+
+def judged(minute: int, *, outliers: tuple[Outlier, ...] | None = None, **fields: Any) -> Minute:  # noqa: ANN401
+    """Return a window with five lost ids at each node that lost some."""
+    made = window(minute, **fields)
+    ids = {one.node: tuple(f"{n:032x}" for n in range(5)) for one in made.nodes if one.loss_lower}
+    return Minute(made, (), ids, outliers)
+
+
+@dataclass
+class Memory:
+    """What a store would know, in a few dictionaries; a window that says nothing counts nowhere."""
+
+    minutes: dict[tuple[str, str, int], Counts] = field(default_factory=dict)
+    arrivals_us: list[int] = field(default_factory=list)
+    last_us: dict[str, int] = field(default_factory=dict)
+
+    def count(self, minute: Minute) -> None:
+        """Count a window into the objective of loss, anew if it was counted before."""
+        result = minute.result
+        key = result.stream, "loss", result.window_start_us
+        if result.verdict in {Verdict.UNKNOWN, Verdict.SILENT}:
+            self.minutes.pop(key, None)
+        else:
+            self.minutes[key] = Counts(result.known, result.lost_lower)
+        self.last_us[result.stream] = max(self.last_us.get(result.stream, 0), result.window_start_us)
+
+    def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> Counts:
+        """Return the sums over the windows that start in a range."""
+        kept = (self.minutes.get((stream, objective, us)) for us in range(from_us, to_us, WINDOW_US))
+        found = [counts for counts in kept if counts]
+        return Counts(sum(one.total for one in found), sum(one.bad for one in found))
+
+    def last_bad_us(self, stream: str, objective: str) -> int | None:
+        """Return the start of the newest window in which a message was bad."""
+        bad = [key[2] for key, counts in self.minutes.items() if key[:2] == (stream, objective) and counts.bad]
+        return max(bad, default=None)
+
+    def quarantined(self, from_us: int, to_us: int) -> int:
+        """Return how many records arrived in a range that could not be read."""
+        return sum(from_us <= arrival_us < to_us for arrival_us in self.arrivals_us)
+
+    def last_window_us(self, stream: str) -> int | None:
+        """Return the start of the newest window."""
+        return self.last_us.get(stream)

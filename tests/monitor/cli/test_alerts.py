@@ -1,0 +1,146 @@
+"""Tests of ``hopwatch alerts``: what is shown, what is noted, and exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from alerts import configured
+from alerts.follow import Alerting
+from monitor import rules, settings
+from monitor.cli.main import main
+from monitor.store import dialect, schema
+from tests.micro_batches import MicroBatches
+from tests.monitor.cli.workplace import CONFIGURATION, Workplace
+from tests.monitor.test_commit import traffic
+
+Captured = pytest.CaptureFixture[str]
+RULES = """
+[[alerts.rules]]
+kind = "loss"
+labels = { team = "payments" }
+[[alerts.rules]]
+kind = "lag"
+for = "9m"
+threshold = "1ms"
+"""
+PAGE = "loss/page/orders"
+
+
+@pytest.fixture
+def watched(workplace: Workplace) -> Workplace:
+    """Return a place where a monitor has seen a loss, and told the pager and the chat."""
+    workplace.configure(CONFIGURATION + RULES)
+    engine = dialect.engine(workplace.store_url)
+    schema.prepare(engine)
+    chosen = settings.load(workplace.config, flags={}, environ={})
+    follower = Alerting(configured.of(chosen), lambda one: ("chat", "pager") if one.severity == "page" else ())
+    stream = MicroBatches(rules.of(chosen), engine, follower=follower)
+    for paths in traffic(workplace.folder / "spool"):
+        stream.run(paths)
+    engine.dispose()
+    return workplace
+
+
+def alerts(workplace: Workplace, *arguments: str) -> int:
+    """Run a command on the alerts of a place."""
+    return main(["alerts", *arguments, "--config", str(workplace.config)])
+
+
+def test_what_is_wrong_now_is_shown(watched: Workplace, capsys: Captured) -> None:
+    """Each incident with its key, since when, how many places; and what is bad for too short a time yet."""
+    assert alerts(watched, "list") == 0
+    out = capsys.readouterr().out
+    lines = [line.split() for line in out.splitlines() if line.strip()]
+    assert lines[0] == ["key", "since", "alerts", "taken", "on", "by", "summary"]
+    assert [PAGE, "2026-01-01T00:00:00Z", "1", "lost:"] in [line[:4] for line in lines]
+    assert "pending: lag (ticket) orders a, since 2026-01-01T00:00:00Z\n" in out
+
+
+def test_what_is_wrong_now_is_told_to_programs(watched: Workplace, capsys: Captured) -> None:
+    """With all that a notification says, in the words of the report."""
+    assert alerts(watched, "list", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    page = next(one for one in told["incidents"] if one["key"] == PAGE)
+    assert (page["event"], page["since"], page["acknowledged"], page["total"]) == (
+        "firing",
+        "2026-01-01T00:00:00Z",
+        None,
+        1,
+    )
+    assert page["labels"] == {"rule": "loss", "severity": "page", "stream": "orders", "team": "payments"}
+    (alert,) = page["alerts"]
+    assert (alert["node"], alert["edge"], alert["word"], alert["window_start"]) == (
+        "b",
+        "a -> b",
+        "lost",
+        "2026-01-01T00:01:00Z",
+    )
+    assert {"rule": "lag", "severity": "ticket", "stream": "orders", "node": "b"}.items() <= told["pending"][1].items()
+
+
+def test_an_incident_is_taken_on(watched: Workplace, capsys: Captured) -> None:
+    """Everybody sees by whom; the last one to do so stands."""
+    for who in ("ann", "bob"):
+        assert alerts(watched, "ack", PAGE, "--by", who, "--note", "looking") == 0
+        assert capsys.readouterr().out == f"{PAGE} is taken on by {who}\n"
+    assert alerts(watched, "list", "--json") == 0
+    page = next(one for one in json.loads(capsys.readouterr().out)["incidents"] if one["key"] == PAGE)
+    assert (page["acknowledged"]["by"], page["acknowledged"]["note"]) == ("bob", "looking")
+
+
+def test_who_takes_it_on_is_the_user(watched: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless another name is given; of a user without a name nobody knows."""
+    for user, by in (("eve", "eve"), ("", "somebody")):
+        monkeypatch.setenv("USER", user)
+        assert alerts(watched, "ack", PAGE, "--json") == 0
+        assert json.loads(capsys.readouterr().out) == {"key": PAGE, "by": by, "note": ""}
+
+
+def test_what_is_not_open_cannot_be_taken_on(watched: Workplace, capsys: Captured) -> None:
+    """Exit 2, with what is."""
+    assert alerts(watched, "ack", "loss/page/nothing") == 2
+    assert capsys.readouterr().err == (
+        "hopwatch: no incident 'loss/page/nothing' is open; "
+        "open are: heartbeat/ticket/*, loss/page/orders, quarantine/ticket/*\n"
+    )
+
+
+def test_what_would_steer_a_terminal_is_refused(watched: Workplace, capsys: Captured) -> None:
+    """Whatever is noted is shown to others."""
+    assert alerts(watched, "ack", PAGE, "--note", "\x1b[2J") == 2
+    assert capsys.readouterr().err == "hopwatch: --by and --note are one line of printable text, got '\\x1b[2J'\n"
+
+
+def test_what_was_told_is_kept(watched: Workplace, capsys: Captured) -> None:
+    """The newest first, with how each channel took it; by key, from a moment on, and so many."""
+    assert alerts(watched, "history", "--json") == 0
+    told = json.loads(capsys.readouterr().out)["notifications"]
+    assert [one["key"] for one in told] == [PAGE, "quarantine/ticket/*", "heartbeat/ticket/*"]
+    waiting = {"state": "waiting", "tries": 0, "last_error": ""}
+    assert told[0]["channels"] == [{"channel": name} | waiting for name in ("chat", "pager")]
+    for arguments, expected in (
+        (("--key", PAGE), 1),
+        (("--most", "2"), 2),
+        (("--from", "2026-01-01T00:00:00Z"), 3),
+        (("--from", "2027-01-01T00:00:00Z"), 0),
+    ):
+        assert alerts(watched, "history", "--json", *arguments) == 0
+        assert len(json.loads(capsys.readouterr().out)["notifications"]) == expected
+    assert alerts(watched, "history", "--key", PAGE) == 0
+    out = capsys.readouterr().out
+    assert ["firing", PAGE, "lost:"] in [line.split()[1:4] for line in out.splitlines()]
+    assert "chat: waiting, pager: waiting" in out
+
+
+def test_where_nothing_is_wrong_that_is_said(workplace: Workplace, capsys: Captured) -> None:
+    """And no store is made by asking."""
+    workplace.configure()
+    assert alerts(workplace, "list") == 3
+    assert "there is no store at " in capsys.readouterr().err
+    workplace.watch()
+    assert alerts(workplace, "list") == 0
+    assert capsys.readouterr().out == "no incident is open\n"
+    assert alerts(workplace, "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"incidents": [], "pending": []}

@@ -1,0 +1,64 @@
+"""Tests of the page on alerts and of the runbooks: every kind, key and default is there, and as it is."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+
+from alerts.events import Kind, Word
+from alerts.incidents import STORM_STREAMS
+from monitor.settings.alerting import KINDS, BurnWindow
+from tests.alerts.play import rules_of
+from tests.repository import ROOT
+
+PAGE: Final = (ROOT / "docs" / "ALERTS.md").read_text("utf-8")
+RUNBOOKS: Final = ROOT / "docs" / "runbooks"
+DEFAULTS: Final = re.findall(r"^\| `(\w+)` \| (page|ticket) \| .* \| ([^|]+) \| [^|]+ \|$", PAGE, re.MULTILINE)
+KEYS: Final = PAGE[PAGE.index("| key | of |") : PAGE.index("## When an alert fires")]
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_has_its_runbook(kind: Kind) -> None:
+    """It says what it means, what to look at with which command, and what to do; all of it fits on a screen."""
+    text = (RUNBOOKS / f"{kind}.md").read_text("utf-8")
+    assert text.startswith(f"# {kind}\n")
+    assert text.index("**What it means.**") < text.index("**Look.**") < text.index("**Do.**")
+    assert "    hopwatch " in text
+    assert text.count("\n") <= 30
+
+
+def test_every_runbook_is_of_a_kind_and_leads_to_others_that_are_there() -> None:
+    """None is left behind when a kind goes."""
+    assert {file.stem for file in RUNBOOKS.iterdir()} == set(Kind)
+    for file in RUNBOOKS.iterdir():
+        for name in re.findall(r"\]\((\w+)\.md\)", file.read_text("utf-8")):
+            assert name in set(Kind), (file.name, name)
+
+
+def test_settings_and_rules_know_the_same_kinds() -> None:
+    """A table for each, and what to make of it."""
+    assert set(KINDS) == set(Kind)
+
+
+def test_the_default_rules_are_listed_as_they_are() -> None:
+    """With their severities, and how many windows they wait for."""
+    expected = {(rule.name, str(rule.severity), rule.for_windows) for rule in rules_of().rules}
+    found = {(name, severity, int(re.sub(r"\D", "", waits) or 1)) for name, severity, waits in DEFAULTS}
+    assert found == expected
+
+
+def test_every_key_of_a_rule_is_listed() -> None:
+    """Those of a pair of spans too."""
+    tables = [*KINDS.values(), BurnWindow]
+    keys = {field.alias or name for table in tables for name, field in table.model_fields.items()}
+    assert [key for key in sorted(keys) if not re.search(rf"[`{{ ]{key}[`, ]", KEYS)] == []
+
+
+def test_what_an_alert_may_say_is_listed() -> None:
+    """Every word, and the bound on what is told one by one."""
+    told = PAGE[PAGE.index("## What an alert says") :]
+    assert [word for word in Word if word != "alive" and not re.search(rf"[(, ]{word}[,)]", told)] == []
+    assert STORM_STREAMS == 5
+    assert "more than five streams of a rule" in PAGE
