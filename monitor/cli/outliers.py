@@ -34,7 +34,7 @@ def score(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Score every series below a folder, one row after the other and never looking ahead.
+    """Score every series below a folder, never looking ahead.
 
     Written are files of timestamp,value,score,notice,outlier at the same relative paths.
     """
