@@ -179,7 +179,7 @@ def test_a_tap_that_is_killed_skips_nothing(taps: Taps, traffic: Traffic) -> Non
             os.kill(killed.pid, signal.SIGKILL)
             killed.wait()
         committed = taps.committed()
-        allowed.update(one for one, (at, offset) in [*traffic.offsets.items()] if offset >= committed[at])
+        allowed.update(one for one, (at, offset) in traffic.offsets.copy().items() if offset >= committed[at])
     with taps.running() as last:
         sent = traffic.end()
         taps.until(lambda: taps.stamped().keys() >= sent, "all is stamped")
