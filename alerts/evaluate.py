@@ -23,8 +23,6 @@ from probes.contract.limits import WINDOW_US
 
 MOST_MISSING: Final = 1_440
 """How many minutes of a silent stream are counted at once: a day."""
-STRAGGLING_US: Final = 60_000_000
-"""As in the ledger: for so long after its amendments end a window is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,5 +160,4 @@ def _kept(rules: Rules, states: Mapping[Series, State], now_us: int) -> Iterator
 def _settled_before_us(rules: Rules, stream: str, now_us: int) -> int:
     if stream == OWN:
         return now_us - now_us % WINDOW_US
-    terms = rules.streams[stream].terms
-    return now_us - (WINDOW_US + terms.transit_us + terms.settle_us + terms.amend_for_us + STRAGGLING_US)
+    return now_us - rules.streams[stream].terms.kept_until_us(0)

@@ -14,7 +14,7 @@ from alerts.minute import Counts, Minute, Outlier
 from alerts.rules import Rules
 from monitor.ledger import Conclusion
 from monitor.results import NodeResult
-from probes.contract.limits import WINDOW_US
+from probes.contract.limits import ID_BYTES, WINDOW_US
 
 Routes = Callable[[Notification], Sequence[str]]
 """Which channels a notification goes through, by their names."""
@@ -82,5 +82,5 @@ class Alerting:
 def _hex(node: NodeResult, packed: bytes) -> tuple[str, ...]:
     if not node.loss_lower:
         return ()
-    ids = (packed[at : at + 16] for at in range(0, min(len(packed), 16 * MOST_LOST_IDS), 16))
+    ids = (packed[at : at + ID_BYTES] for at in range(0, min(len(packed), ID_BYTES * MOST_LOST_IDS), ID_BYTES))
     return tuple(message_id.hex() for message_id in ids)

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, Select, delete, func, select
 from alerts.outbox import Fate
 from monitor.clock import Clock
 from monitor.store import retention, schema, tables
+from probes.contract.limits import WINDOW_US
 
 ROWS_A_STEP: Final = 1_000
 MINUTE_ROWS_A_STEP: Final = 10_000
@@ -58,7 +59,7 @@ def _prune_minutes(connection: Connection, before_us: int) -> int:
     found = connection.execute(oldest.where(_minutes.window_start_us < before_us).limit(1)).first()
     if found is None:
         return 0
-    until_us = min(before_us, found.window_start_us + MINUTE_ROWS_A_STEP * 60_000_000)
+    until_us = min(before_us, found.window_start_us + MINUTE_ROWS_A_STEP * WINDOW_US)
     chosen = (_minutes.stream == found.stream) & (_minutes.objective == found.objective)
     return connection.execute(
         delete(tables.objective_minutes).where(chosen, _minutes.window_start_us < until_us)

@@ -31,9 +31,7 @@ def standing(engine: Engine) -> Json:
     pending = of_phase.order_by(*tables.alert_states.primary_key)
     with schema.reading(engine) as connection:
         incidents = [_incident(row) for row in connection.execute(_open_incidents()).mappings()]
-        waiting = [
-            _place(row) for row in connection.execute(pending.order_by(*tables.alert_states.primary_key)).mappings()
-        ]
+        waiting = [_place(row) for row in connection.execute(pending).mappings()]
     return {"incidents": incidents, "pending": waiting}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 from rich.console import Console
@@ -13,7 +12,7 @@ from demo.links.laid import check_observations, links_through
 from demo.measured import Json, Measured
 from demo.pipeline import Pipeline
 from demo.records import archive_path
-from demo.run import TICK_S, Demo, Wishes, laid
+from demo.run import Demo, Wishes, laid
 from demo.screen import Screen
 
 GIVEN_UP: Final = 3
@@ -56,10 +55,6 @@ def feed(wishes: Wishes, console: Console) -> int:
         screen.say(f"files of this run: {layout.folder}")
         screen.say(f"the probes write to {wishes.sink_url}, for a monitor that runs elsewhere")
         with laid(links, screen), Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline:
-            Demo(wishes, layout, pipeline, Elsewhere(), Elsewhere(), screen, interrupts).produce()
-            while (node := pipeline.drain()) is not None:
-                if interrupts.count >= GIVEN_UP:
-                    return 1
-                screen.show(f"draining: {node}", ())
-                time.sleep(TICK_S)
-    return 0
+            demo = Demo(wishes, layout, pipeline, Elsewhere(), Elsewhere(), screen, interrupts)
+            demo.produce()
+            return int(not demo.drain(GIVEN_UP))

@@ -109,10 +109,10 @@ class Demo:
                 self._status = progress.status()
             self._tick(self._status)
 
-    def drain(self) -> bool:
-        """End the nodes one after the other; return whether all have handed on what they had."""
+    def drain(self, signals: int = 2) -> bool:
+        """End the nodes one after the other, unless so many signals come; whether all have handed on what they had."""
         while (node := self.pipeline.drain()) is not None:
-            if self.interrupts.count > 1:
+            if self.interrupts.count >= signals:
                 return False
             self._tick(f"draining: {node}")
         return True

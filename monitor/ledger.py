@@ -25,9 +25,6 @@ from monitor.rules import StreamRules
 from probes.contract.batch import Kind
 from probes.contract.limits import WINDOW_MS, WINDOW_US
 
-STRAGGLING_US: Final = 60_000_000
-"""How long after its amendments end a window is kept, for what was read out of order."""
-
 _HAVING_A_SAY: Final = list(NodeBooks.__dataclass_fields__).index("having_a_say")
 _LIFE: Final = ("stream", "window_start_us", "status", "revision", "recovered")
 
@@ -99,7 +96,7 @@ class Ledger:
             return 0
         terms, facts = self.rules[sheet.stream].terms, sheet.facts
         counted = facts["window_start_ms"][(facts["kind"] == Kind.OBSERVATIONS) & (facts["standing"] == IN_WINDOW)]
-        return terms.amendable_until_us(int(counted.max()) * 1_000) + STRAGGLING_US if len(counted) else 0
+        return terms.kept_until_us(int(counted.max()) * 1_000) if len(counted) else 0
 
     def sight(self, stream: str, start_us: int, last_first_sighting_us: int) -> None:
         """Note that a window was tallied anew: it is due, and its horizon may have moved."""
@@ -216,7 +213,7 @@ def _as_counts(judged: Accounts) -> NDArray[np.int64]:
 def _over_at_us(terms: Terms, start_us: int, known: Live) -> int:
     """Return when nothing can change a window any more: neither what comes, nor what is in flight."""
     settled_at_us = terms.settled_at_us(start_us, known.last_first_sighting_us)
-    return max(terms.amendable_until_us(start_us) + STRAGGLING_US, settled_at_us)
+    return max(terms.kept_until_us(start_us), settled_at_us)
 
 
 def _is_due(known: Live, status: Status, books: bytes, is_settled: bool) -> bool:  # noqa: FBT001 - a fact, not a flag

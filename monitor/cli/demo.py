@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -81,7 +82,13 @@ def command(  # noqa: PLR0913 - one parameter a flag
     if store is not None and into is not None:
         raise ConfigurationError("--store is for the results of the demo's own monitor, and with --into it has none")
     wish = Wishes(
-        workdir or default_folder(), faults, rate, run_s, _brokers(kafka), _store_url(store), _transport_url(into)
+        workdir or default_folder(),
+        faults,
+        rate,
+        run_s,
+        _brokers(kafka),
+        _url("--store", store, "store", places.store_url),
+        _url("--into", into, "transport", places.transport_url),
     )
     raise typer.Exit((feed if wish.sink_url else run)(wish, console.data()))
 
@@ -94,21 +101,12 @@ def _brokers(kafka: str | None) -> str:
         raise ConfigurationError(f"--kafka: expected HOST:PORT, for example {example}, got {kafka!r:.80}") from None
 
 
-def _store_url(store: str | None) -> str:
-    if store is None:
+def _url(flag: str, asked: str | None, table: str, check: Callable[[object], str]) -> str:
+    """Return the URL that a flag names for a table of the configuration, its relative path found from here."""
+    if asked is None:
         return ""
     try:
-        checked = places.store_url(store)
+        checked = check(asked)
     except ValueError as error:
-        raise ConfigurationError(f"--store: {error}") from None
-    return str(places.anchored({"store": {"url": checked}}, Path.cwd())["store"]["url"])
-
-
-def _transport_url(into: str | None) -> str:
-    if into is None:
-        return ""
-    try:
-        checked = places.transport_url(into)
-    except ValueError as error:
-        raise ConfigurationError(f"--into: {error}") from None
-    return str(places.anchored({"transport": {"url": checked}}, Path.cwd())["transport"]["url"])
+        raise ConfigurationError(f"{flag}: {error}") from None
+    return str(places.anchored({table: {"url": checked}}, Path.cwd())[table]["url"])

@@ -51,10 +51,10 @@ def command(
     java.require()
     from alerts import configured
     from alerts.follow import Alerting
-    from monitor.spark import job, source
+    from monitor.spark import cluster, job, source
 
     read = source.of(chosen)
-    read.check(is_watched=not once)
+    transport = read.check(is_watched=not once)
     with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url) as hold:
         engine = dialect.engine(chosen.store.url)
         schema.prepare(engine)
@@ -65,9 +65,10 @@ def command(
             chosen.monitor.workdir,
             hold,
             chosen.store.retry_for_us / 1e6,
-            "" if once else read.identity(),
+            transport,
             follower=Alerting(configured.of(chosen)),
         )
+        cluster.check(chosen.monitor.master)
         if once:
             with engine.begin() as connection:
                 lineage.check_once(connection)
@@ -144,10 +145,9 @@ def _stream(place: Place, chosen: Settings) -> None:
 
 def _watch(place: Place, chosen: Settings, stop: threading.Event) -> None:
     from monitor import pulse
-    from monitor.spark import cluster, job, session
+    from monitor.spark import job, session
 
     words = console.words()
-    cluster.check(chosen.monitor.master)
     with place.engine.begin() as connection:
         place.source.tidy(reader.segments(connection))
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")

@@ -12,6 +12,9 @@ from probes.contract.limits import WINDOW_MS, WINDOW_US
 AHEAD_US: Final = 300_000_000
 """How far ahead of its arrival a batch's window may start."""
 
+STRAGGLING_US: Final = 60_000_000
+"""How long after its amendments end a window is kept, for what was read out of order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -29,6 +32,10 @@ class Terms:
     def amendable_until_us(self, start_us: int) -> int:
         """Return the last arrival that can still change the window."""
         return self.final_at_us(start_us) + self.amend_for_us
+
+    def kept_until_us(self, start_us: int) -> int:
+        """Return how long the window is kept, unless something of it is in flight for longer."""
+        return self.amendable_until_us(start_us) + STRAGGLING_US
 
     def horizon_us(self, start_us: int, last_first_sighting_us: int) -> int:
         """Return the moment up to which probes must have reported for the window to be judged."""

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from monitor.ledger import STRAGGLING_US
+from monitor.kernel.window import STRAGGLING_US
 from monitor.parcels import NOT_LANDED, Offsets, Quarantined
 from monitor.rules import StreamRules
 from monitor.spark.intake import Intake, checked

@@ -41,13 +41,12 @@ def start(
 ) -> SparkSession:
     """Start Spark, with log and scratch files below ``workdir``; ``more`` settings win.
 
-    ``cores`` is into how many tasks a trigger is dealt out: by default one a core of this machine, or of the cluster.
+    ``master`` has passed :func:`cluster.check`. ``cores`` is into how many tasks a trigger is dealt out: by default one
+    a core of this machine, or of the cluster.
 
     Raises:
-        ConfigurationError: the master is none of Spark's.
-        DependencyError: the folder cannot be written, no master answers, or Spark does not start.
+        DependencyError: the folder cannot be written, or Spark does not start.
     """
-    cluster.check(master)
     scratch = workdir / "scratch"
     try:
         scratch.mkdir(parents=True, exist_ok=True)

@@ -30,8 +30,10 @@ class Source(Protocol):
     def spark_settings(self) -> Mapping[str, str]:
         """What Spark needs to read it."""
 
-    def check(self, *, is_watched: bool) -> None:
+    def check(self, *, is_watched: bool) -> str:
         """Check that it can be read, and that the monitor's pulse can go through it when it is to be watched.
+
+        Returns what tells it from another one of its name; nothing where nothing does.
 
         Raises:
             TransportError: it cannot.
@@ -62,9 +64,6 @@ class Source(Protocol):
     def note_read_through(self, moment_us: int) -> None:
         """Take note of the moment up to which all parts of the transport are read."""
 
-    def identity(self) -> str:
-        """Return what tells the transport from another one of its name; empty where nothing does."""
-
 
 @dataclass(frozen=True, slots=True)
 class SpoolSource:
@@ -81,13 +80,14 @@ class SpoolSource:
         """Nothing beyond what every job needs."""
         return {}
 
-    def check(self, *, is_watched: bool) -> None:
-        """Check the folder.
+    def check(self, *, is_watched: bool) -> str:
+        """Check the folder; returns nothing, because what an emptied spool had, it had told.
 
         Raises:
             TransportError: it is not there, is no folder, cannot be read or written, or hides segments from a stream.
         """
         spool.check(self.folder, is_written=is_watched)
+        return ""
 
     def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of segments as they come, in order of arrival."""
@@ -118,10 +118,6 @@ class SpoolSource:
 
     def note_read_through(self, moment_us: int) -> None:
         """Do nothing: a spool is read in order of arrival."""
-
-    def identity(self) -> str:
-        """Return nothing: what an emptied spool had, it had told."""
-        return ""
 
 
 def of(settings: Settings) -> Source:

@@ -15,7 +15,6 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from monitor.kernel.window import Terms
-from monitor.ledger import STRAGGLING_US
 from monitor.parcels import Claims, join, pack_tally, split
 from monitor.rules import StreamRules
 from monitor.spark import redeem
@@ -89,7 +88,7 @@ class WindowState(StatefulProcessor):
             return
         known = self._known()
         if not known.claims:
-            self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), _over_at_us(terms, start_us))
+            self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), terms.kept_until_us(start_us))
         shard = known.with_claims([bytes(row.payload) for row in rows])
         is_final = watermark_us >= terms.final_at_us(start_us)
         if shard.is_due and (is_final or shard.has_grown or self._can_afford(shard)):
@@ -163,9 +162,5 @@ def _work(claims: Claims) -> int:
     return claims.observations + A_BATCH * len(claims.refs) if claims.observations else 0
 
 
-def _over_at_us(terms: Terms, start_us: int) -> int:
-    return terms.amendable_until_us(start_us) + STRAGGLING_US
-
-
 def _is_over(terms: Terms, start_us: int, watermark_us: int) -> bool:
-    return watermark_us > _over_at_us(terms, start_us)
+    return watermark_us > terms.kept_until_us(start_us)

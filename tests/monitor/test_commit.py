@@ -14,7 +14,8 @@ from sqlalchemy import Connection, Engine
 
 from monitor import commit
 from monitor.kernel.tally import NEVER_US
-from monitor.ledger import STRAGGLING_US, Ledger
+from monitor.kernel.window import STRAGGLING_US
+from monitor.ledger import Ledger
 from monitor.parcels import Claims, pack_tally
 from monitor.results import Status
 from monitor.spark import redeem

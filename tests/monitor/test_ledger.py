@@ -12,7 +12,8 @@ import pytest
 from monitor.kernel import masks
 from monitor.kernel.books import FACTS, DropFact
 from monitor.kernel.tally import NEVER_US, Observed, Tally, take
-from monitor.ledger import STRAGGLING_US, Conclusion, Ledger, Live
+from monitor.kernel.window import STRAGGLING_US
+from monitor.ledger import Conclusion, Ledger, Live
 from monitor.parcels import FactSheet
 from monitor.results import Status, Verdict, WindowResult
 from probes.contract.batch import Batch, Drop, Kind

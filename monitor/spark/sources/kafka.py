@@ -48,13 +48,13 @@ class KafkaSource:
         """The connector, and batches of rows that are as large as records are."""
         return {**connector.settings(), "spark.sql.execution.arrow.maxRecordsPerBatch": str(RECORDS_A_BATCH)}
 
-    def check(self, *, is_watched: bool) -> None:  # noqa: ARG002 - a topic that can be read can be watched
-        """Check that the topic is there and stamps records with the broker's time.
+    def check(self, *, is_watched: bool) -> str:  # noqa: ARG002 - a topic that can be read can be watched
+        """Check that the topic is there and stamps records with the broker's time; return its name and id.
 
         Raises:
             TransportError: it is not, or no broker answers.
         """
-        topics.require(self.place, self.access)
+        return f"{self.place.topic}, id {topics.require(self.place, self.access).topic_id}"
 
     def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of records as they come, so many records a trigger at most; columns of DECODED."""
@@ -116,14 +116,6 @@ class KafkaSource:
     def note_read_through(self, moment_us: int) -> None:
         """Tell the workers of the next batch up to which moment all partitions are read."""
         note_read_through(self.landed, moment_us)
-
-    def identity(self) -> str:
-        """Return the topic's name and the id that the brokers gave it.
-
-        Raises:
-            TransportError: it is not there, lacks what reading it needs, or no broker answers.
-        """
-        return f"{self.place.topic}, id {topics.require(self.place, self.access).topic_id}"
 
     @property
     def _of_batch(self) -> Path:

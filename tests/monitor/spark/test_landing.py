@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.kernel.tally import Tally
-from monitor.ledger import STRAGGLING_US
+from monitor.kernel.window import STRAGGLING_US
 from monitor.parcels import Claims, FactSheet, Offsets, Quarantined, pack_tally
 from monitor.spark import redeem
 from monitor.spark.decode import decode

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import Row
 
-from monitor.ledger import STRAGGLING_US
+from monitor.kernel.window import STRAGGLING_US
 from monitor.parcels import split, unpack_tally
 from monitor.rules import StreamRules
 from monitor.spark import state as state_module
