@@ -14,25 +14,17 @@ from alerts.minute import Counts, Minute, Outlier
 from alerts.rules import Rules
 from monitor.ledger import Conclusion
 from monitor.results import NodeResult
+from monitor.watch import Finding
 from probes.contract.limits import ID_BYTES, WINDOW_US
 
 Routes = Callable[[Notification], Sequence[str]]
 """Which channels a notification goes through, by their names."""
 
 
-Detector = Callable[[Conclusion], tuple[Outlier, ...] | None]
-"""What a detector says of a window that was judged; none where it did not look."""
-
-
 def nowhere(notification: Notification) -> Sequence[str]:
     """Return no channel: what is told is kept in the history alone."""
     del notification
     return ()
-
-
-def unlooked(conclusion: Conclusion) -> None:
-    """Return that no detector looked."""
-    del conclusion
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +36,6 @@ class Alerting:
 
     rules: Rules
     routes: Routes = nowhere
-    detector: Detector = unlooked
 
     def note(self, conclusion: Conclusion) -> Minute | None:
         """Return what is needed of a window; none of one that is not final."""
@@ -53,7 +44,8 @@ class Alerting:
             return None
         pairs = zip(result.nodes, conclusion.lost_ids, strict=True)
         lost_ids = {node.node: _hex(node, ids.tobytes()) for node, ids in pairs}
-        return Minute(result, conclusion.tally.lags, lost_ids, self.detector(conclusion))
+        outliers = {node: tuple(map(_outlier, found)) for node, found in conclusion.outliers.items()}
+        return Minute(result, conclusion.tally.lags, lost_ids, outliers)
 
     def follow(self, connection: Connection, noted: Sequence[Minute], watermark_us: int) -> None:
         """Count the windows into their objectives, decide, and write what came of it.
@@ -77,6 +69,11 @@ class Alerting:
             for minute in noted
             for objective in self.rules.objectives[minute.result.stream]
         }
+
+
+def _outlier(finding: Finding) -> Outlier:
+    why = finding.why
+    return Outlier(why.quantity.value, why.observed, why.low, why.high, why.score)
 
 
 def _hex(node: NodeResult, packed: bytes) -> tuple[str, ...]:

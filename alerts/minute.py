@@ -21,12 +21,11 @@ class Counts(NamedTuple):
 class Outlier:
     """What a detector says of one value of a series: that it is none of what was expected.
 
-    A series is (stream, node, quantity); ``node`` is empty for a whole stream's. ``score`` is how rare it is, as
-    -log10 of its chance; ``low`` and ``high`` bound what was expected, in the quantity's own unit, and are null where
-    that is not known. It is said of every window of an episode, for as long as that lasts.
+    ``score`` is how rare it is, as -log10 of its chance; ``low`` and ``high`` bound what was expected, in the unit of
+    the quantity, and are null where that is not known. It is said of every window of an episode, for as long as that
+    lasts, with the figures of the window in which the episode became an outlier.
     """
 
-    node: str
     quantity: str
     observed: float
     low: float | None
@@ -38,13 +37,13 @@ class Outlier:
 class Minute:
     """One window as it was judged: its figures, the digests of its nodes in order, and some lost ids of each node.
 
-    ``outliers`` is null where no detector looked: that says nothing, an empty one that there is none.
+    ``outliers`` are by node; at a node that is not named nobody has looked, which says nothing.
     """
 
     result: WindowResult
     lags: tuple[NodeLags, ...] = ()
     lost_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    outliers: tuple[Outlier, ...] | None = None
+    outliers: Mapping[str, tuple[Outlier, ...]] = field(default_factory=dict)
 
 
 class Past(Protocol):

@@ -118,16 +118,13 @@ def _silent(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
 
 def _outlier(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
     del stream
-    if minute.outliers is None:
-        return
     threshold = rule.thresholds[minute.result.stream]
-    worst = {one.node: one for one in sorted(minute.outliers, key=lambda one: (one.score, one.quantity))}
-    for node in ("", *(node.node for node in minute.result.nodes)):
-        found = worst.get(node)
-        if found is None or found.score < threshold:
+    for node, outliers in minute.outliers.items():
+        worst = max(outliers, key=lambda one: (one.score, one.quantity), default=None)
+        if worst is None or worst.score < threshold:
             yield good(node)
-            continue
-        yield bad(node, found.score, threshold, note=_odd(found))
+        else:
+            yield bad(node, worst.score, threshold, note=_odd(worst))
 
 
 def _odd(found: Outlier) -> str:

@@ -16,7 +16,7 @@ from monitor.parcels import NOT_LANDED, FactSheet, Offsets, Quarantined
 from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
 from monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, QUARANTINE_ROW, TALLY_ROW
-from monitor.store import lineage, reader, rollups, writer
+from monitor.store import lineage, outliers, reader, rollups, writer
 from monitor.store.past import Parcels, StoredPast
 
 CONCLUSIONS_A_WRITE: Final = 200
@@ -94,6 +94,7 @@ def batch(  # noqa: PLR0913, PLR0917 - what came, what was to be read, and who f
         if follower is not None:
             noted += [note for conclusion in piece if (note := follower.note(conclusion)) is not None]
     forget(connection, ledger, watermark_us)
+    outliers.keep(connection, ledger)
     if not windows:
         # Where there is nothing to judge, there is time.
         roll_up(connection, ledger)
@@ -165,7 +166,7 @@ def conclude(connection: Connection, ledger: Ledger, tallied: Parcels, watermark
     conclusions = ledger.conclude(tallied.keys(), watermark_us, StoredPast(connection, ledger.rules, tallied))
     while piece := list(islice(conclusions, CONCLUSIONS_A_WRITE)):
         writer.write_conclusions(connection, piece, watermark_us)
-        yield piece
+        yield outliers.look(connection, ledger, piece)
 
 
 def forget(connection: Connection, ledger: Ledger, watermark_us: int) -> None:

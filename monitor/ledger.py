@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ from monitor.kernel.window import Terms, minutes
 from monitor.parcels import FactSheet
 from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
+from monitor.watch import Finding, Watched
 from probes.contract.batch import Kind
 from probes.contract.limits import WINDOW_MS, WINDOW_US
 
@@ -58,7 +60,10 @@ class Live:
 
 
 class Conclusion(NamedTuple):
-    """A window as it stands now, what it was judged from, and what changed if it was final before."""
+    """A window as it stands now, what it was judged from, and what changed if it was final before.
+
+    ``outliers`` are those that its nodes have, nobody's where nobody has looked.
+    """
 
     result: WindowResult
     tally: Tally
@@ -66,6 +71,7 @@ class Conclusion(NamedTuple):
     is_settled: bool
     books: bytes
     changed: Mapping[str, Any] | None
+    outliers: Mapping[str, tuple[Finding, ...]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -77,6 +83,8 @@ class Ledger:
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     live: dict[str, dict[int, Live]] = field(default_factory=dict)
     holes: list[Hole] = field(default_factory=list)
+    watched: dict[str, Watched] = field(default_factory=dict, compare=False)
+    """The series of each stream, taken up from the store when the first of its windows becomes final."""
 
     def absorb(self, sheets: Iterable[FactSheet]) -> set[tuple[str, str, str, int]]:
         """Write fact sheets into the books, list the windows they fall in, and return the keys of the books."""

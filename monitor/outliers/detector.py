@@ -42,6 +42,12 @@ class Scores:
     surprises: NDArray[np.float32]
 
 
+def lasts(states: States) -> Bools:
+    """Return of each series whether the episode that began last still goes on."""
+    cool = np.clip((step.COOL_SHARE * states["seen"]).astype(np.int64), step.LEAST_COOL, step.MOST_COOL)
+    return np.asarray(states["quiet"] <= cool)
+
+
 class DetectorError(ValueError):
     """Arrays that do not belong together."""
 

@@ -46,9 +46,9 @@ _MOST_STEP_S: Final = 86_400.0
 _LONG_GAP: Final = 96.0
 
 # An episode ends after so many quiet values: a share of those seen, within bounds.
-_COOL_SHARE: Final = 0.05
-_LEAST_COOL: Final = 10
-_MOST_COOL: Final = 60
+COOL_SHARE: Final = 0.05
+LEAST_COOL: Final = 10
+MOST_COOL: Final = 60
 
 _FAST: Final = 0.2
 _SLOW: Final = 0.03
@@ -337,7 +337,7 @@ def _agreed(surprises: Array, step_s: float) -> float:
 @_compiled
 def _cool(seen: int) -> int:
     """Return after how many quiet values an episode has ended."""
-    return min(max(int(_COOL_SHARE * seen), _LEAST_COOL), _MOST_COOL)
+    return min(max(int(COOL_SHARE * seen), LEAST_COOL), MOST_COOL)
 
 
 @_compiled

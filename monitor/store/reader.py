@@ -150,6 +150,21 @@ def parts(connection: Connection, stream: str, from_us: int, to_us: int) -> list
     return [Part(_result(row, of_window), tuple(digests(node) for node in of_window)) for row, of_window in found]
 
 
+def finals(connection: Connection, stream: str, from_us: int) -> list[WindowResult]:
+    """Return the final windows of a stream from a moment on, in order of time."""
+    nodes = _by_window(connection, stream, from_us, None)
+    wanted = _in_range(tables.windows, stream, from_us, None).where(tables.windows.c.status.in_(_FINAL))
+    return [_result(row, nodes[stream, row["window_start_us"]]) for row in connection.execute(wanted).mappings()]
+
+
+def newest_final_us(connection: Connection, stream: str) -> int | None:
+    """Return the start of the newest final window of a stream; none where there is none."""
+    column = tables.windows.c
+    wanted = select(func.max(column.window_start_us)).where(column.stream == stream, column.status.in_(_FINAL))
+    newest_us = connection.execute(wanted).scalar()
+    return None if newest_us is None else int(newest_us)
+
+
 def digests(row: RowMapping) -> NodeLags:
     """Return the digests of a node's row."""
     return NodeLags(*(tdigest.from_bytes(row[f"{name}_digest"]) for name in NODE_LAGS))

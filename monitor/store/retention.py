@@ -18,7 +18,14 @@ from monitor.store.rollups import HOUR_US
 
 QUARANTINED_A_STEP: Final = 1_000
 LEAST_REST_S: Final = 0.02
-_OF_WINDOWS: Final = (tables.node_windows, tables.lost_ids, tables.revisions, tables.tallies, tables.windows)
+_OF_WINDOWS: Final = (
+    tables.node_windows,
+    tables.lost_ids,
+    tables.revisions,
+    tables.outliers,
+    tables.tallies,
+    tables.windows,
+)
 
 
 Done = TypeVar("Done")

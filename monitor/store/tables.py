@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0003"
+SCHEMA_VERSION: Final = "0004"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
@@ -141,6 +141,32 @@ lost_ids: Final = Table(
     Column("node", Words(), primary_key=True),
     Column("message_ids", LargeBinary, nullable=False),
     comment="16 bytes an id, in byte order, at most 10,000 ids: a row an id would cost more than all the rest",
+)
+
+outliers: Final = Table(
+    "outliers",
+    metadata,
+    *_window_key(),
+    Column("node", Words(), primary_key=True),
+    Column("quantity", String(16), primary_key=True),
+    *_counts("since_us"),
+    Column("is_outlier", Boolean, nullable=False),
+    Column("observed", Float(53), nullable=False),
+    Column("low", Float(53)),
+    Column("high", Float(53)),
+    Column("score", Float(53), nullable=False),
+    Column("reasons", Text, nullable=False),
+    comment="Windows in which an episode of a series begins, or becomes an outlier",
+)
+
+outlier_states: Final = Table(
+    "outlier_states",
+    metadata,
+    Column("stream", Words(), primary_key=True),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    *_counts("before_us"),
+    Column("states", LargeBinary, nullable=False),
+    comment="What the detector remembers of a node's series before a whole hour; no window before it can change",
 )
 
 tallies: Final = Table(
@@ -345,3 +371,4 @@ Index("alert_history_by_key", alert_history.c.key, alert_history.c.number)
 Index("alert_outbox_by_key", alert_outbox.c.key, alert_outbox.c.channel)
 Index("alert_history_by_time", alert_history.c.at_us)
 Index("alert_outbox_by_state", alert_outbox.c.state, alert_outbox.c.next_try_us)
+Index("outliers_by_series", outliers.c.stream, outliers.c.is_outlier, outliers.c.window_start_us)

@@ -15,10 +15,13 @@ from alerts import outbox, store
 from alerts.evaluate import Standing
 from alerts.events import Event, Kind, Notification
 from alerts.follow import Alerting
-from alerts.minute import Counts, Outlier
+from alerts.minute import Counts
 from alerts.rules import Rules
 from monitor.commit import Follower
+from monitor.outliers.explain import Explanation
+from monitor.outliers.quantities import Quantity
 from monitor.store import tables
+from monitor.watch import Finding
 from tests.alerts.play import rules_of
 from tests.micro_batches import MicroBatches
 from tests.monitor.spark.test_sink import ATTEMPTS, BEFORE, BEHIND, Stream, Trouble
@@ -189,11 +192,19 @@ def test_a_window_that_is_not_final_is_not_noted(tmp_path: Path, engine: Engine)
     assert set(seen) == {(True, True), (False, False)}
 
 
-def test_what_a_detector_says_is_told(engine: Engine, tmp_path: Path) -> None:
-    """Of every window that is judged it is asked once a judgement; what it says goes by the rule of outliers."""
-    odd = Outlier("b", "known", 40, 90, 110, 7.0)
+def test_what_the_watch_has_found_is_told(engine: Engine, tmp_path: Path) -> None:
+    """An outlier of a window that is judged goes by the rule of outliers."""
+    why = Explanation(Quantity.MESSAGES, 40, 90, 110, (), START_US, 8.0)
+    found = {"b": (Finding(START_US, "b", is_outlier=True, why=why),)}
+
+    class Odd(Alerting):
+        """Let every window be odd."""
+
+        def note(self, conclusion: Any) -> Any:  # noqa: ANN401 - as the protocol has it
+            return super().note(conclusion._replace(outliers=found))
+
     only = rules('[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "outlier"\n')
-    play(MicroBatches(RULES, engine, follower=Alerting(only, detector=lambda _: (odd,))), tmp_path)
+    play(MicroBatches(RULES, engine, follower=Odd(only)), tmp_path)
     assert history(engine) == [("firing", "outlier/ticket/orders")]
 
 

@@ -84,11 +84,11 @@ def test_an_outlier_is_told_only_where_nothing_else_is() -> None:
     """It is a hint: whatever is known of the stream says more."""
     from alerts.minute import Outlier  # noqa: PLC0415 - of this test alone
 
-    odd = (Outlier("b", "known", 3, 90, 110, 7.0),)
-    play = Play().push(0, 3, outliers=odd).push(4, 20, outliers=())
+    odd, even = {"b": (Outlier("messages", 3, 90, 110, 7.0),)}, {"a": (), "b": ()}
+    play = Play().push(0, 3, outliers=odd).push(4, 20, outliers=even)
     key = "outlier/ticket/orders"
     play.want(1, 1.1, FIRING, key).want(9, 9.1, RESOLVED, key).run(20)
-    play = Play().push(0, 3, outliers=odd, lost={"b": 50}).push(4, 20, outliers=())
+    play = Play().push(0, 3, outliers=odd, lost={"b": 50}).push(4, 20, outliers=even)
     play.want(1, 1.1, FIRING, LOSS).want(9, 9.1, RESOLVED, LOSS).run(20)
 
 

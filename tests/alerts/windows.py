@@ -71,11 +71,14 @@ def window(
     return WindowResult(**counts | what | figures | odd | blind | fields)
 
 
-def judged(minute: int, *, outliers: tuple[Outlier, ...] | None = None, **fields: Any) -> Minute:  # noqa: ANN401
+Odd = Mapping[str, tuple[Outlier, ...]]
+
+
+def judged(minute: int, *, outliers: Odd | None = None, **fields: Any) -> Minute:  # noqa: ANN401 - fields of a window
     """Return a window with five lost ids at each node that lost some."""
     made = window(minute, **fields)
     ids = {one.node: tuple(f"{n:032x}" for n in range(5)) for one in made.nodes if one.loss_lower}
-    return Minute(made, (), ids, outliers)
+    return Minute(made, (), ids, outliers or {})
 
 
 @dataclass

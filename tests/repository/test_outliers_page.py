@@ -24,7 +24,7 @@ COMPILED: Final = " ".join((ROOT / "docs" / "adr" / "0060-the-detector-is-compil
         f"what came within the last {step._LEAST_BLOCK} to {step._MOST_BLOCK} values",
         f"each {step.MOST:.0f} at most, plus {step._STEP_WEIGHT} · log10",
         f"a score of {step.NOTICE}, a *notice*",
-        f"after {step._LEAST_COOL} to {step._MOST_COOL} values below",
+        f"after {step.LEAST_COOL} to {step.MOST_COOL} values below",
         f"an *outlier* with {step.OUTLIER}, if the series is a day old",
         f"After a gap of {step._LONG_GAP:.0f} steps",
         f"The first {step._JUDGED_FROM} values",

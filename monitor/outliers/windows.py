@@ -1,0 +1,61 @@
+"""What of a window enters the series of its stream, and what of it is a gap.
+
+A series is a node and one quantity; in every array here the nodes come first, in the order of the pathway, and within a
+node the quantities of ``WATCHED``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from monitor.outliers.quantities import Floats, Quantity, to_scale
+from monitor.results import NodeResult, Quantiles, Verdict, WindowResult
+
+WATCHED: Final = (
+    Quantity.LAG_IN_P95_US,
+    Quantity.LAG_OUT_P95_US,
+    Quantity.INSIDE_P95_US,
+    Quantity.LOSS_RATIO,
+    Quantity.MESSAGES,
+    Quantity.DUPLICATES,
+)
+"""The quantities of a node that are followed."""
+
+KNOWN: Final = frozenset({Verdict.CLEAN, Verdict.IDLE, Verdict.LOSSY})
+"""Verdicts of windows of which something is known."""
+
+
+def observed(result: WindowResult) -> Floats:
+    """Return the values of a final window, each in its own unit; shape (nodes, quantities + 1), a gap is NaN.
+
+    Last stand the messages that a node's loss is a ratio of. All is a gap where the verdict is UNKNOWN or SILENT, and
+    at a node whose books are not complete: what its probes have not told is not seen as few messages or as no loss.
+    """
+    if result.verdict not in KNOWN:
+        return np.full((len(result.nodes), len(WATCHED) + 1), np.nan)
+    return np.array(list(_rows(result.nodes)), np.float64).reshape(-1, len(WATCHED) + 1)
+
+
+def scaled(values: Floats) -> Floats:
+    """Return the values of :func:`observed` as the detector judges them; shape (nodes · quantities,)."""
+    totals = values[:, -1]
+    columns = [to_scale(quantity, values[:, place], totals) for place, quantity in enumerate(WATCHED)]
+    return np.stack(columns, axis=1).reshape(-1)
+
+
+def _rows(nodes: Iterable[NodeResult]) -> Iterable[tuple[float, ...]]:
+    for node in nodes:
+        if node.coverage != 1:
+            yield (np.nan,) * (len(WATCHED) + 1)
+            continue
+        ratio = np.nan if node.loss_ratio is None else node.loss_ratio
+        lags = (_p95(node.lag_in_us), _p95(node.lag_out_us), _p95(node.inside_us))
+        total = node.seen + node.lost_in_transit + node.unobserved
+        yield (*lags, ratio, node.seen, node.duplicates_in + node.duplicates_out, total)
+
+
+def _p95(lag: Quantiles | None) -> float:
+    return np.nan if lag is None else lag.p95

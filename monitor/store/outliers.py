@@ -1,0 +1,174 @@
+"""What the store keeps of outliers: those that were found, and the memory of their series before a whole hour."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from sqlalchemy import Connection, Engine, RowMapping, bindparam, delete, func, select, tuple_
+
+from monitor.ledger import Conclusion, Ledger
+from monitor.outliers import state
+from monitor.outliers.explain import Explanation, Reason
+from monitor.outliers.quantities import Quantity
+from monitor.outliers.state import States
+from monitor.outliers.windows import WATCHED, observed
+from monitor.store import dialect, reader, schema, tables
+from monitor.watch import HOUR_US, Erased, Finding, Ints, News, Watched
+from probes.contract.limits import WINDOW_US
+
+LEARNT_US: Final = 86_400_000_000
+"""How much of the past a series without a memory begins with, where a store has windows of before it kept any."""
+
+_states, _outliers = tables.outlier_states.c, tables.outliers.c
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSeries:
+    """The :class:`monitor.watch.Kept` of one stream."""
+
+    connection: Connection
+    stream: str
+
+    def states(self, rows: Ints) -> States:
+        """Return the memory of some series; new where none is kept."""
+        places = np.unique(rows // len(WATCHED))
+        wanted = select(_states.place, _states.states).where(_states.stream == self.stream)
+        chosen = wanted.where(_states.place.in_(places.tolist())).order_by(_states.place)
+        packed = [state.from_bytes(row.states) for row in self.connection.execute(chosen)]
+        if not packed:
+            return state.new(len(rows))
+        at = np.searchsorted(places, rows // len(WATCHED)) * len(WATCHED) + rows % len(WATCHED)
+        found: States = np.concatenate(packed)[at]
+        return found
+
+    def before_us(self) -> int | None:
+        """Return the hour that the kept memory is before; none where none is kept."""
+        wanted = select(func.max(_states.before_us)).where(_states.stream == self.stream)
+        before_us = self.connection.execute(wanted).scalar()
+        return None if before_us is None else int(before_us)
+
+
+def look(connection: Connection, ledger: Ledger, conclusions: Sequence[Conclusion]) -> list[Conclusion]:
+    """Let the final windows among some that are written enter their series, and write what is found.
+
+    Returns the conclusions with what is said of their nodes.
+    """
+    for stream in dict.fromkeys(conclusion.result.stream for conclusion in conclusions):
+        results = [one.result for one in conclusions if one.result.stream == stream and one.result.status.is_final]
+        if not results:
+            continue
+        came = {result.window_start_us for result in results}
+        if stream not in ledger.watched:
+            ledger.watched[stream] = _taken_up(connection, stream, ledger.rules[stream].pathway.nodes, came)
+        _write(connection, stream, ledger.watched[stream].enter(results, StoredSeries(connection, stream)))
+    return [_with_findings(ledger, conclusion) for conclusion in conclusions]
+
+
+def keep(connection: Connection, ledger: Ledger) -> None:
+    """Write the memory of the series of one stream before the newest hour that nothing can change any more."""
+    for stream, watched in ledger.watched.items():
+        oldest_us = min(ledger.live.get(stream, ()), default=watched.newest_us + WINDOW_US)
+        hour_us = oldest_us // HOUR_US * HOUR_US
+        if min(watched.values, default=hour_us) < hour_us:
+            kept = watched.base_at(hour_us, StoredSeries(connection, stream))
+            of_nodes = kept.reshape(len(watched.nodes), len(WATCHED))
+            key = {"stream": stream, "before_us": hour_us}
+            rows = [key | {"place": place, "states": state.to_bytes(own)} for place, own in enumerate(of_nodes)]
+            connection.execute(dialect.upsert(connection, tables.outlier_states), rows)
+            return
+
+
+def found(
+    engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
+) -> list[tuple[str, Finding]]:
+    """Return what was found in windows that start in ``[from_us, to_us)``, in order of stream and time.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    wanted = select(tables.outliers).order_by(*tables.outliers.primary_key)
+    wanted = wanted if stream is None else wanted.where(_outliers.stream == stream)
+    wanted = wanted if from_us is None else wanted.where(_outliers.window_start_us >= from_us)
+    wanted = wanted if to_us is None else wanted.where(_outliers.window_start_us < to_us)
+    with schema.reading(engine) as connection:
+        return [(row["stream"], _finding(row)) for row in connection.execute(wanted).mappings()]
+
+
+def _with_findings(ledger: Ledger, conclusion: Conclusion) -> Conclusion:
+    result = conclusion.result
+    if not result.status.is_final:
+        return conclusion
+    return conclusion._replace(outliers=ledger.watched[result.stream].said(result.window_start_us))
+
+
+def _taken_up(connection: Connection, stream: str, nodes: tuple[str, ...], came: set[int]) -> Watched:
+    """Return the series of a stream as they were before the windows that came now."""
+    kept = StoredSeries(connection, stream)
+    base_us = kept.before_us()
+    if base_us is None:
+        newest_us = reader.newest_final_us(connection, stream)
+        base_us = 0 if newest_us is None else max(0, newest_us - LEARNT_US)
+    watched = Watched(nodes, base_us)
+    results = reader.finals(connection, stream, base_us)
+    values = {result.window_start_us: observed(result) for result in results if result.window_start_us not in came}
+    watched.take_up(values, list(_told_before(connection, stream, base_us)), kept)
+    return watched
+
+
+def _told_before(connection: Connection, stream: str, before_us: int) -> Iterator[Finding]:
+    """Yield the latest outlier of each series before a moment."""
+    chosen = (_outliers.stream == stream) & _outliers.is_outlier & (_outliers.window_start_us < before_us)
+    latest = select(_outliers.node, _outliers.quantity, func.max(_outliers.window_start_us)).where(chosen)
+    key = tuple_(_outliers.node, _outliers.quantity, _outliers.window_start_us)
+    wanted = select(tables.outliers).where(chosen, key.in_(latest.group_by(_outliers.node, _outliers.quantity)))
+    for row in connection.execute(wanted).mappings():
+        yield _finding(row)
+
+
+def _write(connection: Connection, stream: str, news: News) -> None:
+    of_series = (_outliers.node == bindparam("of_node")) & (_outliers.quantity == bindparam("of_quantity"))
+    behind = _outliers.window_start_us >= bindparam("from_us")
+    if news.erased:
+        erase = delete(tables.outliers).where(_outliers.stream == stream, of_series, behind)
+        connection.execute(erase, [_bound(erased) for erased in news.erased])
+    if news.findings:
+        rows = [_row(stream, finding) for finding in news.findings]
+        connection.execute(dialect.upsert(connection, tables.outliers), rows)
+
+
+def _bound(erased: Erased) -> dict[str, Any]:
+    return {"of_node": erased.node, "of_quantity": erased.quantity.value, "from_us": erased.from_us}
+
+
+def _row(stream: str, finding: Finding) -> dict[str, Any]:
+    why = finding.why
+    return {
+        "stream": stream,
+        "window_start_us": finding.window_start_us,
+        "node": finding.node,
+        "quantity": why.quantity.value,
+        "since_us": why.since_us,
+        "is_outlier": finding.is_outlier,
+        "observed": why.observed,
+        "low": why.low,
+        "high": why.high,
+        "score": why.score,
+        "reasons": json.dumps([[reason.view, reason.words, reason.once_in] for reason in why.reasons]),
+    }
+
+
+def _finding(row: RowMapping | Mapping[str, Any]) -> Finding:
+    why = Explanation(
+        Quantity(row["quantity"]),
+        row["observed"],
+        row["low"],
+        row["high"],
+        tuple(Reason(*reason) for reason in json.loads(row["reasons"])),
+        row["since_us"],
+        row["score"],
+    )
+    return Finding(row["window_start_us"], row["node"], row["is_outlier"], why)
