@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -63,8 +63,9 @@ def look(connection: Connection, ledger: Ledger, conclusions: Sequence[Conclusio
             continue
         came = {result.window_start_us for result in results}
         if stream not in ledger.watched:
-            ledger.watched[stream] = _taken_up(connection, stream, ledger.rules[stream].pathway.nodes, came)
-        _write(connection, stream, ledger.watched[stream].enter(results, StoredSeries(connection, stream)))
+            ledger.watched[stream] = taken_up(connection, stream, ledger.rules[stream].pathway.nodes, came)
+        news = ledger.watched[stream].enter(results, StoredSeries(connection, stream))
+        write(connection, stream, news)
     return [_with_findings(ledger, conclusion) for conclusion in conclusions]
 
 
@@ -80,6 +81,32 @@ def keep(connection: Connection, ledger: Ledger) -> None:
             rows = [key | {"place": place, "states": state.to_bytes(own)} for place, own in enumerate(of_nodes)]
             connection.execute(dialect.upsert(connection, tables.outlier_states), rows)
             return
+
+
+def taken_up(connection: Connection, stream: str, nodes: tuple[str, ...], came: Collection[int] = ()) -> Watched:
+    """Return the series of a stream as they were before the windows that came now, which are written already."""
+    kept = StoredSeries(connection, stream)
+    base_us = kept.before_us()
+    if base_us is None:
+        newest_us = reader.newest_final_us(connection, stream)
+        base_us = 0 if newest_us is None else max(0, newest_us - LEARNT_US)
+    watched = Watched(nodes, base_us)
+    results = reader.finals(connection, stream, base_us)
+    values = {result.window_start_us: observed(result) for result in results if result.window_start_us not in came}
+    watched.take_up(values, list(_told_before(connection, stream, base_us)), kept)
+    return watched
+
+
+def write(connection: Connection, stream: str, news: News) -> None:
+    """Strike out what holds no more, and write what is found."""
+    of_series = (_outliers.node == bindparam("of_node")) & (_outliers.quantity == bindparam("of_quantity"))
+    behind = _outliers.window_start_us >= bindparam("from_us")
+    if news.erased:
+        erase = delete(tables.outliers).where(_outliers.stream == stream, of_series, behind)
+        connection.execute(erase, [_bound(erased) for erased in news.erased])
+    if news.findings:
+        rows = [_row(stream, finding) for finding in news.findings]
+        connection.execute(dialect.upsert(connection, tables.outliers), rows)
 
 
 def found(
@@ -105,20 +132,6 @@ def _with_findings(ledger: Ledger, conclusion: Conclusion) -> Conclusion:
     return conclusion._replace(outliers=ledger.watched[result.stream].said(result.window_start_us))
 
 
-def _taken_up(connection: Connection, stream: str, nodes: tuple[str, ...], came: set[int]) -> Watched:
-    """Return the series of a stream as they were before the windows that came now."""
-    kept = StoredSeries(connection, stream)
-    base_us = kept.before_us()
-    if base_us is None:
-        newest_us = reader.newest_final_us(connection, stream)
-        base_us = 0 if newest_us is None else max(0, newest_us - LEARNT_US)
-    watched = Watched(nodes, base_us)
-    results = reader.finals(connection, stream, base_us)
-    values = {result.window_start_us: observed(result) for result in results if result.window_start_us not in came}
-    watched.take_up(values, list(_told_before(connection, stream, base_us)), kept)
-    return watched
-
-
 def _told_before(connection: Connection, stream: str, before_us: int) -> Iterator[Finding]:
     """Yield the latest outlier of each series before a moment."""
     chosen = (_outliers.stream == stream) & _outliers.is_outlier & (_outliers.window_start_us < before_us)
@@ -127,17 +140,6 @@ def _told_before(connection: Connection, stream: str, before_us: int) -> Iterato
     wanted = select(tables.outliers).where(chosen, key.in_(latest.group_by(_outliers.node, _outliers.quantity)))
     for row in connection.execute(wanted).mappings():
         yield _finding(row)
-
-
-def _write(connection: Connection, stream: str, news: News) -> None:
-    of_series = (_outliers.node == bindparam("of_node")) & (_outliers.quantity == bindparam("of_quantity"))
-    behind = _outliers.window_start_us >= bindparam("from_us")
-    if news.erased:
-        erase = delete(tables.outliers).where(_outliers.stream == stream, of_series, behind)
-        connection.execute(erase, [_bound(erased) for erased in news.erased])
-    if news.findings:
-        rows = [_row(stream, finding) for finding in news.findings]
-        connection.execute(dialect.upsert(connection, tables.outliers), rows)
 
 
 def _bound(erased: Erased) -> dict[str, Any]:

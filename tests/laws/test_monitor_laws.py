@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import Engine
 
 from monitor.kernel.window import AHEAD_US
-from monitor.store import reader
+from monitor.rules import StreamRules
+from monitor.store import outliers, reader
 from tests.against_model import comparable, prepared_store, rules_of
 from tests.e2e.traffic import pulse
 from tests.micro_batches import MicroBatches, run_once
@@ -84,3 +87,14 @@ def test_a_stream_with_crashes_says_what_once_says(seed: int, shards: int) -> No
                 batches.restart()
         batches.run([last_beat])
         assert _without_life(reader.report(stream)) == _without_life(reader.report(once))
+        assert _memory(stream, known) == _memory(once, known)
+        assert outliers.found(stream) == outliers.found(once)
+
+
+def _memory(store: Engine, rules: Mapping[str, StreamRules]) -> dict[str, bytes]:
+    """Return what the series of each stream are remembered by, as a process that is started now takes them up."""
+    with store.begin() as connection:
+        return {
+            stream: outliers.taken_up(connection, stream, of_stream.pathway.nodes).states.tobytes()
+            for stream, of_stream in rules.items()
+        }

@@ -133,7 +133,7 @@ def taken_up(watched: Watched, shelf: Shelf) -> Watched:
 def test_an_outlier_is_said_in_every_window_of_its_episode() -> None:
     """With the figures of the window in which it became one, also by a process that was started since."""
     chance = random.Random(1)
-    results = [minute(number, chance) for number in range(1_600)]
+    results = [minute(number, chance) for number in range(1_900)]
     for number in range(1_497, 1_500):
         results[number] = struck(results[number])
     watched, shelf = straight(results[:1_510])
@@ -151,7 +151,7 @@ def test_an_outlier_is_said_in_every_window_of_its_episode() -> None:
     again = taken_up(watched, shelf)
     again.enter(results[1_510:], shelf)
     assert again.said(results[1_510].window_start_us) == {"a": (), "b": (told,)}
-    assert again.said(results[1_599].window_start_us) == {"a": (), "b": ()}
+    assert again.said(results[1_899].window_start_us) == {"a": (), "b": ()}
 
 
 def test_an_amended_window_takes_back_what_it_was_taken_for() -> None:

@@ -1,0 +1,154 @@
+"""Tests of what the store keeps of outliers: memory before an hour, findings, and who takes both up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, select
+
+from monitor.kernel.masks import ids_of
+from monitor.kernel.tally import empty
+from monitor.ledger import Conclusion, Ledger, Live
+from monitor.outliers import state
+from monitor.outliers.quantities import Quantity
+from monitor.results import Status, Verdict, WindowResult
+from monitor.store import outliers, retention, tables, writer
+from monitor.watch import HOUR_US, News
+from tests.monitor.manual_clock import ManualClock
+from tests.monitor.spooled import RULES
+from tests.monitor.test_watch import NODES, minute, straight, struck
+
+PATHWAY: Final = RULES["orders"].pathway
+LIVE_WINDOWS: Final = 64
+
+
+def written(connection: Connection, ledger: Ledger, results: Sequence[WindowResult]) -> list[Conclusion]:
+    """Write windows as a micro-batch does, the newest of which can still change; return what is said of them."""
+    nobody = tuple(ids_of(b"") for _ in NODES)
+    made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
+    writer.write_conclusions(connection, made, 0)
+    said = outliers.look(connection, ledger, made)
+    newest_us = max(result.window_start_us for result in results)
+    live = ledger.live.setdefault("orders", {})
+    live |= {newest_us - number * 60_000_000: Live() for number in range(LIVE_WINDOWS)}
+    for start_us in [start_us for start_us in live if start_us <= newest_us - LIVE_WINDOWS * 60_000_000]:
+        del live[start_us]
+    outliers.keep(connection, ledger)
+    return said
+
+
+def in_pieces(engine: Engine, results: Sequence[WindowResult], restart_every: int = 0) -> Ledger:
+    """Write windows a piece at a time, each in a transaction, some by a process that was started anew."""
+    ledger = Ledger(RULES)
+    for number, first in enumerate(range(0, len(results), 25)):
+        if restart_every and number % restart_every == 0:
+            ledger = Ledger(RULES)
+        with engine.execution_options(writes=True).begin() as connection:
+            written(connection, ledger, results[first : first + 25])
+    return ledger
+
+
+def kept(engine: Engine) -> list[tuple[Any, ...]]:
+    """Return whose memory is kept, before when, and how many bytes it has."""
+    column = tables.outlier_states.c
+    with engine.begin() as connection:
+        found = connection.execute(select(column.stream, column.place, column.before_us, column.states))
+        return [(row.stream, row.place, row.before_us, len(row.states)) for row in found]
+
+
+def spiked() -> list[WindowResult]:
+    """Return windows of which two stand out, and one of which nothing is known."""
+    chance = random.Random(7)
+    results = [minute(number, chance) for number in range(420)]
+    results[250], results[400] = struck(results[250]), struck(results[400], 0)
+    results[300] = replace(results[300], verdict=Verdict.UNKNOWN)
+    return results
+
+
+def test_a_process_that_is_started_anew_finds_what_one_that_goes_on_finds(engine: Engine) -> None:
+    """From the memory before an hour and the windows since, the series are what they were, to the byte."""
+    results = spiked()
+    ledger = in_pieces(engine, results, restart_every=3)
+    expected, shelf = straight(results)
+    assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
+    assert [one for _, one in outliers.found(engine)] == [shelf.found[key] for key in sorted(shelf.found)]
+    hour_us = results[len(results) - LIVE_WINDOWS].window_start_us // HOUR_US * HOUR_US
+    size = len(state.to_bytes(state.new(6)))
+    assert kept(engine) == [("orders", 0, hour_us, size), ("orders", 1, hour_us, size)]
+    assert min(ledger.watched["orders"].values) == hour_us
+
+
+def test_an_amended_window_is_found_anew_by_whoever_comes(engine: Engine) -> None:
+    """By the process that judged it first and by one that was started since; what holds no more is erased."""
+    results = spiked()
+    ledger = in_pieces(engine, results)
+    again = replace(spiked()[399], window_start_us=results[400].window_start_us, status=Status.AMENDED, revision=1)
+    for one in (ledger, Ledger(RULES)):
+        with engine.execution_options(writes=True).begin() as connection:
+            (said,) = written(connection, one, [again])
+        assert said.outliers == {"a": (), "b": ()}
+        found = [finding.window_start_us for _, finding in outliers.found(engine)]
+        assert found == [results[250].window_start_us]
+
+
+def test_what_was_found_is_read_in_a_range(engine: Engine) -> None:
+    """By stream and time, each with what was observed and expected and why it is odd."""
+    results = spiked()
+    in_pieces(engine, results)
+    (stream, one), (_, other) = outliers.found(engine)
+    assert (stream, one.node, one.why.quantity, one.is_outlier) == ("orders", "b", Quantity.MESSAGES, False)
+    assert str(one.why).startswith("messages ")
+    assert one.why.reasons[0].view == "level_up"
+    assert outliers.found(engine, "orders", one.window_start_us + 1) == [("orders", other)]
+    assert outliers.found(engine, "orders", None, other.window_start_us) == [("orders", one)]
+    assert outliers.found(engine, "payments") == []
+
+
+def test_a_window_that_is_not_final_does_not_enter(engine: Engine) -> None:
+    """What is still coming in is few messages to everybody but the detector."""
+    result = replace(spiked()[0], status=Status.PROVISIONAL, verdict=None)
+    with engine.execution_options(writes=True).begin() as connection:
+        (said,) = written(connection, ledger := Ledger(RULES), [result])
+    assert said.outliers == {}
+    assert ledger.watched == {}
+
+
+def test_findings_go_with_their_windows(engine: Engine) -> None:
+    """A prune takes them, and leaves the memory, of which there is one a node whatever its age."""
+    results = spiked()
+    in_pieces(engine, results)
+    with engine.execution_options(writes=True).begin() as connection:
+        span = results[0].window_start_us, results[-1].window_start_us
+        writer.write(connection, writer.Changes(0, streams={"orders": span}))
+        writer.forget(connection, [("orders", one.window_start_us) for one in results])
+    before_us = results[300].window_start_us // HOUR_US * HOUR_US
+    for _ in retention.prune(engine, before_us, ManualClock()):
+        pass
+    assert [finding.window_start_us for _, finding in outliers.found(engine)] == [results[400].window_start_us]
+    assert len(kept(engine)) == 2
+
+
+def test_a_store_of_before_begins_with_its_last_day(engine: Engine) -> None:
+    """Of windows that were written before anybody looked, a day's enter when the next one comes."""
+    chance = random.Random(9)
+    results = [minute(number, chance) for number in range(1_600)]
+    nobody = tuple(ids_of(b"") for _ in NODES)
+    made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in results[:-1]]  # noqa: FBT003
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.write_conclusions(connection, made, 0)
+        written(connection, ledger := Ledger(RULES), results[-1:])
+    expected, _ = straight(results[-1_441:])
+    assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
+
+
+def test_findings_are_read_as_they_were_written(engine: Engine) -> None:
+    """Every figure, and what is not known of a young series stays unknown."""
+    _, shelf = straight(spiked())
+    first = next(iter(shelf.found.values()))
+    young = first._replace(why=replace(first.why, low=None, high=None, reasons=()))
+    with engine.execution_options(writes=True).begin() as connection:
+        outliers.write(connection, "orders", News([], [young]))
+    assert outliers.found(engine) == [("orders", young)]
