@@ -15,7 +15,7 @@ from monitor.ledger import Conclusion, Ledger, Live
 from monitor.outliers import state
 from monitor.outliers.quantities import Quantity
 from monitor.results import Status, Verdict, WindowResult
-from monitor.store import outliers, retention, tables, writer
+from monitor.store import lineage, outliers, retention, tables, writer
 from monitor.watch import HOUR_US, News
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES
@@ -122,6 +122,7 @@ def test_findings_go_with_their_windows(engine: Engine) -> None:
     in_pieces(engine, results)
     with engine.execution_options(writes=True).begin() as connection:
         span = results[0].window_start_us, results[-1].window_start_us
+        lineage.enter(connection, "a-query", 0, RULES)
         writer.write(connection, writer.Changes(0, streams={"orders": span}))
         writer.forget(connection, [("orders", one.window_start_us) for one in results])
     before_us = results[300].window_start_us // HOUR_US * HOUR_US
