@@ -1,7 +1,8 @@
-"""``hopwatch outliers``: the detector over files, so that it can be judged on any series."""
+"""``hopwatch outliers``: what the monitor has found, and the detector over files, so that anybody can judge it."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,22 +10,25 @@ import numpy as np
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from monitor import series
+from monitor import series, settings
 from monitor.cli import console
+from monitor.cli.report import moment_us
 from monitor.errors import ConfigurationError, SeriesError
 from monitor.outliers import detector, state
 from monitor.outliers.detector import Scores
-from monitor.outliers.explain import explain
+from monitor.outliers.explain import Explanation, explain
 from monitor.outliers.quantities import Quantity
 from monitor.results import iso
 from monitor.series import Series
+from monitor.store import dialect, outliers, schema
+from monitor.watch import Finding
 
-command = typer.Typer(help="Find what is strange in series of numbers.", no_args_is_help=True)
+command = typer.Typer(help="Look at what is strange in series of numbers.", no_args_is_help=True)
 
 
 @command.callback()
 def _outliers() -> None:
-    """Find what is strange in series of numbers."""
+    """Look at what is strange in series of numbers."""
 
 
 @command.command()
@@ -59,6 +63,44 @@ def score(
         raise series.all_wrong(refused)
 
 
+@command.command("list")
+def list_(  # noqa: PLR0913 - one a flag
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
+    from_time: Annotated[str | None, typer.Option("--from", help="Windows from this moment on, ISO 8601.")] = None,
+    to_time: Annotated[str | None, typer.Option("--to", help="Windows that start before this moment.")] = None,
+    *,
+    notices: Annotated[bool, typer.Option("--notices", help="Also what is only noticed.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Show the outliers that the monitor has found in final windows, and why each is one."""
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen.check_stream(stream)
+    from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
+    schema.require(chosen.store.url)
+    found = outliers.found(dialect.engine(chosen.store.url), stream, from_us, to_us)
+    asked = [(of_stream, one) for of_stream, one in found if one.is_outlier or notices]
+    if as_json:
+        console.emit_json({"outliers": [_found(of_stream, one) for of_stream, one in asked]})
+        return
+    for of_stream, one in asked:
+        level = "outlier" if one.is_outlier else "notice"
+        where = f"{iso(one.window_start_us)}  {of_stream}  {one.node}"
+        console.data().print(f"{where}  {level}  score {one.why.score:.1f}  {one.why}")
+    console.words().print(_sum(found, len(asked)))
+
+
+def _sum(found: list[tuple[str, Finding]], shown: int) -> str:
+    count = sum(one.is_outlier for _, one in found)
+    hidden = "" if shown == len(found) else "; --notices shows these too"
+    return f"outliers: {count:,}, notices: {len(found) - count:,}{hidden}"
+
+
+def _found(stream: str, one: Finding) -> dict[str, Any]:
+    where = {"stream": stream, "window_start": iso(one.window_start_us), "node": one.node}
+    return where | {"quantity": one.why.quantity, "is_outlier": one.is_outlier} | _explained(one.why)
+
+
 def _require_apart(folder: Path, out: Path) -> None:
     """Let nothing be written among what is read.
 
@@ -89,8 +131,11 @@ def _scored(name: Path, one: Series, out: Path) -> dict[str, Any]:
 def _told(one: Series, scores: Scores, at: int) -> dict[str, Any]:
     """Return an outlier with its explanation, for programs and, as ``text``, for people."""
     why = explain(Quantity.VALUE, float(one.values[at]), scores, at)
+    return {"timestamp": one.timestamps[at]} | _explained(why)
+
+
+def _explained(why: Explanation) -> dict[str, Any]:
     return {
-        "timestamp": one.timestamps[at],
         "since": iso(why.since_us),
         "score": round(why.score, 4),
         "observed": why.observed,

@@ -1,17 +1,24 @@
-"""Tests of ``hopwatch outliers score``: what it writes, what it shows, and what it refuses."""
+"""Tests of ``hopwatch outliers``: what it writes, what it shows, and what it refuses."""
 
 from __future__ import annotations
 
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from monitor.cli.main import main
+from monitor.outliers.explain import Explanation, Reason
+from monitor.outliers.quantities import Quantity
+from monitor.store import dialect, outliers, schema
+from monitor.watch import Finding, News
+from tests.monitor.cli.workplace import Workplace
 from tests.monitor.outliers.noises import DAY, MONDAY_US
+from tests.monitor.spooled import START_US
 
 Captured = pytest.CaptureFixture[str]
 
@@ -115,3 +122,59 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: Captured) ->
     """Exit code 2, and what to name."""
     assert score(tmp_path / "none", tmp_path / "out") == 2
     assert "none is no folder: name one that holds CSV files" in capsys.readouterr().err
+
+
+@pytest.fixture
+def found(workplace: Workplace) -> Workplace:
+    """Return a place where a monitor has noticed something, and found an outlier in the minute behind it."""
+    engine = dialect.engine(workplace.store_url)
+    schema.prepare(engine)
+    reason = Reason("level_up", "high", 2_000.0)
+    why = Explanation(Quantity.MESSAGES, 40, 90, 110, (reason,), START_US, 4.0)
+    notice = Finding(START_US, "b", is_outlier=False, why=why)
+    outlier = Finding(START_US + 60_000_000, "b", is_outlier=True, why=replace(why, score=8.0, low=None, high=None))
+    with engine.execution_options(writes=True).begin() as connection:
+        outliers.write(connection, "orders", News([], [notice, outlier]))
+    engine.dispose()
+    return workplace
+
+
+def listed(workplace: Workplace, *flags: str) -> int:
+    """Run the command on a place."""
+    return main(["outliers", "list", "--config", str(workplace.config), *flags])
+
+
+def test_what_the_monitor_found_is_listed(found: Workplace, capsys: Captured) -> None:
+    """A line an outlier with what was expected and why; what was only noticed when asked for."""
+    assert listed(found) == 0
+    told = capsys.readouterr()
+    where = "2026-01-01T00:01:00Z  orders  b  outlier  score 8.0"
+    assert told.out == f"{where}  messages 40: high (once in 2,000)\n"
+    assert told.err == "outliers: 1, notices: 1; --notices shows these too\n"
+    assert listed(found, "--notices", "--to", "2026-01-01T00:01:00Z") == 0
+    told = capsys.readouterr()
+    where = "2026-01-01T00:00:00Z  orders  b  notice  score 4.0"
+    assert told.out == f"{where}  messages 40, expected 90 to 110: high (once in 2,000)\n"
+    assert told.err == "outliers: 0, notices: 1\n"
+
+
+def test_what_was_found_is_for_programs_too(found: Workplace, capsys: Captured) -> None:
+    """Every figure under a name of its own; of another stream there is nothing, of one that is not there an error."""
+    assert listed(found, "--json") == 0
+    (one,) = json.loads(capsys.readouterr().out)["outliers"]
+    assert one == {
+        "stream": "orders",
+        "window_start": "2026-01-01T00:01:00Z",
+        "node": "b",
+        "quantity": "messages",
+        "is_outlier": True,
+        "since": "2026-01-01T00:00:00Z",
+        "score": 8.0,
+        "observed": 40.0,
+        "low": None,
+        "high": None,
+        "reasons": [{"view": "level_up", "words": "high", "once_in": 2_000.0}],
+        "text": "messages 40: high (once in 2,000)",
+    }
+    assert listed(found, "--stream", "nothing") == 2
+    assert "nothing" in capsys.readouterr().err
