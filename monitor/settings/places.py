@@ -18,6 +18,17 @@ from probes.contract.kafka import KafkaPlace
 SPOOL: Final = "spool:"
 SQLITE: Final = "sqlite:///"
 POSTGRES: Final = "postgresql+psycopg"
+NUMBERS: Final = frozenset(
+    {
+        "connect_timeout",
+        "keepalives",
+        "keepalives_count",
+        "keepalives_idle",
+        "keepalives_interval",
+        "tcp_user_timeout",
+    }
+)
+"""Options of PostgreSQL's client that are whole numbers."""
 SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 _SECRETS: Final = (
@@ -75,6 +86,9 @@ def _check_options(url: URL) -> None:
     ssl_mode = url.query.get("sslmode")
     if ssl_mode is not None and ssl_mode not in SSL_MODES:
         raise ValueError(f"sslmode in the URL of a store is one of {', '.join(SSL_MODES)}; got {ssl_mode!r:.40}")
+    for name in sorted(NUMBERS & url.query.keys()):
+        if not str(url.query[name]).isdecimal():
+            raise ValueError(f"{name} in the URL of a store is a whole number, got {url.query[name]!r:.40}")
     # Its import takes longer than all of the settings, and a store in a file does without it.
     from psycopg import ProgrammingError  # noqa: PLC0415
     from psycopg.conninfo import make_conninfo  # noqa: PLC0415

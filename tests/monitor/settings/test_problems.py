@@ -46,6 +46,10 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
             ),
         ),
         (
+            '[store]\nurl = "postgresql+psycopg://u@h/d?connect_timeout=x"',
+            "2: store.url: connect_timeout in the URL of a store is a whole number, got 'x'",
+        ),
+        (
             '[store]\nurl = "postgresql+psycopg://u@h/d?sslmod=require"',
             (
                 "2: store.url: behind ? the URL of a store has options of PostgreSQL's client; "
