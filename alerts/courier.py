@@ -39,7 +39,7 @@ class Courier:
 
     def __init__(self, engine: Engine, ways: Ways, clock: Clock, hold: Hold | None = None) -> None:
         """Carry from the store of ``engine``, whose connections are the courier's own, while ``hold`` is ours."""
-        self._engine, self._ways, self._clock, self.pen = engine, ways, clock, Pen(clock, hold)
+        self._engine, self._ways, self._clock, self.pen = engine, ways, clock, Pen(engine, clock, hold)
         self.carriers: Mapping[str, Carrier] = {
             name: Carrier(name, channel, self._fallback(name), engine, clock, self.pen)
             for name, channel in ways.channels.items()

@@ -6,7 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from sqlalchemy import Engine
+
 from monitor.clock import Clock
+from monitor.store import dialect
 from monitor.store.dialect import Hold
 from monitor.store.dialect.hold import LastingHold
 
@@ -17,17 +20,20 @@ REST_S: Final = 0.02
 class Pen:
     """What all carriers of one courier write with."""
 
-    def __init__(self, clock: Clock, hold: Hold | None = None) -> None:
-        """Write by the right that ``hold`` gives."""
-        self._clock, self._hold, self._lock = clock, hold or LastingHold(), threading.Lock()
+    def __init__(self, engine: Engine, clock: Clock, hold: Hold | None = None) -> None:
+        """Write to the store of ``engine``, by the right that ``hold`` gives."""
+        self._url, self._clock, self._hold = engine.url, clock, hold or LastingHold()
+        self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Make sure that the store is still ours: what another monitor has taken on it also delivers.
+        """Make sure that the store is still ours: who has taken it delivers what is in it.
 
         Raises:
             StoreTakenError: it is another monitor's.
+            StoreError: the store fails.
         """
-        self._hold.renew()
+        with dialect.errors_named(self._url):
+            self._hold.renew()
 
     def write(self, work: Callable[[], None]) -> None:
         """Do some work on the store, a short transaction or two, and rest.
@@ -37,6 +43,6 @@ class Pen:
             StoreError: the store fails.
         """
         with self._lock:
-            self._hold.renew()
+            self.check()
             work()
             self._clock.wait(REST_S)
