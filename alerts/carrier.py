@@ -6,16 +6,14 @@ that only a process that dies between the two sends it twice.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-import structlog
 from sqlalchemy import Engine
 
-from alerts import backoff, outbox
+from alerts import backoff, outbox, teller
 from alerts.channels.channel import Channel, Failed, Outcome, Taken
 from alerts.outbox import Delivery
 from alerts.pen import Pen
@@ -25,8 +23,6 @@ FAILURES_IN_A_ROW: Final = 3
 """So many different notifications fail in a row, and the channel is down: the others of the round are not tried."""
 
 NOT_TRIED: Final = "not tried, as the channel fails: "
-
-_log = structlog.get_logger("hopwatch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +99,7 @@ class Carrier:
         try:
             outcome = self.channel.send(delivery, now_us)
         except Exception as error:  # noqa: BLE001 - whatever a channel does, others are told
-            outcome = Failed(fault(error))
+            outcome = Failed(teller.fault(error))
         self._alone = None
         if isinstance(outcome, Failed) and (asked_s := backoff.asked_s(outcome)):
             from_us = self.clock.now_us()
@@ -115,9 +111,9 @@ class Carrier:
         """Say once that a channel fails, and once that it does not any more."""
         if isinstance(outcome, Taken):
             if self._is_failing:
-                _log.info("a channel takes notifications again", channel=self.name)
+                teller.info("a channel takes notifications again", channel=self.name)
         elif not self._is_failing:
-            _log.warning("a channel has not taken a notification", channel=self.name, why=outcome.why)
+            teller.warning("a channel has not taken a notification", channel=self.name, why=outcome.why)
         self._is_failing = isinstance(outcome, Failed)
 
     def _count(self, receipt: Receipt) -> None:
@@ -153,16 +149,10 @@ class Carrier:
         if outbox.hand_over(self.engine, delivery, fallback):
             self.counts = replace(self.counts, handed_over=self.counts.handed_over + 1)
             told = {"channel": self.name, "fallback": fallback, "key": delivery.notification.key}
-            _log.warning("a notification is handed over to another channel", **told)
+            teller.warning("a notification is handed over to another channel", **told)
 
     def _give_up(self, delivery: Delivery, failure: Failed) -> None:
         outbox.give_up(self.engine, delivery, failure.why)
         self.counts = replace(self.counts, given_up=self.counts.given_up + 1)
-        told = {"channel": self.name, "key": delivery.notification.key, "event": delivery.notification.event.value}
-        _log.error("a notification is given up: look at the channel", **told, why=failure.why)
-
-
-def fault(error: Exception) -> str:
-    """Return what went wrong in our own code, and where; the words of an error may hold an address with a secret."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"a fault of Hopwatch's own: {type(error).__name__} in {place.name}, line {place.lineno}"
+        told = {"channel": self.name, "key": delivery.notification.key, "what": delivery.notification.event.value}
+        teller.error("a notification is given up: look at the channel", **told, why=failure.why)

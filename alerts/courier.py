@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final
 
-import structlog
 from sqlalchemy import Engine
 
-from alerts import outbox
+from alerts import outbox, teller
 from alerts.carrier import Carrier, Counts, Receipt
 from alerts.outbox import Waiting
 from alerts.pen import Pen
@@ -19,8 +18,6 @@ from monitor.clock import Clock
 from monitor.store.dialect import Hold
 
 UNKNOWN: Final = "no channel of this name is configured"
-
-_log = structlog.get_logger("hopwatch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ class Courier:
         for name in names:
             if name not in self._unknown:
                 known = ", ".join(self.carriers) or "none"
-                _log.error("what waits for a channel is given up: " + UNKNOWN, channel=name, known=known)
+                teller.error("what waits for a channel is given up: " + UNKNOWN, channel=name, known=known)
             self._unknown.add(name)
             for delivery in outbox.due(self._engine, self._clock.now_us(), channel=name):
                 self.pen.write(partial(outbox.give_up, self._engine, delivery, UNKNOWN))

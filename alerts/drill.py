@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from alerts.carrier import fault
 from alerts.channels.channel import Channel, Failed, Outcome
 from alerts.events import Alert, Event, Kind, Notification, Severity, Unit, Word, key_of
 from alerts.outbox import Delivery
+from alerts.teller import fault
 from monitor.clock import Clock
 from monitor.results import iso
 

@@ -11,13 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import structlog
-
-from alerts.carrier import Carrier, fault
+from alerts.carrier import Carrier
 from alerts.courier import Courier, Figures
+from alerts.teller import Teller
 from alerts.ways import Ways
 from monitor.clock import Clock, SystemClock
-from monitor.errors import HopwatchError
 from monitor.store import dialect
 from monitor.store.dialect import Hold
 
@@ -26,8 +24,6 @@ LONGEST_REST_S: Final = 30.0
 """How often it is looked for what is due, and how seldom while the store fails."""
 STOP_S: Final = 5.0
 """How long a stop waits for what is being sent."""
-
-_log = structlog.get_logger("hopwatch")
 
 
 class Rounds:
@@ -112,27 +108,6 @@ class Rounds:
 
     def _is_over(self) -> bool:
         return self._over_s is not None and self._clock.monotonic_s() >= self._over_s
-
-
-class Teller:
-    """Says once that something fails, and once that it does not any more."""
-
-    def __init__(self, what: str) -> None:
-        """Name what it is."""
-        self._what, self._is_failing = what, False
-
-    def fails(self, error: Exception) -> None:
-        """Say it, if it was well before."""
-        if not self._is_failing:
-            why = str(error) if isinstance(error, HopwatchError) else fault(error)
-            _log.warning("alerts wait, nothing is lost", what=self._what, why=why)
-        self._is_failing = True
-
-    def works(self) -> None:
-        """Say it, if it failed before."""
-        if self._is_failing:
-            _log.info("alerts are delivered again", what=self._what)
-        self._is_failing = False
 
 
 @contextmanager

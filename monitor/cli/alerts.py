@@ -95,7 +95,7 @@ def history(
 
 
 @command.command("test")
-def test_(
+def try_out(
     config: Config = Path("hopwatch.toml"),
     channel: Annotated[str | None, typer.Option("--channel", help="Only this channel; all without it.")] = None,
     severity: Annotated[Severity, typer.Option("--severity", help="How urgent the test is.")] = Severity.PAGE,
