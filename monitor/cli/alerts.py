@@ -117,7 +117,7 @@ def try_out(
     else:
         for result in results:
             told = f"failed: {result.why}" if result.why else "taken"
-            console.data().print(f"{result.channel}: {result.event} {told}")
+            console.data().print(f"{result.channel}: {result.event}, {told}")
     raise typer.Exit(DependencyError.exit_code if any(result.why for result in results) else 0)
 
 
@@ -133,7 +133,7 @@ def _named(people: Ways, channel: str | None) -> dict[str, Channel]:
 
 def _taken(channel: dict[str, Any]) -> str:
     """Return how a channel took a notification, with its last failure."""
-    tries = f" after {channel['tries']} failures: {channel['last_error']}" if channel["tries"] else ""
+    tries = f", failures: {channel['tries']}, the last: {channel['last_error']}" if channel["tries"] else ""
     return f"{channel['channel']}: {channel['state']}{tries}"
 
 
