@@ -87,6 +87,20 @@ def test_a_channel_that_hangs_holds_up_no_other(engine: Engine) -> None:
     assert courier.figures()["well"].taken == 2
 
 
+def test_a_note_waits_for_the_job_s_transaction(engine: Engine) -> None:
+    """It neither fails nor is forgotten, and what was sent is sent once."""
+    gate = Gate()
+    put(engine, notification())
+    with running(engine, pager=gate):
+        assert gate.is_asked.wait(PATIENCE_S)
+        with engine.execution_options(writes=True).begin():
+            gate.is_open.set()
+            until(lambda: bool(gate.heard), "the delivery", PATIENCE_S)
+            assert states(engine) == {("pager", "waiting"): 1}
+        until(is_sent(engine, "pager"), "the note", PATIENCE_S)
+    assert gate.heard == ["loss/page/orders"]
+
+
 def test_what_a_commit_has_put_is_sent_when_it_is_told(store: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without waiting for the next look."""
     monkeypatch.setattr(rounds, "LOOK_S", 1_000.0)
