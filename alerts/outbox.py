@@ -165,6 +165,9 @@ def catch_up(engine: Engine, routes: Callable[[Notification], Sequence[str]], ch
     """Let channels that are new, or that gave something up, be told of the incidents that are open.
 
     For a monitor that starts: its configuration may be another one than that under which an incident began.
+
+    Raises:
+        StoreError: the store fails.
     """
     opened = select(_incidents.key, _incidents.notification).where(_incidents.notification != "")
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
@@ -177,7 +180,8 @@ def catch_up(engine: Engine, routes: Callable[[Notification], Sequence[str]], ch
 
 def _enrol(connection: Connection, notification: Notification, key: str, channel: str) -> None:
     """Tell a channel of an incident that is open, if it has not had its beginning."""
-    of_channel = (_outbox.key == key) & (_outbox.channel == channel) & (_outbox.number > _ended(connection, key))
+    ended = _ended(connection, key)
+    of_channel = (_outbox.key == key) & (_outbox.channel == channel) & (_outbox.number > ended)
     newest = select(_outbox.number, _outbox.state).where(of_channel).order_by(_outbox.number.desc()).limit(1)
     row = connection.execute(newest).first()
     if row is not None and row.state == Fate.DEAD.value:
@@ -186,7 +190,8 @@ def _enrol(connection: Connection, notification: Notification, key: str, channel
     if row is not None:
         return
     told = {"key": key, "event": Event.FIRING.value}
-    number = connection.execute(select(func.max(_history.number)).where(_history.key == key)).scalar()
+    last = select(func.max(_history.number)).where(_history.key == key, _history.number > ended)
+    number = connection.execute(last).scalar()
     if number is None:
         # All that was told of it is pruned, so long does it last.
         number = _next_number(connection)
