@@ -14,7 +14,7 @@ dead        given up
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -28,6 +28,8 @@ from monitor.store import dialect, schema, tables
 MOST_DUE: Final = 100
 MOST_ERROR: Final = 500
 """Characters of what went wrong that are kept."""
+LONGEST_WAIT_US: Final = 3_600_000_000
+"""What is to be sent later than that was noted by a clock that was put back since, and is due."""
 
 
 class Fate(StrEnum):
@@ -38,6 +40,14 @@ class Fate(StrEnum):
     SENT = "sent"
     SUPERSEDED = "superseded"
     DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many rows wait for a channel, and when the oldest of them was decided, µs since 1970 by the watermark."""
+
+    rows: int
+    oldest_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,7 @@ class Delivery:
     is_acknowledged: bool
 
 
+_OPEN: Final = (Fate.WAITING.value, Fate.STANDING.value)
 _outbox, _history, _incidents = tables.alert_outbox.c, tables.alert_history.c, tables.alert_incidents.c
 
 
@@ -80,16 +91,17 @@ def put(connection: Connection, notifications: Iterable[Notification], channels:
             connection.execute(insert(tables.alert_outbox).values(_row(row, channel, notification.at_us)))
 
 
-def due(engine: Engine, now_us: int, most: int = MOST_DUE) -> list[Delivery]:
-    """Return what is to be sent now, the oldest first; ``now_us`` is the wall clock, µs since 1970.
+def due(engine: Engine, now_us: int, most: int = MOST_DUE, channel: str | None = None) -> list[Delivery]:
+    """Return what is to be sent now, through one channel or all, the oldest first; ``now_us`` is the wall clock.
 
     A heartbeat is sent again only when the monitor has come further since: a standing one proves nothing.
 
     Raises:
         StoreError: the store cannot be read.
     """
+    wanted = _due(now_us) if channel is None else _due(now_us).where(_outbox.channel == channel)
     with schema.reading(engine) as connection:
-        found = connection.execute(_due(now_us).limit(most)).mappings()
+        found = connection.execute(wanted.limit(most)).mappings()
         deliveries = [(_delivery(row), row["told_us"]) for row in found]
     return [delivery for delivery, told_us in deliveries if not _is_stale(delivery, told_us)]
 
@@ -113,19 +125,80 @@ def give_up(engine: Engine, delivery: Delivery, why: str) -> None:
     _note(engine, delivery, Fate.DEAD, told_us=None, tries=delivery.tries + 1, last_error=why[:MOST_ERROR])
 
 
-def hand_over(engine: Engine, delivery: Delivery, channel: str) -> None:
-    """Send it through another channel too; once only, however often this is asked for."""
-    row = {"number": delivery.number, "key": delivery.notification.key, "event": delivery.notification.event.value}
+def hand_over(engine: Engine, delivery: Delivery, channel: str) -> bool:
+    """Send it through another channel too, and the end that waits behind it; return whether there was anything to do.
+
+    Once only, however often this is asked for.
+    """
+    of_key = (_outbox.key == delivery.notification.key) & (_outbox.channel == delivery.channel)
+    wanted = select(_outbox.number, _outbox.key, _outbox.event, _outbox.created_us)
+    wanted = wanted.where(of_key, _outbox.number >= delivery.number, _outbox.state.in_(_OPEN))
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
-        chosen = (_outbox.number == delivery.number) & (_outbox.channel == channel)
-        if connection.execute(select(_outbox.number).where(chosen)).first() is None:
-            connection.execute(insert(tables.alert_outbox).values(_row(row, channel, delivery.created_us)))
+        there = select(_outbox.number).where(_outbox.key == delivery.notification.key, _outbox.channel == channel)
+        has = set(connection.execute(there).scalars())
+        rows = [dict(row) for row in connection.execute(wanted).mappings() if row["number"] not in has]
+        for row in rows:
+            connection.execute(insert(tables.alert_outbox).values(_row(row, channel, row["created_us"])))
+    return bool(rows)
+
+
+def look(engine: Engine, now_us: int) -> tuple[set[str], dict[str, Waiting]]:
+    """Return which channels something may be due for, and what waits for each.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    wanted = select(_outbox.channel, func.count(), func.min(_outbox.created_us)).group_by(_outbox.channel)
+    with schema.reading(engine) as connection:
+        found = set(connection.execute(select(_outbox.channel).where(*_is_due(now_us)).distinct()).scalars())
+        rows = connection.execute(wanted.where(_outbox.state == Fate.WAITING.value))
+        return found, {channel: Waiting(int(count), int(oldest_us)) for channel, count, oldest_us in rows}
 
 
 def census(connection: Connection) -> dict[tuple[str, str], int]:
     """Return how many rows there are, by channel and state."""
     wanted = select(_outbox.channel, _outbox.state, func.count()).group_by(_outbox.channel, _outbox.state)
     return {(channel, state): int(count) for channel, state, count in connection.execute(wanted)}
+
+
+def catch_up(engine: Engine, routes: Callable[[Notification], Sequence[str]], channels: Container[str]) -> None:
+    """Let channels that are new, or that gave something up, be told of the incidents that are open.
+
+    For a monitor that starts: its configuration may be another one than that under which an incident began.
+
+    Raises:
+        StoreError: the store fails.
+    """
+    opened = select(_incidents.key, _incidents.notification).where(_incidents.notification != "")
+    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+        for key, told in connection.execute(opened.order_by(_incidents.key)).all():
+            notification = from_json(told)
+            for channel in dict.fromkeys(routes(notification)):
+                if channel in channels:
+                    _enrol(connection, notification, key, channel)
+
+
+def _enrol(connection: Connection, notification: Notification, key: str, channel: str) -> None:
+    """Tell a channel of an incident that is open, if it has not had its beginning."""
+    ended = _ended(connection, key)
+    of_channel = (_outbox.key == key) & (_outbox.channel == channel) & (_outbox.number > ended)
+    newest = select(_outbox.number, _outbox.state).where(of_channel).order_by(_outbox.number.desc()).limit(1)
+    row = connection.execute(newest).first()
+    if row is not None and row.state == Fate.DEAD.value:
+        anew = {"state": Fate.WAITING.value, "next_try_us": 0, "tries": 0}
+        connection.execute(update(tables.alert_outbox).where(of_channel, _outbox.number == row.number).values(anew))
+    if row is not None:
+        return
+    told = {"key": key, "event": Event.FIRING.value}
+    last = select(func.max(_history.number)).where(_history.key == key, _history.number > ended)
+    number = connection.execute(last).scalar()
+    if number is None:
+        # All that was told of it is pruned, so long does it last.
+        number = _next_number(connection)
+        said = {"at_us": notification.at_us, "notification": to_json(notification)}
+        connection.execute(insert(tables.alert_history).values(told | said | {"number": number}))
+    fresh = _row(told | {"number": number}, channel, notification.at_us)
+    connection.execute(insert(tables.alert_outbox).values(fresh))
 
 
 def _row(row: dict[str, Any], channel: str, created_us: int) -> dict[str, Any]:
@@ -141,10 +214,15 @@ def _next_number(connection: Connection) -> int:
 
 def _reached(connection: Connection, key: str) -> list[str]:
     """Return the channels that the incident of a key which is open went through, those that took over included."""
-    over = select(func.max(_history.number)).where(_history.key == key, _history.event == Event.RESOLVED.value)
-    ended = int(connection.execute(over).scalar() or 0)
-    wanted = select(_outbox.channel).where(_outbox.key == key, _outbox.number > ended).distinct()
+    since = _outbox.number > _ended(connection, key)
+    wanted = select(_outbox.channel).where(_outbox.key == key, since).distinct()
     return list(connection.execute(wanted.order_by(_outbox.channel)).scalars())
+
+
+def _ended(connection: Connection, key: str) -> int:
+    """Return the number of the last end of a key, 0 before the first."""
+    over = select(func.max(_history.number)).where(_history.key == key, _history.event == Event.RESOLVED.value)
+    return int(connection.execute(over).scalar() or 0)
 
 
 def _supersede(connection: Connection, notification: Notification, channel: str) -> None:
@@ -161,10 +239,6 @@ def _supersede(connection: Connection, notification: Notification, channel: str)
 
 
 def _due(now_us: int) -> Select[Any]:
-    is_open = _outbox.state.in_([Fate.WAITING.value, Fate.STANDING.value])
-    before = tables.alert_outbox.alias("before")
-    same = (before.c.key == _outbox.key) & (before.c.channel == _outbox.channel)
-    waits = same & (before.c.number < _outbox.number) & (before.c.state == Fate.WAITING.value)
     acknowledged = tables.alert_acknowledgements.c
     wanted = select(
         *(_outbox[name] for name in ("number", "channel", "event", "state", "created_us", "tries", "told_us")),
@@ -178,12 +252,15 @@ def _due(now_us: int) -> Select[Any]:
         .outerjoin(tables.alert_incidents, _incidents.key == _outbox.key)
         .outerjoin(tables.alert_acknowledgements, acknowledged.key == _outbox.key)
     )
-    first = ~select(before.c.number).where(waits).exists()
-    return (
-        wanted.select_from(joined)
-        .where(is_open, _outbox.next_try_us <= now_us, first)
-        .order_by(_outbox.number, _outbox.channel)
-    )
+    return wanted.select_from(joined).where(*_is_due(now_us)).order_by(_outbox.number, _outbox.channel)
+
+
+def _is_due(now_us: int) -> tuple[ColumnElement[bool], ...]:
+    before = tables.alert_outbox.alias("before")
+    same = (before.c.key == _outbox.key) & (before.c.channel == _outbox.channel)
+    waits = same & (before.c.number < _outbox.number) & (before.c.state == Fate.WAITING.value)
+    is_time = (_outbox.next_try_us <= now_us) | (_outbox.next_try_us > now_us + LONGEST_WAIT_US)
+    return _outbox.state.in_(_OPEN), is_time, ~select(before.c.number).where(waits).exists()
 
 
 def _delivery(row: Any) -> Delivery:  # noqa: ANN401 - a row of the query above

@@ -1,4 +1,4 @@
-"""``hopwatch alerts``: what is wrong now, who has taken it on, and what was told."""
+"""``hopwatch alerts``: what is wrong now, who has taken it on, what was told, and whether anybody would hear it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from rich import box
 from rich.table import Table
 from sqlalchemy import Engine
 
-from alerts import shown
+from alerts import drill, shown, ways
+from alerts.channels.channel import Channel
+from alerts.events import Severity
+from alerts.ways import Ways
 from monitor import settings
 from monitor.cli import console
 from monitor.cli.report import moment_us
 from monitor.clock import SystemClock
-from monitor.errors import ConfigurationError
+from monitor.errors import ConfigurationError, DependencyError
 from monitor.store import dialect, schema
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
@@ -86,9 +89,52 @@ def history(
         return
     table = _table("at", "event", "key", "summary", "channels")
     for one in told:
-        channels = ", ".join(f"{channel['channel']}: {channel['state']}" for channel in one["channels"])
+        channels = ", ".join(_taken(channel) for channel in one["channels"])
         table.add_row(one["at"], one["event"], one["key"], one["summary"], channels)
     console.data().print(table)
+
+
+@command.command("test")
+def try_out(
+    config: Config = Path("hopwatch.toml"),
+    channel: Annotated[str | None, typer.Option("--channel", help="Only this channel; all without it.")] = None,
+    severity: Annotated[Severity, typer.Option("--severity", help="How urgent the test is.")] = Severity.PAGE,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Send a test through the channels, its beginning and its end.
+
+    Straight, not through the store, so that it works beside a monitor and without one.
+    """
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    people = ways.opened(chosen)
+    try:
+        results = drill.run(_named(people, channel), severity, SystemClock())
+    finally:
+        people.close()
+    if as_json:
+        console.emit_json({"channels": [result.to_json() for result in results]})
+    else:
+        for result in results:
+            told = f"failed: {result.why}" if result.why else "taken"
+            console.data().print(f"{result.channel}: {result.event}, {told}")
+    raise typer.Exit(DependencyError.exit_code if any(result.why for result in results) else 0)
+
+
+def _named(people: Ways, channel: str | None) -> dict[str, Channel]:
+    """Return the channels that are asked for."""
+    names = ", ".join(people.channels) or "none"
+    if channel is None and not people.channels:
+        raise ConfigurationError("no channel is configured: add a table [alerts.channels.NAME]")
+    if channel is not None and channel not in people.channels:
+        raise ConfigurationError(f"--channel names {channel!r:.80}, the configuration has: {names}")
+    return {name: one for name, one in people.channels.items() if channel in {None, name}}
+
+
+def _taken(channel: dict[str, Any]) -> str:
+    """Return how a channel took a notification, with its last failure."""
+    tries = f", failures: {channel['tries']}, the last: {channel['last_error']}" if channel["tries"] else ""
+    return f"{channel['channel']}: {channel['state']}{tries}"
 
 
 def _show_incidents(incidents: list[dict[str, Any]]) -> None:

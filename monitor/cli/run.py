@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import stamina
+import structlog
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from stamina.instrumentation import RetryDetails
 
+    from alerts.ways import Ways
     from monitor.settings import Settings
     from monitor.spark.job import Place
 
@@ -49,7 +53,7 @@ def command(
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
     java.require()
-    from alerts import configured
+    from alerts import configured, ways
     from alerts.follow import Alerting
     from monitor.spark import cluster, job, source
 
@@ -58,6 +62,8 @@ def command(
     with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url) as hold:
         engine = dialect.engine(chosen.store.url)
         schema.prepare(engine)
+        # Once over all there is, nobody is told.
+        people = ways.Ways() if once else ways.opened(chosen)
         place = job.Place(
             read,
             engine,
@@ -66,7 +72,7 @@ def command(
             hold,
             chosen.store.retry_for_us / 1e6,
             transport,
-            follower=Alerting(configured.of(chosen)),
+            follower=Alerting(configured.of(chosen), people.routes),
         )
         cluster.check(chosen.monitor.master)
         if once:
@@ -77,7 +83,7 @@ def command(
             if begin_anew:
                 _begin_anew(place)
             lineage.check(engine, place.checkpoint, place.rules, place.transport)
-            _stream(place, chosen)
+            _stream(place, chosen, people)
 
 
 def _begin_anew(place: Place) -> None:
@@ -128,14 +134,19 @@ def _session(place: Place, chosen: Settings) -> SparkSession:
     return session.start(place.workdir, master=asked.master, cores=asked.tasks, more=more)
 
 
-def _stream(place: Place, chosen: Settings) -> None:
+def _stream(place: Place, chosen: Settings, people: Ways) -> None:
     from py4j.protocol import Py4JError
 
+    from alerts import rounds
+
+    # A log is words too; what was asked for goes to stdout.
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
     words, stop = console.words(), threading.Event()
     # For Ctrl-C Spark sets a handler of its own when it starts; until then it ends us as it ends any program.
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
-        _watch(place, chosen, stop)
+        with rounds.running(chosen.store.url, people, place.hold) as courier:
+            _watch(place, chosen, stop, courier.wake)
     except (HopwatchError, Py4JError, OSError):
         # Whoever stops all processes of the job at once ends Spark too, sometimes before us.
         if not stop.wait(LOOK_S):
@@ -143,7 +154,7 @@ def _stream(place: Place, chosen: Settings) -> None:
         words.print("hopwatch: stopping")
 
 
-def _watch(place: Place, chosen: Settings, stop: threading.Event) -> None:
+def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable[[], None]) -> None:
     from monitor import pulse
     from monitor.spark import job, session
 
@@ -156,7 +167,8 @@ def _watch(place: Place, chosen: Settings, stop: threading.Event) -> None:
     stamina.instrumentation.set_on_retry_hooks([_tell_retry])
     beat = pulse.start(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
     try:
-        query = job.start_stream(spark, place, f"{chosen.monitor.trigger_us // 1_000} milliseconds", _tell, stop)
+        trigger = f"{chosen.monitor.trigger_us // 1_000} milliseconds"
+        query = job.start_stream(spark, place, trigger, partial(_report, wake), stop)
         words.print(f"hopwatch: watching {place.source}, streams: {len(place.rules)}; Ctrl-C stops")
         while not stop.wait(LOOK_S):
             _raise_failure(query, place)
@@ -165,6 +177,12 @@ def _watch(place: Place, chosen: Settings, stop: threading.Event) -> None:
     finally:
         beat.close()
         session.end(spark.stop)
+
+
+def _report(wake: Callable[[], None], results: Sequence[WindowResult]) -> None:
+    """Let what was committed be delivered, and say what was judged."""
+    wake()
+    _tell(results)
 
 
 def _tell(results: Sequence[WindowResult]) -> None:

@@ -1,7 +1,31 @@
-"""What tests of alerts share: an empty store, in either database."""
+"""What tests of alerts share: an empty store, in either database, or in a file for what asks much of it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from monitor.store import dialect, schema
 from tests.monitor.store.conftest import engine, url
 
-__all__ = ["engine", "url"]
+__all__ = ["engine", "prepared", "store", "url"]
+
+
+@contextmanager
+def prepared(store_url: str) -> Iterator[Engine]:
+    """Yield the engine of an empty store."""
+    made = dialect.engine(store_url)
+    schema.prepare(made)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Engine]:
+    """Yield the engine of an empty store in a file."""
+    with prepared(f"sqlite:///{tmp_path}/store.db") as made:
+        yield made

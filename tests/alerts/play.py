@@ -7,8 +7,9 @@ by a transit and a settle of zero, so that minute 1 is final at 2.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from alerts import configured
 from alerts.evaluate import Standing, evaluate
@@ -30,6 +31,7 @@ class Want(NamedTuple):
     before: float
     event: str
     key: str
+    by: str = ""
 
 
 def rules_of(text: str = "", streams: tuple[str, ...] = ("orders",), path: str = "a -> b") -> Rules:
@@ -49,40 +51,45 @@ class Play:
     standing: Standing = field(default_factory=Standing)
     said: list[tuple[float, Notification]] = field(default_factory=list)
 
-    def push(self, first: int, last: int | None = None, **fields: Any) -> Play:  # noqa: ANN401 - the fields of a window
+    def push(self, first: int, last: int | None = None, **fields: Any) -> Self:  # noqa: ANN401 - the fields of a window
         """Let the windows from the first minute to the last be so; each is final when it ends."""
         for minute in range(first, (first if last is None else last) + 1):
             self.due.append((minute + 1, judged(minute, **fields)))
         return self
 
-    def amend(self, when: float, minute: int, **fields: Any) -> Play:  # noqa: ANN401 - the fields of a window
+    def amend(self, when: float, minute: int, **fields: Any) -> Self:  # noqa: ANN401 - the fields of a window
         """Let a window be judged anew at a moment."""
         self.due.append((when, judged(minute, status=Status.AMENDED, revision=1, **fields)))
         return self
 
-    def quarantine(self, *moments: float) -> Play:
+    def quarantine(self, *moments: float) -> Self:
         """Let records arrive that cannot be read."""
         self.memory.arrivals_us += [at(moment) for moment in moments]
         return self
 
-    def want(self, after: float, before: float, event: str, key: str) -> Play:
-        """Want to be told of an incident after one moment and no later than another."""
-        self.wants.append(Want(after, before, event, key))
+    def want(self, after: float, before: float, event: str, key: str, by: str = "") -> Self:
+        """Want to be told of an incident after one moment and no later than another; ``by`` which channel, if any."""
+        self.wants.append(Want(after, before, event, key, by))
         return self
 
-    def run(self, until: float, begin: float = 0) -> Play:
+    def run(self, until: float, begin: float = 0) -> Self:
         """Play, and check that all that was wanted is said, and nothing else; heartbeats go without saying."""
         for number in range(round(begin * BATCHES_A_MINUTE), round(until * BATCHES_A_MINUTE) + 1):
             self.step(number / BATCHES_A_MINUTE)
         left = list(self.wants)
-        for moment, one in self.said:
-            if one.kind == "heartbeat" or not one.is_news:
+        for moment, by, one in self.heard():
+            if one.kind == "heartbeat":
                 continue
-            met = [w for w in left if (w.event, w.key) == (one.event, one.key) and w.after <= moment <= w.before]
-            assert met, f"at {moment:.2f} unwanted: {one.event} {one.key}: {one.summary}"
+            told = one.event, one.key, by
+            met = [w for w in left if (w.event, w.key, w.by) == told and w.after <= moment <= w.before]
+            assert met, f"at {moment:.2f} unwanted: {by} {one.event} {one.key}: {one.summary}"
             left.remove(met[0])
         assert not left, f"not said: {left}"
         return self
+
+    def heard(self) -> Iterable[tuple[float, str, Notification]]:
+        """Return what was said: when, by which channel, and what."""
+        return [(moment, "", one) for moment, one in self.said if one.is_news]
 
     def step(self, moment: float) -> None:
         """End one micro-batch at a moment."""

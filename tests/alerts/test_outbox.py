@@ -12,7 +12,7 @@ from alerts.episode import BEGINNING_US
 from alerts.evaluate import Standing
 from alerts.events import Event, Kind, Notification, Severity
 from alerts.incidents import Incident
-from alerts.outbox import Delivery, census, due, failed, give_up, hand_over, sent
+from alerts.outbox import LONGEST_WAIT_US, Delivery, Waiting, census, due, failed, give_up, hand_over, look, sent
 from tests.alerts.told import notification
 from tests.alerts.windows import at
 
@@ -133,6 +133,35 @@ def test_another_channel_takes_over_once(engine: Engine) -> None:
     for _ in range(2):
         hand_over(engine, only(engine) if len(due(engine, NOW_US)) == 1 else due(engine, NOW_US)[1], "mail")
     assert [(one.channel, one.tries) for one in due(engine, NOW_US)] == [("mail", 0), ("pager", 0)]
+
+
+def test_an_end_that_waits_is_handed_over_with_its_beginning(engine: Engine) -> None:
+    """Whoever hears of a beginning hears of its end; what was superseded meanwhile stays where it is."""
+    put(engine, notification(), RESOLVED)
+    begun = only(engine)
+    assert hand_over(engine, begun, "mail")
+    assert not hand_over(engine, begun, "mail")
+    assert states(engine) == {("pager", "waiting"): 2, ("mail", "waiting"): 2}
+    put(engine, notification())
+    assert hand_over(engine, begun, "chat")
+    assert states(engine)["chat", "waiting"] == 1
+
+
+def test_one_channel_may_be_asked_for(engine: Engine) -> None:
+    """So that what waits for one that is down leaves room for others."""
+    put(engine, *[notification(stream=f"s{number}") for number in range(5)])
+    put(engine, notification(stream="late"), channels=("chat",))
+    assert [one.channel for one in due(engine, NOW_US, most=3, channel="chat")] == ["chat"]
+    found, waiting = look(engine, NOW_US)
+    assert (found, waiting) == ({"pager", "chat"}, {"pager": Waiting(5, at(5)), "chat": Waiting(1, at(5))})
+
+
+def test_what_is_due_further_away_than_any_wait_is_due(engine: Engine) -> None:
+    """The clock that said so was put back since."""
+    put(engine, notification())
+    failed(engine, only(engine), "down", NOW_US + LONGEST_WAIT_US + 2)
+    assert due(engine, NOW_US + 2) == []
+    assert len(due(engine, NOW_US + 1)) == 1
 
 
 def test_who_was_told_of_a_beginning_is_told_of_its_end(engine: Engine) -> None:

@@ -26,6 +26,7 @@ FORBIDDEN: Final = [
     ("monitor", "demo"),
     ("monitor", "alerts"),
     ("alerts.evaluate", "sqlalchemy"),
+    ("alerts.backoff", "time"),
 ]
 """For each contract, in their order, an import that it forbids."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -116,9 +117,14 @@ class _SessionHold:
         self._engine = _plain_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
         self._name = name
         self._connection: Connection | None = None
+        self._turn = threading.Lock()
 
     def renew(self) -> None:
-        """Take the lock, again if the connection that held it has died."""
+        """Take the lock, again if the connection that held it has died; any thread may ask."""
+        with self._turn:
+            self._renew()
+
+    def _renew(self) -> None:
         if self._connection is not None and not self._is_dead(self._connection):
             return
         self._connection = None

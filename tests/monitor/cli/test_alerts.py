@@ -6,13 +6,19 @@ import json
 
 import pytest
 
-from alerts import configured
+from alerts import configured, outbox, ways
+from alerts.channels.channel import Failed, Outcome, Taken
 from alerts.follow import Alerting
+from alerts.outbox import Delivery
+from alerts.ways import Ways
 from monitor import rules, settings
 from monitor.cli.main import main
 from monitor.store import dialect, schema
+from tests.alerts.receiver import Receiver, Spell
+from tests.alerts.windows import at
 from tests.micro_batches import MicroBatches
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
+from tests.monitor.manual_clock import ManualClock
 from tests.monitor.test_commit import traffic
 
 Captured = pytest.CaptureFixture[str]
@@ -132,6 +138,93 @@ def test_what_was_told_is_kept(watched: Workplace, capsys: Captured) -> None:
     out = capsys.readouterr().out
     assert ["firing", PAGE, "lost:"] in [line.split()[1:4] for line in out.splitlines()]
     assert "chat: waiting, pager: waiting" in out
+
+
+def test_how_a_channel_failed_is_shown(watched: Workplace, capsys: Captured) -> None:
+    """How often, and how the last time."""
+    engine = dialect.engine(watched.store_url)
+    for delivery in outbox.due(engine, 0, channel="pager"):
+        outbox.failed(engine, delivery, "HTTP 503", 0)
+    engine.dispose()
+    assert alerts(watched, "history", "--key", PAGE) == 0
+    assert "chat: waiting, pager: waiting, failures: 1, the last: HTTP 503" in capsys.readouterr().out
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, **outcomes: Outcome) -> dict[str, Receiver]:
+    """Let the configuration open channels that answer so."""
+    receivers = {name: Receiver(ManualClock()) for name in outcomes}
+    for name, outcome in outcomes.items():
+        if outcome != Taken():
+            receivers[name].spells.append(Spell(0, at(10_000_000), outcome))
+    monkeypatch.setattr(ways, "opened", lambda _: Ways(receivers))
+    return receivers
+
+
+def test_a_test_goes_through_all_channels(
+    workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that it is one, begins and ends, and is an incident of its own; no store is needed, and none made."""
+    workplace.configure()
+    receivers = opened(monkeypatch, chat=Taken(), pager=Taken())
+    assert alerts(workplace, "test", "--severity", "ticket") == 0
+    assert capsys.readouterr().out == "".join(
+        f"{name}: {event}, taken\n" for name in ("chat", "pager") for event in ("firing", "resolved")
+    )
+    for receiver in receivers.values():
+        begun, ended = (delivery.notification for _, delivery in receiver.told)
+        assert begun.key == ended.key
+        assert begun.key.startswith("test/ticket/test-")
+        assert begun.summary.startswith("This is a test of Hopwatch's alerts")
+        assert (begun.rule, begun.labels["rule"], begun.severity) == ("test", "test", "ticket")
+        assert "it is over" in ended.summary
+        assert receiver.is_closed
+    assert not (workplace.folder / "store.db").exists()
+
+
+def test_a_test_says_which_channel_has_not_taken_it(
+    workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 3, with the reason; the others have it. One may be named."""
+    workplace.configure()
+    opened(monkeypatch, chat=Failed("HTTP 404"), odd=Failed(""), pager=Taken())
+    assert alerts(workplace, "test") == 3
+    out = capsys.readouterr().out
+    assert "chat: firing, failed: HTTP 404\n" in out
+    assert "odd: firing, failed: it does not say why\n" in out
+    assert "pager: firing, taken\n" in out
+    assert alerts(workplace, "test", "--channel", "pager", "--json") == 0
+    told = json.loads(capsys.readouterr().out)["channels"]
+    assert [(one["channel"], one["event"], one["is_taken"], one["why"]) for one in told] == [
+        ("pager", "firing", True, None),
+        ("pager", "resolved", True, None),
+    ]
+
+
+def test_a_test_needs_a_channel(workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 2: where there is none, and where there is none of that name."""
+    workplace.configure()
+    assert alerts(workplace, "test") == 2
+    assert capsys.readouterr().err == "hopwatch: no channel is configured: add a table [alerts.channels.NAME]\n"
+    opened(monkeypatch, chat=Taken(), pager=Taken())
+    assert alerts(workplace, "test", "--channel", "chatt") == 2
+    assert capsys.readouterr().err == "hopwatch: --channel names 'chatt', the configuration has: chat, pager\n"
+
+
+def test_a_fault_of_a_channel_fails_its_test_alone(
+    workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its words may hold a secret."""
+
+    class Broken(Receiver):
+        def send(self, delivery: Delivery, now_us: int) -> Outcome:
+            raise ValueError(f"s3cret {delivery} {now_us}")
+
+    workplace.configure()
+    monkeypatch.setattr(ways, "opened", lambda _: Ways({"broken": Broken(ManualClock())}))
+    assert alerts(workplace, "test") == 3
+    told = capsys.readouterr()
+    assert "broken: firing, failed: a fault of Hopwatch's own: ValueError in send, line " in told.out
+    assert "s3cret" not in told.out + told.err
 
 
 def test_where_nothing_is_wrong_that_is_said(workplace: Workplace, capsys: Captured) -> None:

@@ -11,6 +11,8 @@ import pytest
 from pyspark.errors import PySparkException
 from sqlalchemy import text
 
+from alerts import ways
+from alerts.ways import Ways
 from monitor.cli import run
 from monitor.errors import DependencyError, TransportError
 from monitor.results import Status, Verdict
@@ -18,7 +20,11 @@ from monitor.settings import load
 from monitor.spark import job, session
 from monitor.spark.source import SpoolSource
 from monitor.store import dialect, schema, writer
+from tests.alerts.receiver import Receiver
+from tests.alerts.test_outbox import put, states
+from tests.alerts.told import notification
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
+from tests.monitor.manual_clock import ManualClock
 from tests.monitor.permissions import without_root
 from tests.monitor.spooled import RULES
 from tests.monitor.store.stored import concluded
@@ -212,6 +218,45 @@ def test_a_working_folder_that_cannot_be_written_is_told(flags: list[str], ready
     assert told.splitlines()[-1].removeprefix("hopwatch: ") == (
         f"the working folder {ready.folder}/taken cannot be written: Not a directory; name another with --workdir"
     )
+
+
+# Whom it tells
+
+
+@pytest.mark.parametrize("flags", FORMS, ids=str)
+def test_a_stream_delivers_what_waits_and_once_tells_nobody(
+    flags: list[str], ready: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before Spark is there, and though it does not come: what a monitor that died has left is not forgotten."""
+    engine = dialect.engine(ready.store_url)
+    schema.prepare(engine)
+    put(engine, notification())
+    pager = Receiver(ManualClock())
+    monkeypatch.setattr(ways, "opened", lambda _: Ways({"pager": pager}, lambda _: ("pager",)))
+    ready.run("run", *flags)
+    assert [delivery.notification for _, delivery in pager.heard] == ([] if flags else [notification()])
+    assert pager.is_closed is not bool(flags)
+    assert states(engine) == {("pager", "waiting" if flags else "sent"): 1}
+
+
+def test_what_a_batch_has_committed_is_delivered_and_told(capsys: Captured) -> None:
+    """The courier is woken first."""
+    woken: list[str] = []
+    run._report(lambda: woken.append(capsys.readouterr().err), [replace(concluded().result, verdict=Verdict.CLEAN)])
+    assert woken == [""]
+    assert "CLEAN" in capsys.readouterr().err
+
+
+def test_what_is_logged_goes_to_stderr(ready: Workplace, capsys: Captured) -> None:
+    """What a courier has to say too; stdout is for data."""
+    engine = dialect.engine(ready.store_url)
+    schema.prepare(engine)
+    put(engine, notification(), channels=("old",))
+    ready.run("run")
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "what waits for a channel is given up: no channel of this name is configured" in told.err
+    assert "channel=old known=none" in told.err
 
 
 # While Spark works

@@ -1,0 +1,33 @@
+"""The ways to people that a configuration opens: channels by name, who is told by which, and which stands in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from alerts.channels.channel import Channel
+from alerts.follow import Routes, nowhere
+
+if TYPE_CHECKING:
+    from monitor.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Channels by name, the routes of what is told, and of each channel that has one its fallback's name."""
+
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    routes: Routes = nowhere
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Let go of all channels."""
+        for channel in self.channels.values():
+            channel.close()
+
+
+def opened(settings: Settings) -> Ways:
+    """Return the ways that the settings ask for: none, as there is no channel to configure yet."""
+    del settings
+    return Ways()

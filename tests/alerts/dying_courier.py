@@ -1,0 +1,52 @@
+"""A courier's process whose receiver is a file, and which is killed right after that has heard something.
+
+``python -m tests.alerts.dying_courier STORE_URL FILE DIES_AT``: every delivery is a line of the file; after the line of
+that number the process kills itself, before anything is noted. 0 lets it live; it ends when nothing is due.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from alerts.channels.channel import Outcome, Taken
+from alerts.courier import Courier
+from alerts.outbox import Delivery
+from alerts.ways import Ways
+from monitor.clock import SystemClock
+from monitor.store import dialect
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """A channel that writes what it is given to a file, and does not survive one line of it."""
+
+    file: Path
+    dies_at: int
+
+    def send(self, delivery: Delivery, now_us: int) -> Outcome:
+        """Write, and die if it is time."""
+        del now_us
+        said = delivery.notification
+        with self.file.open("a+", encoding="utf-8") as file:
+            file.write(json.dumps([said.key, said.event.value]) + "\n")
+            file.flush()
+            file.seek(0)
+            lines = len(file.readlines())
+        if lines == self.dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Taken()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+if __name__ == "__main__":
+    store_url, name, dies_at = sys.argv[1:]
+    courier = Courier(dialect.engine(store_url), Ways({"pager": Deadly(Path(name), int(dies_at))}), SystemClock())
+    while courier.step():
+        pass

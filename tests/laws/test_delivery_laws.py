@@ -1,0 +1,189 @@
+"""Laws of delivery: whatever receivers do, all is delivered in order once they recover; waits keep their bounds."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine
+
+from alerts import backoff, store
+from alerts.channels.channel import Failed, Outcome, Taken
+from alerts.courier import Courier
+from alerts.events import Event, Kind
+from alerts.outbox import Delivery
+from alerts.ways import Ways
+from tests.alerts.conftest import prepared
+from tests.alerts.receiver import Receiver
+from tests.alerts.test_outbox import put, states
+from tests.alerts.told import notification
+from tests.alerts.windows import at
+from tests.monitor.manual_clock import ManualClock
+
+DAY_S = 86_400
+
+failures = st.builds(
+    Failed,
+    st.sampled_from(["500", "timeout", "429"]),
+    is_for_good=st.booleans(),
+    wait_s=st.none() | st.floats(allow_nan=True, allow_infinity=True),
+)
+deliveries = st.builds(
+    Delivery,
+    number=st.integers(1, 10_000),
+    channel=st.sampled_from(["pager", "chat"]),
+    notification=st.builds(notification, st.sampled_from(Event), kind=st.sampled_from([Kind.LOSS, Kind.HEARTBEAT])),
+    created_us=st.just(at(0)),
+    tries=st.integers(0, 1_000),
+    is_again=st.booleans(),
+    is_acknowledged=st.booleans(),
+)
+
+
+@given(st.integers(1, 10_000), st.sampled_from(["pager", "chat"]))
+def test_waits_grow_within_their_bounds(number: int, channel: str) -> None:
+    """From the floor to the ceiling, never shorter than the one before; up to 18 tries in the first hour, 14 in others.
+
+    All of them together are a day at least, and a day and a half at most.
+    """
+    delivery = Delivery(number, channel, notification(), 0, tries=0, is_again=False, is_acknowledged=False)
+    spans = [backoff.span_s(delivery, tries) for tries in range(1, backoff.MOST_TRIES + 1)]
+    assert spans == sorted(spans)
+    assert backoff.FLOOR_S <= spans[0] <= spans[-1] <= backoff.CEILING_S
+    assert spans == [backoff.span_s(delivery, tries) for tries in range(1, backoff.MOST_TRIES + 1)]
+    moments = [sum(spans[:tries]) for tries in range(backoff.MOST_TRIES)]
+    assert DAY_S <= moments[-1] <= 1.5 * DAY_S
+    assert 75 <= moments[backoff.HAND_OVER_TRIES - 1] <= 90
+    assert max(sum(start <= moment < start + 3_600 for moment in moments) for start in moments[10:-20]) <= 15
+    assert sum(moment < 3_600 for moment in moments) <= 20
+
+
+@given(deliveries, failures)
+def test_nothing_is_given_up_but_what_is_refused_or_a_day_old(delivery: Delivery, failure: Failed) -> None:
+    """And never a heartbeat; a wait is within bounds, whatever is asked for."""
+    resort = backoff.after(delivery, failure)
+    is_heartbeat = delivery.notification.kind is Kind.HEARTBEAT
+    is_old = delivery.tries + 1 >= backoff.MOST_TRIES and not delivery.is_again
+    assert (resort.wait_s is None) == (not is_heartbeat and (failure.is_for_good or is_old))
+    assert resort.wait_s is None or backoff.FLOOR_S <= resort.wait_s <= backoff.MOST_ASKED_S
+    if resort.is_handed_over:
+        assert delivery.notification.event is Event.FIRING
+        assert not is_heartbeat
+        assert not delivery.is_acknowledged
+
+
+@given(deliveries, failures)
+def test_what_is_not_taken_is_handed_over_in_time(delivery: Delivery, failure: Failed) -> None:
+    """A beginning that nobody has taken on: after five tries, or at once if it would take too long."""
+    resort = backoff.after(delivery, failure)
+    is_page = delivery.notification.event is Event.FIRING and delivery.notification.kind is not Kind.HEARTBEAT
+    if is_page and not delivery.is_acknowledged and not delivery.is_again:
+        late = delivery.tries + 1 >= backoff.HAND_OVER_TRIES or backoff.asked_s(failure) > backoff.PATIENCE_S
+        assert resort.is_handed_over == (late or failure.is_for_good)
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True))
+def test_what_stands_is_sent_again_within_bounds(asked_s: float) -> None:
+    """Whatever a channel asks for."""
+    assert backoff.LEAST_AGAIN_S <= backoff.again_s(asked_s) <= backoff.MOST_AGAIN_S
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["begin", "end", "wait", "wait", "long wait", "restart"]),
+        st.sampled_from(["orders", "refunds"]),
+    ),
+    max_size=25,
+)
+answers = st.lists(
+    st.sampled_from(["taken", "taken", "lost answer", "500", "429", "killed", "killed before"]), max_size=40
+)
+
+
+class Killed(BaseException):
+    """The process dies: nothing that would be done afterwards is."""
+
+
+class Moody(Receiver):
+    """A receiver that does what a script says, and then well."""
+
+    script: list[str]
+
+    def send(self, delivery: Delivery, now_us: int) -> Outcome:
+        """Hear, answer, both, or neither."""
+        self.asked.append((now_us, delivery))
+        what = self.script.pop(0) if self.script else "taken"
+        if what in {"taken", "lost answer", "killed"}:
+            self.hear(delivery, now_us)
+        if what.startswith("killed"):
+            raise Killed
+        return Taken() if what == "taken" else Failed(what, wait_s=90.0 if what == "429" else None)
+
+
+@settings(max_examples=60)
+@given(steps, answers, answers)
+def test_whatever_receivers_do_all_is_delivered_once_they_recover(
+    found: list[tuple[str, str]], of_pager: list[str], of_chat: list[str]
+) -> None:
+    """In order for each key and channel; and what is open at the receivers is what is open in the store."""
+    with tempfile.TemporaryDirectory() as folder, prepared(f"sqlite:///{Path(folder)}/store.db") as engine:
+        clock = ManualClock(at(100))
+        receivers = {"pager": Moody(clock), "chat": Moody(clock)}
+        receivers["pager"].script, receivers["chat"].script = list(of_pager), list(of_chat)
+        courier = Courier(engine, Ways(receivers), clock)
+        opened: set[str] = set()
+        for what, stream in found:
+            courier = played(engine, courier, clock, receivers, opened, what, stream)
+        # More than the longest wait, so often that the last script is over.
+        for _ in range(60):
+            clock.advance(601)
+            courier = stepped(engine, courier, clock, receivers)
+        with engine.begin() as connection:
+            standing = set(store.standing(connection).incidents)
+        assert {state for _, state in states(engine)} <= {"sent", "superseded"}
+        for receiver in receivers.values():
+            assert receiver.open == standing
+            in_order(receiver.heard)
+
+
+def played(
+    engine: Engine,
+    courier: Courier,
+    clock: ManualClock,
+    receivers: dict[str, Moody],
+    opened: set[str],
+    what: str,
+    stream: str,
+) -> Courier:
+    """Do one thing, and let the courier carry what is due."""
+    if what == "begin":
+        opened.add(stream)
+        put(engine, notification(stream=stream), channels=("pager", "chat"))
+    elif what == "end" and stream in opened:
+        opened.discard(stream)
+        put(engine, notification(Event.RESOLVED, stream), channels=("pager", "chat"))
+    elif what == "restart":
+        courier = Courier(engine, Ways(receivers), clock)
+    clock.advance({"wait": 7, "long wait": 400}.get(what, 0))
+    return stepped(engine, courier, clock, receivers)
+
+
+def stepped(engine: Engine, courier: Courier, clock: ManualClock, receivers: dict[str, Moody]) -> Courier:
+    """Let the courier carry what is due; another one begins where it is killed."""
+    try:
+        courier.step()
+    except Killed:
+        return Courier(engine, Ways(receivers), clock)
+    return courier
+
+
+def in_order(heard: Iterable[tuple[int, Delivery]]) -> None:
+    """Check that what was heard of a key never goes back."""
+    last: dict[str, int] = {}
+    for _, delivery in heard:
+        key = delivery.notification.key
+        assert last.get(key, 0) <= delivery.number
+        last[key] = delivery.number
