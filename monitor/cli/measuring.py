@@ -1,0 +1,58 @@
+"""What ``hopwatch run`` measures and serves: wired here, because only commands know both results and alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from sqlalchemy import Engine
+
+from monitor.clock import SystemClock
+from monitor.metrics.known import Figures
+from monitor.metrics.measured import Measured
+from monitor.metrics.reading import Reading
+from monitor.settings import Settings
+from monitor.spark.job import Place
+
+
+@contextmanager
+def measured(place: Place, chosen: Settings) -> Iterator[Place]:
+    """Yield the place with an observer, whose metrics are served meanwhile; as it is, where they are not asked for.
+
+    Raises:
+        DependencyError: the address cannot be had.
+        StoreError: the store cannot be read.
+    """
+    if chosen.metrics.listen is None:
+        yield place
+        return
+    from monitor.metrics.folding import plan
+    from monitor.metrics.serving import Server
+    from monitor.store import dialect, figures, schema
+
+    clock = SystemClock()
+    # Of its own: the job never waits for a connection that a scrape has.
+    engine = dialect.engine(chosen.store.url)
+    with schema.reading(engine) as connection:
+        begins = figures.beginning(connection, place.rules)
+    nodes = {stream: of.pathway.nodes for stream, of in place.rules.items()}
+    of_all = Measured(place.rules, plan(nodes, chosen.metrics.most_series), clock, begins)
+    server = Server(chosen.metrics.listen.host, chosen.metrics.listen.port, of_all.known)
+    reading = Reading(lambda: _read(engine, clock.now_us()), of_all.read, clock)
+    reading.start()
+    server.start()
+    try:
+        yield replace(place, observer=of_all.committed)
+    finally:
+        reading.stop()
+        server.close()
+        engine.dispose()
+
+
+def _read(engine: Engine, now_us: int) -> Figures:
+    from alerts import figures as of_alerts
+    from monitor.store import figures, schema
+
+    with schema.reading(engine) as connection:
+        return Figures(now_us, figures.read(connection), of_alerts.read(connection))
