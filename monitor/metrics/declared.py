@@ -147,6 +147,7 @@ WINDOWS: Final = _counter(
 # Of the monitor itself.
 
 BUILD: Final = _gauge("hopwatch_build_info", "1; the label says which version runs.", Label("version"))
+START: Final = _gauge("hopwatch_start_timestamp_seconds", "When the monitor started.")
 LAST_BATCH: Final = _gauge("hopwatch_last_batch_timestamp_seconds", "When the last micro-batch was written.")
 BATCH_DURATION: Final = Metric(
     "hopwatch_batch_duration_seconds",
@@ -240,6 +241,7 @@ OF_STREAMS: Final = (
 )
 OF_THE_MONITOR: Final = (
     BUILD,
+    START,
     LAST_BATCH,
     BATCH_DURATION,
     WATERMARK,

@@ -74,6 +74,7 @@ class Known:
     """What the monitor knows; ``newest`` are the newest final windows, 0 and None stand for what is not known yet."""
 
     version: str
+    started_us: int
     rules: Mapping[str, StreamRules]
     plan: Plan
     newest: Mapping[str, WindowResult]

@@ -33,12 +33,14 @@ class Measured:
     _counted: Counted = field(init=False)
     _batches: Batches = field(default=_NO_BATCHES, init=False)
     _watermark_us: int = field(init=False)
+    _started_us: int = field(init=False)
     _figures: Figures | None = field(default=None, init=False)
     _is_store_up: bool = field(default=True, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
         """Begin with what the store holds."""
+        self._started_us = self.clock.now_us()
         self._counted = Counted(self.rules, self.beginning.judged)
         self._watermark_us = self.beginning.watermark_us
         self._take(self.beginning.newest)
@@ -64,6 +66,7 @@ class Measured:
         with self._lock:
             return Known(
                 version=__version__,
+                started_us=self._started_us,
                 rules=self.rules,
                 plan=self.plan,
                 newest=dict(self._newest),

@@ -128,6 +128,7 @@ def _bounds(metric: Metric, place: tuple[str, ...], bounds: Sequence[tuple[int, 
 def _of_batches(known: Known) -> Iterator[Sample]:
     batches, metric = known.batches, declared.BATCH_DURATION
     yield Sample(declared.BUILD, (known.version,), 1)
+    yield Sample(declared.START, (), known.started_us / _US)
     if batches.last_us:
         yield Sample(declared.LAST_BATCH, (), batches.last_us / _US)
     if known.watermark_us:

@@ -191,6 +191,7 @@ def test_every_figure_of_the_store_is_shown() -> None:
         ("hopwatch_outbox_oldest_waiting_timestamp_seconds", at(3) / 1e6, {}),
         ("hopwatch_store_up", 1, {}),
         ("hopwatch_store_read_timestamp_seconds", at(9) / 1e6, {}),
+        ("hopwatch_start_timestamp_seconds", at(10) / 1e6, {}),
         ("hopwatch_build_info", 1, {"version": __version__}),
     ):
         assert value(of, name, **labels) == expected, name
