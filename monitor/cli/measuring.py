@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -12,6 +12,7 @@ from monitor.clock import SystemClock
 from monitor.metrics.known import Figures
 from monitor.metrics.measured import Measured
 from monitor.metrics.reading import Reading
+from monitor.rules import StreamRules
 from monitor.settings import Settings
 from monitor.spark.job import Place
 
@@ -39,7 +40,7 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
     nodes = {stream: of.pathway.nodes for stream, of in place.rules.items()}
     of_all = Measured(place.rules, plan(nodes, chosen.metrics.most_series), clock, begins)
     server = Server(chosen.metrics.listen.host, chosen.metrics.listen.port, of_all.known)
-    reading = Reading(lambda: _read(engine, clock.now_us()), of_all.read, clock)
+    reading = Reading(lambda: _read(engine, place.rules, clock.now_us()), of_all.read, clock)
     reading.start()
     server.start()
     try:
@@ -50,9 +51,9 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
         engine.dispose()
 
 
-def _read(engine: Engine, now_us: int) -> Figures:
+def _read(engine: Engine, rules: Mapping[str, StreamRules], now_us: int) -> Figures:
     from alerts import figures as of_alerts
     from monitor.store import figures, schema
 
     with schema.reading(engine) as connection:
-        return Figures(now_us, figures.read(connection), of_alerts.read(connection))
+        return Figures(now_us, figures.read(connection, rules), of_alerts.read(connection))

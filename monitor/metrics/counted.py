@@ -93,7 +93,7 @@ class Counted:
         for result in results:
             if result.status.is_final and result.stream in self.totals:
                 self._count(result)
-        for stream, start_us in [key for key in self._said if self._over_at_us(*key) < watermark_us]:
+        for stream, start_us in [key for key in self._said if self._until_us(*key) < watermark_us]:
             del self._said[stream, start_us]
 
     def _count(self, result: WindowResult) -> None:
@@ -105,10 +105,8 @@ class Counted:
             np.add(sums, now - then.astype(np.int64), out=sums)
         self._said[key] = Totals(*map(_small, most))
 
-    def _over_at_us(self, stream: str, start_us: int) -> int:
-        # Nothing comes behind kept_until, and what came last is in flight for so long.
-        terms = self.rules[stream].terms
-        return terms.kept_until_us(start_us) + terms.transit_us + terms.settle_us
+    def _until_us(self, stream: str, start_us: int) -> int:
+        return self.rules[stream].terms.judged_until_us(start_us)
 
 
 def _nothing(nodes: int) -> Totals:

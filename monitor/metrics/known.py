@@ -82,4 +82,4 @@ class Known:
     batches: Batches
     watermark_us: int
     figures: Figures | None
-    is_store_up: bool
+    is_store_up: bool | None

@@ -35,7 +35,7 @@ class Measured:
     _watermark_us: int = field(init=False)
     _started_us: int = field(init=False)
     _figures: Figures | None = field(default=None, init=False)
-    _is_store_up: bool = field(default=True, init=False)
+    _is_store_up: bool | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:

@@ -140,7 +140,8 @@ def _of_batches(known: Known) -> Iterator[Sample]:
 
 
 def _of_the_store(known: Known) -> Iterator[Sample]:
-    yield Sample(declared.STORE_UP, (), int(known.is_store_up))
+    if known.is_store_up is not None:
+        yield Sample(declared.STORE_UP, (), int(known.is_store_up))
     if known.figures is None:
         return
     store, alerts = known.figures.store, known.figures.alerts

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from monitor.kernel.books import RETIRED_AFTER_US
 from monitor.metrics.known import Beginning, StoreFigures
 from monitor.results import Status, WindowResult
+from monitor.rules import StreamRules
 from monitor.store import lineage, reader, tables
 
 ALIVE_US: Final = 60_000_000
@@ -19,27 +21,27 @@ _FINAL: Final = [status.value for status in Status if status.is_final]
 _WAITING: Final = [status.value for status in Status if not status.is_final]
 
 
-def read(connection: Connection) -> StoreFigures:
+def read(connection: Connection, rules: Mapping[str, StreamRules]) -> StoreFigures:
     """Return what the store says of the monitor's own work."""
     accounts = reader.accounts(connection)
     counted = ("records", "observations", "duplicate_batches", "too_late", "implausible", "quarantined")
     aged_out = sum(hole["to_offset"] - hole["from_offset"] + 1 for hole in accounts.get("aged_out", ()))
-    waiting = dict.fromkeys(_WAITING, 0) | _waiting(connection)
+    waiting = dict.fromkeys(_WAITING, 0) | _waiting(connection, rules)
     return StoreFigures(
         **{name: accounts[name] for name in counted}, aged_out=aged_out, waiting=waiting, **_instances(connection)
     )
 
 
-def beginning(connection: Connection, streams: Iterable[str]) -> Beginning:
+def beginning(connection: Connection, rules: Mapping[str, StreamRules]) -> Beginning:
     """Return where the store stands: the newest final window of each stream, and which can be judged again."""
-    window = tables.windows.c
-    found = (_newest(connection, stream) for stream in streams)
-    judged = select(window.stream, window.window_start_us).where(window.is_live, window.status.in_(_FINAL))
-    return Beginning(
-        lineage.watermark_us(connection),
-        tuple(result for result in found if result is not None),
-        {(row.stream, row.window_start_us) for row in connection.execute(judged)},
-    )
+    window, watermark_us = tables.windows.c, lineage.watermark_us(connection)
+    found = (_newest(connection, stream) for stream in rules)
+    judged: set[tuple[str, int]] = set()
+    for stream, of_stream in rules.items():
+        from_us = watermark_us - of_stream.terms.judged_until_us(0)
+        wanted = _since(stream, from_us, window.window_start_us).where(window.is_live, window.status.in_(_FINAL))
+        judged |= {(stream, start_us) for start_us in connection.execute(wanted).scalars()}
+    return Beginning(watermark_us, tuple(result for result in found if result is not None), judged)
 
 
 def _newest(connection: Connection, stream: str) -> WindowResult | None:
@@ -49,10 +51,20 @@ def _newest(connection: Connection, stream: str) -> WindowResult | None:
     return None if start_us is None else reader.window(connection, stream, start_us)
 
 
-def _waiting(connection: Connection) -> dict[str, int]:
+def _since(stream: str, from_us: int, *columns: ColumnElement[Any]) -> Select[Any]:
+    """Return what asks for the newest windows of a stream: by their key, however many older ones there are."""
     window = tables.windows.c
-    wanted = select(window.status, func.count()).where(window.is_live, window.status.in_(_WAITING))
-    return {status: int(count) for status, count in connection.execute(wanted.group_by(window.status))}
+    return select(*columns).where(window.stream == stream, window.window_start_us >= from_us)
+
+
+def _waiting(connection: Connection, rules: Mapping[str, StreamRules]) -> dict[str, int]:
+    window, watermark_us = tables.windows.c, lineage.watermark_us(connection)
+    found: Counter[str] = Counter()
+    for stream, of_stream in rules.items():
+        from_us = watermark_us - of_stream.terms.final_at_us(0)
+        wanted = _since(stream, from_us, window.status, func.count()).where(window.status.in_(_WAITING))
+        found.update({status: int(count) for status, count in connection.execute(wanted.group_by(window.status))})
+    return dict(found)
 
 
 def _instances(connection: Connection) -> dict[str, Any]:

@@ -100,7 +100,8 @@ def check(prometheus: Prometheus) -> None:
     metadata = prometheus.api("metadata")
     assert metadata["hopwatch_node_lag_seconds"][0]["type"] == "summary"
     assert metadata["hopwatch_batch_duration_seconds"][0]["type"] == "histogram"
-    assert metadata["hopwatch_lost_messages_total"][0]["type"] == "counter"
+    # It was scraped as OpenMetrics, which names a counter without its ending.
+    assert metadata["hopwatch_lost_messages"][0]["type"] == "counter"
     alerts = {
         (alert["labels"]["alertname"], alert["labels"].get("stream"), alert["labels"].get("node"), alert["state"])
         for alert in prometheus.api("alerts")["alerts"]

@@ -207,6 +207,7 @@ def test_an_outbox_in_which_nothing_waits_has_no_oldest() -> None:
 def test_a_store_that_cannot_be_read_breaks_nothing() -> None:
     """The last figures stand, with their time; before the first there are none."""
     of = measured()
+    assert value(of, "hopwatch_store_up") is None
     of.read(None)
     assert value(of, "hopwatch_store_up") == 0
     assert value(of, "hopwatch_records_total") is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from sqlalchemy import Engine
 
 from monitor.holes import Hole
@@ -14,7 +13,7 @@ from monitor.parcels import Quarantined
 from monitor.results import Status
 from monitor.store import figures, schema, writer
 from probes.contract.limits import WINDOW_US
-from tests.monitor.spooled import START_US
+from tests.monitor.spooled import RULES, START_US
 from tests.monitor.store.stored import concluded, write
 
 WATERMARK_US = START_US + 3_600_000_000
@@ -39,7 +38,7 @@ def put(engine: Engine, *books: Book, quarantined: tuple[Quarantined, ...] = (),
 def read(engine: Engine) -> StoreFigures:
     """Return the figures."""
     with schema.reading(engine) as connection:
-        return figures.read(connection)
+        return figures.read(connection, RULES)
 
 
 def test_an_empty_store_says_zero(engine: Engine) -> None:
@@ -80,7 +79,9 @@ def test_windows_that_wait_are_counted_by_status(engine: Engine) -> None:
     base = concluded().result
     statuses = [Status.OPEN, Status.PROVISIONAL, Status.PROVISIONAL, Status.FINAL]
     for minute, status in enumerate(statuses):
-        write(engine, concluded(replace(base, window_start_us=START_US + minute * WINDOW_US, status=status)))
+        moment_us = WATERMARK_US - (1 + minute) * WINDOW_US
+        write(engine, concluded(replace(base, window_start_us=moment_us, status=status)))
+    put(engine)
     assert read(engine).waiting == {"OPEN": 1, "PROVISIONAL": 2}
 
 
@@ -94,17 +95,16 @@ def test_a_beginning_is_the_newest_final_window_of_each_stream(engine: Engine) -
     write(engine, *map(concluded, kept), concluded(replace(base, stream="refunds")))
     put(engine)
     with schema.reading(engine) as connection:
-        found = figures.beginning(connection, ["orders", "new"])
-    judged = {("orders", START_US), ("orders", START_US + WINDOW_US), ("refunds", START_US)}
+        found = figures.beginning(connection, {"orders": RULES["orders"], "new": RULES["orders"]})
+    judged = {("orders", START_US), ("orders", START_US + WINDOW_US)}
     assert found == Beginning(WATERMARK_US, (kept[1],), judged)
 
 
-@pytest.mark.parametrize("stream", ["orders"])
-def test_a_window_that_nothing_can_change_is_not_judged_again(stream: str, engine: Engine) -> None:
+def test_a_window_that_nothing_can_change_is_not_judged_again(engine: Engine) -> None:
     """It is the newest all the same."""
     write(engine, concluded())
     with engine.execution_options(writes=True).begin() as connection:
-        writer.forget(connection, [(stream, START_US)])
+        writer.forget(connection, [("orders", START_US)])
     with schema.reading(engine) as connection:
-        found = figures.beginning(connection, [stream])
+        found = figures.beginning(connection, RULES)
     assert (len(found.newest), found.judged) == (1, set())
