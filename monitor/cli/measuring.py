@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Engine
-
+from monitor.cli import console
 from monitor.clock import SystemClock
-from monitor.metrics.known import Figures
-from monitor.metrics.measured import Measured
-from monitor.metrics.reading import Reading
-from monitor.rules import StreamRules
-from monitor.settings import Settings
-from monitor.spark.job import Place
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from monitor.metrics.known import Figures
+    from monitor.rules import StreamRules
+    from monitor.settings import Settings
+    from monitor.spark.job import Place
 
 
 @contextmanager
@@ -29,7 +31,9 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
         yield place
         return
     from monitor.metrics.folding import plan
-    from monitor.metrics.serving import Server
+    from monitor.metrics.measured import Measured
+    from monitor.metrics.reading import Reading
+    from monitor.metrics.serving import PATH, Server
     from monitor.store import dialect, figures, schema
 
     clock = SystemClock()
@@ -39,10 +43,12 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
         begins = figures.beginning(connection, place.rules)
     nodes = {stream: of.pathway.nodes for stream, of in place.rules.items()}
     of_all = Measured(place.rules, plan(nodes, chosen.metrics.most_series), clock, begins)
-    server = Server(chosen.metrics.listen.host, chosen.metrics.listen.port, of_all.known)
+    host, port = chosen.metrics.listen
+    server = Server(host, port, of_all.known)
     reading = Reading(lambda: _read(engine, place.rules, clock.now_us()), of_all.read, clock)
     reading.start()
     server.start()
+    console.words().print(f"hopwatch: metrics are at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
     try:
         yield replace(place, observer=of_all.committed)
     finally:
@@ -53,6 +59,7 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
 
 def _read(engine: Engine, rules: Mapping[str, StreamRules], now_us: int) -> Figures:
     from alerts import figures as of_alerts
+    from monitor.metrics.known import Figures
     from monitor.store import figures, schema
 
     with schema.reading(engine) as connection:

@@ -13,6 +13,7 @@ from monitor.metrics.known import Beginning, StoreFigures
 from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
 from monitor.store import lineage, reader, tables
+from probes.contract.limits import MONITOR_STREAM
 
 ALIVE_US: Final = 60_000_000
 """How long ago, by the watermark, an instance that is alive may have told of: some of its heartbeats."""
@@ -38,6 +39,7 @@ def beginning(connection: Connection, rules: Mapping[str, StreamRules]) -> Begin
     found = (_newest(connection, stream) for stream in rules)
     judged: set[tuple[str, int]] = set()
     for stream, of_stream in rules.items():
+        # A window that starts earlier is past its last judgement.
         from_us = watermark_us - of_stream.terms.judged_until_us(0)
         wanted = _since(stream, from_us, window.window_start_us).where(window.is_live, window.status.in_(_FINAL))
         judged |= {(stream, start_us) for start_us in connection.execute(wanted).scalars()}
@@ -61,6 +63,7 @@ def _waiting(connection: Connection, rules: Mapping[str, StreamRules]) -> dict[s
     window, watermark_us = tables.windows.c, lineage.watermark_us(connection)
     found: Counter[str] = Counter()
     for stream, of_stream in rules.items():
+        # A window that starts earlier is judged.
         from_us = watermark_us - of_stream.terms.final_at_us(0)
         wanted = _since(stream, from_us, window.status, func.count()).where(window.status.in_(_WAITING))
         found.update({status: int(count) for status, count in connection.execute(wanted.group_by(window.status))})
@@ -69,7 +72,12 @@ def _waiting(connection: Connection, rules: Mapping[str, StreamRules]) -> dict[s
 
 def _instances(connection: Connection) -> dict[str, Any]:
     book, watermark_us = tables.books.c, lineage.watermark_us(connection)
-    of_late = (~book.said_bye, book.complete_through_us >= watermark_us - RETIRED_AFTER_US)
+    # The monitor's own pulse is no probe of anybody's.
+    of_late = (
+        book.stream != MONITOR_STREAM,
+        ~book.said_bye,
+        book.complete_through_us >= watermark_us - RETIRED_AFTER_US,
+    )
     is_alive = (book.complete_through_us >= watermark_us - ALIVE_US).label("is_alive")
     wanted = select(is_alive, func.count(), func.sum(book.missing_batches)).where(*of_late).group_by(is_alive)
     found = {bool(alive): (int(count), int(missing)) for alive, count, missing in connection.execute(wanted)}

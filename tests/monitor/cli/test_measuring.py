@@ -75,10 +75,13 @@ def test_a_monitor_that_starts_shows_what_its_store_holds(workplace: Workplace) 
     assert "hopwatch_last_batch_timestamp_seconds" not in shown
 
 
-def test_a_micro_batch_is_on_the_page_once_it_is_written(workplace: Workplace) -> None:
+def test_a_micro_batch_is_on_the_page_once_it_is_written(
+    workplace: Workplace, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The job tells it; nobody reads the store for it. Afterwards the port is free."""
     port = served(workplace)
     with measured(workplace) as place:
+        assert capsys.readouterr().err == f"hopwatch: metrics are at http://127.0.0.1:{port}/metrics\n"
         place.observer(Committed((window(0, lost={"b": 20}),), at(5), 0.5))
         assert 'hopwatch_lost_messages_total{stream="orders"} 20.0' in page(port)
     with pytest.raises(ConnectionRefusedError):

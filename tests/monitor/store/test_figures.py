@@ -12,7 +12,7 @@ from monitor.metrics.known import Beginning, StoreFigures
 from monitor.parcels import Quarantined
 from monitor.results import Status
 from monitor.store import figures, schema, writer
-from probes.contract.limits import WINDOW_US
+from probes.contract.limits import MONITOR_STREAM, WINDOW_US
 from tests.monitor.spooled import RULES, START_US
 from tests.monitor.store.stored import concluded, write
 
@@ -48,7 +48,7 @@ def test_an_empty_store_says_zero(engine: Engine) -> None:
 
 
 def test_instances_are_alive_silent_or_gone(engine: Engine) -> None:
-    """By what they told of last, against the watermark; a bye ends it, and so do ten minutes."""
+    """By what they told of last, against the watermark; a bye ends it, and so do ten minutes. The pulse is none."""
     put(
         engine,
         book("p1", 5, missing=2),
@@ -57,6 +57,7 @@ def test_instances_are_alive_silent_or_gone(engine: Engine) -> None:
         book("p4", 600),
         book("p5", 601, missing=100),
         book("p6", 5, said_bye=True, missing=100),
+        replace(book("p7", 5, missing=100), stream=MONITOR_STREAM),
     )
     found = read(engine)
     assert found.instances == {"alive": 2, "silent": 2}
