@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
@@ -64,11 +64,30 @@ class Written(NamedTuple):
     """What a micro-batch has come to: the windows that were judged, and the segments that nothing needs any more.
 
     ``read_through_us`` is the moment up to which all partitions of a topic are read, 0 where that is not known anew.
+    The watermark is 0 where nothing was written.
     """
 
     results: tuple[WindowResult, ...]
     spent: tuple[str, ...]
     read_through_us: int = 0
+    watermark_us: int = 0
+
+
+class Committed(NamedTuple):
+    """A micro-batch that is written: the windows that were judged, the watermark, and how long all of it took."""
+
+    results: tuple[WindowResult, ...]
+    watermark_us: int
+    took_s: float
+
+
+Observer = Callable[[Committed], None]
+"""Who is told of each micro-batch once it is written; it never raises."""
+
+
+def unobserved(committed: Committed) -> None:
+    """Tell nobody."""
+    del committed
 
 
 def batch(  # noqa: PLR0913, PLR0917 - what came, what was to be read, and who follows
@@ -102,7 +121,8 @@ def batch(  # noqa: PLR0913, PLR0917 - what came, what was to be read, and who f
         follower.follow(connection, noted, watermark_us)
     # A batch below its limit has read all that was there when it was planned.
     read_through_us = min(through_us, max((run.last_arrival_us for run in read), default=0))
-    return Written(tuple(results), tuple(writer.release_segments(connection, before_us, batch_id)), read_through_us)
+    spent = tuple(writer.release_segments(connection, before_us, batch_id))
+    return Written(tuple(results), spent, read_through_us, watermark_us)
 
 
 def take_in(  # noqa: PLR0913, PLR0917 - what came, what was read of the transport, and what was to be read

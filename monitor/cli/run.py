@@ -17,7 +17,7 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from monitor import java, rules, settings
-from monitor.cli import console
+from monitor.cli import console, measuring
 from monitor.errors import ConfigurationError, DependencyError, HopwatchError
 from monitor.results import WindowResult, iso
 from monitor.store import dialect, lineage, reader, schema
@@ -83,7 +83,8 @@ def command(
             if begin_anew:
                 _begin_anew(place)
             lineage.check(engine, place.checkpoint, place.rules, place.transport)
-            _stream(place, chosen, people)
+            with measuring.measured(place, chosen) as observed:
+                _stream(observed, chosen, people)
 
 
 def _begin_anew(place: Place) -> None:

@@ -37,6 +37,10 @@ class Terms:
         """Return how long the window is kept, unless something of it is in flight for longer."""
         return self.amendable_until_us(start_us) + STRAGGLING_US
 
+    def judged_until_us(self, start_us: int) -> int:
+        """Return the last moment at which the window may be judged again: what came last is in flight for so long."""
+        return self.kept_until_us(start_us) + self.transit_us + self.settle_us
+
     def horizon_us(self, start_us: int, last_first_sighting_us: int) -> int:
         """Return the moment up to which probes must have reported for the window to be judged."""
         return max(start_us + WINDOW_US, last_first_sighting_us) + self.transit_us

@@ -20,11 +20,13 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 
 from monitor.errors import ConfigurationError
 from monitor.kernel.window import Terms
+from monitor.metrics.metric import OTHER
 from monitor.pathway import Pathway, PathwayError
 from monitor.rules import StreamRules
 from monitor.settings.alerting import AlertsSettings, misfits
 from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole
 from monitor.settings.kafka import KafkaSettings
+from monitor.settings.metrics import MetricsSettings
 from monitor.settings.places import SPOOL, folder, store_url, transport_url
 from monitor.settings.table import Table
 from probes.contract.kafka import SCHEME as KAFKA
@@ -38,6 +40,9 @@ MAX_SHARDS: Final = 256
 def _stream_name(name: str) -> str:
     if name == MONITOR_STREAM:
         msg = f"the stream name {MONITOR_STREAM!r} is reserved for the monitor's own pulse: choose another"
+        raise ValueError(msg)
+    if name == OTHER:
+        msg = f"the stream name {OTHER!r} is reserved for streams that metrics do not show one by one: choose another"
         raise ValueError(msg)
     if not NAME_PATTERN.fullmatch(name):
         msg = f"a stream's name is 1 to 128 of the characters A-Za-z0-9._-, got {name!r:.80}"
@@ -170,6 +175,7 @@ class Settings(BaseSettings):
     monitor: MonitorSettings
     streams: Mapping[Annotated[str, AfterValidator(_stream_name)], StreamSettings] = {}
     alerts: AlertsSettings = AlertsSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     def __init__(self, *layers: Mapping[str, Any]) -> None:
         """Merge the layers, the first wins key by key.

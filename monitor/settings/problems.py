@@ -15,12 +15,14 @@ from monitor.errors import Problem
 from monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
 from monitor.settings.layers import Layer
 from monitor.settings.lines import Key
+from monitor.settings.metrics import MetricsSettings
 from monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
 from monitor.settings.places import shown
 from probes.contract.kafka import SECRETS
 
 _TABLES: Final[dict[str | int, type[BaseModel]]] = {
     "alerts": AlertsSettings,
+    "metrics": MetricsSettings,
     "monitor": MonitorSettings,
     "store": StoreSettings,
     "streams": StreamSettings,

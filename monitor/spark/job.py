@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Engine
 
 from monitor import commit
-from monitor.commit import Follower
+from monitor.commit import Follower, Observer
 from monitor.ledger import Ledger
 from monitor.rules import StreamRules
 from monitor.spark.once import WATERMARK_US, tallied
@@ -32,7 +32,7 @@ NEVER_STOPPED: Final = threading.Event()
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a job reads and writes, for how long it waits for a store that fails, and who follows its batches."""
+    """Where a job reads and writes, for how long it waits for a store that fails, and who follows and observes it."""
 
     source: Source
     engine: Engine
@@ -43,6 +43,7 @@ class Place:
     transport: str = ""
     """What tells the transport from another one of its name."""
     follower: Follower | None = None
+    observer: Observer = commit.unobserved
 
     @property
     def checkpoint(self) -> Path:

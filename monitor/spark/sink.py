@@ -12,7 +12,8 @@ import stamina
 import structlog
 
 from monitor import commit
-from monitor.commit import Written
+from monitor.clock import Clock, SystemClock
+from monitor.commit import Committed, Written
 from monitor.errors import StoreTakenError
 from monitor.ledger import Ledger
 from monitor.results import WindowResult
@@ -47,6 +48,7 @@ class Sink:
     ledger: Ledger | None = None
     written: Written = field(default=_NOTHING)
     """What the last attempt has written, or may have."""
+    clock: Clock = field(default_factory=SystemClock)
 
     def commit(self, batch: DataFrame, batch_id: int) -> None:
         """Write one micro-batch; Spark may call this again with the same batch after a crash.
@@ -54,6 +56,8 @@ class Sink:
         Raises:
             StoreError: the store failed and is not expected to recover, or did not within ``place.retry_for_s``.
         """
+        began_s = self.clock.monotonic_s()
+        # Here Spark does all of its work.
         rows = [SimpleNamespace(**row) for row in batch.toArrow().to_pylist()]
         query_id = lineage.query_id(self.place.checkpoint)
         self.written = _NOTHING
@@ -70,6 +74,8 @@ class Sink:
                     self._write(rows, query_id, batch_id)
         if self.written.read_through_us:
             self.place.source.note_read_through(self.written.read_through_us)
+        took_s = self.clock.monotonic_s() - began_s
+        self.place.observer(Committed(self.written.results, self.written.watermark_us, took_s))
         self.report(self.written.results)
         _delete(self.written.spent)
 

@@ -20,6 +20,7 @@ FORBIDDEN: Final = [
     ("monitor", "probes"),
     ("monitor.kernel", "time"),
     ("monitor.kernel", "datetime"),
+    ("monitor.metrics.samples", "time"),
     ("monitor.store", "pyspark"),
     ("monitor.store", "monitor.cli"),
     ("demo", "probes.contract"),

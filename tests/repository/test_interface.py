@@ -16,6 +16,7 @@ from monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSet
 from monitor.settings.alerting import AlertsSettings
 from monitor.settings.durations import duration_us
 from monitor.settings.kafka import KafkaSettings
+from monitor.settings.metrics import MetricsSettings
 from probes import Probe
 
 PAGE = (Path(__file__).parents[2] / "docs" / "INTERFACE.md").read_text("utf-8")
@@ -33,6 +34,7 @@ def test_every_key_is_listed_with_its_default() -> None:
         ("monitor", MonitorSettings),
         ("streams.NAME", StreamSettings),
         ("alerts", AlertsSettings),
+        ("metrics", MetricsSettings),
     )
     for table, model in tables:
         for name, field in model.model_fields.items():

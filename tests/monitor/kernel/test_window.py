@@ -88,6 +88,7 @@ def test_when_a_window_is_judged_and_when_it_is_closed() -> None:
     """End, transit and settle, and then the time for amending."""
     assert TERMS.final_at_us(START_US) == at(240)
     assert TERMS.amendable_until_us(START_US) == at(3_840)
+    assert TERMS.judged_until_us(START_US) == at(3_840 + 60 + 180)
 
 
 IN_FLIGHT = {"transit and settle ago": (180, False), "a moment less": (180 - JUST, True), "now": (0, True)}

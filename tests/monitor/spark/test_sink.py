@@ -17,13 +17,15 @@ import stamina
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import ProgrammingError
 
+from monitor.commit import Committed
 from monitor.errors import StoreError, StoreTakenError
 from monitor.results import WindowResult
 from monitor.spark.job import Place
 from monitor.spark.sink import Sink
 from monitor.spark.source import SpoolSource
-from monitor.store import dialect, schema
+from monitor.store import dialect, lineage, schema
 from tests.micro_batches import MicroBatches
+from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES
 from tests.monitor.store.stored import dump
 from tests.monitor.test_commit import traffic
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 ATTEMPTS: Final = 4
 QUERY: Final = "a-query"
+WORK_S: Final = 2.5
+"""How long Spark works on each batch."""
 BEFORE, BEHIND = "before the commit", "behind the commit"
 
 
@@ -89,22 +93,28 @@ class Stream(MicroBatches):
 
     folder: Path = Path()
     told: list[WindowResult] = field(default_factory=list)
+    observed: list[Committed] = field(default_factory=list)
+    clock: ManualClock = field(default_factory=ManualClock)
     is_stopping: bool = False
 
     def __post_init__(self) -> None:
         """Make the sink, and the checkpoint that tells it which query it is."""
-        place = Place(SpoolSource(self.folder), self.engine, self.rules, self.folder)
+        place = Place(SpoolSource(self.folder), self.engine, self.rules, self.folder, observer=self.observed.append)
         place.checkpoint.mkdir(parents=True)
         (place.checkpoint / "metadata").write_text(json.dumps({"id": QUERY}))
-        self.sink = Sink(place, self._report, lambda: self.is_stopping)
+        self.sink = Sink(place, self._report, lambda: self.is_stopping, clock=self.clock)
 
     def _report(self, results: Sequence[WindowResult]) -> None:
         self.told += results
 
     def _once_through(self, paths: list[str]) -> None:
         rows = [row.asDict() for row in self._process(paths)]
-        arrow = SimpleNamespace(to_pylist=lambda: rows)
-        self.sink.commit(cast("DataFrame", SimpleNamespace(toArrow=lambda: arrow)), self.batch_id + 1)
+
+        def to_arrow() -> SimpleNamespace:
+            self.clock.advance(WORK_S)
+            return SimpleNamespace(to_pylist=lambda: rows)
+
+        self.sink.commit(cast("DataFrame", SimpleNamespace(toArrow=to_arrow)), self.batch_id + 1)
 
 
 Make = Callable[[str], Stream]
@@ -165,6 +175,22 @@ def test_a_batch_that_fails_anywhere_is_written_once_and_told_once(make: Make, b
         assert dump(stream.engine) == dump(calm.engine), at
         assert stream.told == calm.told, at
         stream.engine.dispose()
+
+
+def test_each_batch_is_observed_once_it_is_written(make: Make, batches: Batches) -> None:
+    """With what was judged, how long it took, and how far the watermark is; of a replay, nothing new."""
+    stream = make("observed")
+    written = []
+    for paths in batches():
+        stream.run(paths)
+        with stream.engine.begin() as connection:
+            written.append(lineage.watermark_us(connection))
+    assert [one.watermark_us for one in stream.observed] == written
+    assert {one.took_s for one in stream.observed} == {WORK_S}
+    assert [result for one in stream.observed for result in one.results] == stream.told
+    stream.batch_id -= 1
+    stream.run([])
+    assert stream.observed[-1] == Committed((), 0, WORK_S)
 
 
 def test_trouble_twice_in_a_batch_is_overcome(make: Make, batches: Batches) -> None:

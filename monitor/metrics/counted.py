@@ -1,0 +1,124 @@
+"""What windows add to counters: the most that any of a window's revisions has said, each counted once.
+
+Counters only ever grow: a message that was called lost stays counted when it turns up, and counts as recovered too.
+They begin at 0 with the process, which ``rate()`` and ``increase()`` know how to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.metrics import declared
+from monitor.metrics.metric import Metric
+from monitor.results import NodeResult, Verdict, WindowResult
+from monitor.rules import StreamRules
+
+IGNORANT: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
+"""Verdicts on windows that say nothing of messages."""
+
+Int64s = NDArray[np.int64]
+_Of = TypeVar("_Of")
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[_Of]):
+    """One counter of a stream or a node: the metric, its last labels, and what a window adds to it."""
+
+    metric: Metric
+    labels: tuple[str, ...]
+    of: Callable[[_Of], int]
+
+
+def out_of(node: NodeResult) -> int:
+    """Return how many messages were expected or seen at a node: what was not seen was lost or unobserved."""
+    return node.seen + node.lost_in_transit + node.unobserved
+
+
+def _has(verdict: Verdict) -> Callable[[WindowResult], int]:
+    return lambda result: int(result.verdict is verdict)
+
+
+OF_STREAMS: Final[tuple[Column[WindowResult], ...]] = (
+    Column(declared.MESSAGES, (), lambda result: result.known),
+    Column(declared.JUDGED, (), lambda result: 0 if result.verdict in IGNORANT else result.known),
+    Column(declared.LOST, (), lambda result: result.lost_lower),
+    Column(declared.STOPPED, ("filtered",), lambda result: result.filtered),
+    Column(declared.STOPPED, ("rejected",), lambda result: result.rejected),
+    Column(declared.RECOVERED, (), lambda result: result.recovered),
+    *(Column(declared.WINDOWS, (verdict.value,), _has(verdict)) for verdict in Verdict),
+)
+OF_NODES: Final[tuple[Column[NodeResult], ...]] = (
+    Column(declared.NODE_MESSAGES, (), out_of),
+    Column(declared.NODE_LOST, (), lambda node: node.loss_lower),
+    Column(declared.NODE_DUPLICATES, ("in",), lambda node: node.duplicates_in),
+    Column(declared.NODE_DUPLICATES, ("out",), lambda node: node.duplicates_out),
+    Column(declared.NODE_NEGATIVE_LAGS, (), lambda node: node.lag_negative),
+    Column(declared.NODE_DROPPED, (), lambda node: node.dropped),
+    Column(declared.NODE_UNOBSERVED, (), lambda node: node.unobserved),
+)
+
+
+class Totals(NamedTuple):
+    """The counters of one stream, (columns of a stream), and of its nodes, (nodes, columns of a node)."""
+
+    stream: Int64s
+    nodes: Int64s
+
+
+@dataclass(slots=True)
+class Counted:
+    """The counters of all streams, and what each window that can still be judged has added to them.
+
+    ``judged_before`` are windows, by stream and start in µs, that were counted before this process began: only what is
+    added to them from here on counts.
+    """
+
+    rules: Mapping[str, StreamRules]
+    judged_before: Collection[tuple[str, int]] = ()
+    totals: dict[str, Totals] = field(init=False)
+    _said: dict[tuple[str, int], Totals] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin at 0, so that a counter is there before its first window."""
+        self.totals = {stream: _nothing(len(of.pathway.nodes)) for stream, of in self.rules.items()}
+        self.judged_before = set(self.judged_before)
+
+    def count(self, results: Iterable[WindowResult], watermark_us: int) -> None:
+        """Count windows as they were judged, those that are final; forget those that cannot be judged again."""
+        for result in results:
+            if result.status.is_final and result.stream in self.totals:
+                self._count(result)
+        for stream, start_us in [key for key in self._said if self._until_us(*key) < watermark_us]:
+            del self._said[stream, start_us]
+
+    def _count(self, result: WindowResult) -> None:
+        key = result.stream, result.window_start_us
+        says, total = _of(result), self.totals[result.stream]
+        before = self._said.get(key) or (says if key in self.judged_before else _nothing(len(result.nodes)))
+        most = Totals(*(np.maximum(*pair) for pair in zip(before, says, strict=True)))
+        for sums, now, then in zip(total, most, before, strict=True):
+            np.add(sums, now - then.astype(np.int64), out=sums)
+        self._said[key] = Totals(*map(_small, most))
+
+    def _until_us(self, stream: str, start_us: int) -> int:
+        return self.rules[stream].terms.judged_until_us(start_us)
+
+
+def _nothing(nodes: int) -> Totals:
+    return Totals(np.zeros(len(OF_STREAMS), np.int64), np.zeros((nodes, len(OF_NODES)), np.int64))
+
+
+def _of(result: WindowResult) -> Totals:
+    of_stream = [column.of(result) for column in OF_STREAMS]
+    of_nodes = [[column.of(node) for column in OF_NODES] for node in result.nodes]
+    return Totals(np.array(of_stream, np.int64), np.array(of_nodes, np.int64).reshape(-1, len(OF_NODES)))
+
+
+def _small(counts: Int64s) -> Int64s:
+    """Return the counts in as few bytes as they fit: an hour of windows is kept, of each node."""
+    return counts.astype(np.min_scalar_type(int(counts.max(initial=0))))

@@ -1,0 +1,53 @@
+"""Which streams and nodes have series of their own, and which are one, ``__other__``.
+
+It is decided once, from the configuration alone, in its order: so no series ever changes between the two, and whoever
+wants another choice moves a stream up in ``hopwatch.toml``. All streams come before the first node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from monitor.metrics.declared import OF_NODES, OF_STREAMS, OF_THE_MONITOR
+from monitor.metrics.metric import Metric
+
+
+def _series(metrics: Iterable[Metric]) -> int:
+    return sum(metric.series for metric in metrics)
+
+
+A_NODE: Final = _series(OF_NODES)
+A_STREAM: Final = _series(OF_STREAMS)
+OF_ITS_OWN: Final = _series(OF_THE_MONITOR)
+"""How many series a node, a stream and the monitor itself have at most."""
+LEAST_SERIES: Final = 1_000
+"""With which there is room for some streams, whatever the monitor says of itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is shown by its name: streams, and nodes by stream; how many series those have that are not."""
+
+    streams: frozenset[str]
+    nodes: Mapping[str, frozenset[str]]
+    folded_series: int
+
+
+def plan(nodes: Mapping[str, Sequence[str]], most_series: int) -> Plan:
+    """Return what is shown by its name, so that there are at most ``most_series`` in all.
+
+    ``nodes`` are those of each stream, in the order of the configuration.
+    """
+    room = most_series - OF_ITS_OWN - A_STREAM - A_NODE
+    streams = list(nodes)[: room // A_STREAM]
+    room_for_nodes = (room - len(streams) * A_STREAM) // A_NODE
+    named: dict[str, frozenset[str]] = {}
+    for stream in streams:
+        of_stream = nodes[stream][:room_for_nodes]
+        room_for_nodes -= len(of_stream)
+        named[stream] = frozenset(of_stream)
+    folded_nodes = sum(map(len, nodes.values())) - sum(map(len, named.values()))
+    folded = (len(nodes) - len(streams)) * A_STREAM + folded_nodes * A_NODE
+    return Plan(frozenset(streams), named, folded)

@@ -1,0 +1,62 @@
+"""What a metric is, before it has values: its name, type, labels and meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import prod
+from typing import Final, NamedTuple
+
+MOST_OPEN: Final = 100
+"""How many label sets a metric of the monitor's own has at most; those beyond are one, ``OTHER`` in each label."""
+OTHER: Final = "__other__"
+
+
+class Type(StrEnum):
+    """The types that Prometheus knows and the monitor has."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label; ``values`` are all that it can have, none where they are not known beforehand."""
+
+    name: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. Its name ends in its unit, or in ``_total`` where it only ever grows."""
+
+    name: str
+    type: Type
+    help: str
+    labels: tuple[Label, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """The base unit that the name ends in, empty where it counts things."""
+        last = self.name.rpartition("_")[2]
+        return last if last in {"seconds", "ratio"} else ""
+
+    @property
+    def series(self) -> int:
+        """How many series there are at most for one stream, one node, or the monitor itself."""
+        closed = prod(len(label.values) for label in self.labels if label.values)
+        more = 2 if self.type is Type.HISTOGRAM else 0
+        is_open = any(not label.values and label.name not in {"stream", "node"} for label in self.labels)
+        return closed * (MOST_OPEN + 1 if is_open else 1) + more
+
+
+class Sample(NamedTuple):
+    """One value. ``labels`` are in the order of the metric's; ``suffix`` is that of a histogram's parts."""
+
+    metric: Metric
+    labels: tuple[str, ...]
+    value: float
+    suffix: str = ""

@@ -1,0 +1,85 @@
+"""What the store says of the monitor's own work, and where it stood when a monitor starts: for its metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Select, func, select
+
+from monitor.kernel.books import RETIRED_AFTER_US
+from monitor.metrics.known import Beginning, StoreFigures
+from monitor.results import Status, WindowResult
+from monitor.rules import StreamRules
+from monitor.store import lineage, reader, tables
+from probes.contract.limits import MONITOR_STREAM
+
+ALIVE_US: Final = 60_000_000
+"""How long ago, by the watermark, an instance that is alive may have told of: some of its heartbeats."""
+
+_FINAL: Final = [status.value for status in Status if status.is_final]
+_WAITING: Final = [status.value for status in Status if not status.is_final]
+
+
+def read(connection: Connection, rules: Mapping[str, StreamRules]) -> StoreFigures:
+    """Return what the store says of the monitor's own work."""
+    accounts = reader.accounts(connection)
+    counted = ("records", "observations", "duplicate_batches", "too_late", "implausible", "quarantined")
+    aged_out = sum(hole["to_offset"] - hole["from_offset"] + 1 for hole in accounts.get("aged_out", ()))
+    waiting = dict.fromkeys(_WAITING, 0) | _waiting(connection, rules)
+    return StoreFigures(
+        **{name: accounts[name] for name in counted}, aged_out=aged_out, waiting=waiting, **_instances(connection)
+    )
+
+
+def beginning(connection: Connection, rules: Mapping[str, StreamRules]) -> Beginning:
+    """Return where the store stands: the newest final window of each stream, and which can be judged again."""
+    window, watermark_us = tables.windows.c, lineage.watermark_us(connection)
+    found = (_newest(connection, stream) for stream in rules)
+    judged: set[tuple[str, int]] = set()
+    for stream, of_stream in rules.items():
+        # A window that starts earlier is past its last judgement.
+        from_us = watermark_us - of_stream.terms.judged_until_us(0)
+        wanted = _since(stream, from_us, window.window_start_us).where(window.is_live, window.status.in_(_FINAL))
+        judged |= {(stream, start_us) for start_us in connection.execute(wanted).scalars()}
+    return Beginning(watermark_us, tuple(result for result in found if result is not None), judged)
+
+
+def _newest(connection: Connection, stream: str) -> WindowResult | None:
+    window = tables.windows.c
+    of_stream = select(window.window_start_us).where(window.stream == stream, window.status.in_(_FINAL))
+    start_us = connection.execute(of_stream.order_by(window.window_start_us.desc()).limit(1)).scalar()
+    return None if start_us is None else reader.window(connection, stream, start_us)
+
+
+def _since(stream: str, from_us: int, *columns: ColumnElement[Any]) -> Select[Any]:
+    """Return what asks for the newest windows of a stream: by their key, however many older ones there are."""
+    window = tables.windows.c
+    return select(*columns).where(window.stream == stream, window.window_start_us >= from_us)
+
+
+def _waiting(connection: Connection, rules: Mapping[str, StreamRules]) -> dict[str, int]:
+    window, watermark_us = tables.windows.c, lineage.watermark_us(connection)
+    found: Counter[str] = Counter()
+    for stream, of_stream in rules.items():
+        # A window that starts earlier is judged.
+        from_us = watermark_us - of_stream.terms.final_at_us(0)
+        wanted = _since(stream, from_us, window.status, func.count()).where(window.status.in_(_WAITING))
+        found.update({status: int(count) for status, count in connection.execute(wanted.group_by(window.status))})
+    return dict(found)
+
+
+def _instances(connection: Connection) -> dict[str, Any]:
+    book, watermark_us = tables.books.c, lineage.watermark_us(connection)
+    # The monitor's own pulse is no probe of anybody's.
+    of_late = (
+        book.stream != MONITOR_STREAM,
+        ~book.said_bye,
+        book.complete_through_us >= watermark_us - RETIRED_AFTER_US,
+    )
+    is_alive = (book.complete_through_us >= watermark_us - ALIVE_US).label("is_alive")
+    wanted = select(is_alive, func.count(), func.sum(book.missing_batches)).where(*of_late).group_by(is_alive)
+    found = {bool(alive): (int(count), int(missing)) for alive, count, missing in connection.execute(wanted)}
+    instances = {name: found.get(alive, (0, 0))[0] for name, alive in (("alive", True), ("silent", False))}
+    return {"instances": instances, "missing_batches": sum(missing for _, missing in found.values())}

@@ -1,0 +1,1 @@
+"""Tests that mirror monitor/metrics."""

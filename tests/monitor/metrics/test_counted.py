@@ -1,0 +1,93 @@
+"""Tests of counters: each window counts once, for the most that it ever said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from monitor.commit import Committed
+from monitor.metrics.known import Beginning
+from monitor.metrics.measured import Measured
+from monitor.results import Status, Verdict, WindowResult
+from tests.alerts.windows import at, window
+from tests.monitor.metrics.pages import measured, value
+
+
+def commit(of: Measured, *results: WindowResult, watermark_us: int = at(5)) -> None:
+    """Let a micro-batch be written."""
+    of.committed(Committed(results, watermark_us, 0.5))
+
+
+def lost(of: Measured) -> float | None:
+    """Return how many messages are counted as lost at b."""
+    return value(of, "hopwatch_node_lost_messages_total", stream="orders", node="b")
+
+
+def test_counters_are_there_before_the_first_window() -> None:
+    """At 0, so that the first increase is seen."""
+    assert lost(measured()) == 0
+
+
+def test_a_window_counts_when_it_becomes_final() -> None:
+    """Not before: what is missing then is in flight."""
+    of = measured()
+    commit(of, window(0, lost={"b": 20}, status=Status.PROVISIONAL))
+    assert lost(of) == 0
+    commit(of, window(0, lost={"b": 20}), window(1, lost={"b": 3}))
+    assert lost(of) == 23
+    assert value(of, "hopwatch_lost_messages_total", stream="orders") == 23
+    assert value(of, "hopwatch_messages_total", stream="orders") == 2_000
+    assert value(of, "hopwatch_node_messages_total", stream="orders", node="b") == 2_000
+
+
+def test_an_amended_window_counts_what_is_added() -> None:
+    """Counters never fall: what turned up stays counted as lost, and counts as recovered."""
+    of = measured()
+    first = window(0, lost={"b": 20})
+    commit(of, first)
+    commit(of, first)
+    assert lost(of) == 20
+    commit(of, replace(window(0, lost={"b": 5}), status=Status.AMENDED, recovered=15))
+    assert lost(of) == 20
+    assert value(of, "hopwatch_recovered_messages_total", stream="orders") == 15
+    commit(of, replace(window(0, lost={"b": 21}), status=Status.AMENDED, recovered=15))
+    assert lost(of) == 21
+
+
+def test_an_unknown_window_is_not_judged_until_it_is() -> None:
+    """Its messages are no part of what loss is a part of; amended, they are."""
+    of = measured()
+    commit(of, window(0, verdict=Verdict.UNKNOWN))
+    assert value(of, "hopwatch_messages_total", stream="orders") == 1_000
+    assert value(of, "hopwatch_judged_messages_total", stream="orders") == 0
+    commit(of, replace(window(0), status=Status.AMENDED))
+    assert value(of, "hopwatch_judged_messages_total", stream="orders") == 1_000
+    for verdict in ("UNKNOWN", "CLEAN"):
+        assert value(of, "hopwatch_windows_total", stream="orders", verdict=verdict) == 1
+
+
+def test_what_was_counted_before_a_restart_counts_from_there_on() -> None:
+    """A window that was final already adds only what comes to it."""
+    of = measured(beginning=Beginning(at(4), (), {("orders", at(0))}))
+    commit(of, window(0, lost={"b": 20}))
+    assert lost(of) == 0
+    commit(of, replace(window(0, lost={"b": 22}), status=Status.AMENDED))
+    assert lost(of) == 2
+
+
+@pytest.mark.parametrize(("minute", "kept"), [(68, 1), (69, 0)])
+def test_windows_that_cannot_be_judged_again_are_forgotten(minute: int, kept: int) -> None:
+    """An hour of amendments and what may be in flight then are waited for."""
+    of = measured()
+    commit(of, window(0, lost={"b": 20}))
+    commit(of, watermark_us=at(minute))
+    assert len(of._counted._said) == kept
+    assert lost(of) == 20
+
+
+def test_streams_that_are_not_configured_count_nowhere() -> None:
+    """The store may hold windows of a stream that was taken out."""
+    of = measured()
+    commit(of, window(0, stream="gone"))
+    assert value(of, "hopwatch_messages_total", stream="gone") is None

@@ -1,0 +1,111 @@
+"""Tests of what the store says of the monitor's own work, in either database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlalchemy import Engine
+
+from monitor.holes import Hole
+from monitor.kernel.books import Book, Run, Tallies
+from monitor.metrics.known import Beginning, StoreFigures
+from monitor.parcels import Quarantined
+from monitor.results import Status
+from monitor.store import figures, schema, writer
+from probes.contract.limits import MONITOR_STREAM, WINDOW_US
+from tests.monitor.spooled import RULES, START_US
+from tests.monitor.store.stored import concluded, write
+
+WATERMARK_US = START_US + 3_600_000_000
+
+
+def book(probe: str, told_ago_s: int, *, said_bye: bool = False, missing: int = 0) -> Book:
+    """Return the book of an instance that has told up to so many seconds before the watermark."""
+    told_us = WATERMARK_US - told_ago_s * 1_000_000
+    first = Run(0, 0, START_US, START_US)
+    rest = Run(missing + 1, missing + 1, told_us, told_us)
+    tallies = Tallies(2, 1, 50, 3, 4, 5)
+    return Book("orders", "a", probe, START_US, START_US, told_us, (first, rest), said_bye, tallies=tallies)
+
+
+def put(engine: Engine, *books: Book, quarantined: tuple[Quarantined, ...] = (), holes: tuple[Hole, ...] = ()) -> None:
+    """Write what came in."""
+    changes = writer.Changes(WATERMARK_US, books=list(books), quarantined=list(quarantined), holes=list(holes))
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.write(connection, changes)
+
+
+def read(engine: Engine) -> StoreFigures:
+    """Return the figures."""
+    with schema.reading(engine) as connection:
+        return figures.read(connection, RULES)
+
+
+def test_an_empty_store_says_zero(engine: Engine) -> None:
+    """Of all that it always has."""
+    nothing = StoreFigures(waiting={"OPEN": 0, "PROVISIONAL": 0}, instances={"alive": 0, "silent": 0})
+    assert read(engine) == nothing
+
+
+def test_instances_are_alive_silent_or_gone(engine: Engine) -> None:
+    """By what they told of last, against the watermark; a bye ends it, and so do ten minutes. The pulse is none."""
+    put(
+        engine,
+        book("p1", 5, missing=2),
+        book("p2", 60),
+        book("p3", 61, missing=3),
+        book("p4", 600),
+        book("p5", 601, missing=100),
+        book("p6", 5, said_bye=True, missing=100),
+        replace(book("p7", 5, missing=100), stream=MONITOR_STREAM),
+    )
+    found = read(engine)
+    assert found.instances == {"alive": 2, "silent": 2}
+    assert found.missing_batches == 5
+
+
+def test_the_accounts_are_those_of_the_report(engine: Engine) -> None:
+    """With what had aged out counted in records."""
+    torn = Quarantined("/spool/1.seg", 0, 10, START_US, "torn", "the record ends early")
+    put(engine, book("p1", 5), book("p2", 5), quarantined=(torn,), holes=(Hole("0", 5, 7, 0, 0), Hole("1", 0, 0, 0, 0)))
+    found = read(engine)
+    assert (found.records, found.observations, found.duplicate_batches) == (5, 100, 2)
+    assert (found.too_late, found.implausible) == (8, 10)
+    assert found.quarantined == {"torn": 1}
+    assert found.aged_out == 4
+
+
+def test_windows_that_wait_are_counted_by_status(engine: Engine) -> None:
+    """Final ones do not wait."""
+    base = concluded().result
+    statuses = [Status.OPEN, Status.PROVISIONAL, Status.PROVISIONAL, Status.FINAL]
+    for minute, status in enumerate(statuses):
+        moment_us = WATERMARK_US - (1 + minute) * WINDOW_US
+        write(engine, concluded(replace(base, window_start_us=moment_us, status=status)))
+    put(engine)
+    assert read(engine).waiting == {"OPEN": 1, "PROVISIONAL": 2}
+
+
+def test_a_beginning_is_the_newest_final_window_of_each_stream(engine: Engine) -> None:
+    """And which windows were judged already; streams that are not asked for, and those without windows, have none."""
+    base = concluded().result
+    kept = [
+        replace(base, window_start_us=START_US + minute * WINDOW_US, status=status, known=minute)
+        for minute, status in enumerate([Status.FINAL, Status.AMENDED, Status.PROVISIONAL])
+    ]
+    write(engine, *map(concluded, kept), concluded(replace(base, stream="refunds")))
+    put(engine)
+    with schema.reading(engine) as connection:
+        found = figures.beginning(connection, {"orders": RULES["orders"], "new": RULES["orders"]})
+    judged = {("orders", START_US), ("orders", START_US + WINDOW_US)}
+    assert found == Beginning(WATERMARK_US, (kept[1],), judged)
+
+
+def test_a_window_that_nothing_can_change_is_not_judged_again(engine: Engine) -> None:
+    """It is the newest all the same."""
+    write(engine, concluded())
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.forget(connection, [("orders", START_US)])
+    with schema.reading(engine) as connection:
+        found = figures.beginning(connection, RULES)
+    assert (len(found.newest), found.judged) == (1, set())

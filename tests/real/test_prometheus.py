@@ -1,0 +1,136 @@
+"""Tests with a real Prometheus: it scrapes a real page, and all that is shipped for it answers."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from monitor.clock import SystemClock
+from monitor.commit import Committed
+from monitor.metrics.measured import Measured
+from monitor.metrics.serving import Server
+from monitor.results import Quantiles, Verdict, WindowResult
+from probes.contract.limits import WINDOW_US
+from tests.alerts import shipped
+from tests.alerts.windows import window
+from tests.monitor.metrics.pages import FIGURES, measured
+from tests.real.servers.process import until
+from tests.real.servers.prometheus import Prometheus, promtool
+
+LAG: Final = Quantiles(100, 1, 500_000, 1_500_000, 2_500_000, 9_000_000)
+CLOCK: Final = SystemClock()
+NODES: Final = ("ingest", "router")
+PATIENCE_S: Final = 60
+
+
+def now_window(**what: Any) -> WindowResult:  # noqa: ANN401 - the fields of a window
+    """Return a window that was judged just now, with every lag."""
+    lags = dict.fromkeys(("lag_in_us", "lag_out_us", "inside_us"), LAG)
+    start_us = CLOCK.now_us() // WINDOW_US * WINDOW_US - 4 * WINDOW_US
+    made = window(0, names=NODES, lag_us=LAG, nodes=dict.fromkeys(NODES, lags), **what)
+    return replace(made, window_start_us=start_us)
+
+
+def commit(of: Measured, *results: WindowResult) -> None:
+    """Let a micro-batch be written now."""
+    of.committed(Committed(results, CLOCK.now_us(), 0.5))
+
+
+@contextmanager
+def served(of: Measured) -> Iterator[Server]:
+    """Yield a server of what is measured."""
+    server = Server("127.0.0.1", 0, of.known)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def of() -> Measured:
+    """Return what is measured of a stream that loses 2 %, of one that nobody knows of, and of others, partly folded."""
+    made = measured(
+        "orders", "blind", *(f"s{n:02}" for n in range(60)), path=" -> ".join(NODES), most_series=2_000, clock=CLOCK
+    )
+    made.read(replace(FIGURES, read_at_us=CLOCK.now_us()))
+    commit(made, now_window(lost={"router": 20}), now_window(stream="blind", verdict=Verdict.UNKNOWN))
+    return made
+
+
+def test_promtool_finds_nothing_to_say_about_the_page(of: Measured) -> None:
+    """Of names, units, types and help; with every metric on it, folded ones too."""
+    with served(of) as server, urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer:
+        page = answer.read().decode()
+    assert promtool("check", "metrics", told=page) == (0, "")
+
+
+def test_a_prometheus_scrapes_the_page_and_all_that_is_shipped_answers(of: Measured, tmp_path: Path) -> None:
+    """Rules are well, a loss and the heartbeat fire and ignorance is pending, every panel has something to show."""
+    with served(of) as server:
+        prometheus = Prometheus(tmp_path, [f"127.0.0.1:{server.port}"], [shipped.RULES])
+        prometheus.start()
+        try:
+            until(lambda: prometheus.ask("up") != {}, "the first scrape", PATIENCE_S)
+            commit(of, now_window(lost={"router": 20}))
+            until(lambda: all_answer(prometheus), "all answers", PATIENCE_S)
+            check(prometheus)
+        finally:
+            prometheus.stop()
+
+
+def all_answer(prometheus: Prometheus) -> bool:
+    """Whether every query of the dashboard and of the autoscalers finds something, and every rule was evaluated."""
+    queries = [*shipped.dashboard_queries(), *shipped.autoscaling_queries()]
+    rules = [rule for group in prometheus.api("rules")["groups"] for rule in group["rules"]]
+    is_evaluated = all(rule["health"] == "ok" for rule in rules)
+    return is_evaluated and len(rules) > 20 and not [query for query in queries if not prometheus.ask(query)]
+
+
+def check(prometheus: Prometheus) -> None:
+    """Check what it has by then."""
+    (target,) = prometheus.api("targets")["activeTargets"]
+    assert (target["health"], target["lastError"]) == ("up", "")
+    metadata = prometheus.api("metadata")
+    assert metadata["hopwatch_node_lag_seconds"][0]["type"] == "summary"
+    assert metadata["hopwatch_batch_duration_seconds"][0]["type"] == "histogram"
+    # It was scraped as OpenMetrics, which names a counter without its ending.
+    assert metadata["hopwatch_lost_messages"][0]["type"] == "counter"
+    alerts = {
+        (alert["labels"]["alertname"], alert["labels"].get("stream"), alert["labels"].get("node"), alert["state"])
+        for alert in prometheus.api("alerts")["alerts"]
+    }
+    assert ("HopwatchLoss", "orders", "router", "firing") in alerts
+    assert ("HopwatchLoss", "orders", None, "firing") in alerts
+    assert ("HopwatchHeartbeat", None, None, "firing") in alerts
+    assert ("HopwatchUnknown", "blind", None, "pending") in alerts
+    assert not {alert for alert in alerts if alert[0] in {"HopwatchAbsent", "HopwatchStalled", "HopwatchSilent"}}
+    assert prometheus.ask('hopwatch_stream_loss_ratio{stream="blind"}') == {}
+    (lag,) = prometheus.ask(next(iter(shipped.autoscaling_queries()))).values()
+    assert lag == 1.5
+
+
+def test_a_prometheus_takes_a_page_as_large_as_it_may_be(tmp_path: Path) -> None:
+    """Ten thousand series within its usual patience; and no more of them, however many nodes there are."""
+    names = tuple(f"n{number:03}" for number in range(100))
+    streams = [f"s{number:03}" for number in range(20)]
+    large = measured(*streams, path=" -> ".join(names), clock=CLOCK)
+    lags = dict.fromkeys(("lag_in_us", "lag_out_us", "inside_us"), LAG)
+    commit(large, *(window(0, stream=stream, names=names, nodes=dict.fromkeys(names, lags)) for stream in streams))
+    with served(large) as server:
+        prometheus = Prometheus(tmp_path, [f"127.0.0.1:{server.port}"])
+        prometheus.start()
+        try:
+            until(lambda: prometheus.ask("up == 1") != {}, "the first scrape", PATIENCE_S)
+            (scraped,) = prometheus.ask("scrape_samples_scraped").values()
+            (took_s,) = prometheus.ask("scrape_duration_seconds").values()
+        finally:
+            prometheus.stop()
+    assert scraped <= 10_000
+    assert took_s < 10

@@ -1,0 +1,74 @@
+"""Tests of the page on metrics: every metric is there, as it is declared, and what is said of their number is so."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+
+from alerts.events import Kind
+from monitor.metrics import declared
+from monitor.metrics.folding import A_NODE, A_STREAM, OF_ITS_OWN
+from monitor.metrics.metric import OTHER, Metric
+from monitor.metrics.reading import EVERY_S
+from monitor.metrics.samples import RECENT_US
+from monitor.metrics.serving import CUT_AFTER_S, MOST_CONNECTIONS
+from tests.alerts.shipped import ALERTS
+from tests.repository import ROOT
+
+PAGE: Final = (ROOT / "docs" / "METRICS.md").read_text("utf-8")
+AUTOSCALING: Final = (ROOT / "docs" / "AUTOSCALING.md").read_text("utf-8")
+RUNBOOKS: Final = ROOT / "docs" / "runbooks"
+OF_THE_MONITOR: Final = {name for rule in ALERTS.values() for name in [rule["annotations"]["runbook_url"]]} - {
+    f"docs/runbooks/{kind}.md" for kind in Kind
+}
+
+
+def row(metric: Metric) -> str:
+    """Return the row of a metric, as the page has it."""
+    labels = [f"`{one.name}`" + (f" ({', '.join(one.values)})" if one.values else "") for one in metric.labels]
+    return f"| `{metric.name}` | {metric.type} | {', '.join(labels)} | {metric.help} |"
+
+
+def table() -> list[str]:
+    """Return the table of all metrics, as the page has it."""
+    return ["| metric | type | labels | meaning |", "|---|---|---|---|", *map(row, declared.ALL)]
+
+
+def test_the_table_is_that_of_the_declarations() -> None:
+    """Row for row; where it is not, this prints the one to put there."""
+    told = PAGE.partition("\n## All metrics\n\n")[2].splitlines()
+    assert told == table(), "\n".join(table())
+
+
+def test_numbers_on_the_page_are_those_of_the_program() -> None:
+    """Of series, seconds and clients."""
+    text = " ".join(PAGE.split())
+    assert f"A stream takes {A_STREAM}, a node {A_NODE}, the monitor itself up to {OF_ITS_OWN}." in text
+    assert f"No stream may be called `{OTHER}`." in text
+    assert f"**The store is read every {EVERY_S:.0f} s**" in text
+    assert (MOST_CONNECTIONS, CUT_AFTER_S, RECENT_US) == (8, 10, 600_000_000)
+    assert "At most eight clients are served at once, each for ten seconds." in text
+    assert "Ten minutes after the next one was due" in text
+    folded = (RUNBOOKS / "metrics_folded.md").read_text("utf-8")
+    assert f"a node takes {A_NODE} series, a stream {A_STREAM}" in folded
+
+
+@pytest.mark.parametrize("page", [PAGE, AUTOSCALING], ids=["METRICS", "AUTOSCALING"])
+def test_metrics_and_files_that_are_named_are_there(page: str) -> None:
+    """By their whole names."""
+    known = {metric.name for metric in declared.ALL} | {"hopwatch_node_lag_in_p95_seconds"}
+    assert set(re.findall(r"\bhopwatch_[a-z0-9_]+\b", page)) <= known
+    for path in re.findall(r"\]\(([^)#:]+)\)", page):
+        assert (ROOT / "docs" / path).exists(), path
+
+
+@pytest.mark.parametrize("path", sorted(OF_THE_MONITOR))
+def test_every_runbook_of_the_monitor_s_own_health_is_one(path: str) -> None:
+    """It says what it means, what to look at with which command, and what to do; all of it fits on a screen."""
+    text = (ROOT / path).read_text("utf-8")
+    assert text.startswith(f"# {(ROOT / path).stem}\n")
+    assert text.index("**What it means.**") < text.index("**Look.**") < text.index("**Do.**")
+    assert "    hopwatch " in text
+    assert text.count("\n") <= 30
