@@ -1,0 +1,265 @@
+"""``[alerts.channels.NAME]``: the ways to people, a table for each kind. Secrets are never shown. Spans are in µs."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Final, Literal, Self, get_args
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic_core import InitErrorDetails
+
+from monitor.settings import misfits, templates
+from monitor.settings.fields import Names, PositiveDuration, Severity
+from monitor.settings.labels import label_name
+from monitor.settings.secrets import SecretTable, text_of
+
+MOST_TIMEOUT_US: Final = 60_000_000
+MOST_RESEND_US: Final = 3_600_000_000
+HIDDEN: Final = frozenset({"bearer_token", "headers", "password", "routing_key", "secret", "url", "urls"})
+"""Keys whose values no message shows: of many receivers the URL is the secret."""
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_ADDRESS: Final = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[A-Za-z0-9.-]{1,250}")
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_OWN_HEADERS: Final = re.compile(r"host|content-.*|transfer-encoding|connection|idempotency-key|hopwatch-.*", re.IGNORECASE)
+_MOST_PORT: Final = 65_535
+
+
+def _channel_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        msg = f"a channel's name is 1 to 64 of the characters a-z0-9_-, got {name!r:.80}"
+        raise ValueError(msg)
+    return name
+
+
+def checked_url(url: str) -> str:
+    """Return a URL that can be posted to.
+
+    Raises:
+        ValueError: it is none; the message does not show it, since it may hold a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_one = False
+    if not is_one or not url.isascii() or not url.isprintable() or " " in url or "@" in urlsplit(url).netloc:
+        msg = 'this is a URL such as "https://host.example/path", without user, password or blanks in it'
+        raise ValueError(msg)
+    return url
+
+
+def _ca_file(file: str) -> str:
+    if file:
+        try:
+            ssl.create_default_context(cafile=file)
+        except ssl.SSLError:
+            msg = f"the file {file} holds no certificates: it is PEM, with BEGIN CERTIFICATE in it"
+            raise ValueError(msg) from None
+        except OSError as error:
+            msg = f"the file {file} cannot be read: {error.strerror}"
+            raise ValueError(msg) from None
+    return file
+
+
+def _timeout(span_us: int) -> int:
+    if span_us > MOST_TIMEOUT_US:
+        msg = f"timeout is at most {MOST_TIMEOUT_US // 1_000_000}s: other notifications wait as long"
+        raise ValueError(msg)
+    return span_us
+
+
+def _resend(span_us: int) -> int:
+    if span_us > MOST_RESEND_US:
+        msg = "resend is at most 1h: Alertmanager takes an alert that it hears no more of for resolved"
+        raise ValueError(msg)
+    return span_us
+
+
+def _port(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_PORT:
+        return value
+    msg = f"a port is a whole number from 1 to {_MOST_PORT}, got {value!r:.40}"
+    raise ValueError(msg)
+
+
+def _address(text: str) -> str:
+    if not text.isascii() or not _ADDRESS.fullmatch(text):
+        msg = f'an address is NAME@DOMAIN such as "on-call@host.example", got {text!r:.80}'
+        raise ValueError(msg)
+    return text
+
+
+def _urls(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(value.split())
+    if isinstance(value, list | tuple) and all(isinstance(url, str) and url for url in value):
+        return tuple(value)
+    msg = 'this is a list of URLs, such as ["http://alertmanager:9093"]'
+    raise ValueError(msg)
+
+
+def _secret_urls(value: object) -> SecretStr:
+    return SecretStr("\n".join(_urls(value)))
+
+
+def _headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name) or _OWN_HEADERS.fullmatch(name):
+            msg = f"a header is a name such as X-Team, and none that Hopwatch sets itself; got {name!r:.80}"
+            raise ValueError(msg)
+        text = value.get_secret_value()
+        if not text.isascii() or not text.isprintable():
+            msg = f"the header {name} is one line of ASCII"
+            raise ValueError(msg)
+    return headers
+
+
+ChannelName = Annotated[str, AfterValidator(_channel_name)]
+Url = Annotated[str, AfterValidator(checked_url)]
+UrlList = Annotated[tuple[Url, ...], BeforeValidator(_urls)]
+CaFile = Annotated[str, AfterValidator(_ca_file)]
+
+
+class ChannelTable(SecretTable):
+    """What every channel has. Without ``severities`` nothing goes there but what its fallbacks hand over."""
+
+    kind: str
+    enabled: bool = True
+    severities: Annotated[tuple[Severity, ...], BeforeValidator(lambda said: tuple(said) if isinstance(said, list) else said)] = ("page", "ticket")
+    streams: Names = ()
+    heartbeats: bool = False
+    fallback: str = ""
+    timeout_us: Annotated[PositiveDuration, AfterValidator(_timeout)] = Field(10_000_000, alias="timeout")
+    ca_file: CaFile = ""
+
+
+class TemplateTable(ChannelTable):
+    """What a channel has that a person reads: its text may be the user's own."""
+
+    template: str = ""
+    template_file: str = ""
+
+    @model_validator(mode="after")
+    def _templates_are_readable(self) -> Self:
+        found = list(self._unreadable())
+        if found:
+            raise misfits.of(type(self).__name__, found)
+        return self
+
+    def _unreadable(self) -> Iterator[InitErrorDetails]:
+        for key in ("title", "template"):
+            text = self.said(key) if key in self.FORMS else getattr(self, key, "")
+            try:
+                templates.check(text)
+            except templates.TemplateFaultError as error:
+                yield misfits.told((key if getattr(self, key) else f"{key}_file",), "", str(error))
+
+
+class AlertmanagerChannel(ChannelTable):
+    """Alertmanager: every instance is told, and told again until the incident ends."""
+
+    FORMS: ClassVar = ("bearer_token", "password")
+    kind: Literal["alertmanager"] = "alertmanager"
+    heartbeats: bool = True
+    urls: Annotated[UrlList, Field(min_length=1, max_length=10)]
+    resend_us: Annotated[PositiveDuration, AfterValidator(_resend)] = Field(60_000_000, alias="resend")
+    labels: Mapping[Annotated[str, AfterValidator(label_name)], str] = {}
+    username: str = ""
+    password: SecretStr = SecretStr("")
+    password_file: str = ""
+    bearer_token: SecretStr = SecretStr("")
+    bearer_token_file: str = ""
+
+
+class PagerDutyChannel(ChannelTable):
+    """PagerDuty, by its Events API v2."""
+
+    FORMS: ClassVar = ("routing_key",)
+    NEEDED: ClassVar = FORMS
+    kind: Literal["pagerduty"] = "pagerduty"
+    routing_key: SecretStr = SecretStr("")
+    routing_key_file: str = ""
+    url: Url = "https://events.pagerduty.com/v2/enqueue"
+
+
+class SlackChannel(TemplateTable):
+    """Slack, and what takes Slack's messages, by an incoming webhook."""
+
+    FORMS: ClassVar = ("url", "template")
+    NEEDED: ClassVar = ("url",)
+    kind: Literal["slack"] = "slack"
+    url: SecretStr = SecretStr("")
+    url_file: str = ""
+
+
+class WebhookChannel(ChannelTable):
+    """A receiver of one's own: JSON, and a signature that proves who sent it."""
+
+    FORMS: ClassVar = ("url", "secret")
+    NEEDED: ClassVar = ("url",)
+    kind: Literal["webhook"] = "webhook"
+    url: SecretStr = SecretStr("")
+    url_file: str = ""
+    secret: SecretStr = SecretStr("")
+    secret_file: str = ""
+    headers: Annotated[Mapping[str, SecretStr], AfterValidator(_headers)] = {}
+
+
+class EmailChannel(TemplateTable):
+    """E-mail, by a server that takes it on."""
+
+    FORMS: ClassVar = ("password", "template")
+    kind: Literal["email"] = "email"
+    host: str
+    port: Annotated[int, BeforeValidator(_port)] | None = None
+    tls: Literal["starttls", "implicit", "none"] = "starttls"
+    username: str = ""
+    password: SecretStr = SecretStr("")
+    password_file: str = ""
+    sender: Annotated[str, AfterValidator(_address)] = Field(alias="from")
+    to: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_urls), Field(min_length=1, max_length=50)]
+    title: str = ""
+
+
+class AppriseChannel(TemplateTable):
+    """Whatever else Apprise knows a way to."""
+
+    FORMS: ClassVar = ("urls", "template")
+    NEEDED: ClassVar = ("urls",)
+    kind: Literal["apprise"] = "apprise"
+    urls: Annotated[SecretStr, BeforeValidator(_secret_urls)] = SecretStr("")
+    urls_file: str = ""
+    title: str = ""
+
+
+AnyChannel = AlertmanagerChannel | PagerDutyChannel | SlackChannel | WebhookChannel | EmailChannel | AppriseChannel
+KINDS: Final[Mapping[str, type[AnyChannel]]] = {of.model_fields["kind"].default: of for of in get_args(AnyChannel)}
+
+
+def channel_misfits(channels: Mapping[str, AnyChannel], streams: Sequence[str] | None) -> list[InitErrorDetails]:
+    """Return what of the channels does not fit the streams or each other; streams that are wrong themselves are none."""
+    found: list[InitErrorDetails] = []
+    for name, channel in channels.items():
+        where = ("channels", name, channel.kind)
+        if streams is not None:
+            found += misfits.unknown((*where, "streams"), channel.streams, streams, "stream")
+        if channel.fallback and channel.fallback not in channels:
+            told = f"there is no channel {channel.fallback!r:.80}{misfits.nearest(channel.fallback, list(channels))}"
+            found.append(misfits.told((*where, "fallback"), channel.fallback, told))
+        elif name in _after(name, channels):
+            told = "a channel falls back on another one, and in the end never on itself"
+            found.append(misfits.told((*where, "fallback"), channel.fallback, told))
+    return found
+
+
+def _after(name: str, channels: Mapping[str, AnyChannel]) -> list[str]:
+    """Return the channels that take over from one, in order, each once."""
+    after: list[str] = []
+    while (channel := channels.get(name)) and channel.fallback and channel.fallback not in after:
+        name = channel.fallback
+        after.append(name)
+    return after
