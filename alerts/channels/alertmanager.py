@@ -1,13 +1,13 @@
 """Alertmanager, by its API v2: one alert an incident, posted to every instance, again and again until it ends.
 
-To Alertmanager an alert is its labels: other labels, other alert. So the labels are what is the same from the beginning of
-an incident to its end, and all that changes (places, figures, lost ids, whether somebody has taken it on) is in the
+To Alertmanager an alert is its labels: other labels, other alert. So the labels are what is the same from the beginning
+of an incident to its end, and all that changes (places, figures, lost ids, whether somebody has taken it on) is in the
 annotations. An alert ends when its ``endsAt`` has passed: while it fires that is ``STANDS_FOR`` resends ahead, as with
 Prometheus, so that a monitor that dies leaves no alert behind for ever; at its end it is now.
 
 It answers 200 to what it has taken, 400 to what it will never take, and 5xx when it is not itself. Instances share what
-they were told among themselves only while they see each other, so each is told by us; the notification is taken when one
-of them has it.
+they were told among themselves only while they see each other, so each is told by us; the notification is taken when
+one of them has it.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ class Alertmanager:
         self._name, self._labels = name, dict(settings.labels)
         self._resend_us = settings.resend_us
         token, password = settings.said("bearer_token"), settings.said("password")
-        self._headers = {"Content-Type": "application/json", **_authorization(settings.username, password, token)}
+        let_in = _authorization(settings.username, password, token)
+        self._headers = {"Content-Type": "application/json", **let_in}
         self._urls = [url.rstrip("/") + PATH for url in settings.urls]
-        secrets = [secret for secret in (token, password, *self._headers.values()) if secret != "application/json"]
+        secrets = (token, password, *(value.partition(" ")[2] for value in let_in.values()))
         self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, secrets, clock)
         self._threads = ThreadPoolExecutor(len(self._urls), thread_name_prefix="hopwatch-alertmanager")
         self._failing: set[str] = set()
@@ -96,7 +97,7 @@ def alert(delivery: Delivery, now_us: int, resend_us: int, more: Mapping[str, st
     is_over = notification.event is Event.RESOLVED
     told: dict[str, Any] = {
         "labels": labels(notification, more),
-        "annotations": annotations(notification, is_acknowledged=delivery.is_acknowledged),
+        "annotations": content(notification, is_acknowledged=delivery.is_acknowledged),
         "startsAt": _time(starts_us),
         "endsAt": _time(now_us if is_over else now_us + STANDS_FOR * resend_us),
     }
@@ -111,7 +112,7 @@ def labels(notification: Notification, more: Mapping[str, str]) -> dict[str, str
     return {key: texts.one_line(value) for key, value in said.items() if texts.one_line(value)}
 
 
-def annotations(notification: Notification, *, is_acknowledged: bool) -> dict[str, str]:
+def content(notification: Notification, *, is_acknowledged: bool) -> dict[str, str]:
     """Return all that an incident says and that may change while it lasts."""
     first = notification.alerts[0] if notification.alerts else None
     said = {

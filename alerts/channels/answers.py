@@ -35,7 +35,7 @@ def outcome(who: str, status: int, said: str, retry_after: str = "", now_us: int
 
 
 def wait_s(retry_after: str, now_us: int) -> float | None:
-    """Return how long a ``Retry-After`` asks to wait, 0 to ``MOST_WAIT_S``; none where it says nothing that is readable."""
+    """Return how long a ``Retry-After`` asks to wait, up to ``MOST_WAIT_S``; none where it cannot be read."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         # Only the first digits count: int() of a very long text is slow, and refused.

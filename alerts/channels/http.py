@@ -115,12 +115,9 @@ class Poster:
     def __init__(
         self, timeout_s: float, ca_file: str = "", secrets: Iterable[str] = (), clock: Clock | None = None
     ) -> None:
-        """Take the deadline of a post, who signs certificates if it is no public authority, and what is not to be said."""
+        """Take the deadline of a post, the file of who signs certificates, if any, and what is not to be said."""
         self._timeout_s, self._clock = timeout_s, clock or SystemClock()
-        self._context = ssl.create_default_context(cafile=ca_file or None)
-        if not ca_file:
-            # A slim container has no authorities of its own.
-            self._context.load_verify_locations(certifi.where())
+        self._context = tls(ca_file)
         self._secrets = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], now_us: int) -> Outcome:
@@ -129,9 +126,12 @@ class Poster:
         ends_s = self._clock.monotonic_s() + self._timeout_s
         sent = {"User-Agent": f"hopwatch/{__version__}", "Accept-Encoding": "identity", "Connection": "close"}
         try:
-            with httpcore.ConnectionPool(
-                ssl_context=self._context, network_backend=Backend(lambda: ends_s - self._clock.monotonic_s())
-            ) as pool, pool.stream("POST", url, headers=list({**sent, **headers}.items()), content=body) as answer:
+            with (
+                httpcore.ConnectionPool(
+                    ssl_context=self._context, network_backend=Backend(lambda: ends_s - self._clock.monotonic_s())
+                ) as pool,
+                pool.stream("POST", url, headers=list({**sent, **headers}.items()), content=body) as answer,
+            ):
                 said = self._said(answer)
                 named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers}
                 return outcome(who, answer.status, said, named.get("retry-after", ""), now_us)
@@ -161,6 +161,15 @@ class Poster:
             # What was cut may end in the first half of a secret.
             read = read[: MOST_READ - max(map(len, self._secrets), default=0)]
         return self.hidden(read.decode("utf-8", "replace"))
+
+
+def tls(ca_file: str) -> ssl.SSLContext:
+    """Return what verifies certificates: by the authorities of a file, or those that machine and Mozilla trust."""
+    context = ssl.create_default_context(cafile=ca_file or None)
+    if not ca_file:
+        # A slim container has no authorities of its own.
+        context.load_verify_locations(certifi.where())
+    return context
 
 
 def _forms(secret: str) -> list[str]:

@@ -1,7 +1,7 @@
 """PagerDuty, by its Events API v2: the key of an incident is its ``dedup_key``, so a retry opens no second one.
 
-It answers 202 to what it has taken, 400 to an event that it will never take, 429 when there are too many, and 5xx when it is
-not itself. Its bounds: 255 characters of a ``dedup_key``, 1,024 of a summary, 512 KB of an event.
+It answers 202 to what it has taken, 400 to an event that it will never take, 429 when there are too many, and 5xx when
+it is not itself. Its bounds: 255 characters of a ``dedup_key``, 1,024 of a summary, 512 KB of an event.
 """
 
 from __future__ import annotations

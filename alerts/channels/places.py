@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Final
+from typing import Any, Final
 
 METADATA: Final = tuple(
     ip_network(network)
@@ -24,7 +24,7 @@ METADATA: Final = tuple(
 _THIS: Final = ip_network("0.0.0.0/8")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 Address = IPv4Address | IPv6Address
-SocketAddress = tuple[str | int, ...]
+SocketAddress = tuple[Any, ...]
 
 
 class PlaceError(OSError):
@@ -100,7 +100,8 @@ def bounded_s(left_s: Callable[[], float]) -> float:
 def resolved(host: str, port: int, patience_s: float) -> list[tuple[int, SocketAddress, str]]:
     """Return family, address, and why nothing is sent there, of all addresses of a host.
 
-    The resolver of the machine has no deadline of its own: it is asked in a thread, which is left behind when it is slow.
+    The resolver of the machine has no deadline of its own: it is asked in a thread, which is left behind when it is
+    slow.
 
     Raises:
         PlaceError: it has none, or the time is over.

@@ -1,8 +1,9 @@
 """Slack, by an incoming webhook: a headline and a text, in which nothing but the user's own template can call anybody.
 
-Slack reads ``<!channel>`` and ``<@…>`` in a text as a call, and ``&``, ``<`` and ``>`` are how it is told: every value is escaped,
-and ``verbatim`` keeps it from looking for names and links by itself. It answers 200 ``ok``, 400 to what it cannot read, 403,
-404 and 410 when the webhook is gone, 429 with ``Retry-After``. Its bounds: 150 characters of a header, 3,000 of a section.
+Slack reads ``<!channel>`` and ``<@…>`` in a text as a call, and ``&``, ``<`` and ``>`` are how it is told: every value
+is escaped, and ``verbatim`` keeps it from looking for names and links by itself. It answers 200 ``ok``, 400 to what it
+cannot read, 403, 404 and 410 when the webhook is gone, 429 with ``Retry-After``. Its bounds: 150 characters of a
+header, 3,000 of a section.
 """
 
 from __future__ import annotations
@@ -45,15 +46,18 @@ class Slack:
     def _message(self, delivery: Delivery) -> dict[str, Any]:
         text = written.by_template(self._name, self._template, escaped_values(written.values(delivery)))
         if not text:
-            usual = {"is_acknowledged": delivery.is_acknowledged, "escaped": escaped}
-            text = texts.body(delivery.notification, MOST_TEXT, **usual)
+            notification, is_acknowledged = delivery.notification, delivery.is_acknowledged
+            text = texts.body(notification, MOST_TEXT, is_acknowledged=is_acknowledged, escaped=escaped)
         return message(texts.title(delivery.notification), text)
 
 
 def message(title: str, text: str) -> dict[str, Any]:
     """Return what Slack is told; ``text`` is escaped already, ``title`` is not."""
     cut = _HALF_AN_ENTITY.sub("", text[: MOST_TEXT - 1]) + "…" if len(text) > MOST_TEXT else text
-    header = {"type": "header", "text": {"type": "plain_text", "text": texts.shortened(title, texts.MOST_TITLE), "emoji": False}}
+    header = {
+        "type": "header",
+        "text": {"type": "plain_text", "text": texts.shortened(title, texts.MOST_TITLE), "emoji": False},
+    }
     section = {"type": "section", "text": {"type": "mrkdwn", "text": cut, "verbatim": True}}
     # What a phone shows, and programs that know no blocks.
     return {"text": escaped(title), "blocks": [header, section], "unfurl_links": False}

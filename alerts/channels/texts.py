@@ -1,4 +1,4 @@
-"""What a notification says to a person, as plain text within a limit; what did not fit is counted, never just gone. Pure."""
+"""What a notification says to a person, as plain text within a limit; what did not fit is counted. Pure."""
 
 from __future__ import annotations
 

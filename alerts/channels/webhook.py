@@ -1,8 +1,8 @@
 """A receiver of one's own: the notification as JSON, signed, so that it knows who sent it and that it is fresh.
 
-The body is that of :func:`alerts.events.to_json`. ``Hopwatch-Signature: t=<seconds>,v1=<hex>`` holds the HMAC-SHA256, by the
-channel's ``secret``, of ``<seconds>.<body>``; docs/ALERTS.md shows how to check it. ``Idempotency-Key`` is the same at each
-try of one notification and another for every other one. Any 2xx takes it.
+The body is that of :func:`alerts.events.to_json`. ``Hopwatch-Signature: t=<seconds>,v1=<hex>`` holds the HMAC-SHA256,
+by the channel's ``secret``, of ``<seconds>.<body>``; docs/ALERTS.md shows how to check it. ``Idempotency-Key`` is the
+same at each try of one notification and another for every other one. Any 2xx takes it.
 """
 
 from __future__ import annotations

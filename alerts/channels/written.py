@@ -26,7 +26,7 @@ def values(delivery: Delivery) -> dict[str, Any]:
 
 
 def by_template(channel: str, template: str, seen: dict[str, Any]) -> str:
-    """Return what a template says; nothing without one, and where it fails, which is logged: a person is told anyway."""
+    """Return what a template says; nothing without one, or where it fails, which is logged."""
     if not template:
         return ""
     try:

@@ -71,8 +71,6 @@ def _score(value: object) -> float:
     raise ValueError(msg)
 
 
-
-
 class RuleTable(Table):
     """What every rule has."""
 

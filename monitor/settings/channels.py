@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Literal, Self, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_core import InitErrorDetails
 
 from monitor.settings import misfits, templates
 from monitor.settings.fields import Names, PositiveDuration, Severity
 from monitor.settings.labels import label_name
-from monitor.settings.secrets import SecretTable, text_of
+from monitor.settings.secrets import SecretTable
 
 MOST_TIMEOUT_US: Final = 60_000_000
 MOST_RESEND_US: Final = 3_600_000_000
+LEAST_SECRET: Final = 16
 HIDDEN: Final = frozenset({"bearer_token", "headers", "password", "routing_key", "secret", "url", "urls"})
 """Keys whose values no message shows: of many receivers the URL is the secret."""
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _ADDRESS: Final = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[A-Za-z0-9.-]{1,250}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-_OWN_HEADERS: Final = re.compile(r"host|content-.*|transfer-encoding|connection|idempotency-key|hopwatch-.*", re.IGNORECASE)
+_OWN_HEADERS: Final = re.compile(
+    r"host|content-.*|transfer-encoding|connection|idempotency-key|hopwatch-.*", re.IGNORECASE
+)
 _MOST_PORT: Final = 65_535
 
 
@@ -106,6 +110,32 @@ def _secret_urls(value: object) -> SecretStr:
     return SecretStr("\n".join(_urls(value)))
 
 
+def _one_word(text: str) -> None:
+    if not re.fullmatch(r"[!-~]+", text):
+        msg = "this is one word of ASCII, without blanks or line ends"
+        raise ValueError(msg)
+
+
+def _long_enough(text: str) -> None:
+    if len(text) < LEAST_SECRET:
+        advice = "make one by openssl rand -hex 32"
+        msg = f"a signing secret has at least {LEAST_SECRET} characters, this one {len(text)}: {advice}"
+        raise ValueError(msg)
+
+
+def _known_to_apprise(text: str) -> None:
+    # Its import takes longer than all of the settings, and most do without it.
+    from apprise import Apprise  # noqa: PLC0415
+
+    # It logs what it does not know, and that may be a secret that was misspelt.
+    logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
+    for place, url in enumerate(text.split(), 1):
+        if not Apprise.instantiate(url, suppress_exceptions=True):
+            raise ValueError(
+                f"Apprise knows no service of number {place} of the urls; see its list of what they look like"
+            )
+
+
 def _headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
     for name, value in headers.items():
         if not _HEADER.fullmatch(name) or _OWN_HEADERS.fullmatch(name):
@@ -120,6 +150,7 @@ def _headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
 
 ChannelName = Annotated[str, AfterValidator(_channel_name)]
 Url = Annotated[str, AfterValidator(checked_url)]
+Template = Annotated[str, AfterValidator(templates.checked)]
 UrlList = Annotated[tuple[Url, ...], BeforeValidator(_urls)]
 CaFile = Annotated[str, AfterValidator(_ca_file)]
 
@@ -129,7 +160,9 @@ class ChannelTable(SecretTable):
 
     kind: str
     enabled: bool = True
-    severities: Annotated[tuple[Severity, ...], BeforeValidator(lambda said: tuple(said) if isinstance(said, list) else said)] = ("page", "ticket")
+    severities: Annotated[
+        tuple[Severity, ...], BeforeValidator(lambda said: tuple(said) if isinstance(said, list) else said)
+    ] = ("page", "ticket")
     streams: Names = ()
     heartbeats: bool = False
     fallback: str = ""
@@ -137,32 +170,10 @@ class ChannelTable(SecretTable):
     ca_file: CaFile = ""
 
 
-class TemplateTable(ChannelTable):
-    """What a channel has that a person reads: its text may be the user's own."""
-
-    template: str = ""
-    template_file: str = ""
-
-    @model_validator(mode="after")
-    def _templates_are_readable(self) -> Self:
-        found = list(self._unreadable())
-        if found:
-            raise misfits.of(type(self).__name__, found)
-        return self
-
-    def _unreadable(self) -> Iterator[InitErrorDetails]:
-        for key in ("title", "template"):
-            text = self.said(key) if key in self.FORMS else getattr(self, key, "")
-            try:
-                templates.check(text)
-            except templates.TemplateFaultError as error:
-                yield misfits.told((key if getattr(self, key) else f"{key}_file",), "", str(error))
-
-
 class AlertmanagerChannel(ChannelTable):
     """Alertmanager: every instance is told, and told again until the incident ends."""
 
-    FORMS: ClassVar = ("bearer_token", "password")
+    FORMS: ClassVar = {"bearer_token": _one_word, "password": str}
     kind: Literal["alertmanager"] = "alertmanager"
     heartbeats: bool = True
     urls: Annotated[UrlList, Field(min_length=1, max_length=10)]
@@ -174,32 +185,42 @@ class AlertmanagerChannel(ChannelTable):
     bearer_token: SecretStr = SecretStr("")
     bearer_token_file: str = ""
 
+    @model_validator(mode="after")
+    def _lets_in_by_one(self) -> Self:
+        has_token, has_password = bool(self.said("bearer_token")), bool(self.said("password"))
+        if bool(self.username) != has_password or (has_token and has_password):
+            msg = "username and password go together, or bearer_token stands alone"
+            raise ValueError(msg)
+        return self
+
 
 class PagerDutyChannel(ChannelTable):
     """PagerDuty, by its Events API v2."""
 
-    FORMS: ClassVar = ("routing_key",)
-    NEEDED: ClassVar = FORMS
+    FORMS: ClassVar = {"routing_key": _one_word}
+    NEEDED: ClassVar = ("routing_key",)
     kind: Literal["pagerduty"] = "pagerduty"
     routing_key: SecretStr = SecretStr("")
     routing_key_file: str = ""
     url: Url = "https://events.pagerduty.com/v2/enqueue"
 
 
-class SlackChannel(TemplateTable):
+class SlackChannel(ChannelTable):
     """Slack, and what takes Slack's messages, by an incoming webhook."""
 
-    FORMS: ClassVar = ("url", "template")
+    FORMS: ClassVar = {"url": checked_url, "template": templates.checked}
     NEEDED: ClassVar = ("url",)
     kind: Literal["slack"] = "slack"
     url: SecretStr = SecretStr("")
     url_file: str = ""
+    template: str = ""
+    template_file: str = ""
 
 
 class WebhookChannel(ChannelTable):
     """A receiver of one's own: JSON, and a signature that proves who sent it."""
 
-    FORMS: ClassVar = ("url", "secret")
+    FORMS: ClassVar = {"url": checked_url, "secret": _long_enough}
     NEEDED: ClassVar = ("url",)
     kind: Literal["webhook"] = "webhook"
     url: SecretStr = SecretStr("")
@@ -209,10 +230,10 @@ class WebhookChannel(ChannelTable):
     headers: Annotated[Mapping[str, SecretStr], AfterValidator(_headers)] = {}
 
 
-class EmailChannel(TemplateTable):
+class EmailChannel(ChannelTable):
     """E-mail, by a server that takes it on."""
 
-    FORMS: ClassVar = ("password", "template")
+    FORMS: ClassVar = {"password": str, "template": templates.checked}
     kind: Literal["email"] = "email"
     host: str
     port: Annotated[int, BeforeValidator(_port)] | None = None
@@ -221,19 +242,36 @@ class EmailChannel(TemplateTable):
     password: SecretStr = SecretStr("")
     password_file: str = ""
     sender: Annotated[str, AfterValidator(_address)] = Field(alias="from")
-    to: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_urls), Field(min_length=1, max_length=50)]
-    title: str = ""
+    to: Annotated[
+        tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_urls), Field(min_length=1, max_length=50)
+    ]
+    title: Template = ""
+    template: str = ""
+    template_file: str = ""
+
+    @model_validator(mode="after")
+    def _keeps_its_password(self) -> Self:
+        has_password = bool(self.said("password"))
+        if bool(self.username) != has_password:
+            msg = "username and password go together"
+            raise ValueError(msg)
+        if has_password and self.tls == "none":
+            msg = 'a password goes through TLS alone: tls is "starttls" or "implicit"'
+            raise ValueError(msg)
+        return self
 
 
-class AppriseChannel(TemplateTable):
+class AppriseChannel(ChannelTable):
     """Whatever else Apprise knows a way to."""
 
-    FORMS: ClassVar = ("urls", "template")
+    FORMS: ClassVar = {"urls": _known_to_apprise, "template": templates.checked}
     NEEDED: ClassVar = ("urls",)
     kind: Literal["apprise"] = "apprise"
     urls: Annotated[SecretStr, BeforeValidator(_secret_urls)] = SecretStr("")
     urls_file: str = ""
-    title: str = ""
+    title: Template = ""
+    template: str = ""
+    template_file: str = ""
 
 
 AnyChannel = AlertmanagerChannel | PagerDutyChannel | SlackChannel | WebhookChannel | EmailChannel | AppriseChannel
@@ -241,7 +279,7 @@ KINDS: Final[Mapping[str, type[AnyChannel]]] = {of.model_fields["kind"].default:
 
 
 def channel_misfits(channels: Mapping[str, AnyChannel], streams: Sequence[str] | None) -> list[InitErrorDetails]:
-    """Return what of the channels does not fit the streams or each other; streams that are wrong themselves are none."""
+    """Return what of the channels does not fit each other, or the streams, where these are known."""
     found: list[InitErrorDetails] = []
     for name, channel in channels.items():
         where = ("channels", name, channel.kind)

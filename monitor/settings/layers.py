@@ -82,8 +82,8 @@ def from_environ(environ: Mapping[str, str], streams: Iterable[str], channels: I
 
     A value is read as TOML if it is some, and else as text; those of ``[transport.kafka]``, which probes read too, and
     those of channels that are secrets are text as they stand. ``streams`` and ``channels`` are those known so far: a
-    variable can only spell their names in capitals, with ``_`` for all that is no letter or digit. Variables without ``__`` are not
-    settings: other programs have some that start alike.
+    variable can only spell their names in capitals, with ``_`` for all that is no letter or digit. Variables without
+    ``__`` are not settings: other programs have some that start alike.
     """
     known = {_capital(stream): stream for stream in streams}
     named = {_capital(channel): channel for channel in channels}

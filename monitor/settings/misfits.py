@@ -26,7 +26,7 @@ def nearest(name: str, known: Sequence[str], more: str = "") -> str:
 def unknown(
     where: Key, said: Sequence[str], known: Sequence[str], what: str, more: str = ""
 ) -> Iterator[InitErrorDetails]:
-    """Yield a problem for each name of a list that is not known; of labels, which are a table, at the label's own key."""
+    """Yield a problem for each name that is not known, at its place in a list, or its key in a table of labels."""
     for place, name in enumerate(said):
         if name not in known:
             message = f"there is no {what} {name!r:.80}{nearest(name, known, more)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pydantic import BaseModel, ValidationError
@@ -29,7 +29,10 @@ _TABLES: Final[dict[str | int, type[BaseModel]]] = {
 }
 _RULES: Final = ("alerts", "rules")
 _CHANNELS: Final = ("alerts", "channels")
-_KINDS: Final = {_RULES: ("rule", KINDS), _CHANNELS: ("channel", channels.KINDS)}
+_KINDS: Final[Mapping[Key, tuple[str, Mapping[str, type[BaseModel]]]]] = {
+    _RULES: ("rule", KINDS),
+    _CHANNELS: ("channel", channels.KINDS),
+}
 """The tables that each have a kind, what one of them is called, and which kinds there are."""
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 

@@ -1,4 +1,4 @@
-"""Secrets of a table: each stands in the configuration, in the environment, or in a file of its own, and is never shown.
+"""Secrets of a table: each stands in the configuration, the environment, or a file of its own, and is never shown.
 
 Of a key ``password`` the other form is ``password_file``, the path of a file that holds it; both in one place are
 refused, and what the environment says in either form comes before what the file says.
@@ -6,7 +6,7 @@ refused, and what the environment says in either form comes before what the file
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
@@ -23,9 +23,13 @@ _ONLY_FILES: Final = frozenset({"ca_file"})
 
 
 class SecretTable(Table):
-    """A table some of whose keys may stand in files; ``NEEDED`` are those that it cannot be without."""
+    """A table some of whose keys may stand in files.
 
-    FORMS: ClassVar[tuple[str, ...]] = ()
+    ``FORMS`` are those keys, each with what checks its text and raises ValueError; without ``NEEDED``, some of them, there
+    is no such table.
+    """
+
+    FORMS: ClassVar[Mapping[str, Callable[[str], object]]] = {}
     NEEDED: ClassVar[tuple[str, ...]] = ()
 
     def said(self, key: str) -> str:
@@ -57,14 +61,18 @@ class SecretTable(Table):
         return self
 
     def _unsaid(self) -> Iterator[InitErrorDetails]:
-        for key in self.FORMS:
+        for key, check in self.FORMS.items():
+            where = key + FILE if getattr(self, key + FILE) else key
             try:
                 text = self.said(key)
+                if text:
+                    check(text)
             except ValueError as error:
-                yield misfits.told((key + FILE,), "", str(error))
-                continue
-            if not text and key in self.NEEDED:
-                yield misfits.told((key,), "", f"this is required: {key}, or {key}{FILE} for a file that holds it")
+                yield misfits.told((where,), "", str(error))
+            else:
+                if not text and key in self.NEEDED:
+                    told = f"this is required: {key}, or {key}{FILE} for a file that holds it"
+                    yield misfits.told((key,), "", told)
 
 
 def text_of(file: str) -> str:

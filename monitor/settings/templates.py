@@ -1,8 +1,8 @@
-"""Templates of texts that people read: Jinja2 in a sandbox, cut down to what a text needs, so that work and memory have bounds.
+"""Templates of texts that people read: Jinja2 in a sandbox, cut down so that work and memory have bounds.
 
 A template sees values alone (:data:`SAMPLE` has all of them) and can loop, ask and filter. It can assign nothing, call
-nothing and load nothing, so that no text grows from itself; loops stand in one another ``MOST_NESTED`` deep at most, and
-what a filter makes is no longer than ``MOST_CHARS``. A template that is wrong is refused when it is loaded: it is
+nothing and load nothing, so that no text grows from itself; loops stand in one another ``MOST_NESTED`` deep at most,
+and what a filter makes is no longer than ``MOST_CHARS``. A template that is wrong is refused when it is loaded: it is
 compiled, and rendered with the sample.
 """
 
@@ -14,14 +14,15 @@ from functools import cache, wraps
 from typing import Any, Final
 
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from monitor.settings.misfits import nearest
 
 MOST_CHARS: Final = 20_000
 """Of a template, of what a filter makes, and of what a template makes."""
 MOST_NESTED: Final = 3
-_MOST_POWERLESS: Final = 10**15
+_MOST_NUMBER: Final = 10**15
 
 _NODES: Final = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If, nodes.Name, nodes.NSRef, nodes.Getattr),
@@ -83,14 +84,15 @@ class TemplateFaultError(ValueError):
     """A template that cannot be, or that fails; the message says on which of its lines, where that is known."""
 
 
-def check(text: str) -> None:
-    """Check a template: it compiles, knows what it names, and makes a text of the sample.
+def checked(text: str) -> str:
+    """Return a template that compiles, knows what it names, and makes a text of the sample.
 
     Raises:
         TemplateFaultError: it does not.
     """
     for event in ("firing", "resolved"):
         render(text, {**SAMPLE, "event": event})
+    return text
 
 
 def render(text: str, values: Mapping[str, Any]) -> str:
@@ -154,7 +156,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(["*", "%", "+", "-", "/", "//"])
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:  # noqa: ANN401, ARG002 - the library's signature
-        numbers = all(isinstance(one, int | float) and abs(one) < _MOST_POWERLESS for one in (left, right))
+        numbers = all(isinstance(one, int | float) and abs(one) < _MOST_NUMBER for one in (left, right))
         if not numbers:
             raise SecurityError(f"{operator} is for numbers; put texts beside each other, or join them")
         return self.binop_table[operator](left, right)
@@ -202,32 +204,32 @@ def _bounded(of: Callable[..., Any]) -> Callable[..., Any]:
     return bounded
 
 
-_FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
-    name: _bounded(of)
-    for name, of in {
-        "capitalize": lambda text: str(text).capitalize(),
-        "first": lambda values: next(iter(values), ""),
-        "int": int,
-        "items": _items,
-        "join": _join,
-        "length": len,
-        "lower": lambda text: str(text).lower(),
-        "percent": _percent,
-        "round": round,
-        "seconds": _seconds,
-        "shortened": _shortened,
-        "string": str,
-        "thousands": _thousands,
-        "time": _time,
-        "title": lambda text: str(text).title(),
-        "trim": lambda text: str(text).strip(),
-        "upper": lambda text: str(text).upper(),
-    }.items()
+_MAKERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "capitalize": lambda text: str(text).capitalize(),
+    "first": lambda values: next(iter(values), ""),
+    "int": int,
+    "items": _items,
+    "join": _join,
+    "length": len,
+    "lower": lambda text: str(text).lower(),
+    "percent": _percent,
+    "round": round,
+    "seconds": _seconds,
+    "shortened": _shortened,
+    "string": str,
+    "thousands": _thousands,
+    "time": _time,
+    "title": lambda text: str(text).title(),
+    "trim": lambda text: str(text).strip(),
+    "upper": lambda text: str(text).upper(),
 }
+_FILTERS: Final = {name: _bounded(of) for name, of in _MAKERS.items()}
 
 
 def _environment() -> _Environment:
-    environment = _Environment(undefined=StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True)
+    environment = _Environment(
+        undefined=StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
+    )
     environment.globals.clear()
     environment.filters = dict(_FILTERS)
     environment.tests = {name: environment.tests[name] for name in _TESTS}
