@@ -17,6 +17,7 @@ from alerts.events import Kind, Notification
 from alerts.follow import Routes
 from alerts.outbox import Delivery
 from monitor.clock import Clock
+from monitor.errors import ConfigurationError
 from monitor.settings.channels import (
     AlertmanagerChannel,
     AnyChannel,
@@ -46,11 +47,11 @@ def opened(settings: Mapping[str, AnyChannel], clock: Clock | None = None) -> Op
     """Open all channels that are enabled; nothing is asked of the other sides yet.
 
     Raises:
-        ValueError: a file that holds a secret cannot be read any more.
+        ConfigurationError: a file that holds a secret cannot be read any more.
     """
     names = [name for name, channel in settings.items() if channel.enabled]
     fallbacks = {name: after for name in names if (after := _after(settings, name))}
-    return Opened({name: Careful(name, _channel(name, settings[name], clock)) for name in names}, fallbacks)
+    return Opened({name: Careful(name, _opened(name, settings[name], clock)) for name in names}, fallbacks)
 
 
 def routes(settings: Mapping[str, AnyChannel]) -> Routes:
@@ -101,6 +102,13 @@ def _after(settings: Mapping[str, AnyChannel], name: str) -> str:
     while after and not settings[after].enabled:
         after = settings[after].fallback
     return after
+
+
+def _opened(name: str, settings: AnyChannel, clock: Clock | None) -> Channel:
+    try:
+        return _channel(name, settings, clock)
+    except (ValueError, OSError) as error:
+        raise ConfigurationError(f"[alerts.channels.{name}] cannot be opened: {error}") from None
 
 
 def _channel(name: str, settings: AnyChannel, clock: Clock | None) -> Channel:

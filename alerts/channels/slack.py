@@ -23,7 +23,7 @@ from monitor.settings.templates import Labels
 
 MOST_TEXT: Final = 3_000
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-_HALF_AN_ENTITY: Final = re.compile(r"&[a-z]{0,3}$")
+_HALF_AN_ENTITY: Final = re.compile(r"&[a-z]{0,3}…$")
 
 
 class Slack:
@@ -53,7 +53,8 @@ class Slack:
 
 def message(title: str, text: str) -> dict[str, Any]:
     """Return what Slack is told; ``text`` is escaped already, ``title`` is not."""
-    cut = _HALF_AN_ENTITY.sub("", text[: MOST_TEXT - 1]) + "…" if len(text) > MOST_TEXT else text
+    # Cut by the character, what is left may end in half of an entity.
+    cut = _HALF_AN_ENTITY.sub("…", texts.shortened(text, MOST_TEXT))
     header = {
         "type": "header",
         "text": {"type": "plain_text", "text": texts.shortened(title, texts.MOST_TITLE), "emoji": False},

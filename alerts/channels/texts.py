@@ -59,7 +59,7 @@ def body(
     left = most - sum(len(line) + 1 for line in (*head, *foot))
     places = [f"- {one_line(alert.summary)}" for alert in notification.alerts] if notification.total > 1 else []
     listed = _fitting([escaped(shortened(line, MOST_LINE)) for line in places], notification.total, left)
-    return "\n".join([*head, *listed, *foot])[:most]
+    return shortened("\n".join([*head, *listed, *foot]), most)
 
 
 def facts(notification: Notification) -> list[str]:
