@@ -20,6 +20,8 @@ from monitor.settings.secrets import SecretTable
 MOST_TIMEOUT_US: Final = 60_000_000
 MOST_RESEND_US: Final = 3_600_000_000
 LEAST_SECRET: Final = 16
+MOST_PLACES: Final = 50
+"""Instances of one Alertmanager, readers of one mail."""
 HIDDEN: Final = frozenset({"bearer_token", "headers", "password", "routing_key", "secret", "url", "urls"})
 """Keys whose values no message shows: of many receivers the URL is the secret."""
 
@@ -106,6 +108,13 @@ def _urls(value: object) -> tuple[str, ...]:
     raise ValueError(msg)
 
 
+def _some(values: tuple[str, ...]) -> tuple[str, ...]:
+    if 0 < len(values) <= MOST_PLACES:
+        return values
+    msg = f"this lists 1 to {MOST_PLACES}, got {len(values)}"
+    raise ValueError(msg)
+
+
 def _secret_urls(value: object) -> SecretStr:
     return SecretStr("\n".join(_urls(value)))
 
@@ -176,7 +185,7 @@ class AlertmanagerChannel(ChannelTable):
     FORMS: ClassVar = {"bearer_token": _one_word, "password": str}
     kind: Literal["alertmanager"] = "alertmanager"
     heartbeats: bool = True
-    urls: Annotated[UrlList, Field(min_length=1, max_length=10)]
+    urls: Annotated[UrlList, AfterValidator(_some)]
     resend_us: Annotated[PositiveDuration, AfterValidator(_resend)] = Field(60_000_000, alias="resend")
     labels: Mapping[Annotated[str, AfterValidator(label_name)], str] = {}
     username: str = ""
@@ -242,9 +251,7 @@ class EmailChannel(ChannelTable):
     password: SecretStr = SecretStr("")
     password_file: str = ""
     sender: Annotated[str, AfterValidator(_address)] = Field(alias="from")
-    to: Annotated[
-        tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_urls), Field(min_length=1, max_length=50)
-    ]
+    to: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_urls), AfterValidator(_some)]
     title: Template = ""
     template: str = ""
     template_file: str = ""

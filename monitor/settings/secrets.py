@@ -25,8 +25,8 @@ _ONLY_FILES: Final = frozenset({"ca_file"})
 class SecretTable(Table):
     """A table some of whose keys may stand in files.
 
-    ``FORMS`` are those keys, each with what checks its text and raises ValueError; without ``NEEDED``, some of them, there
-    is no such table.
+    ``FORMS`` are those keys, each with what checks its text and raises ValueError; without ``NEEDED``, some of them,
+    there is no such table.
     """
 
     FORMS: ClassVar[Mapping[str, Callable[[str], object]]] = {}

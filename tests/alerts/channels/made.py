@@ -42,7 +42,9 @@ def delivery(of: Notification | None = None, **fields: Any) -> Delivery:  # noqa
 
 NASTY: Final = st.one_of(
     st.text(max_size=300),
-    st.sampled_from(["<!channel> & <@U1>", "a\r\nBcc: x@y.example", "{{ 7 * 7 }}", "\ud800", "\u202egpj", "x" * 5_000, ""]),
+    st.sampled_from(
+        ["<!channel> & <@U1>", "a\r\nBcc: x@y.example", "{{ 7 * 7 }}", "\ud800", "\u202egpj", "x" * 5_000, ""]
+    ),
 )
 _ALERTS: Final = st.builds(
     alert,

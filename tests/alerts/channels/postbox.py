@@ -41,7 +41,7 @@ class Postbox:
 def taking_mail(
     says: Mapping[str, str] | None = None, context: ssl.SSLContext | None = None, *, implicit: bool = False
 ) -> Iterator[Postbox]:
-    """Yield a server that says what a good one does, but for what a test wants said to a command, or to a whole line."""
+    """Yield a server that says what a good one does, but to some commands, or whole lines, what a test wants."""
     replies = {**GOOD, **({"EHLO": "250-box\r\n250 STARTTLS"} if context and not implicit else {}), **(says or {})}
     with socket.create_server(("127.0.0.1", 0)) as listening:
         box = Postbox(listening.getsockname()[1])

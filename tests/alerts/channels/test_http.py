@@ -128,7 +128,7 @@ def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) ->
         ("169.254.169.254", "169.254.169.254", "link-local, where clouds keep credentials"),
         ("[fe80::1]", "fe80::1", "link-local, where clouds keep credentials"),
         ("[fd00:ec2::254]", "fd00:ec2::254", "a cloud's metadata service"),
-        ("0.0.0.0", "0.0.0.0", "no machine"),
+        ("0.0.0.0", "0.0.0.0", "no machine"),  # noqa: S104 - nothing is bound
         ("[::]", "::", "no machine"),
         ("[::ffff:169.254.169.254]", "::ffff:169.254.169.254", "link-local, where clouds keep credentials"),
         ("224.0.0.1", "224.0.0.1", "many machines at once"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+from collections.abc import Mapping
 from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
@@ -26,7 +27,13 @@ PASSWORD = "T0P-5ECRET-password"  # noqa: S105 - of nothing
 def of(box: Postbox | None, **more: Any) -> Mail:  # noqa: ANN401 - keys of the table
     """Return a channel through a server."""
     port = box.port if box else 25
-    said = {"host": "127.0.0.1", "port": port, "tls": "none", "from": "hopwatch@host.example", "to": ["on-call@h.example"]}
+    said = {
+        "host": "127.0.0.1",
+        "port": port,
+        "tls": "none",
+        "from": "hopwatch@host.example",
+        "to": ["on-call@h.example"],
+    }
     return Mail("mail", EmailChannel.model_validate(said | more))
 
 
@@ -38,10 +45,10 @@ def sent(told: Notification | None = None, **more: Any) -> EmailMessage:  # noqa
     return email.message_from_string(text, policy=default)
 
 
-def outcome(*, more: dict[str, Any] | None = None, **says: str) -> Outcome:
+def outcome(says: Mapping[str, str], **more: Any) -> Outcome:  # noqa: ANN401 - keys of the table
     """Send to a server that says this."""
-    with taking_mail({name if name != "END" else ".": reply for name, reply in says.items()}) as box:
-        made = of(box, **more or {}).send(delivery(), NOW_US)
+    with taking_mail(says) as box:
+        made = of(box, **more).send(delivery(), NOW_US)
     return Failed(made.why.replace(str(box.port), "PORT"), made.is_for_good) if isinstance(made, Failed) else made
 
 
@@ -93,7 +100,7 @@ def test_a_password_goes_through_tls(tls: str, tmp_path: Path) -> None:
 def test_without_tls_nothing_is_sent_to_a_server_that_is_to_have_it() -> None:
     """A server, or who stands before it, that knows no STARTTLS gets no mail."""
     told = "the mail server 127.0.0.1:PORT cannot be reached: STARTTLS extension not supported by server."
-    assert outcome(more={"tls": "starttls"}) == Failed(told)
+    assert outcome({}, tls="starttls") == Failed(told)
 
 
 @pytest.mark.parametrize(
@@ -103,13 +110,13 @@ def test_without_tls_nothing_is_sent_to_a_server_that_is_to_have_it() -> None:
         ({"MAIL": "550 not you"}, "answered 550: not you", False),
         ({"RCPT": "550 nobody of that name"}, "cannot be reached: nobody of that name", False),
         ({"DATA": "451 later"}, "answered 451: later", False),
-        ({"END": "452 full"}, "answered 452: full", False),
-        ({"END": "554 spam"}, "answered 554: spam", True),
+        ({".": "452 full"}, "answered 452: full", False),
+        ({".": "554 spam"}, "answered 554: spam", True),
     ],
 )
 def test_what_a_reply_comes_to(says: dict[str, str], told: str, is_for_good: bool) -> None:  # noqa: FBT001 - of a table
     """Only what is said of the mail itself is for good."""
-    assert outcome(**says) == Failed(f"the mail server 127.0.0.1:PORT {told}", is_for_good)
+    assert outcome(says) == Failed(f"the mail server 127.0.0.1:PORT {told}", is_for_good)
 
 
 def test_a_password_that_is_repeated_is_not_quoted(tmp_path: Path) -> None:
@@ -124,11 +131,11 @@ def test_a_password_that_is_repeated_is_not_quoted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reply", [SILENCE, TRICKLE])
-@pytest.mark.parametrize("command", ["HELLO", "EHLO", "END"])
+@pytest.mark.parametrize("command", ["HELLO", "EHLO", "."])
 def test_a_server_that_takes_its_time_does_not_take_ours(command: str, reply: str) -> None:
     """One deadline is for all of it."""
     told = "the mail server 127.0.0.1:PORT did not answer within 0.3 s"
-    assert outcome(more={"timeout": "300ms"}, **{command: reply}) == Failed(told)
+    assert outcome({command: reply}, timeout="300ms") == Failed(told)
 
 
 def test_a_server_that_is_not_there_is_tried_again() -> None:
@@ -158,6 +165,6 @@ def test_no_name_gets_out_of_its_place(told: Notification) -> None:
     mail = of(None, title="{{ summary }}")._mail(delivery(told), NOW_US)
     parsed = email.message_from_bytes(mail.as_bytes(), policy=default)
     assert [name for name in parsed if name in {"Bcc", "Cc"}] == []
-    assert len(parsed.get_all("To")) == 1
+    assert len(parsed.get_all("To", [])) == 1
     assert len(str(parsed["Subject"])) <= 160
     assert len(parsed.get_content()) <= MOST_BODY + 1

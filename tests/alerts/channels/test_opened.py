@@ -15,7 +15,7 @@ from alerts.outbox import Delivery
 from monitor.errors import ConfigurationError
 from monitor.settings import load
 from monitor.settings.channels import AnyChannel
-from tests.alerts.channels.made import firing, delivery, storm
+from tests.alerts.channels.made import delivery, firing, storm
 
 STREAMS: Final = '[streams.orders]\npath = "a -> b"\n[streams.refunds]\npath = "a -> b"\n'
 SLACK: Final = 'kind = "slack"\nurl = "https://slack.example/x"\n'
@@ -97,7 +97,10 @@ def test_a_channel_that_is_at_fault_is_a_failure_that_passes() -> None:
         channel.close()
     assert made == Failed("a fault of Hopwatch's own in the channel ops: RuntimeError")
     said: list[Any] = [(log["event"], log["channel"], log["error"]) for log in logs]
-    assert said == [("a channel is at fault", "ops", "RuntimeError"), ("a channel does not close", "ops", "RuntimeError")]
+    assert said == [
+        ("a channel is at fault", "ops", "RuntimeError"),
+        ("a channel does not close", "ops", "RuntimeError"),
+    ]
 
 
 def test_a_file_that_is_gone_when_channels_open_is_told(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def test_alertmanager_wants_it_again_until_it_is_over() -> None:
     with receiving(answers(200)) as receiver:
         channel = of_alertmanager(receiver, resend="30s")
         assert channel.send(delivery(), NOW_US) == Taken(again_after_s=30.0)
+        assert channel.send(delivery(firing(event=Event.RESOLVED)), NOW_US) == Taken()
         channel.close()
 
 
@@ -296,7 +297,7 @@ def test_the_headers_of_a_webhook_are_headers_whatever_the_key_is(told: Notifica
     to_json(told).encode("utf-8", "replace")
 
 
-SECRET_URL: Final = "/services/T0P/5ECRET/path"
+SECRET_URL: Final = "/services/T0P/5ECRET/path"  # noqa: S105 - of nothing
 TABLES: Final[list[dict[str, Any]]] = [
     {"kind": "alertmanager", "bearer_token": "T0P-5ECRET-token"},
     {"kind": "alertmanager", "username": "me", "password": "T0P-5ECRET-password"},
@@ -312,13 +313,14 @@ OF_KIND: Final[dict[str, type[AnyChannel]]] = {
 }
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: "-".join(table))
+@pytest.mark.parametrize("table", TABLES, ids="-".join)
 @pytest.mark.parametrize("behaviour", [answers(500), closes, answers(302, b"", Location="http://T0P/")])
 def test_no_secret_is_ever_said(table: dict[str, Any], behaviour: Behaviour) -> None:
     """Neither by an outcome, nor a log, nor by what a debugger shows."""
     with receiving(behaviour) as receiver, capture_logs() as logs:
-        place = {"urls": [receiver.url()]} if table["kind"] == "alertmanager" else {}
-        place = place or {"url": receiver.url(table.get("url", "/"))}
+        place: dict[str, Any] = {"url": receiver.url(table.get("url", "/"))}
+        if table["kind"] == "alertmanager":
+            place = {"urls": [receiver.url()]}
         made = OF_KIND[table["kind"]].model_validate(table | place)
         channels = opened({"ops": made})
         outcome = channels.channels["ops"].send(delivery(), NOW_US)
