@@ -138,8 +138,8 @@ def _check_nodes(node: nodes.Node, loops: int) -> None:
         what = type(node).__name__.lower()
         allowed = "a template has {{ values }}, filters, {% for %} and {% if %}, and nothing else"
         raise TemplateFaultError(f"{where}: {allowed}; got {what}")
-    if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
-        raise TemplateFaultError(f"{where}: there is no filter {node.name!r:.80}{nearest(node.name, list(_FILTERS))}")
+    if isinstance(node, nodes.Filter) and node.name not in FILTERS:
+        raise TemplateFaultError(f"{where}: there is no filter {node.name!r:.80}{nearest(node.name, list(FILTERS))}")
     if isinstance(node, nodes.Test) and node.name not in _TESTS:
         raise TemplateFaultError(f"{where}: there is no test {node.name!r:.80}{nearest(node.name, _TESTS)}")
     if isinstance(node, nodes.For):
@@ -223,7 +223,7 @@ _MAKERS: Final[Mapping[str, Callable[..., Any]]] = {
     "trim": lambda text: str(text).strip(),
     "upper": lambda text: str(text).upper(),
 }
-_FILTERS: Final = {name: _bounded(of) for name, of in _MAKERS.items()}
+FILTERS: Final = {name: _bounded(of) for name, of in _MAKERS.items()}
 
 
 def _environment() -> _Environment:
@@ -231,7 +231,7 @@ def _environment() -> _Environment:
         undefined=StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals.clear()
-    environment.filters = dict(_FILTERS)
+    environment.filters = dict(FILTERS)
     environment.tests = {name: environment.tests[name] for name in _TESTS}
     return environment
 
