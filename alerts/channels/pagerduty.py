@@ -52,7 +52,7 @@ def event(notification: Notification, *, is_acknowledged: bool = False) -> dict[
     place = {"component": first.node or first.edge, "group": first.stream} if first else {}
     payload = {
         "summary": texts.shortened(texts.one_line(notification.summary), MOST_SUMMARY),
-        "source": texts.one_line(notification.labels.get("stream") or "") or "hopwatch",
+        "source": texts.shortened(texts.one_line(notification.labels.get("stream") or ""), MOST_SUMMARY) or "hopwatch",
         "severity": _SEVERITIES[notification.severity],
         "timestamp": iso(notification.since_us),
         "class": str(notification.kind),

@@ -71,10 +71,11 @@ def connect(host: str, port: int, left_s: Callable[[], float]) -> socket.socket:
         address, why = next((str(where[0]), why) for _, where, why in found)
         raise PlaceError(f"{host} is {address}, {why}: nothing is sent there")
     failure: OSError | None = None
-    for family, where in allowed:
+    for place, (family, where) in enumerate(allowed):
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
-            sock.settimeout(bounded_s(left_s))
+            # One that swallows everything leaves time for the others.
+            sock.settimeout(bounded_s(left_s) / (len(allowed) - place))
             sock.connect(where)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:

@@ -19,7 +19,7 @@ from alerts.channels.http import Poster
 from alerts.outbox import Delivery
 from monitor.clock import Clock
 from monitor.settings.channels import SlackChannel
-from monitor.settings.templates import Labels
+from monitor.settings.sample import Labels
 
 MOST_TEXT: Final = 3_000
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

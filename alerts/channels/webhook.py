@@ -46,5 +46,9 @@ def signature(secret: str, body: bytes, at_s: int) -> str:
 
 
 def idempotency_key(delivery: Delivery) -> str:
-    """Return what is the same at each try of one notification; the key of its incident stands before the ``#``."""
-    return f"{quote(delivery.notification.key, safe='/*', errors='replace')[:400]}#{delivery.number}"
+    """Return what is the same at each try of one notification; the key of its incident stands before the ``#``.
+
+    A store that begins anew counts from one again, at another time.
+    """
+    key = quote(delivery.notification.key, safe="/*", errors="replace")[:400]
+    return f"{key}#{delivery.number}-{delivery.created_us}"

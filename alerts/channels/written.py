@@ -10,7 +10,7 @@ import structlog
 from alerts.channels.texts import one_line
 from alerts.outbox import Delivery
 from monitor.settings import templates
-from monitor.settings.templates import Labels
+from monitor.settings.sample import Labels
 
 _log = structlog.get_logger("hopwatch")
 

@@ -11,7 +11,7 @@ from pydantic_core import InitErrorDetails
 
 from monitor.settings import misfits
 from monitor.settings.channels import AnyChannel, ChannelName
-from monitor.settings.fields import Duration, Names, PositiveDuration, Ratio, Severity, Whole
+from monitor.settings.fields import Duration, Names, PositiveDuration, Ratio, Severity, Whole, as_tuple
 from monitor.settings.labels import label_name
 from monitor.settings.table import Table
 
@@ -30,10 +30,6 @@ def _rule_name(name: str) -> str:
         msg = f"a rule's name is 1 to 64 of the characters a-z0-9_-, got {name!r:.80}"
         raise ValueError(msg)
     return name
-
-
-def _list(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _link(value: str) -> str:
@@ -216,7 +212,7 @@ class BurnRateRule(StreamRule):
     of: Literal["loss", "lag"] = "loss"
     objective: Annotated[Ratio, AfterValidator(_objective)] = 0.999
     target_us: PositiveDuration | None = Field(None, alias="target")
-    windows: Annotated[tuple[BurnWindow, ...], BeforeValidator(_list)] = (
+    windows: Annotated[tuple[BurnWindow, ...], BeforeValidator(as_tuple)] = (
         _window(14.4, 60, 5, "page"),
         _window(6, 360, 30, "page"),
         _window(1, 3 * 1_440, 360, "ticket"),
@@ -268,7 +264,7 @@ class AlertsSettings(Table):
     runbooks: str = "docs/runbooks"
     rules: Annotated[
         tuple[Annotated[AnyRule, Field(discriminator="kind")], ...],
-        BeforeValidator(_list),
+        BeforeValidator(as_tuple),
         Field(max_length=MOST_RULES),
     ] = ()
     channels: Mapping[ChannelName, Annotated[AnyChannel, Field(discriminator="kind")]] = {}

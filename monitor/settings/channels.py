@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import ssl
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Literal, Self, get_args
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_core import InitErrorDetails
 
-from monitor.settings import misfits, templates
-from monitor.settings.fields import Names, PositiveDuration, Severity
+from monitor.settings import misfits, receivers
+from monitor.settings.fields import Names, PositiveDuration, Severity, as_tuple
 from monitor.settings.labels import label_name
 from monitor.settings.secrets import SecretTable
 
 MOST_TIMEOUT_US: Final = 60_000_000
 MOST_RESEND_US: Final = 3_600_000_000
-LEAST_SECRET: Final = 16
 MOST_PLACES: Final = 50
 """Instances of one Alertmanager, readers of one mail."""
 HIDDEN: Final = frozenset({"bearer_token", "headers", "password", "routing_key", "secret", "url", "urls"})
 """Keys whose values no message shows: of many receivers the URL is the secret."""
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_ADDRESS: Final = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[A-Za-z0-9.-]{1,250}")
-_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-_OWN_HEADERS: Final = re.compile(
-    r"host|content-.*|transfer-encoding|connection|idempotency-key|hopwatch-.*", re.IGNORECASE
-)
-_MOST_PORT: Final = 65_535
 
 
 def _channel_name(name: str) -> str:
@@ -39,36 +29,6 @@ def _channel_name(name: str) -> str:
         msg = f"a channel's name is 1 to 64 of the characters a-z0-9_-, got {name!r:.80}"
         raise ValueError(msg)
     return name
-
-
-def checked_url(url: str) -> str:
-    """Return a URL that can be posted to.
-
-    Raises:
-        ValueError: it is none; the message does not show it, since it may hold a secret.
-    """
-    try:
-        parts = urlsplit(url)
-        is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        is_one = False
-    if not is_one or not url.isascii() or not url.isprintable() or " " in url or "@" in urlsplit(url).netloc:
-        msg = 'this is a URL such as "https://host.example/path", without user, password or blanks in it'
-        raise ValueError(msg)
-    return url
-
-
-def _ca_file(file: str) -> str:
-    if file:
-        try:
-            ssl.create_default_context(cafile=file)
-        except ssl.SSLError:
-            msg = f"the file {file} holds no certificates: it is PEM, with BEGIN CERTIFICATE in it"
-            raise ValueError(msg) from None
-        except OSError as error:
-            msg = f"the file {file} cannot be read: {error.strerror}"
-            raise ValueError(msg) from None
-    return file
 
 
 def _timeout(span_us: int) -> int:
@@ -85,29 +45,6 @@ def _resend(span_us: int) -> int:
     return span_us
 
 
-def _port(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_PORT:
-        return value
-    msg = f"a port is a whole number from 1 to {_MOST_PORT}, got {value!r:.40}"
-    raise ValueError(msg)
-
-
-def _address(text: str) -> str:
-    if not text.isascii() or not _ADDRESS.fullmatch(text):
-        msg = f'an address is NAME@DOMAIN such as "on-call@host.example", got {text!r:.80}'
-        raise ValueError(msg)
-    return text
-
-
-def _urls(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return tuple(value.split())
-    if isinstance(value, list | tuple) and all(isinstance(url, str) and url for url in value):
-        return tuple(value)
-    msg = 'this is a list of URLs, such as ["http://alertmanager:9093"]'
-    raise ValueError(msg)
-
-
 def _some(values: tuple[str, ...]) -> tuple[str, ...]:
     if 0 < len(values) <= MOST_PLACES:
         return values
@@ -116,62 +53,24 @@ def _some(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _secret_urls(value: object) -> SecretStr:
-    return SecretStr("\n".join(_urls(value)))
-
-
-def _one_word(text: str) -> None:
-    if not re.fullmatch(r"[!-~]+", text):
-        msg = "this is one word of ASCII, without blanks or line ends"
-        raise ValueError(msg)
-
-
-def _long_enough(text: str) -> None:
-    if len(text) < LEAST_SECRET:
-        advice = "make one by openssl rand -hex 32"
-        msg = f"a signing secret has at least {LEAST_SECRET} characters, this one {len(text)}: {advice}"
-        raise ValueError(msg)
-
-
-def _known_to_apprise(text: str) -> None:
-    # Its import takes longer than all of the settings, and most do without it.
-    from apprise import Apprise  # noqa: PLC0415
-
-    # It logs what it does not know, and that may be a secret that was misspelt.
-    logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
-    for place, url in enumerate(text.split(), 1):
-        if not Apprise.instantiate(url, suppress_exceptions=True):
-            raise ValueError(
-                f"Apprise knows no service of number {place} of the urls; see its list of what they look like"
-            )
-
-
-def _headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
-    for name, value in headers.items():
-        if not _HEADER.fullmatch(name) or _OWN_HEADERS.fullmatch(name):
-            msg = f"a header is a name such as X-Team, and none that Hopwatch sets itself; got {name!r:.80}"
-            raise ValueError(msg)
-        text = value.get_secret_value()
-        if not text.isascii() or not text.isprintable():
-            msg = f"the header {name} is one line of ASCII"
-            raise ValueError(msg)
-    return headers
+    return SecretStr("\n".join(receivers.urls(value)))
 
 
 ChannelName = Annotated[str, AfterValidator(_channel_name)]
-Url = Annotated[str, AfterValidator(checked_url)]
-Template = Annotated[str, AfterValidator(templates.checked)]
-UrlList = Annotated[tuple[Url, ...], BeforeValidator(_urls)]
-CaFile = Annotated[str, AfterValidator(_ca_file)]
+Url = Annotated[str, AfterValidator(receivers.url)]
+Template = Annotated[str, AfterValidator(receivers.template)]
+UrlList = Annotated[tuple[Url, ...], BeforeValidator(receivers.urls)]
+Address = Annotated[str, AfterValidator(receivers.address)]
+Addresses = Annotated[tuple[Address, ...], BeforeValidator(receivers.urls)]
+CaFile = Annotated[str, AfterValidator(receivers.ca_file)]
 
 
 class ChannelTable(SecretTable):
-    """What every channel has. Without ``severities`` nothing goes there but what its fallbacks hand over."""
+    """What every channel has. Without ``severities`` nothing goes there but what other channels hand over."""
 
     kind: str
     enabled: bool = True
-    severities: Annotated[
-        tuple[Severity, ...], BeforeValidator(lambda said: tuple(said) if isinstance(said, list) else said)
-    ] = ("page", "ticket")
+    severities: Annotated[tuple[Severity, ...], BeforeValidator(as_tuple)] = ("page", "ticket")
     streams: Names = ()
     heartbeats: bool = False
     fallback: str = ""
@@ -182,7 +81,7 @@ class ChannelTable(SecretTable):
 class AlertmanagerChannel(ChannelTable):
     """Alertmanager: every instance is told, and told again until the incident ends."""
 
-    FORMS: ClassVar = {"bearer_token": _one_word, "password": str}
+    FORMS: ClassVar = {"bearer_token": receivers.one_word, "password": str}
     kind: Literal["alertmanager"] = "alertmanager"
     heartbeats: bool = True
     urls: Annotated[UrlList, AfterValidator(_some)]
@@ -206,7 +105,7 @@ class AlertmanagerChannel(ChannelTable):
 class PagerDutyChannel(ChannelTable):
     """PagerDuty, by its Events API v2."""
 
-    FORMS: ClassVar = {"routing_key": _one_word}
+    FORMS: ClassVar = {"routing_key": receivers.one_word}
     NEEDED: ClassVar = ("routing_key",)
     kind: Literal["pagerduty"] = "pagerduty"
     routing_key: SecretStr = SecretStr("")
@@ -217,7 +116,7 @@ class PagerDutyChannel(ChannelTable):
 class SlackChannel(ChannelTable):
     """Slack, and what takes Slack's messages, by an incoming webhook."""
 
-    FORMS: ClassVar = {"url": checked_url, "template": templates.checked}
+    FORMS: ClassVar = {"url": receivers.url, "template": receivers.template}
     NEEDED: ClassVar = ("url",)
     kind: Literal["slack"] = "slack"
     url: SecretStr = SecretStr("")
@@ -229,29 +128,29 @@ class SlackChannel(ChannelTable):
 class WebhookChannel(ChannelTable):
     """A receiver of one's own: JSON, and a signature that proves who sent it."""
 
-    FORMS: ClassVar = {"url": checked_url, "secret": _long_enough}
+    FORMS: ClassVar = {"url": receivers.url, "secret": receivers.long_enough}
     NEEDED: ClassVar = ("url",)
     kind: Literal["webhook"] = "webhook"
     url: SecretStr = SecretStr("")
     url_file: str = ""
     secret: SecretStr = SecretStr("")
     secret_file: str = ""
-    headers: Annotated[Mapping[str, SecretStr], AfterValidator(_headers)] = {}
+    headers: Annotated[Mapping[str, SecretStr], AfterValidator(receivers.headers)] = {}
 
 
 class EmailChannel(ChannelTable):
     """E-mail, by a server that takes it on."""
 
-    FORMS: ClassVar = {"password": str, "template": templates.checked}
+    FORMS: ClassVar = {"password": str, "template": receivers.template}
     kind: Literal["email"] = "email"
     host: str
-    port: Annotated[int, BeforeValidator(_port)] | None = None
+    port: Annotated[int, BeforeValidator(receivers.port)] | None = None
     tls: Literal["starttls", "implicit", "none"] = "starttls"
     username: str = ""
     password: SecretStr = SecretStr("")
     password_file: str = ""
-    sender: Annotated[str, AfterValidator(_address)] = Field(alias="from")
-    to: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_urls), AfterValidator(_some)]
+    sender: Address = Field(alias="from")
+    to: Annotated[Addresses, AfterValidator(_some)]
     title: Template = ""
     template: str = ""
     template_file: str = ""
@@ -271,7 +170,7 @@ class EmailChannel(ChannelTable):
 class AppriseChannel(ChannelTable):
     """Whatever else Apprise knows a way to."""
 
-    FORMS: ClassVar = {"urls": _known_to_apprise, "template": templates.checked}
+    FORMS: ClassVar = {"urls": receivers.known_to_apprise, "template": receivers.template}
     NEEDED: ClassVar = ("urls",)
     kind: Literal["apprise"] = "apprise"
     urls: Annotated[SecretStr, BeforeValidator(_secret_urls)] = SecretStr("")

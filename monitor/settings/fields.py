@@ -30,6 +30,11 @@ def _texts(value: object) -> tuple[str, ...]:
     raise ValueError(msg)
 
 
+def as_tuple(value: object) -> object:
+    """Return a list as the tuple that a table keeps, and anything else as it is."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 Duration = Annotated[int, BeforeValidator(duration_us)]
 PositiveDuration = Annotated[int, BeforeValidator(positive_us)]
 Ratio = Annotated[float, BeforeValidator(_ratio)]

@@ -1,9 +1,9 @@
 """Templates of texts that people read: Jinja2 in a sandbox, cut down so that work and memory have bounds.
 
-A template sees values alone (:data:`SAMPLE` has all of them) and can loop, ask and filter. It can assign nothing, call
-nothing and load nothing, so that no text grows from itself; loops stand in one another ``MOST_NESTED`` deep at most,
-and what a filter makes is no longer than ``MOST_CHARS``. A template that is wrong is refused when it is loaded: it is
-compiled, and rendered with the sample.
+A template sees values alone (:data:`monitor.settings.sample.SAMPLE` has all of them) and can loop, ask and filter. It
+can assign nothing, call nothing and load nothing, so that no text grows from itself; loops stand in one another
+``MOST_NESTED`` deep at most, and what a filter makes is no longer than ``MOST_CHARS``. A template that is wrong is
+refused when it is loaded: it is compiled, and rendered with the sample.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from monitor.settings.misfits import nearest
+from monitor.settings.sample import SAMPLE
 
 MOST_CHARS: Final = 20_000
 """Of a template, of what a filter makes, and of what a template makes."""
@@ -31,53 +32,6 @@ _NODES: Final = (
     *(nodes.Mod, nodes.Neg, nodes.Pos),
 )
 _TESTS: Final = ("defined", "undefined", "none", "number", "string", "eq", "ne", "lt", "le", "gt", "ge", "in")
-
-
-class Labels(dict[str, str]):
-    """Labels as a template sees them: rules have different ones, and one that is not there is empty."""
-
-    def __missing__(self, name: str) -> str:
-        """Return nothing."""
-        return ""
-
-
-SAMPLE_ALERT: Final[Mapping[str, Any]] = {
-    "rule": "loss",
-    "kind": "loss",
-    "severity": "page",
-    "word": "lost",
-    "stream": "orders",
-    "node": "b",
-    "edge": "a -> b",
-    "since_us": 1_767_225_600_000_000,
-    "window_start_us": 1_767_225_660_000_000,
-    "observed": 0.02,
-    "threshold": 0.01,
-    "unit": "ratio",
-    "affected": 20,
-    "out_of": 1_000,
-    "lost_ids": ["00000000000000000000000000000001"],
-    "runbook": "https://wiki.example/loss.md",
-    "link": "https://hopwatch.example/?stream=orders",
-    "summary": "lost: 20 of 1,000 messages (2.00%) surely lost at b of orders on a -> b",
-    "labels": Labels(),
-}
-SAMPLE: Final[Mapping[str, Any]] = {
-    "key": "loss/page/orders",
-    "event": "firing",
-    "rule": "loss",
-    "kind": "loss",
-    "severity": "page",
-    "labels": Labels(rule="loss", severity="page", stream="orders"),
-    "alerts": [dict(SAMPLE_ALERT)],
-    "total": 1,
-    "since_us": 1_767_225_600_000_000,
-    "at_us": 1_767_225_840_000_000,
-    "summary": "lost: 20 of 1,000 messages (2.00%) surely lost at b of orders on a -> b",
-    "is_again": False,
-    "is_acknowledged": False,
-}
-"""What a template sees: the fields of a notification, and two of its delivery."""
 
 
 class TemplateFaultError(ValueError):

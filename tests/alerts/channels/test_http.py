@@ -161,6 +161,16 @@ def test_a_name_that_changes_its_mind_leads_nowhere(monkeypatch: pytest.MonkeyPa
     assert "rebinding.example is 169.254.169.254, link-local" in second.why
 
 
+def test_of_several_addresses_one_that_answers_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are refused are left out, those that do not answer passed over."""
+    with receiving(answers(200)) as receiver, socket.create_server(("127.0.0.1", 0)) as held:
+        places = [("169.254.1.1", 80), held.getsockname(), ("127.0.0.1", receiver.port)]
+        held.close()
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in places]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        assert Poster(LONG_S).post(f"http://many.example:{receiver.port}/", b"", {}, 0) == Taken()
+
+
 def test_a_name_without_an_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """And so is one whose resolver does not answer in time."""
 

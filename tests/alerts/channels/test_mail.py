@@ -6,6 +6,7 @@ import email
 from collections.abc import Mapping
 from email.message import EmailMessage
 from email.policy import default
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -159,10 +160,16 @@ def test_a_mail_that_one_reader_is_refused_for_is_taken() -> None:
     assert (told["event"], told["readers"]) == ("a mail is refused for some", ["b@h.example"])
 
 
+@cache
+def titled() -> Mail:
+    """Return a channel whose titles are what is told."""
+    return of(None, title="{{ summary }}")
+
+
 @given(NOTIFICATIONS)
 def test_no_name_gets_out_of_its_place(told: Notification) -> None:
     """Whatever it is made of: the headers are ours, one line each, and the bounds hold."""
-    mail = of(None, title="{{ summary }}")._mail(delivery(told), NOW_US)
+    mail = titled()._mail(delivery(told), NOW_US)
     parsed = email.message_from_bytes(mail.as_bytes(), policy=default)
     assert [name for name in parsed if name in {"Bcc", "Cc"}] == []
     assert len(parsed.get_all("To", [])) == 1

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alerts.channels import written
-from monitor.settings.templates import MOST_CHARS, SAMPLE, TemplateFaultError, checked, render
+from monitor.settings.sample import SAMPLE
+from monitor.settings.templates import MOST_CHARS, TemplateFaultError, checked, render
 from tests.alerts.channels.made import NOTIFICATIONS, delivery, firing
 
 
