@@ -101,14 +101,14 @@ class Mail:
         return mail
 
     def _why(self, error: Exception) -> str:
-        said = getattr(error, "smtp_error", b"") or str(error)
+        code, said = getattr(error, "smtp_code", 0), getattr(error, "smtp_error", b"") or str(error)
         if isinstance(error, smtplib.SMTPRecipientsRefused):
-            said = next(iter(error.recipients.values()), (0, b""))[1]
-        code = getattr(error, "smtp_code", 0)
+            code, said = next(iter(error.recipients.values()))
         words = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         words = words.replace(self._password, "***") if self._password else words
-        answered = f" answered {code}" if code > 0 else " cannot be reached"
-        return f"{self._who}{answered}: {texts.shortened(texts.one_line(words), http.MOST_SAID)}"
+        failed = "does not take it" if isinstance(error, smtplib.SMTPException) else "cannot be reached"
+        answered = f"answered {code}" if code > 0 else failed
+        return f"{self._who} {answered}: {texts.shortened(texts.one_line(words), http.MOST_SAID)}"
 
 
 def thread_id(notification: Notification, sender: str) -> str:

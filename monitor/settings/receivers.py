@@ -16,7 +16,8 @@ LEAST_SECRET: Final = 16
 _ADDRESS: Final = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[A-Za-z0-9.-]{1,250}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _OWN_HEADERS: Final = re.compile(
-    r"host|content-.*|transfer-encoding|connection|idempotency-key|hopwatch-.*", re.IGNORECASE
+    r"host|user-agent|accept-encoding|content-.*|transfer-encoding|connection|idempotency-key|hopwatch-.*",
+    re.IGNORECASE,
 )
 _MOST_PORT: Final = 65_535
 

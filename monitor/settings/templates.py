@@ -2,15 +2,15 @@
 
 A template sees values alone (:data:`monitor.settings.sample.SAMPLE` has all of them) and can loop, ask and filter. It
 can assign nothing, call nothing and load nothing, so that no text grows from itself; loops stand in one another
-``MOST_NESTED`` deep at most, and what a filter makes is no longer than ``MOST_CHARS``. A template that is wrong is
-refused when it is loaded: it is compiled, and rendered with the sample.
+``MOST_NESTED`` deep at most, each ``MOST_EACH`` times round, and what a filter makes is no longer than ``MOST_CHARS``.
+A template that is wrong is refused when it is loaded: it is compiled, and rendered with the sample.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from functools import cache, wraps
+from functools import lru_cache, wraps
 from typing import Any, Final
 
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
@@ -23,10 +23,15 @@ from monitor.settings.sample import SAMPLE
 MOST_CHARS: Final = 20_000
 """Of a template, of what a filter makes, and of what a template makes."""
 MOST_NESTED: Final = 3
+MOST_KEPT: Final = 100
+"""Templates that are kept compiled."""
+MOST_EACH: Final = 100
+"""How often a loop goes round: over places, ids and labels, of which there are fewer."""
+_EACH: Final = "each of a loop"
 _MOST_NUMBER: Final = 10**15
 
 _NODES: Final = (
-    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If, nodes.Name, nodes.NSRef, nodes.Getattr),
+    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If, nodes.Name, nodes.Getattr),
     *(nodes.Getitem, nodes.Slice, nodes.Const, nodes.Tuple, nodes.Filter, nodes.Test, nodes.Compare, nodes.Operand),
     *(nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv),
     *(nodes.Mod, nodes.Neg, nodes.Pos),
@@ -71,7 +76,7 @@ def render(text: str, values: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-@cache
+@lru_cache(maxsize=MOST_KEPT)
 def _compiled(text: str) -> Template:
     if len(text) > MOST_CHARS:
         raise TemplateFaultError(f"a template has at most {MOST_CHARS:,} characters, this one {len(text):,}")
@@ -86,7 +91,7 @@ def _compiled(text: str) -> Template:
 
 
 def _check_nodes(node: nodes.Node, loops: int) -> None:
-    """Check that a template has nothing but what it may have."""
+    """Check that a template has nothing but what it may have, and let its loops go by :func:`_each`."""
     where = f"line {node.lineno} of the template"
     if not isinstance(node, _NODES):
         what = type(node).__name__.lower()
@@ -102,6 +107,8 @@ def _check_nodes(node: nodes.Node, loops: int) -> None:
             raise TemplateFaultError(f"{where}: loops stand in one another {MOST_NESTED} deep at most, none in itself")
     for child in node.iter_child_nodes():
         _check_nodes(child, loops)
+    if isinstance(node, nodes.For):
+        node.iter = nodes.Filter(node.iter, _EACH, [], [], None, None, lineno=node.lineno)
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -139,6 +146,12 @@ def _join(values: Iterable[object], between: str = "") -> str:
     if len(between) > MOST_CHARS // 1_000:
         raise SecurityError(f"join puts at most {MOST_CHARS // 1_000} characters between what it joins")
     return between.join(map(str, values))
+
+
+def _each(values: object) -> object:
+    if isinstance(values, list | tuple | Mapping) and len(values) <= MOST_EACH:
+        return values
+    raise SecurityError(f"a loop goes through a list of at most {MOST_EACH}, such as alerts")
 
 
 def _items(values: Mapping[str, object]) -> list[tuple[str, object]]:
@@ -185,7 +198,7 @@ def _environment() -> _Environment:
         undefined=StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals.clear()
-    environment.filters = dict(FILTERS)
+    environment.filters = {**FILTERS, _EACH: _each}
     environment.tests = {name: environment.tests[name] for name in _TESTS}
     return environment
 

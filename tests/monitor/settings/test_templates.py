@@ -90,8 +90,8 @@ def test_what_a_template_cannot_do(template: str, told: str) -> None:
 
 def test_a_text_that_grows_is_cut() -> None:
     """Loops in loops end when there is enough, not when they are through."""
-    template = "{% for a in summary %}{% for b in summary %}{% for c in summary %}" + "x" * 1_000 + "{% endfor %}" * 3
-    assert len(render(template, {**SAMPLE, "summary": "y" * 5_000})) == MOST_CHARS
+    template = "{% for a in alerts %}{% for b in alerts %}{% for c in alerts %}" + "x" * 1_000 + "{% endfor %}" * 3
+    assert len(render(template, {**SAMPLE, "alerts": [{}] * 20})) == MOST_CHARS
 
 
 def test_a_template_sees_what_the_sample_has() -> None:
