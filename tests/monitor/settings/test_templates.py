@@ -69,6 +69,8 @@ def test_what_a_template_can_say(template: str, expected: str) -> None:
         ("{{ 2 ** 99999 }}", "line 1 of the template: a template has {{ values }}, filters"),
         ("{{ summary ~ summary }}", "line 1 of the template: a template has {{ values }}, filters"),
         ("{{ [summary, summary] }}", "line 1 of the template: a template has {{ values }}, filters"),
+        ("{% for a in summary %}{% endfor %}", "the template fails: a loop goes through a list of at most 100"),
+        ("{% for a in (" + "1," * 101 + ") %}{% endfor %}", "the template fails: a loop goes through a list of at"),
         ("{% for a in alerts recursive %}{% endfor %}", "line 1 of the template: loops stand in one another"),
         (
             "{% for a in summary %}" * 4 + "{% endfor %}" * 4,
