@@ -28,6 +28,13 @@ class Ways:
 
 
 def opened(settings: Settings) -> Ways:
-    """Return the ways that the settings ask for: none, as there is no channel to configure yet."""
-    del settings
-    return Ways()
+    """Return the ways that the settings ask for; nothing is asked of the other sides yet.
+
+    Raises:
+        ConfigurationError: a file that holds a secret cannot be read any more.
+    """
+    # Whoever reads of a channel only waits for none of their libraries.
+    from alerts.channels import opened as channels  # noqa: PLC0415
+
+    made = channels.opened(settings.alerts.channels)
+    return Ways(made.channels, channels.routes(settings.alerts.channels), made.fallbacks)

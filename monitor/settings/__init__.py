@@ -50,8 +50,8 @@ def load(
     base = here / path.parent if path else here
     file = from_file(path, named_by) if path else Layer()
     flag = from_flags(flags)
-    streams = [name for layer in (flag, file) for name in _streams(layer)]
-    environment = from_environ(environ, streams)
+    streams = [name for layer in (flag, file) for name in _names(layer, "streams")]
+    environment = from_environ(environ, streams, _names(file, "alerts", "channels"))
     try:
         return Settings(
             anchored(flag.values, here),
@@ -79,6 +79,9 @@ def load_with_streams(
     return settings
 
 
-def _streams(layer: Layer) -> list[str]:
-    streams = layer.values.get("streams")
-    return list(streams) if isinstance(streams, Mapping) else []
+def _names(layer: Layer, *tables: str) -> list[str]:
+    """Return the names of the tables that stand in a table of a layer."""
+    found: Any = layer.values
+    for table in tables:
+        found = found.get(table) if isinstance(found, Mapping) else None
+    return list(found) if isinstance(found, Mapping) else []

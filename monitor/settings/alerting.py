@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core import InitErrorDetails
 
-from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole
-from monitor.settings.lines import Key
+from monitor.settings import misfits
+from monitor.settings.channels import AnyChannel, ChannelName
+from monitor.settings.fields import Duration, Names, PositiveDuration, Ratio, Severity, Whole, as_tuple
+from monitor.settings.labels import label_name
 from monitor.settings.table import Table
 
 MINUTE_US: Final = 60_000_000
@@ -22,9 +23,6 @@ MOST_SCORE: Final = 1_000
 LABELS: Final = ("team", "service", "owner", "environment", "tier")
 
 _RULE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_LABEL_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,63}")
-_TAKEN: Final = frozenset({"alertname", "edge", "event", "key", "kind", "node", "rule", "severity", "stream", "word"})
-"""Labels that an alert has by itself."""
 
 
 def _rule_name(name: str) -> str:
@@ -32,24 +30,6 @@ def _rule_name(name: str) -> str:
         msg = f"a rule's name is 1 to 64 of the characters a-z0-9_-, got {name!r:.80}"
         raise ValueError(msg)
     return name
-
-
-def _label_name(name: str) -> str:
-    if not _LABEL_NAME.fullmatch(name) or name in _TAKEN:
-        msg = f"a label is 1 to 64 of the characters a-z0-9_ and none of {', '.join(sorted(_TAKEN))}; got {name!r:.80}"
-        raise ValueError(msg)
-    return name
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if isinstance(value, list | tuple) and all(isinstance(text, str) and text for text in value):
-        return tuple(value)
-    msg = f'this is a list of names, such as ["orders"]; got {value!r:.80}'
-    raise ValueError(msg)
-
-
-def _list(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _link(value: str) -> str:
@@ -85,10 +65,6 @@ def _score(value: object) -> float:
         return float(value)
     msg = f"a score is a number from 0 to {MOST_SCORE}, got {value!r:.80}"
     raise ValueError(msg)
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_texts)]
-Severity = Literal["page", "ticket"]
 
 
 class RuleTable(Table):
@@ -236,7 +212,7 @@ class BurnRateRule(StreamRule):
     of: Literal["loss", "lag"] = "loss"
     objective: Annotated[Ratio, AfterValidator(_objective)] = 0.999
     target_us: PositiveDuration | None = Field(None, alias="target")
-    windows: Annotated[tuple[BurnWindow, ...], BeforeValidator(_list)] = (
+    windows: Annotated[tuple[BurnWindow, ...], BeforeValidator(as_tuple)] = (
         _window(14.4, 60, 5, "page"),
         _window(6, 360, 30, "page"),
         _window(1, 3 * 1_440, 360, "ticket"),
@@ -275,7 +251,7 @@ KINDS: Final[Mapping[str, type[AnyRule]]] = {of.model_fields["kind"].default: of
 
 
 class AlertsSettings(Table):
-    """``[alerts]``: the rules, what labels they may have, and where a person is sent to look.
+    """``[alerts]``: the rules, what labels they may have, where a person is sent to look, and the ways to him.
 
     The rules are one of each kind with its defaults, and those that are configured; one of the same name stands instead
     of the default.
@@ -283,14 +259,15 @@ class AlertsSettings(Table):
 
     enabled: bool = True
     defaults: bool = True
-    labels: Annotated[Names, AfterValidator(lambda names: tuple(map(_label_name, names)))] = LABELS
+    labels: Annotated[Names, AfterValidator(lambda names: tuple(map(label_name, names)))] = LABELS
     dashboard: Annotated[str, AfterValidator(_link)] = ""
     runbooks: str = "docs/runbooks"
     rules: Annotated[
         tuple[Annotated[AnyRule, Field(discriminator="kind")], ...],
-        BeforeValidator(_list),
+        BeforeValidator(as_tuple),
         Field(max_length=MOST_RULES),
     ] = ()
+    channels: Mapping[ChannelName, Annotated[AnyChannel, Field(discriminator="kind")]] = {}
 
     @property
     def in_force(self) -> tuple[AnyRule, ...]:
@@ -308,7 +285,7 @@ class AlertsSettings(Table):
         return max((window.long_us for rule in burning for window in rule.windows), default=0)
 
 
-def misfits(alerts: AlertsSettings, nodes: Mapping[str, Sequence[str]]) -> list[InitErrorDetails]:
+def rule_misfits(alerts: AlertsSettings, nodes: Mapping[str, Sequence[str]]) -> list[InitErrorDetails]:
     """Return what of the rules does not fit the streams, their nodes, the known labels or each other."""
     found: list[InitErrorDetails] = []
     names: set[str] = set()
@@ -316,30 +293,14 @@ def misfits(alerts: AlertsSettings, nodes: Mapping[str, Sequence[str]]) -> list[
         where = ("rules", place, rule.kind)
         if rule.called in names:
             told = f"another rule is called {rule.called!r} already: give this one a name of its own"
-            found.append(_told((*where, "name"), rule.called, told))
+            found.append(misfits.told((*where, "name"), rule.called, told))
         names.add(rule.called)
         more = '; [alerts] labels = ["…"] lists those that there are'
-        found += _unknown((*where, "labels"), list(rule.labels), alerts.labels, "label", more)
+        found += misfits.unknown((*where, "labels"), list(rule.labels), alerts.labels, "label", more)
         if not isinstance(rule, StreamRule):
             continue
-        found += _unknown((*where, "streams"), rule.streams, list(nodes), "stream")
+        found += misfits.unknown((*where, "streams"), rule.streams, list(nodes), "stream")
         asked = [stream for stream in rule.streams or nodes if stream in nodes]
         known = list(dict.fromkeys(node for stream in asked for node in nodes[stream]))
-        found += _unknown((*where, "nodes"), getattr(rule, "nodes", ()), known, "node")
+        found += misfits.unknown((*where, "nodes"), getattr(rule, "nodes", ()), known, "node")
     return found
-
-
-def _unknown(
-    where: Key, said: Sequence[str], known: Sequence[str], what: str, more: str = ""
-) -> Iterator[InitErrorDetails]:
-    for place, name in enumerate(said):
-        if name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)
-            suggestion = f"; did you mean {nearest[0]!r}?" if nearest else ":"
-            told = f"there is no {what} {name!r:.80}{suggestion} Known here: {', '.join(known) or 'none'}{more}"
-            yield _told((*where, name if what == "label" else place), name, told)
-
-
-def _told(where: Key, got: str, message: str) -> InitErrorDetails:
-    kind = PydanticCustomError("value_error", "{error}", {"error": message})
-    return InitErrorDetails(type=kind, loc=where, input=got)

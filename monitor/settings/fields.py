@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
@@ -23,7 +23,21 @@ def _whole(value: object) -> int:
     raise ValueError(msg)
 
 
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, list | tuple) and all(isinstance(text, str) and text for text in value):
+        return tuple(value)
+    msg = f'this is a list of names, such as ["orders"]; got {value!r:.80}'
+    raise ValueError(msg)
+
+
+def as_tuple(value: object) -> object:
+    """Return a list as the tuple that a table keeps, and anything else as it is."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 Duration = Annotated[int, BeforeValidator(duration_us)]
 PositiveDuration = Annotated[int, BeforeValidator(positive_us)]
 Ratio = Annotated[float, BeforeValidator(_ratio)]
 Whole = Annotated[int, BeforeValidator(_whole)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+Severity = Literal["page", "ticket"]

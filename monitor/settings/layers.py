@@ -15,6 +15,11 @@ from monitor.settings.lines import Key, lines_of
 PREFIX: Final = "HOPWATCH_"
 NESTING: Final = "__"
 KAFKA: Final = ("transport", "kafka")
+CHANNELS: Final = ("alerts", "channels")
+TEXTS: Final = frozenset(
+    {"bearer_token", "headers", "password", "routing_key", "secret", "template", "title", "url", "username"}
+)
+"""Keys of channels whose variables hold text as it stands."""
 _AT: Final = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
@@ -72,15 +77,16 @@ def from_flags(flags: Mapping[str, Any]) -> Layer:
     return Layer(values, {key: (f"--{str(key[-1]).replace('_', '-')}", None) for key, _ in given})
 
 
-def from_environ(environ: Mapping[str, str], streams: Iterable[str]) -> Layer:
+def from_environ(environ: Mapping[str, str], streams: Iterable[str], channels: Iterable[str] = ()) -> Layer:
     """Take the variables that name a setting, ``HOPWATCH_STORE__URL`` for ``url`` of ``[store]``.
 
-    A value is read as TOML if it is some, and else as text; those of ``[transport.kafka]``, which probes read too, are
-    text as they stand. ``streams`` are the streams known so far: a variable can
-    only spell their names in capitals, with ``_`` for all that is no letter or digit. Variables without ``__`` are not
-    settings: other programs have some that start alike.
+    A value is read as TOML if it is some, and else as text; those of ``[transport.kafka]``, which probes read too, and
+    those of channels that are secrets are text as they stand. ``streams`` and ``channels`` are those known so far: a
+    variable can only spell their names in capitals, with ``_`` for all that is no letter or digit. Variables without
+    ``__`` are not settings: other programs have some that start alike.
     """
-    known = {re.sub(r"[^A-Z0-9]+", "_", stream.upper()): stream for stream in streams}
+    known = {_capital(stream): stream for stream in streams}
+    named = {_capital(channel): channel for channel in channels}
     values: dict[str, Any] = {}
     sources: dict[Key, tuple[str, int | None]] = {}
     for variable in sorted(environ):
@@ -91,12 +97,23 @@ def from_environ(environ: Mapping[str, str], streams: Iterable[str]) -> Layer:
         if first == "STREAMS":
             rest[0] = known.get(rest[0], rest[0].lower())
             key = ("streams", rest[0], *(part.lower() for part in rest[1:]))
+        elif first == "ALERTS" and rest[0] == "CHANNELS" and len(rest) > 1:
+            key = ("alerts", "channels", named.get(rest[1], rest[1].lower()), *(part.lower() for part in rest[2:]))
         else:
             key = tuple(part.lower() for part in (first, *rest))
         text = environ[variable]
-        _put(values, key, text if key[:-1] == KAFKA else _toml_or_text(text))
+        _put(values, key, text if _is_text(key) else _toml_or_text(text))
         sources[key] = (f"environment {variable}", None)
     return Layer(values, sources)
+
+
+def _capital(name: str) -> str:
+    return re.sub(r"[^A-Z0-9]+", "_", name.upper())
+
+
+def _is_text(key: Key) -> bool:
+    """Return whether a value stands for itself: a secret of digits alone is no number."""
+    return key[:-1] == KAFKA or (key[:2] == CHANNELS and bool(set(key[3:4]) & TEXTS))
 
 
 def _toml_or_text(text: str) -> object:

@@ -23,7 +23,8 @@ from monitor.kernel.window import Terms
 from monitor.metrics.metric import OTHER
 from monitor.pathway import Pathway, PathwayError
 from monitor.rules import StreamRules
-from monitor.settings.alerting import AlertsSettings, misfits
+from monitor.settings.alerting import AlertsSettings, rule_misfits
+from monitor.settings.channels import channel_misfits
 from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole
 from monitor.settings.kafka import KafkaSettings
 from monitor.settings.metrics import MetricsSettings
@@ -190,7 +191,9 @@ class Settings(BaseSettings):
     def _of_the_streams(cls, alerts: AlertsSettings, info: ValidationInfo) -> AlertsSettings:
         # Streams that are wrong themselves are told already.
         streams = info.data.get("streams")
-        found = misfits(alerts, {name: of.pathway.nodes for name, of in streams.items()}) if streams is not None else []
+        found = channel_misfits(alerts.channels, None if streams is None else list(streams))
+        if streams is not None:
+            found += rule_misfits(alerts, {name: of.pathway.nodes for name, of in streams.items()})
         if found:
             raise ValidationError.from_exception_data("alerts", found)
         return alerts

@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from monitor.errors import Problem
+from monitor.settings import channels
 from monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
 from monitor.settings.layers import Layer
 from monitor.settings.lines import Key
@@ -29,6 +30,12 @@ _TABLES: Final[dict[str | int, type[BaseModel]]] = {
     "transport": TransportSettings,
 }
 _RULES: Final = ("alerts", "rules")
+_CHANNELS: Final = ("alerts", "channels")
+_KINDS: Final[Mapping[Key, tuple[str, Mapping[str, type[BaseModel]]]]] = {
+    _RULES: ("rule", KINDS),
+    _CHANNELS: ("channel", channels.KINDS),
+}
+"""The tables that each have a kind, what one of them is called, and which kinds there are."""
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -53,8 +60,8 @@ def _problem(details: ErrorDetails, layers: Sequence[Layer]) -> Problem:
 
 
 def _without_kind(key: Key) -> Key:
-    """Return the key as it is written: pydantic puts a rule's kind behind its number."""
-    return key[:3] + key[4:] if key[:2] == _RULES else key
+    """Return the key as it is written: pydantic puts the kind behind a rule's number and a channel's name."""
+    return key[:3] + key[4:] if key[:2] in _KINDS else key
 
 
 def _source(key: Key, layers: Sequence[Layer]) -> tuple[str, int | None]:
@@ -71,17 +78,17 @@ def _source(key: Key, layers: Sequence[Layer]) -> tuple[str, int | None]:
 
 
 def _message(key: Key, details: ErrorDetails) -> str:
-    got = f"got {'***' if set(key) & set(SECRETS) else shown(details['input'])}"
+    got = f"got {'***' if _is_secret(key) else shown(details['input'])}"
     match details["type"]:
         case "value_error":
             return str(details["ctx"]["error"])
         case "extra_forbidden":
             return _unknown(key)
         case "missing":
-            return _MISSING[key[0]]
+            return "this is required" if key[:2] == _CHANNELS else _MISSING[key[0]]
         case "union_tag_not_found" | "union_tag_invalid":
-            return _unknown_kind(details)
-        case "model_type" | "dict_type" | "mapping_type":
+            return _unknown_kind(key, details)
+        case "model_type" | "dict_type" | "mapping_type" | "model_attributes_type":
             return f"this is a table, {got}"
         case _:
             return f"{details['msg'][:1].lower()}{details['msg'][1:]}, {got}"
@@ -92,20 +99,28 @@ def _unknown(key: Key) -> str:
     return f"there is no such key; did you mean {_nearest(str(key[-1]), known)}"
 
 
-def _unknown_kind(details: ErrorDetails) -> str:
+def _is_secret(key: Key) -> bool:
+    """Return whether what stands at a key is no one's business, or may be: a channel as a whole holds secrets."""
+    if key[:2] == _CHANNELS:
+        return len(key) <= len(_CHANNELS) + 2 or bool(set(key[4:]) & channels.HIDDEN)
+    return bool(set(key) & set(SECRETS))
+
+
+def _unknown_kind(key: Key, details: ErrorDetails) -> str:
+    what, kinds = _KINDS[key[:2]]
     if details["type"] == "union_tag_not_found":
-        return f"a rule has a kind, one of {', '.join(KINDS)}"
+        return f"a {what} has a kind, one of {', '.join(kinds)}"
     kind = str(details["ctx"]["tag"])
-    return f"there is no such kind of rule as {shown(kind)}; did you mean {_nearest(kind, list(KINDS))}"
+    return f"there is no such kind of {what} as {shown(kind)}; did you mean {_nearest(kind, list(kinds))}"
 
 
 def _table(key: Key) -> type[BaseModel]:
     """Return the table that a key stands in."""
     if len(key) == 1:
         return Settings
-    if key[:2] != _RULES:
+    if key[:2] not in _KINDS:
         return _TABLES[key[0]]
-    return BurnWindow if "windows" in key else KINDS[str(key[3])]
+    return BurnWindow if "windows" in key else _KINDS[key[:2]][1][str(key[3])]
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

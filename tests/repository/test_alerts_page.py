@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
+from alerts.channels import webhook
+from alerts.channels.answers import MENDABLE
 from alerts.events import Kind, Word
 from alerts.incidents import STORM_STREAMS
+from monitor.clock import SystemClock
+from monitor.settings import channels, load, templates
 from monitor.settings.alerting import KINDS, BurnWindow
 from tests.alerts.play import rules_of
 from tests.alerts.shipped import ALERTS
@@ -17,6 +22,7 @@ from tests.repository import ROOT
 PAGE: Final = (ROOT / "docs" / "ALERTS.md").read_text("utf-8")
 RUNBOOKS: Final = ROOT / "docs" / "runbooks"
 DEFAULTS: Final = re.findall(r"^\| `(\w+)` \| (page|ticket) \| .* \| ([^|]+) \| [^|]+ \|$", PAGE, re.MULTILINE)
+CHANNELS: Final = PAGE[PAGE.index("## Channels\n") : PAGE.index("## What is kept")]
 KEYS: Final = PAGE[PAGE.index("| key | of |") : PAGE.index("## When an alert fires")]
 
 
@@ -64,3 +70,39 @@ def test_what_an_alert_may_say_is_listed() -> None:
     assert [word for word in Word if word != "alive" and not re.search(rf"[(, ]{word}[,)]", told)] == []
     assert STORM_STREAMS == 5
     assert "more than five streams of a rule" in PAGE
+
+
+def test_every_key_of_a_channel_is_listed() -> None:
+    """With each kind that has it, and all of its filters; files are told of once."""
+    rows = re.findall(r"^\| (`[^|]+`)? \| ([^|]+) \|", CHANNELS, re.MULTILINE)
+    listed = {key for keys, _ in rows for key in re.findall(r"`(\w+)`", keys)}
+    keys = {field.alias or name for table in channels.KINDS.values() for name, field in table.model_fields.items()}
+    assert listed == {key for key in keys if not key.endswith("_file") or key == "ca_file"}
+    assert [kind for kind in channels.KINDS if f"`{kind}`" not in CHANNELS] == []
+    assert [name for name in templates.FILTERS if f"`{name}`" not in CHANNELS] == []
+    assert {key for table in channels.KINDS.values() for key in table.FORMS if f"`{key}`" not in CHANNELS} == set()
+    assert [status for status in MENDABLE if str(status) not in CHANNELS] == []
+
+
+def test_the_example_of_channels_is_read(tmp_path: Path) -> None:
+    """With what it says comes from elsewhere."""
+    (text,) = re.findall(r"```toml\n(.*?)```", CHANNELS, re.DOTALL)
+    key = tmp_path / "pagerduty"
+    key.write_text("k")
+    file = tmp_path / "hopwatch.toml"
+    file.write_text(text.replace("/run/secrets/pagerduty", str(key)))
+    environ = {"HOPWATCH_ALERTS__CHANNELS__TEAM__URL": "https://slack.example/x"}
+    assert list(load(file, flags={}, environ=environ).alerts.channels) == ["am", "on-call", "team"]
+
+
+def test_what_the_page_says_of_signatures_is_so() -> None:
+    """Its code knows what we signed, today, by the secret, as it was."""
+    (code,) = re.findall(r"```python\n(.*?)```", CHANNELS, re.DOTALL)
+    page: dict[str, Any] = {}
+    exec(code, page)  # noqa: S102 - the page's own code is what is tested
+    is_ours, now_s = page["is_ours"], SystemClock().now_us() // 1_000_000
+    signed, old = (webhook.signature("a-secret", b"{}", at_s) for at_s in (now_s, now_s - 400))
+    assert is_ours("a-secret", signed, b"{}")
+    assert not is_ours("another", signed, b"{}")
+    assert not is_ours("a-secret", signed, b"{ }")
+    assert not is_ours("a-secret", old, b"{}")

@@ -27,7 +27,7 @@ SPANS = '{ rate = 1, long = "1h", short = "5m", severity = "page" }'
             "[alerts]\ndefalts = false",
             (
                 "2: alerts.defalts: there is no such key; did you mean 'defaults'? "
-                "Known here: enabled, defaults, labels, dashboard, runbooks, rules"
+                "Known here: enabled, defaults, labels, dashboard, runbooks, rules, channels"
             ),
         ),
         (

@@ -1,0 +1,158 @@
+"""Alertmanager, by its API v2: one alert an incident, posted to every instance, again and again until it ends.
+
+To Alertmanager an alert is its labels: other labels, other alert. So the labels are what is the same from the beginning
+of an incident to its end, and all that changes (places, figures, lost ids, whether somebody has taken it on) is in the
+annotations. An alert ends when its ``endsAt`` has passed: while it fires that is ``STANDS_FOR`` resends ahead, as with
+Prometheus, so that a monitor that dies leaves no alert behind for ever; at its end it is now.
+
+It answers 200 to what it has taken, 400 to what it will never take, and 5xx when it is not itself. Instances share what
+they were told among themselves only while they see each other, so each is told by us; the notification is taken when
+one of them has it.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import structlog
+
+from alerts.channels import texts
+from alerts.channels.channel import Failed, Outcome, Taken
+from alerts.channels.http import Poster
+from alerts.events import Alert, Event, Notification
+from alerts.outbox import Delivery
+from monitor.clock import Clock
+from monitor.results import iso
+from monitor.settings.channels import AlertmanagerChannel
+
+STANDS_FOR: Final = 4
+"""How many resends an alert that fires stands without being heard of again; as many as Prometheus gives it."""
+MOST_ANNOTATION: Final = 4_000
+PATH: Final = "/api/v2/alerts"
+
+_log = structlog.get_logger("hopwatch")
+
+
+class Alertmanager:
+    """A channel to all instances of one Alertmanager."""
+
+    def __init__(self, name: str, settings: AlertmanagerChannel, clock: Clock | None = None) -> None:
+        """Take its settings; nothing is asked yet."""
+        self._name, self._labels = name, dict(settings.labels)
+        self._resend_us = settings.resend_us
+        token, password = settings.said("bearer_token"), settings.said("password")
+        let_in = _authorization(settings.username, password, token)
+        self._headers = {"Content-Type": "application/json", **let_in}
+        self._urls = [url.rstrip("/") + PATH for url in settings.urls]
+        secrets = (token, password, *(value.partition(" ")[2] for value in let_in.values()))
+        self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, secrets, clock)
+        self._threads = ThreadPoolExecutor(len(self._urls), thread_name_prefix="hopwatch-alertmanager")
+        self._failing: set[str] = set()
+
+    def send(self, delivery: Delivery, now_us: int) -> Outcome:
+        """Tell every instance at once."""
+        body = json.dumps([alert(delivery, now_us, self._resend_us, self._labels)]).encode()
+        posts = self._threads.map(lambda url: self._poster.post(url, body, self._headers, now_us), self._urls)
+        outcomes = dict(zip(self._urls, posts, strict=True))
+        self._note(outcomes)
+        failures = [outcome for outcome in outcomes.values() if isinstance(outcome, Failed)]
+        if len(failures) == len(outcomes):
+            return together(failures)
+        # An end that one of them has missed comes by itself: what it was told last runs out.
+        return Taken() if delivery.notification.event is Event.RESOLVED else Taken(self._resend_us / 1e6)
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._threads.shutdown(wait=False)
+
+    def _note(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Log an instance that begins to fail, and one that is back: once each, not at every resend."""
+        for url, outcome in outcomes.items():
+            if isinstance(outcome, Failed) and url not in self._failing:
+                self._failing.add(url)
+                _log.warning("an Alertmanager fails", channel=self._name, why=outcome.why)
+            elif isinstance(outcome, Taken) and url in self._failing:
+                self._failing.remove(url)
+                _log.info("an Alertmanager is back", channel=self._name, place=url.removesuffix(PATH))
+
+
+def together(failures: Sequence[Failed]) -> Failed:
+    """Return what it means that all instances failed: for good if each says so, else as soon as one of them asks."""
+    waits = [failure.wait_s for failure in failures if failure.wait_s is not None and not failure.is_for_good]
+    return Failed(
+        "; ".join(dict.fromkeys(failure.why for failure in failures)),
+        is_for_good=all(failure.is_for_good for failure in failures),
+        wait_s=min(waits, default=None),
+    )
+
+
+def alert(delivery: Delivery, now_us: int, resend_us: int, more: Mapping[str, str]) -> dict[str, Any]:
+    """Return what Alertmanager is told; ``more`` are labels that all alerts of the channel have."""
+    notification = delivery.notification
+    starts_us = min(notification.since_us, now_us)
+    is_over = notification.event is Event.RESOLVED
+    told: dict[str, Any] = {
+        "labels": labels(notification, more),
+        "annotations": content(notification, is_acknowledged=delivery.is_acknowledged),
+        "startsAt": _time(starts_us),
+        "endsAt": _time(now_us if is_over else now_us + STANDS_FOR * resend_us),
+    }
+    link = notification.alerts[0].link if notification.alerts else ""
+    return told | ({"generatorURL": link} if link.startswith(("http://", "https://")) else {})
+
+
+def labels(notification: Notification, more: Mapping[str, str]) -> dict[str, str]:
+    """Return what tells an incident from every other one, the same from its beginning to its end."""
+    name = "Hopwatch" + "".join(part.capitalize() for part in notification.kind.split("_"))
+    said = {**more, **notification.labels, "alertname": name, "kind": str(notification.kind)}
+    return {key: texts.one_line(value) for key, value in said.items() if texts.one_line(value)}
+
+
+def content(notification: Notification, *, is_acknowledged: bool) -> dict[str, str]:
+    """Return all that an incident says and that may change while it lasts."""
+    first = notification.alerts[0] if notification.alerts else None
+    said = {
+        "summary": texts.one_line(notification.summary),
+        "description": texts.places(notification.alerts, notification.total, MOST_ANNOTATION),
+        "places": f"{notification.total:,}",
+        "key": notification.key,
+        "acknowledged": "yes" if is_acknowledged else "",
+        **(_figures(first) if first else {}),
+    }
+    return {name: texts.shortened(text, MOST_ANNOTATION) for name, text in said.items() if text}
+
+
+def _figures(worst: Alert) -> dict[str, str]:
+    runbook = "runbook_url" if worst.runbook.startswith(("http://", "https://")) else "runbook"
+    said = {
+        "word": str(worst.word),
+        "node": worst.node,
+        "edge": worst.edge,
+        "since": iso(worst.since_us),
+        "window": iso(worst.window_start_us),
+        "observed": texts.measured(worst.observed, worst.unit),
+        "threshold": texts.measured(worst.threshold, worst.unit),
+        "affected": f"{worst.affected:,} of {worst.out_of:,}" if worst.out_of else f"{worst.affected:,}",
+        "lost_ids": " ".join(worst.lost_ids),
+        runbook: worst.runbook,
+        "dashboard": worst.link,
+    }
+    return {name: texts.one_line(text) for name, text in said.items()}
+
+
+def _authorization(username: str, password: str, token: str) -> dict[str, str]:
+    if token:
+        return {"Authorization": f"Bearer {token}"}
+    if username:
+        return {"Authorization": "Basic " + b64encode(f"{username}:{password}".encode()).decode()}
+    return {}
+
+
+def _time(at_us: int) -> str:
+    """Return a moment as Alertmanager reads it; the zone is part of it."""
+    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,189 @@
+"""Posting by HTTP for all channels that do: one request, one answer, one deadline for all of it.
+
+No redirect is followed, no proxy or other setting is taken from the environment, certificates are verified, and nothing
+is sent to an address that :mod:`alerts.channels.places` refuses. Each post has a connection of its own: posts are few,
+and one that was left open for a minute is often dead without saying so.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import certifi
+import httpcore
+
+from alerts.channels import places
+from alerts.channels.answers import outcome
+from alerts.channels.channel import Failed, Outcome
+from alerts.channels.texts import one_line, shortened
+from monitor import __version__
+from monitor.clock import Clock, SystemClock
+
+MOST_READ: Final = 4_096
+"""Bytes of an answer that are read: enough for its reason."""
+MOST_SAID: Final = 200
+_LEAST_SECRET: Final = 4
+"""Shorter ones are no secrets, and are found in any text."""
+_SLICE: Final = 65_536
+_T = TypeVar("_T")
+
+
+class Stream(httpcore.NetworkStream):
+    """A connection on which every wait ends when the time of the whole request is over, however it is spent."""
+
+    def __init__(self, sock: socket.socket, left_s: Callable[[], float]) -> None:
+        """Take a connected socket; ``left_s`` returns how many seconds are left."""
+        self._sock, self._left_s = sock, left_s
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - there is one deadline for all
+        """Read what is there."""
+        return self._timed(lambda: self._sock.recv(max_bytes), httpcore.ReadTimeout, httpcore.ReadError)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        """Write all of it."""
+        rest = memoryview(buffer)
+        while rest:
+            sent = self._timed(lambda: self._sock.send(rest[:_SLICE]), httpcore.WriteTimeout, httpcore.WriteError)  # noqa: B023 - called at once
+            rest = rest[sent:]
+
+    def close(self) -> None:
+        """Close it."""
+        self._sock.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        """Return the same, encrypted."""
+
+        def wrapped() -> ssl.SSLSocket:
+            return ssl_context.wrap_socket(self._sock, server_hostname=server_hostname)
+
+        try:
+            return Stream(self._timed(wrapped, httpcore.ConnectTimeout, httpcore.ConnectError), self._left_s)
+        except httpcore.NetworkError:
+            self.close()
+            raise
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - the library's signature
+        """Return nothing: a connection is used once."""
+        del info
+
+    def _timed(self, do: Callable[[], _T], late: type[Exception], broken: type[Exception]) -> _T:
+        try:
+            self._sock.settimeout(places.bounded_s(self._left_s))
+            return do()
+        except TimeoutError as error:
+            raise late(str(error)) from error
+        except OSError as error:
+            raise broken(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Backend(httpcore.NetworkBackend):
+    """How connections are made: to addresses that were looked at, before the time is over."""
+
+    left_s: Callable[[], float]
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002 - there is one deadline for all
+        local_address: str | None = None,  # noqa: ARG002 - the library's signature
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        """Connect."""
+        try:
+            return Stream(places.connect(host, port, self.left_s), self.left_s)
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout(str(error)) from error
+        except OSError as error:
+            raise httpcore.ConnectError(str(error)) from error
+
+
+class Poster:
+    """What posts for one channel. Secrets are kept out of all that it says."""
+
+    def __init__(
+        self, timeout_s: float, ca_file: str = "", secrets: Iterable[str] = (), clock: Clock | None = None
+    ) -> None:
+        """Take the deadline of a post, the file of who signs certificates, if any, and what is not to be said."""
+        self._timeout_s, self._clock = timeout_s, clock or SystemClock()
+        self._context = tls(ca_file)
+        self._secrets = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+
+    def post(self, url: str, body: bytes, headers: Mapping[str, str], now_us: int) -> Outcome:
+        """Post once, and return what the answer means."""
+        who = _place(url)
+        ends_s = self._clock.monotonic_s() + self._timeout_s
+        sent = {"User-Agent": f"hopwatch/{__version__}", "Accept-Encoding": "identity", "Connection": "close"}
+        try:
+            with (
+                httpcore.ConnectionPool(
+                    ssl_context=self._context, network_backend=Backend(lambda: ends_s - self._clock.monotonic_s())
+                ) as pool,
+                pool.stream("POST", url, headers=list({**sent, **headers}.items()), content=body) as answer,
+            ):
+                said = self._said(answer)
+                named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers}
+                return outcome(who, answer.status, said, named.get("retry-after", ""), now_us)
+        except httpcore.TimeoutException:
+            return Failed(f"{who} did not answer within {self._timeout_s:g} s")
+        except (httpcore.NetworkError, httpcore.ProtocolError) as error:
+            return Failed(f"{who} cannot be reached: {self.hidden(str(error) or type(error).__name__)}")
+
+    def hidden(self, text: str) -> str:
+        """Return a text of somebody else's, one short line without secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return shortened(one_line(text), MOST_SAID)
+
+    def _said(self, answer: httpcore.Response) -> str:
+        """Return the beginning of an answer; what comes behind it is not waited for."""
+        read = b""
+        try:
+            for part in answer.iter_stream():
+                read += part
+                if len(read) > MOST_READ:
+                    break
+        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
+            # The status has been said, and it is what counts.
+            pass
+        if len(read) > MOST_READ:
+            # What was cut may end in the first half of a secret.
+            read = read[: MOST_READ - max(map(len, self._secrets), default=0)]
+        return self.hidden(read.decode("utf-8", "replace"))
+
+
+def tls(ca_file: str) -> ssl.SSLContext:
+    """Return what verifies certificates: by the authorities of a file, or those that machine and Mozilla trust."""
+    context = ssl.create_default_context(cafile=ca_file or None)
+    if not ca_file:
+        # A slim container has no authorities of its own.
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+def _forms(secret: str) -> list[str]:
+    """Return a secret as it may be repeated: as it stands, and of a URL its path and its query too."""
+    parts = urlsplit(secret)
+    forms = [secret, unquote(secret)]
+    if parts.scheme in {"http", "https"}:
+        forms += [form for part in (parts.path, parts.query) for form in (part, unquote(part))]
+    # JSON may write a slash with another one before it.
+    forms += [form.replace("/", "\\/") for form in forms]
+    return [form for form in forms if len(form) >= _LEAST_SECRET]
+
+
+def _place(url: str) -> str:
+    """Return a URL without what may be secret of it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -1,0 +1,160 @@
+"""E-mail, by a server that takes it on: one thread of mail an incident, its end included.
+
+The server's 4xx are tried again; so are those 5xx that are about who we are and to whom we write, which somebody can
+mend. Of a mail that it has read, a 5xx is for good. A mail that one of its readers is refused for is taken when another
+gets it. ``Message-ID`` is the same at each try, so that a mail that was sent twice is shown once; all of an incident
+refer to one id.
+"""
+
+from __future__ import annotations
+
+import smtplib
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.errors import MessageError
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+from hashlib import sha256
+from typing import Final
+
+import structlog
+
+from alerts.channels import http, places, texts, written
+from alerts.channels.channel import Failed, Outcome, Taken
+from alerts.events import Notification
+from alerts.outbox import Delivery
+from monitor.clock import Clock, SystemClock
+from monitor.settings.channels import EmailChannel
+
+PORTS: Final = {"starttls": 587, "implicit": 465, "none": 25}
+MOST_BODY: Final = 20_000
+LOOK_S: Final = 0.2
+"""How often a connection whose time is over is cut, until it is gone."""
+
+_log = structlog.get_logger("hopwatch")
+
+
+class Mail:
+    """A channel to the readers of one list, through one server."""
+
+    def __init__(self, name: str, settings: EmailChannel, clock: Clock | None = None) -> None:
+        """Take its settings; nothing is asked yet."""
+        self._name, self._settings, self._clock = name, settings, clock or SystemClock()
+        self._password, self._template = settings.said("password"), settings.said("template")
+        self._port = settings.port or PORTS[settings.tls]
+        self._context = http.tls(settings.ca_file)
+        self._who = f"the mail server {settings.host}:{self._port}"
+
+    def send(self, delivery: Delivery, now_us: int) -> Outcome:
+        """Hand it to the server."""
+        try:
+            mail = self._mail(delivery, now_us)
+        except (MessageError, ValueError) as error:
+            return Failed(f"no mail can be made of it: {texts.one_line(str(error)):.200}", is_for_good=True)
+        timeout_s = self._settings.timeout_us / 1e6
+        ends_s = self._clock.monotonic_s() + timeout_s
+        try:
+            return self._handed(mail, lambda: ends_s - self._clock.monotonic_s())
+        except smtplib.SMTPDataError as error:
+            return Failed(self._why(error), is_for_good=error.smtp_code >= 500)  # noqa: PLR2004 - the class of a reply is its first digit
+        except (smtplib.SMTPException, OSError) as error:
+            late = self._clock.monotonic_s() >= ends_s
+            return Failed(f"{self._who} did not answer within {timeout_s:g} s" if late else self._why(error))
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _handed(self, mail: EmailMessage, left_s: Callable[[], float]) -> Outcome:
+        settings = self._settings
+        implicit = self._context if settings.tls == "implicit" else None
+        with _Server(settings.host, self._port, implicit, left_s) as smtp:
+            if settings.tls == "starttls":
+                smtp.starttls(context=self._context)
+            if settings.username:
+                smtp.login(settings.username, self._password)
+            refused = smtp.send_message(mail, settings.sender, list(settings.to))
+        if refused:
+            # The others have it: to try again would be to tell them twice.
+            _log.warning("a mail is refused for some", channel=self._name, readers=sorted(refused))
+        return Taken()
+
+    def _mail(self, delivery: Delivery, now_us: int) -> EmailMessage:
+        seen = written.values(delivery)
+        title = written.by_template(self._name, self._settings.title, seen) or texts.title(delivery.notification)
+        text = written.by_template(self._name, self._template, seen)
+        usual = texts.body(delivery.notification, MOST_BODY, is_acknowledged=delivery.is_acknowledged)
+        mail = EmailMessage(policy=SMTP)
+        mail["Subject"] = texts.shortened(texts.one_line(title), texts.MOST_TITLE)
+        mail["From"] = self._settings.sender
+        mail["To"] = ", ".join(self._settings.to)
+        mail["Date"] = format_datetime(datetime.fromtimestamp(now_us // 1_000_000, UTC))
+        thread = thread_id(delivery.notification, self._settings.sender)
+        mail["Message-ID"] = message_id(delivery, self._settings.sender)
+        mail["In-Reply-To"] = mail["References"] = thread
+        mail["Auto-Submitted"] = "auto-generated"
+        mail.set_content(texts.shortened(text or usual, MOST_BODY))
+        return mail
+
+    def _why(self, error: Exception) -> str:
+        code, said = getattr(error, "smtp_code", 0), getattr(error, "smtp_error", b"") or str(error)
+        if isinstance(error, smtplib.SMTPRecipientsRefused):
+            code, said = next(iter(error.recipients.values()))
+        words = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        words = words.replace(self._password, "***") if self._password else words
+        failed = "does not take it" if isinstance(error, smtplib.SMTPException) else "cannot be reached"
+        answered = f"answered {code}" if code > 0 else failed
+        return f"{self._who} {answered}: {texts.shortened(texts.one_line(words), http.MOST_SAID)}"
+
+
+def thread_id(notification: Notification, sender: str) -> str:
+    """Return what all mail of one incident refers to: its key, and when it began."""
+    return _id(f"{notification.key} {notification.since_us}", sender)
+
+
+def message_id(delivery: Delivery, sender: str) -> str:
+    """Return the id of a mail, the same at each try of one notification."""
+    return _id(f"{delivery.notification.key} {delivery.number} {delivery.created_us}", sender)
+
+
+def _id(of: str, sender: str) -> str:
+    return f"<{sha256(of.encode('utf-8', 'replace')).hexdigest()[:32]}@{sender.rpartition('@')[2]}>"
+
+
+class _Server(smtplib.SMTP):
+    """A mail server at an address that was looked at; the connection is cut when the time is over.
+
+    A server that trickles would keep each single wait short, and hold us for as long as it likes.
+    """
+
+    def __init__(self, host: str, port: int, context: ssl.SSLContext | None, left_s: Callable[[], float]) -> None:
+        self._context, self._left_s, self._done = context, left_s, threading.Event()
+        self.sock: socket.socket | None = None
+        threading.Thread(target=self._cut, name="hopwatch-mail", daemon=True).start()
+        try:
+            super().__init__(host, port, timeout=places.bounded_s(left_s))
+        except BaseException:
+            self._done.set()
+            raise
+
+    def close(self) -> None:
+        """Close the connection, and let go of what watches it."""
+        self._done.set()
+        super().close()
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        sock = places.connect(host, port, self._left_s)
+        sock.settimeout(timeout)
+        return self._context.wrap_socket(sock, server_hostname=host) if self._context else sock
+
+    def _cut(self) -> None:
+        self._done.wait(max(self._left_s(), 0.0))
+        # Again and again: while it becomes an encrypted one, a connection is two.
+        while not self._done.wait(LOOK_S):
+            if self.sock is not None:
+                with suppress(OSError):
+                    self.sock.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,130 @@
+"""The channels of a configuration: opened, what goes through which of them, and which takes over from which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from alerts.channels.alertmanager import Alertmanager
+from alerts.channels.channel import Channel, Failed, Outcome
+from alerts.channels.mail import Mail
+from alerts.channels.pagerduty import PagerDuty
+from alerts.channels.slack import Slack
+from alerts.channels.webhook import Webhook
+from alerts.events import Kind, Notification
+from alerts.follow import Routes
+from alerts.outbox import Delivery
+from monitor.clock import Clock
+from monitor.errors import ConfigurationError
+from monitor.settings.channels import (
+    AlertmanagerChannel,
+    AnyChannel,
+    EmailChannel,
+    PagerDutyChannel,
+    SlackChannel,
+    WebhookChannel,
+)
+
+_log = structlog.get_logger("hopwatch")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Channels by their names, and the name of the one that takes over from each that has one."""
+
+    channels: Mapping[str, Channel]
+    fallbacks: Mapping[str, str]
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        for channel in self.channels.values():
+            channel.close()
+
+
+def opened(settings: Mapping[str, AnyChannel], clock: Clock | None = None) -> Opened:
+    """Open all channels that are enabled; nothing is asked of the other sides yet.
+
+    Raises:
+        ConfigurationError: a file that holds a secret cannot be read any more.
+    """
+    names = [name for name, channel in settings.items() if channel.enabled]
+    fallbacks = {name: after for name in names if (after := _after(settings, name))}
+    return Opened({name: Careful(name, _opened(name, settings[name], clock)) for name in names}, fallbacks)
+
+
+def routes(settings: Mapping[str, AnyChannel]) -> Routes:
+    """Return what says through which channels a notification goes, by the settings alone."""
+    enabled = {name: channel for name, channel in settings.items() if channel.enabled}
+
+    def through(notification: Notification) -> list[str]:
+        return [name for name, channel in enabled.items() if _is_for(channel, notification)]
+
+    return through
+
+
+@dataclass(frozen=True, slots=True)
+class Careful:
+    """A channel that keeps its word, whatever it is made of: it never raises."""
+
+    name: str
+    channel: Channel
+
+    def send(self, delivery: Delivery, now_us: int) -> Outcome:
+        """Send one notification; a fault of ours is a failure that is told and tried again."""
+        try:
+            return self.channel.send(delivery, now_us)
+        except Exception as error:  # noqa: BLE001 - the promise; the text of a stranger's error may hold a secret
+            _log.error("a channel is at fault", channel=self.name, error=type(error).__name__)
+            return Failed(f"a fault of Hopwatch's own in the channel {self.name}: {type(error).__name__}")
+
+    def close(self) -> None:
+        """Let go of connections."""
+        try:
+            self.channel.close()
+        except Exception as error:  # noqa: BLE001 - as above
+            _log.error("a channel does not close", channel=self.name, error=type(error).__name__)
+
+
+def _is_for(channel: AnyChannel, notification: Notification) -> bool:
+    if notification.kind is Kind.HEARTBEAT:
+        return channel.heartbeats
+    # What is of no one stream, a storm or the monitor's own trouble, concerns whoever cares for any.
+    stream = notification.labels.get("stream", "")
+    is_of_stream = not channel.streams or not stream or stream in channel.streams
+    return notification.severity in channel.severities and is_of_stream
+
+
+def _after(settings: Mapping[str, AnyChannel], name: str) -> str:
+    """Return the channel that takes over from one; of a channel that is switched off, what takes over from that."""
+    after = settings[name].fallback
+    while after and not settings[after].enabled:
+        after = settings[after].fallback
+    return after
+
+
+def _opened(name: str, settings: AnyChannel, clock: Clock | None) -> Channel:
+    try:
+        return _channel(name, settings, clock)
+    except (ValueError, OSError) as error:
+        raise ConfigurationError(f"[alerts.channels.{name}] cannot be opened: {error}") from None
+
+
+def _channel(name: str, settings: AnyChannel, clock: Clock | None) -> Channel:
+    match settings:
+        case AlertmanagerChannel():
+            return Alertmanager(name, settings, clock)
+        case PagerDutyChannel():
+            return PagerDuty(settings, clock)
+        case SlackChannel():
+            return Slack(name, settings, clock)
+        case WebhookChannel():
+            return Webhook(settings, clock)
+        case EmailChannel():
+            return Mail(name, settings, clock)
+        case _:
+            # Apprise takes longer to import than all of the others, and most do without it.
+            from alerts.channels.by_apprise import ByApprise  # noqa: PLC0415
+
+            return ByApprise(name, settings)

@@ -1,0 +1,111 @@
+"""What a notification says to a person, as plain text within a limit; what did not fit is counted. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from alerts.events import Alert, Event, Notification, Unit
+from monitor.results import iso
+
+MOST_TITLE: Final = 150
+MOST_LINE: Final = 600
+"""Of one place in a list of them."""
+_NOT_TEXT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]+")
+"""Controls, line ends, what turns the direction of a text, and halves of characters."""
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line that shows what it holds."""
+    return _NOT_TEXT.sub(" ", text).strip()
+
+
+def shortened(text: str, most: int) -> str:
+    """Return at most so many characters of a text; one that was cut ends with an ellipsis."""
+    return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
+
+
+def title(notification: Notification) -> str:
+    """Return the headline: how urgent, what, and where, one line of at most ``MOST_TITLE`` characters."""
+    word = str(notification.alerts[0].word) if notification.alerts else str(notification.kind)
+    streams = dict.fromkeys(alert.stream for alert in notification.alerts)
+    stream = notification.labels.get("stream") or ""
+    where = f" in {stream}" if stream else f" in {len(streams)} streams or more" if len(streams) > 1 else ""
+    places = f", {notification.total:,} places" if notification.total > 1 else ""
+    over = "resolved: " if notification.event is Event.RESOLVED else ""
+    said = f"[{notification.severity}] {over}{word}{where}{places} ({notification.rule})"
+    return shortened(one_line(said), MOST_TITLE)
+
+
+def body(
+    notification: Notification,
+    most: int,
+    *,
+    is_acknowledged: bool = False,
+    escaped: Callable[[str], str] = str,
+) -> str:
+    """Return all that a person needs, a line each, in at most ``most`` characters once ``escaped``.
+
+    The places come last in the order of what may go: as many as fit, and how many more there are.
+    """
+    head = [one_line(notification.summary)]
+    if notification.event is Event.RESOLVED:
+        head = [f"resolved at {iso(notification.at_us)}; it was:", *head]
+    if is_acknowledged:
+        head.append("somebody has taken it on")
+    foot = ["", *facts(notification)]
+    head, foot = ([escaped(shortened(line, MOST_LINE)) for line in lines] for lines in (head, foot))
+    left = most - sum(len(line) + 1 for line in (*head, *foot))
+    places = [f"- {one_line(alert.summary)}" for alert in notification.alerts] if notification.total > 1 else []
+    listed = _fitting([escaped(shortened(line, MOST_LINE)) for line in places], notification.total, left)
+    return shortened("\n".join([*head, *listed, *foot]), most)
+
+
+def facts(notification: Notification) -> list[str]:
+    """Return where to look: lost ids, runbook, dashboard, and the key to acknowledge it by."""
+    first = notification.alerts[0] if notification.alerts else None
+    found = {
+        "lost ids": ", ".join(first.lost_ids) if first else "",
+        "runbook": first.runbook if first else "",
+        "dashboard": first.link if first else "",
+        "key": notification.key,
+    }
+    return [f"{name}: {one_line(value)}" for name, value in found.items() if value]
+
+
+def places(alerts: Sequence[Alert], total: int, most: int) -> str:
+    """Return one line a place, the worst first, as many as fit, and how many more there are."""
+    lines = [shortened(one_line(alert.summary), MOST_LINE) for alert in alerts]
+    return "\n".join(_fitting(lines, total, most))
+
+
+def measured(value: float, unit: Unit) -> str:
+    """Return a figure with its unit, as a person reads it."""
+    match unit:
+        case Unit.RATIO:
+            return f"{value:.2%}"
+        case Unit.MICROSECONDS:
+            return f"{value / 1e6:,.3f} s"
+        case Unit.MINUTES:
+            return f"{value:,.0f} min"
+        case Unit.BURN_RATE:
+            return f"{value:,.1f} times too fast"
+        case _:
+            return f"{value:,.10g} {unit}"
+
+
+def _fitting(lines: Sequence[str], total: int, most: int) -> list[str]:
+    """Return the first lines that fit, and a last one that counts those that are left out, of ``total`` in all."""
+    kept = list(lines)
+    while kept:
+        more = _more(total - len(kept))
+        if sum(len(line) + 1 for line in (*kept, *more)) <= most:
+            return [*kept, *more]
+        kept.pop()
+    last = _more(total) if lines else []
+    return last if last and len(last[0]) < most else []
+
+
+def _more(count: int) -> list[str]:
+    return [f"and {count:,} more"] if count > 0 else []

@@ -1,0 +1,22 @@
+"""Labels of alerts: how they may be called."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,63}")
+_TAKEN: Final = frozenset({"alertname", "edge", "event", "key", "kind", "node", "rule", "severity", "stream", "word"})
+"""Labels that an alert has by itself."""
+
+
+def label_name(name: str) -> str:
+    """Return the name of a label.
+
+    Raises:
+        ValueError: it cannot be one, or an alert has it by itself.
+    """
+    if not _NAME.fullmatch(name) or name in _TAKEN:
+        msg = f"a label is 1 to 64 of the characters a-z0-9_ and none of {', '.join(sorted(_TAKEN))}; got {name!r:.80}"
+        raise ValueError(msg)
+    return name

@@ -1,0 +1,165 @@
+"""Receivers as a configuration names them: URLs, addresses, headers, and what lets one in; each with its own words."""
+
+from __future__ import annotations
+
+import logging
+import re
+import ssl
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+LEAST_SECRET: Final = 16
+
+_ADDRESS: Final = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[A-Za-z0-9.-]{1,250}")
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_OWN_HEADERS: Final = re.compile(
+    r"host|user-agent|accept-encoding|content-.*|transfer-encoding|connection|idempotency-key|hopwatch-.*",
+    re.IGNORECASE,
+)
+_MOST_PORT: Final = 65_535
+
+
+def url(url: str) -> str:
+    """Return a URL that can be posted to.
+
+    Raises:
+        ValueError: it is none; the message does not show it, since it may hold a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_one = False
+    if not is_one or not url.isascii() or not url.isprintable() or " " in url or "@" in urlsplit(url).netloc:
+        msg = 'this is a URL such as "https://host.example/path", without user, password or blanks in it'
+        raise ValueError(msg)
+    return url
+
+
+def ca_file(file: str) -> str:
+    """Return the file of who signs certificates; empty for those that are trusted anyway.
+
+    Raises:
+        ValueError: it cannot be read, or holds none.
+    """
+    if file:
+        try:
+            ssl.create_default_context(cafile=file)
+        except ssl.SSLError:
+            msg = f"the file {file} holds no certificates: it is PEM, with BEGIN CERTIFICATE in it"
+            raise ValueError(msg) from None
+        except OSError as error:
+            msg = f"the file {file} cannot be read: {error.strerror}"
+            raise ValueError(msg) from None
+    return file
+
+
+def port(value: object) -> int:
+    """Return a port.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_PORT:
+        return value
+    msg = f"a port is a whole number from 1 to {_MOST_PORT}, got {value!r:.40}"
+    raise ValueError(msg)
+
+
+def address(text: str) -> str:
+    """Return an address of mail.
+
+    Raises:
+        ValueError: it is none, or one that would need more than ASCII.
+    """
+    if not text.isascii() or not _ADDRESS.fullmatch(text):
+        msg = f'an address is NAME@DOMAIN such as "on-call@host.example", got {text!r:.80}'
+        raise ValueError(msg)
+    return text
+
+
+def urls(value: object) -> tuple[str, ...]:
+    """Return the URLs of a list, or of a text with blanks between them, as a variable has it; each is checked later.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(value, str):
+        return tuple(value.split())
+    if isinstance(value, list | tuple) and all(isinstance(url, str) and url for url in value):
+        return tuple(value)
+    msg = 'this is a list of URLs, such as ["http://alertmanager:9093"]'
+    raise ValueError(msg)
+
+
+def one_word(text: str) -> None:
+    """Check a key that goes into a header or a document.
+
+    Raises:
+        ValueError: it is more than a word.
+    """
+    if not re.fullmatch(r"[!-~]+", text):
+        msg = "this is one word of ASCII, without blanks or line ends"
+        raise ValueError(msg)
+
+
+def long_enough(text: str) -> None:
+    """Check a secret that signs.
+
+    Raises:
+        ValueError: it is short enough to be tried out.
+    """
+    if len(text) < LEAST_SECRET:
+        advice = "make one by openssl rand -hex 32"
+        msg = f"a signing secret has at least {LEAST_SECRET} characters, this one {len(text)}: {advice}"
+        raise ValueError(msg)
+
+
+def known_to_apprise(text: str) -> None:
+    """Check URLs of Apprise's, with blanks between them; none is shown.
+
+    Raises:
+        ValueError: Apprise does not know one of them.
+    """
+    # Its import takes longer than all of the settings, and most do without it.
+    from apprise import Apprise  # noqa: PLC0415
+
+    # It logs what it does not know, and that may be a secret that was misspelt.
+    logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
+    for place, url in enumerate(text.split(), 1):
+        if not Apprise.instantiate(url, suppress_exceptions=True):
+            raise ValueError(
+                f"Apprise knows no service of number {place} of the urls; see its list of what they look like"
+            )
+
+
+def headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+    """Return headers that can be sent beside ours.
+
+    Raises:
+        ValueError: one is none, or is ours.
+    """
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name) or _OWN_HEADERS.fullmatch(name):
+            msg = f"a header is a name such as X-Team, and none that Hopwatch sets itself; got {name!r:.80}"
+            raise ValueError(msg)
+        text = value.get_secret_value()
+        if not text.isascii() or not text.isprintable():
+            msg = f"the header {name} is one line of ASCII"
+            raise ValueError(msg)
+    return headers
+
+
+def template(text: str) -> str:
+    """Return a template that can be read and rendered.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    # Its import takes longer than most of the settings, and most do without it.
+    from monitor.settings.templates import checked  # noqa: PLC0415
+
+    return checked(text)

@@ -1,0 +1,114 @@
+"""Tests of channels as a whole: which there are, what goes where, who takes over, and that none raises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from structlog.testing import capture_logs
+
+from alerts.channels.channel import Failed, Outcome
+from alerts.channels.opened import Careful, opened, routes
+from alerts.events import Kind, Severity
+from alerts.outbox import Delivery
+from monitor.errors import ConfigurationError
+from monitor.settings import load
+from monitor.settings.channels import AnyChannel
+from tests.alerts.channels.made import delivery, firing, storm
+
+STREAMS: Final = '[streams.orders]\npath = "a -> b"\n[streams.refunds]\npath = "a -> b"\n'
+SLACK: Final = 'kind = "slack"\nurl = "https://slack.example/x"\n'
+
+
+def channels(folder: Path, **tables: str) -> dict[str, AnyChannel]:
+    """Return the channels of a configuration."""
+    file = folder / "h.toml"
+    file.write_text(STREAMS + "".join(f"[alerts.channels.{name}]\n{text}\n" for name, text in tables.items()))
+    return dict(load(file, flags={}, environ={}).alerts.channels)
+
+
+def test_every_kind_opens_and_closes(tmp_path: Path) -> None:
+    """Without asking anybody anything."""
+    made = channels(
+        tmp_path,
+        am='kind = "alertmanager"\nurls = ["http://127.0.0.1:1", "http://127.0.0.1:2"]',
+        pd='kind = "pagerduty"\nrouting_key = "k"',
+        team=SLACK,
+        hook='kind = "webhook"\nurl = "https://hook.example/"',
+        mail='kind = "email"\nhost = "h"\nfrom = "a@b.example"\nto = ["c@d.example"]',
+        rest='kind = "apprise"\nurls = ["json://127.0.0.1:1/x"]',
+        off=SLACK + "enabled = false",
+    )
+    found = opened(made)
+    assert list(found.channels) == ["am", "pd", "team", "hook", "mail", "rest"]
+    assert found.fallbacks == {}
+    found.close()
+
+
+def test_a_notification_goes_to_whoever_cares(tmp_path: Path) -> None:
+    """By severity and stream; a storm to whoever cares for any stream, a heartbeat to who watches for it."""
+    made = channels(
+        tmp_path,
+        am='kind = "alertmanager"\nurls = ["http://127.0.0.1:1"]',
+        pages=SLACK + 'severities = ["page"]',
+        refunds=SLACK + 'streams = ["refunds"]',
+        reserve=SLACK + "severities = []",
+        off=SLACK + "enabled = false",
+        pulse=SLACK + "severities = []\nheartbeats = true",
+    )
+    through = routes(made)
+    assert through(firing()) == ["am", "pages"]
+    assert through(firing(labels={"stream": "refunds"}, severity=Severity.TICKET)) == ["am", "refunds"]
+    assert through(storm()) == ["am", "pages", "refunds"]
+    assert through(firing(kind=Kind.HEARTBEAT, labels={}, severity=Severity.TICKET)) == ["am", "pulse"]
+
+
+def test_what_takes_over_is_never_switched_off(tmp_path: Path) -> None:
+    """Of a fallback that is, its own takes over."""
+    made = channels(
+        tmp_path,
+        a=SLACK + 'fallback = "b"',
+        b=SLACK + 'fallback = "c"\nenabled = false',
+        c=SLACK,
+        d=SLACK + 'fallback = "e"',
+        e=SLACK + "enabled = false",
+    )
+    assert opened(made).fallbacks == {"a": "c"}
+
+
+class Broken:
+    """A channel that is at fault."""
+
+    def send(self, delivery: Delivery, now_us: int) -> Outcome:
+        """Fail as no channel may."""
+        raise RuntimeError(f"T0P-5ECRET {delivery} {now_us}")
+
+    def close(self) -> None:
+        """The same."""
+        raise RuntimeError("T0P-5ECRET")
+
+
+def test_a_channel_that_is_at_fault_is_a_failure_that_passes() -> None:
+    """It is told by name and kind of fault; what the fault says may be a secret."""
+    with capture_logs() as logs:
+        channel = Careful("ops", Broken())
+        made = channel.send(delivery(), 0)
+        channel.close()
+    assert made == Failed("a fault of Hopwatch's own in the channel ops: RuntimeError")
+    said: list[Any] = [(log["event"], log["channel"], log["error"]) for log in logs]
+    assert said == [
+        ("a channel is at fault", "ops", "RuntimeError"),
+        ("a channel does not close", "ops", "RuntimeError"),
+    ]
+
+
+def test_a_file_that_is_gone_when_channels_open_is_told(tmp_path: Path) -> None:
+    """It was there when the settings were read."""
+    key = tmp_path / "key"
+    key.write_text("k\n")
+    made = channels(tmp_path, pd='kind = "pagerduty"\nrouting_key_file = "key"')
+    key.unlink()
+    told = r"\[alerts.channels.pd\] cannot be opened: the file .*/key cannot be read: No such file or directory"
+    with pytest.raises(ConfigurationError, match=told):
+        opened(made)

@@ -1,0 +1,76 @@
+"""Tests of all channels by HTTP: no secret is said, and no name is too much for them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from structlog.testing import capture_logs
+
+from alerts.channels.channel import Failed, Taken
+from alerts.channels.opened import opened
+from alerts.events import Notification
+from monitor.settings.channels import (
+    AlertmanagerChannel,
+    AnyChannel,
+    PagerDutyChannel,
+    SlackChannel,
+    WebhookChannel,
+)
+from tests.alerts.channels.made import NOTIFICATIONS, NOW_US, delivery
+from tests.alerts.channels.openings import of_alertmanager, of_pagerduty, of_slack, of_webhook
+from tests.alerts.channels.receiver import Behaviour, answers, closes, receiving
+
+SECRET_URL: Final = "/services/T0P/5ECRET/path"  # noqa: S105 - of nothing
+TABLES: Final[list[dict[str, Any]]] = [
+    {"kind": "alertmanager", "bearer_token": "T0P-5ECRET-token"},
+    {"kind": "alertmanager", "username": "me", "password": "T0P-5ECRET-password"},
+    {"kind": "pagerduty", "routing_key": "T0P-5ECRET-routing-key"},
+    {"kind": "slack", "url": SECRET_URL},
+    {"kind": "webhook", "url": SECRET_URL, "secret": "T0P-5ECRET-signing", "headers": {"X-Key": "T0P-5ECRET-header"}},
+]
+OF_KIND: Final[dict[str, type[AnyChannel]]] = {
+    "alertmanager": AlertmanagerChannel,
+    "pagerduty": PagerDutyChannel,
+    "slack": SlackChannel,
+    "webhook": WebhookChannel,
+}
+
+
+@pytest.mark.parametrize("table", TABLES, ids="-".join)
+@pytest.mark.parametrize("behaviour", [answers(500), closes, answers(302, b"", Location="http://T0P/")])
+def test_no_secret_is_ever_said(table: dict[str, Any], behaviour: Behaviour) -> None:
+    """Neither by an outcome, nor a log, nor by what a debugger shows."""
+    with receiving(behaviour) as receiver, capture_logs() as logs:
+        place: dict[str, Any] = {"url": receiver.url(table.get("url", "/"))}
+        if table["kind"] == "alertmanager":
+            place = {"urls": [receiver.url()]}
+        made = OF_KIND[table["kind"]].model_validate(table | place)
+        channels = opened({"ops": made})
+        outcome = channels.channels["ops"].send(delivery(), NOW_US)
+        channels.close()
+    assert isinstance(outcome, Failed)
+    assert "T0P" not in f"{outcome} {logs} {made!r} {made} {channels!r} {channels.channels}"
+
+
+def test_what_a_careless_receiver_repeats_is_not_said_again() -> None:
+    """Not even by an answer that holds all that it was told."""
+    table = TABLES[-1]
+    told = [table["url"], table["secret"], *table["headers"].values()]
+    with receiving(answers(403, " ".join(told).encode())) as receiver:
+        outcome = of_webhook(receiver, **table | {"url": receiver.url(SECRET_URL)}).send(delivery(), NOW_US)
+    assert outcome == Failed(f"{receiver.url('')} answered 403: *** *** ***")
+
+
+@settings(max_examples=10)
+@given(NOTIFICATIONS)
+def test_every_channel_takes_whatever_comes(told: Notification) -> None:
+    """None fails for what a name is made of."""
+    with receiving(answers(200)) as receiver:
+        for channel in (of_alertmanager(receiver), of_pagerduty(receiver), of_slack(receiver), of_webhook(receiver)):
+            assert isinstance(channel.send(delivery(told), NOW_US), Taken)
+            channel.close()
+        for request in receiver.requests:
+            json.loads(request.body)
