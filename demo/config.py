@@ -30,6 +30,16 @@ transit = "{transit_s}s"
 settle = "{settle_s}s"
 amend_for = "2m"
 """
+ALERTS: Final = """
+# As impatient as the windows: one good window ends an alert, where five would be usual.
+[[alerts.rules]]
+kind = "loss"
+keep_firing_for = "1m"
+
+[alerts.channels.alertmanager]
+kind = "alertmanager"
+urls = [{alertmanager}]
+"""
 OWN_SPOOL: Final = "spool:./spool"
 OWN_STORE: Final = "sqlite:///./hopwatch.db"
 
@@ -51,6 +61,8 @@ class Layout:
     """Where the probes write to; empty for a spool of the run's own."""
     named_store_url: str = ""
     """Where the results are to go; empty for the folder."""
+    alertmanager_url: str = ""
+    """Who is told of alerts; empty for nobody."""
 
     @property
     def config(self) -> Path:
@@ -121,13 +133,13 @@ def check_store(url: str) -> None:
         raise StoreInUseError(f"the store {name} is not empty: every run wants one of its own, name an empty database")
 
 
-def lay_out(folder: Path, observations_url: str = "", store_url: str = "") -> Layout:
+def lay_out(folder: Path, observations_url: str = "", store_url: str = "", alertmanager_url: str = "") -> Layout:
     """Make the folders of a run and write the monitor's configuration; see ``Layout`` for the URLs.
 
     Raises:
         WorkdirError: ``folder`` holds files already, or cannot be written.
     """
-    layout = Layout(folder.absolute(), observations_url, store_url)
+    layout = Layout(folder.absolute(), observations_url, store_url, alertmanager_url)
     try:
         layout.folder.mkdir(parents=True, exist_ok=True)
         if any(layout.folder.iterdir()):
@@ -143,7 +155,8 @@ def lay_out(folder: Path, observations_url: str = "", store_url: str = "") -> La
 
 
 def _configuration(layout: Layout) -> str:
-    return TOML.format(
+    alerts = ALERTS.format(alertmanager=_quoted(layout.alertmanager_url)) if layout.alertmanager_url else ""
+    pipeline = TOML.format(
         transport=_quoted(layout.observations_url or OWN_SPOOL),
         store=_quoted(layout.named_store_url or OWN_STORE),
         stream=STREAM,
@@ -151,6 +164,7 @@ def _configuration(layout: Layout) -> str:
         transit_s=TRANSIT_S,
         settle_s=SETTLE_S,
     )
+    return pipeline + alerts
 
 
 def _quoted(text: str) -> str:

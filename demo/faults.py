@@ -19,7 +19,10 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeFaults:
-    """The faults of one node. Ratios are of the messages it handles, 0 … 1, together at most 1; see ``Faults``."""
+    """The faults of one node. Ratios are of the messages it handles, 0 … 1, together at most 1; see ``Faults``.
+
+    ``healed_from`` is the number of the first message that is handled well again, if there is one.
+    """
 
     drop_ratio: float = 0.0
     filter_ratio: float = 0.0
@@ -28,6 +31,7 @@ class NodeFaults:
     probe_drop_ratio: float = 0.0
     delay_s: float = 0.0
     skew_s: float = 0.0
+    healed_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class Dice:
         """Lay the ratios of ``faults`` end to end on [0, 1)."""
         self._seed = seed
         self._node = node
+        self._healed_from = faults.healed_from
         self._steps: list[tuple[float, Fate]] = []
         end = 0.0
         for ratio, fate in (
@@ -98,7 +103,7 @@ class Dice:
 
     def fate(self, number: int) -> Fate:
         """Return what happens to message ``number`` here: the same for the same seed, whenever it comes."""
-        if not self._steps:
+        if not self._steps or (self._healed_from is not None and number >= self._healed_from):
             return Fate.PASS
         drawn = chance(self._seed, self._node, "fate", number)
         return next((fate for end, fate in self._steps if drawn < end), Fate.PASS)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 
 from demo.faults import Faults, Kill, NodeFaults
 from demo.nodes import NODES
@@ -44,9 +44,24 @@ def read_faults(seed: int, wishes: Mapping[str, Iterable[str]], kills: Iterable[
             if getattr(nodes.get(node), name, 0.0):
                 raise FaultError(f"{flag} {value}: {node} has a {flag} already; give it once a node")
             _check_range(flag, value, number)
-            nodes[node] = replace(nodes.get(node, NodeFaults()), **{name: number})
+            given: dict[str, Any] = {name: number}
+            nodes[node] = replace(nodes.get(node, NodeFaults()), **given)
     _check_together(nodes)
     return Faults(seed, nodes, tuple(sorted((_read_kill(value, run_s) for value in kills), key=lambda kill: kill.at_s)))
+
+
+def healed(faults: Faults, heal_after_s: float | None, rate_per_s: float, *, run_s: float | None) -> Faults:
+    """Return the faults with what is done to messages ending so long after the start, if it is to end.
+
+    Raises:
+        FaultError: it would end when the run does, or later.
+    """
+    if heal_after_s is None:
+        return faults
+    if run_s is not None and heal_after_s >= run_s:
+        raise FaultError(f"--heal-after {heal_after_s:g}: faults end before the run does, at {run_s:g} s")
+    number = round(heal_after_s * rate_per_s)
+    return replace(faults, nodes={node: replace(own, healed_from=number) for node, own in faults.nodes.items()})
 
 
 def _read_kill(value: str, run_s: float | None) -> Kill:

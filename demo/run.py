@@ -37,7 +37,8 @@ class Wishes:
     """What was asked for on the command line; ``run_s`` is ``None`` for: until Ctrl-C.
 
     ``brokers`` are those of Kafka, empty for sockets; ``store_url`` is empty for a file of the run's own; ``sink_url``
-    is where the probes write to if another monitor is to watch, and empty for a monitor of the run's own.
+    is where the probes write to if another monitor is to watch, and empty for a monitor of the run's own, which tells
+    the Alertmanager at ``alertmanager_url``, if there is one.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class Wishes:
     brokers: str = ""
     store_url: str = ""
     sink_url: str = ""
+    alertmanager_url: str = ""
 
 
 class PipelineLike(Protocol):
@@ -166,7 +168,7 @@ def run(wishes: Wishes, console: Console) -> int:
     links = links_through(wishes.brokers)
     links.check()
     check_store(wishes.store_url)
-    layout = lay_out(wishes.folder, links.observations_url, wishes.store_url)
+    layout = lay_out(wishes.folder, links.observations_url, wishes.store_url, wishes.alertmanager_url)
     results = Results(layout.store_url)
     with Interrupts() as interrupts, Screen(console) as screen:
         screen.say(f"files of this run: {layout.folder}")

@@ -14,7 +14,7 @@ from demo.feed import feed
 from demo.run import Wishes, run
 from monitor.cli import console
 from monitor.errors import ConfigurationError
-from monitor.settings import places
+from monitor.settings import places, receivers
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaPlace
 
@@ -54,6 +54,13 @@ def command(  # noqa: PLR0913 - one parameter a flag
         str | None,
         typer.Option(metavar="URL", help="Run no monitor of its own: the probes write here, for another one."),
     ] = None,
+    alertmanager: Annotated[
+        str | None, typer.Option(metavar="URL", help="Tell an Alertmanager what is wrong, and when it is over.")
+    ] = None,
+    heal_after: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=1, help="Lose, stop and copy no message that is made later than that."),
+    ] = None,
     rate: Annotated[float, typer.Option(min=1, max=20_000, help="Messages a second.")] = 2000,
     seed: Annotated[int, typer.Option(help="The same seed, the same messages are hit.")] = 0,
     no_dashboard: Annotated[  # noqa: ARG001 - scripts may ask for it already
@@ -79,8 +86,10 @@ def command(  # noqa: PLR0913 - one parameter a flag
     }
     run_s = None if minutes is None else minutes * 60
     faults = flags.read_faults(seed, {flag: values or () for flag, values in wishes.items()}, kill or (), run_s=run_s)
-    if store is not None and into is not None:
-        raise ConfigurationError("--store is for the results of the demo's own monitor, and with --into it has none")
+    faults = flags.healed(faults, heal_after, rate, run_s=run_s)
+    for flag, what in (("--store", store), ("--alertmanager", alertmanager)):
+        if what is not None and into is not None:
+            raise ConfigurationError(f"{flag} is for the demo's own monitor, and with --into it has none")
     wish = Wishes(
         workdir or default_folder(),
         faults,
@@ -89,6 +98,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
         _brokers(kafka),
         _url("--store", store, "store", places.store_url),
         _url("--into", into, "transport", places.transport_url),
+        _receiver(alertmanager),
     )
     raise typer.Exit((feed if wish.sink_url else run)(wish, console.data()))
 
@@ -99,6 +109,13 @@ def _brokers(kafka: str | None) -> str:
     except ValueError:
         example = "--kafka 127.0.0.1:9092"
         raise ConfigurationError(f"--kafka: expected HOST:PORT, for example {example}, got {kafka!r:.80}") from None
+
+
+def _receiver(url: str | None) -> str:
+    try:
+        return receivers.url(url) if url is not None else ""
+    except ValueError as error:
+        raise ConfigurationError(f"--alertmanager: {error}") from None
 
 
 def _url(flag: str, asked: str | None, table: str, check: Callable[[object], str]) -> str:

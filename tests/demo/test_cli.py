@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_flags_become_wishes(asked: list[Wishes]) -> None:
         "--minutes 3 --drop router=0.02 --drop norm=0.1 --filter ingest=0.1 --reject norm=0.2 --duplicate router=0.3"
     )
     flags += " --delay norm=2 --skew connector=-4 --kill norm@40 --probe-drop ingest=0.5 --rate 500 --seed 7"
-    flags += " --kafka h:1,[::1]:2 --store sqlite:///x.db"
+    flags += " --kafka h:1,[::1]:2 --store sqlite:///x.db --heal-after 60 --alertmanager http://h:9093"
     assert main(["demo", *flags.split(), "--no-dashboard", "--workdir", "there"]) == 1
     nodes = {
         "router": NodeFaults(drop_ratio=0.02, duplicate_ratio=0.3),
@@ -41,8 +42,10 @@ def test_flags_become_wishes(asked: list[Wishes]) -> None:
         "ingest": NodeFaults(filter_ratio=0.1, probe_drop_ratio=0.5),
         "connector": NodeFaults(skew_s=-4.0),
     }
+    nodes = {node: replace(faults, healed_from=30_000) for node, faults in nodes.items()}
     faults = Faults(7, nodes, (Kill("norm", 40.0),))
-    assert asked == [Wishes(Path("there"), faults, 500.0, 180.0, "h:1,[::1]:2", f"sqlite:///{Path.cwd()}/x.db")]
+    urls = "h:1,[::1]:2", f"sqlite:///{Path.cwd()}/x.db", "", "http://h:9093"
+    assert asked == [Wishes(Path("there"), faults, 500.0, 180.0, *urls)]
 
 
 def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None:
@@ -88,8 +91,14 @@ def test_what_another_monitor_watches_is_fed(monkeypatch: pytest.MonkeyPatch) ->
         ("--into there", "hopwatch: --into: a transport is a spool, "),
         (
             "--into spool:there --store sqlite:///x.db",
-            "hopwatch: --store is for the results of the demo's own monitor, and with --into it has none",
+            "hopwatch: --store is for the demo's own monitor, and with --into it has none",
         ),
+        (
+            "--into spool:there --alertmanager http://h:9093",
+            "hopwatch: --alertmanager is for the demo's own monitor, and with --into it has none",
+        ),
+        ("--alertmanager h:9093", "hopwatch: --alertmanager: this is a URL such as"),
+        ("--minutes 1 --heal-after 60", "hopwatch: --heal-after 60: faults end before the run does, at 60 s"),
         ("--store mysql://me:secret@h/d", "hopwatch: --store: a store is a SQLite file, "),
         ("--store mysql://me:secret@h/d", "; got 'mysql://me:***@h/d'"),
     ],

@@ -19,6 +19,8 @@ from demo.config import (
 )
 from demo.nodes import NODES, STREAM
 from monitor import settings
+from monitor.settings.alerting import LossRule
+from monitor.settings.channels import AlertmanagerChannel
 from monitor.store import dialect, schema
 
 
@@ -43,6 +45,17 @@ def test_topic_and_store_may_be_elsewhere(tmp_path: Path) -> None:
     assert chosen.store.url == layout.store_url == store
     assert not layout.spool.exists()
     assert layout.config.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_alertmanager_is_told_when_one_is_named(tmp_path: Path) -> None:
+    """The monitor's configuration has it as a channel, and ends an alert after one good window."""
+    layout = lay_out(tmp_path / "run", alertmanager_url="http://127.0.0.1:9093")
+    chosen = settings.load(layout.config, flags={}, environ={})
+    (channel,), (rule,) = chosen.alerts.channels.values(), chosen.alerts.rules
+    assert isinstance(channel, AlertmanagerChannel)
+    assert channel.urls == ("http://127.0.0.1:9093",)
+    assert isinstance(rule, LossRule)
+    assert rule.keep_firing_for_us == 60_000_000
 
 
 def test_a_store_with_something_in_it_is_refused(tmp_path: Path) -> None:

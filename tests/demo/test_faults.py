@@ -58,6 +58,13 @@ def test_without_faults_all_pass_and_with_all_none_does() -> None:
     assert {Dice(0, "norm", NodeFaults(drop_ratio=1.0)).fate(number) for number in range(100)} == {Fate.DROP}
 
 
+def test_a_node_heals_with_a_message() -> None:
+    """Whatever was done to the messages before it, and whenever they come: from it on all pass."""
+    dice = Dice(0, "norm", NodeFaults(drop_ratio=1.0, healed_from=50))
+    fates = {number: dice.fate(number) for number in reversed(range(100))}
+    assert {number for number, fate in fates.items() if fate is Fate.DROP} == set(range(50))
+
+
 def test_nodes_that_cannot_tell_all_are_blurred() -> None:
     """A kill and a refusing transport blur a node, the other faults do not."""
     faults = Faults(0, {"norm": NodeFaults(probe_drop_ratio=0.1), "router": MIXED}, (Kill("ingest", 5.0),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from demo.faults import Faults, Kill, NodeFaults
-from demo.flags import FaultError, read_faults
+from demo.flags import FaultError, healed, read_faults
 from demo.nodes import NODES
 
 
@@ -104,3 +104,13 @@ def test_faults_that_share_messages_are_at_most_all_of_them() -> None:
     assert (
         str(raised.value) == "drop, filter, reject and duplicate share the messages of norm: at most 1 in all, got 1.2"
     )
+
+
+def test_what_is_done_to_messages_may_end() -> None:
+    """With the first message that is made later; without the flag it never does."""
+    faults = Faults(0, {"router": NodeFaults(drop_ratio=0.02)})
+    assert healed(faults, None, 500.0, run_s=60.0) == faults
+    assert healed(faults, 10.5, 500.0, run_s=None).of("router") == NodeFaults(drop_ratio=0.02, healed_from=5_250)
+    with pytest.raises(FaultError) as raised:
+        healed(faults, 60.0, 500.0, run_s=60.0)
+    assert str(raised.value) == "--heal-after 60: faults end before the run does, at 60 s"
