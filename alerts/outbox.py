@@ -107,7 +107,10 @@ def due(engine: Engine, now_us: int, most: int = MOST_DUE, channel: str | None =
 
 
 def sent(engine: Engine, delivery: Delivery, again_at_us: int | None = None) -> None:
-    """Note that a channel has taken a notification; it is sent again at ``again_at_us`` while the incident lasts."""
+    """Note that a channel has taken a notification; it is sent again at ``again_at_us`` while the incident lasts.
+
+    What something newer waits behind is sent no more: a beginning that came late would stand against its own end.
+    """
     stands = again_at_us is not None and delivery.notification.event is Event.FIRING
     state = Fate.STANDING if stands else Fate.SENT
     _note(engine, delivery, state, next_try_us=again_at_us or 0, tries=0, last_error="")
@@ -289,7 +292,15 @@ def _note(engine: Engine, delivery: Delivery, state: Fate, **what: Any) -> None:
     told = {"told_us": delivery.notification.at_us} | what
     values = {"state": state.value} | {name: value for name, value in told.items() if value is not None}
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+        if state is Fate.STANDING and _is_followed(connection, delivery):
+            values["state"] = Fate.SENT.value
         connection.execute(update(tables.alert_outbox).where(_is_open(delivery)).values(values))
+
+
+def _is_followed(connection: Connection, delivery: Delivery) -> bool:
+    newer = (_outbox.key == delivery.notification.key) & (_outbox.channel == delivery.channel)
+    wanted = select(_outbox.number).where(newer, _outbox.number > delivery.number)
+    return connection.execute(wanted.limit(1)).first() is not None
 
 
 def _is_open(delivery: Delivery) -> ColumnElement[bool]:

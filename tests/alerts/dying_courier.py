@@ -1,7 +1,8 @@
 """A courier's process whose receiver is a file, and which is killed right after that has heard something.
 
-``python -m tests.alerts.dying_courier STORE_URL FILE DIES_AT``: every delivery is a line of the file; after the line of
-that number the process kills itself, before anything is noted. 0 lets it live; it ends when nothing is due.
+``python -m tests.alerts.dying_courier STORE_URL FILE DIES_AT [ALERTMANAGER_URL]``: every delivery is a line of the
+file, and a post to that Alertmanager; after the line of that number the process kills itself, before anything is noted.
+0 lets it live; it ends when nothing is due.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from alerts.channels.channel import Outcome, Taken
+from alerts.channels.alertmanager import Alertmanager
+from alerts.channels.channel import Channel, Outcome, Taken
 from alerts.courier import Courier
 from alerts.outbox import Delivery
 from alerts.ways import Ways
 from monitor.clock import SystemClock
+from monitor.settings.channels import AlertmanagerChannel
 from monitor.store import dialect
 
 
@@ -27,10 +30,11 @@ class Deadly:
 
     file: Path
     dies_at: int
+    before: Channel | None = None
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
         """Write, and die if it is time."""
-        del now_us
+        outcome = self.before.send(delivery, now_us) if self.before else Taken()
         said = delivery.notification
         with self.file.open("a+", encoding="utf-8") as file:
             file.write(json.dumps([said.key, said.event.value]) + "\n")
@@ -39,14 +43,16 @@ class Deadly:
             lines = len(file.readlines())
         if lines == self.dies_at:
             os.kill(os.getpid(), signal.SIGKILL)
-        return Taken()
+        return outcome
 
     def close(self) -> None:
         """Do nothing."""
 
 
 if __name__ == "__main__":
-    store_url, name, dies_at = sys.argv[1:]
-    courier = Courier(dialect.engine(store_url), Ways({"pager": Deadly(Path(name), int(dies_at))}), SystemClock())
+    store_url, name, dies_at, *urls = sys.argv[1:]
+    before = Alertmanager("pager", AlertmanagerChannel.model_validate({"urls": urls})) if urls else None
+    deadly = Deadly(Path(name), int(dies_at), before)
+    courier = Courier(dialect.engine(store_url), Ways({"pager": deadly}), SystemClock())
     while courier.step():
         pass

@@ -19,10 +19,10 @@ from tests.alerts.told import notification
 from tests.monitor.manual_clock import ManualClock
 
 
-def run(engine: Engine, file: Path, dies_at: int) -> int:
+def run(engine: Engine, file: Path, dies_at: int, *alertmanager: str) -> int:
     """Run a courier's process until it is killed, or nothing is due; return how it ended."""
     url = engine.url.render_as_string(hide_password=False)
-    command = [sys.executable, "-m", "tests.alerts.dying_courier", url, str(file), str(dies_at)]
+    command = [sys.executable, "-m", "tests.alerts.dying_courier", url, str(file), str(dies_at), *alertmanager]
     return subprocess.run(command, check=False, timeout=60).returncode
 
 

@@ -83,6 +83,17 @@ def test_what_stands_is_sent_again_until_its_incident_ends(engine: Engine) -> No
     assert states(engine) == {("pager", "sent"): 2}
 
 
+def test_what_is_over_when_it_is_sent_does_not_stand(engine: Engine) -> None:
+    """A beginning that comes through behind its end is not sent again: it would open what is over."""
+    put(engine, notification())
+    failed(engine, only(engine), "500", NOW_US + 10)
+    put(engine, RESOLVED)
+    sent(engine, only(engine, NOW_US + 10), again_at_us=NOW_US + 70)
+    sent(engine, only(engine, NOW_US + 10), again_at_us=NOW_US + 70)
+    assert due(engine, NOW_US + 70) == []
+    assert states(engine) == {("pager", "sent"): 2}
+
+
 def test_what_failed_is_tried_again_later(engine: Engine) -> None:
     """Why is kept, not too much of it; how often is counted until it is sent."""
     put(engine, notification())
