@@ -1,0 +1,65 @@
+"""The demo pages a real Alertmanager: one alert that names the node, soon after FINAL, over when the drop is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from demo.config import SETTLE_S, TRANSIT_S
+from tests.real.paging import Paging, paging
+
+PATIENCE_S: Final = 420
+HOPWATCH: Final = (sys.executable, "-m", "monitor.cli.main")
+DEMO: Final = "demo --drop router=0.02 --heal-after 45 --minutes 2.75 --rate 300 --no-dashboard"
+WINDOW_S: Final = 60
+
+
+def seen(process: subprocess.Popen[str], pages: Paging) -> dict[float, list[dict[str, Any]]]:
+    """Return the alerts of losses that were there at each moment of a run, as they changed."""
+    found: dict[float, list[dict[str, Any]]] = {}
+    give_up_s = time.monotonic() + PATIENCE_S
+    while process.poll() is None and time.monotonic() < give_up_s:
+        alerts = pages.alerts()
+        if not found or [one["fingerprint"] for one in alerts] != [
+            one["fingerprint"] for one in next(reversed(found.values()))
+        ]:
+            found[time.time()] = alerts
+        time.sleep(0.5)
+    return found
+
+
+def test_a_drop_at_one_node_is_one_alert_that_names_it_and_ends(tmp_path: Path) -> None:
+    """Exactly one, within one window after FINAL; it is resolved by the first good window behind the drop."""
+    folder = tmp_path / "demo"
+    with paging(tmp_path / "alertmanager") as pages:
+        command = [*HOPWATCH, *DEMO.split(), "--workdir", str(folder), "--alertmanager", pages.server.url]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            found = seen(process, pages)
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        assert process.returncode == 0, out
+        told = pages.await_told(2)
+    assert told == {("firing", "flights"): 1, ("resolved", "flights"): 1}
+    moments = [at_s for at_s, alerts in found.items() if alerts]
+    ((alert,),) = (found[at_s] for at_s in moments)
+    assert alert["annotations"]["node"] == "router"
+    assert alert["annotations"]["summary"].startswith("lost: ")
+    first_s = datetime.fromisoformat(alert["startsAt"]).timestamp()
+    final_s = first_s + WINDOW_S + TRANSIT_S + SETTLE_S
+    assert final_s <= moments[0] <= final_s + WINDOW_S
+    assert history(folder) == [("resolved", "loss/page/flights"), ("firing", "loss/page/flights")]
+
+
+def history(folder: Path) -> list[tuple[str, str]]:
+    """Return what the monitor has told of losses, the newest first."""
+    asked = ["alerts", "history", "--json", "--config", str(folder / "hopwatch.toml")]
+    command = [*HOPWATCH, *asked]
+    said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return [(one["event"], one["key"]) for one in said["notifications"] if one["kind"] == "loss"]
