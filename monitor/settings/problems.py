@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 from monitor.errors import Problem
 from monitor.settings import channels
 from monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
+from monitor.settings.kafka import KafkaSettings
 from monitor.settings.layers import Layer
 from monitor.settings.lines import Key
 from monitor.settings.metrics import MetricsSettings
@@ -29,6 +30,7 @@ _TABLES: Final[dict[str | int, type[BaseModel]]] = {
     "streams": StreamSettings,
     "transport": TransportSettings,
 }
+_KAFKA: Final = ("transport", "kafka")
 _RULES: Final = ("alerts", "rules")
 _CHANNELS: Final = ("alerts", "channels")
 _KINDS: Final[Mapping[Key, tuple[str, Mapping[str, type[BaseModel]]]]] = {
@@ -119,7 +121,7 @@ def _table(key: Key) -> type[BaseModel]:
     if len(key) == 1:
         return Settings
     if key[:2] not in _KINDS:
-        return _TABLES[key[0]]
+        return KafkaSettings if key[:-1] == _KAFKA else _TABLES[key[0]]
     return BurnWindow if "windows" in key else _KINDS[key[:2]][1][str(key[3])]
 
 

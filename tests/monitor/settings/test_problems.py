@@ -65,6 +65,14 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
         ),
         ('[store]\n\nuri = "x"', "3: store.uri: there is no such key; did you mean 'url'? Known here: url, retry_for"),
         (
+            '[transport.kafka]\nsasl_mechansim = "PLAIN"',
+            (
+                "2: transport.kafka.sasl_mechansim: there is no such key; did you mean 'sasl_mechanism'? Known here: "
+                "security_protocol, sasl_mechanism, sasl_username, sasl_password, sasl_password_file, ssl_ca_file, "
+                "ssl_certificate_file, ssl_key_file, ssl_key_password, ssl_key_password_file"
+            ),
+        ),
+        (
             PATH + 'tansit = "1s"',
             f"3: streams.s.tansit: there is no such key; did you mean 'transit'? Known here: {STREAM_KEYS}",
         ),
