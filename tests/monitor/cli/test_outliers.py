@@ -17,7 +17,7 @@ from monitor.outliers.quantities import Quantity
 from monitor.store import dialect, outliers, schema
 from monitor.watch import Finding, News
 from tests.monitor.cli.workplace import Workplace
-from tests.monitor.outliers.noises import DAY, MONDAY_US
+from bench.noises import DAY, MONDAY_US
 from tests.monitor.spooled import START_US
 
 Captured = pytest.CaptureFixture[str]

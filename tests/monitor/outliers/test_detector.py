@@ -7,7 +7,7 @@ import pytest
 
 from monitor.outliers import detector, state
 from monitor.outliers.detector import DetectorError, Scores
-from tests.monitor.outliers.noises import DAY, MINUTE_US, Floats, minutes
+from bench.noises import DAY, MINUTE_US, Floats, minutes
 
 CALM = 3 * DAY
 

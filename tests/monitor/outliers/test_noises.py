@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from monitor.outliers import detector, state
-from tests.monitor.outliers.noises import DAY, NOISES, WEEK, drawn, minutes
+from bench.noises import DAY, NOISES, WEEK, drawn, minutes
 
 SERIES = 12
 WEEKS = 2
