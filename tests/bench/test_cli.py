@@ -13,6 +13,7 @@ from bench.cli import _MEASURES, What, _chosen, main
 from bench.generate import DiskError
 from bench.probing import Cost
 from bench.speed import Tell
+from tests.repository import ROOT
 
 
 @pytest.mark.parametrize(
@@ -103,3 +104,9 @@ def test_all_is_what_needs_nothing_from_outside() -> None:
     assert set(_chosen(What.ALL, has_labels=False)) == everything - {What.NAB}
     assert _chosen(What.NAB, has_labels=False) == (What.NAB,)
     assert _chosen(None, has_labels=False) == (What.SPEED, What.PROBES, What.LIVE)
+
+
+def test_readme_names_what_can_be_measured() -> None:
+    """All of it, as it is called."""
+    said = (ROOT / "README.md").read_text("utf-8")
+    assert [what.value for what in What if f"`{what}`" not in said] == []

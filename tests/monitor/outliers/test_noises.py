@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.outliers import detector, state
 from bench.noises import DAY, NOISES, WEEK, drawn, minutes
+from monitor.outliers import detector, state
 
 SERIES = 12
 WEEKS = 2
