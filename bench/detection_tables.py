@@ -12,8 +12,8 @@ from bench.deciding import Decided, Summed
 from bench.drawing import new_table, over, shown
 from bench.nab import Marked, Profile
 from bench.noise import GOAL_A_WEEK, STATIONARY, Calm
-from bench.outliers import GOAL_BYTES, GOAL_MINUTE_S, GOAL_POINT_US, SERIES, Detector
-from bench.watch import Followed, WarmUp
+from bench.outliers import GOAL_BYTES, GOAL_MINUTE_S, GOAL_POINT_US, PEER_SERIES, SERIES, Detector
+from bench.watch import RIVER, Followed, WarmUp
 
 
 def outliers(lines: Sequence[Detector]) -> Group:
@@ -56,7 +56,8 @@ def watch(lines: Sequence[Followed | WarmUp]) -> Group:
         for one in lines
         if isinstance(one, WarmUp)
     ]
-    return Group(table, *warm)
+    timed = Text(f"{RIVER}: timed with {PEER_SERIES} series, and multiplied")
+    return Group(table, timed, *warm)
 
 
 def nab(lines: Sequence[Profile | Marked]) -> Group:

@@ -53,8 +53,8 @@ def decide(folder: Path, streams: int, nodes: int, history: int, broken: int = 6
     play.scar()
     told[SCARRED] = play.told([play.batch(play.well) for _ in range(ROUNDS)], pages=0)
     told[STRUCK] = play.told([play.batch(play.lossy)], pages=1)
-    spans = [play.batch(play.lossy) for _ in range(1, broken)]
-    told[BROKEN] = play.told(spans[-ROUNDS:], pages=1)
+    play.catch_up(play.lossy, broken - 1 - ROUNDS)
+    told[BROKEN] = play.told([play.batch(play.lossy) for _ in range(ROUNDS)], pages=1)
     return told
 
 
@@ -114,8 +114,7 @@ class Play:
     def batch(self, conclusions: list[Conclusion]) -> Spans:
         """Run the next micro-batch, in which these windows are final."""
         came = [windows.moved(one, self._start_us) for one in conclusions]
-        rules = next(iter(self._rules.values()))
-        watermark_us = rules.terms.final_at_us(self._start_us)
+        watermark_us = self._final_at_us(self._start_us)
         listed = dict.fromkeys(self._rules, (START_US, self._start_us))
         marks_s = [time.perf_counter()]
         with self._engine.execution_options(writes=True).begin() as connection:
@@ -129,6 +128,15 @@ class Play:
         self._start_us += WINDOW_US
         return Spans(*(np.diff(marks_s) * 1e3).tolist())
 
+    def catch_up(self, conclusions: list[Conclusion], minutes: int) -> None:
+        """Decide about so many minutes of these windows at once, as behind a backlog: it comes to the same."""
+        starts_us = [self._start_us + minute * WINDOW_US for minute in range(minutes)]
+        notes = (self._alerting.note(windows.moved(one, start_us)) for start_us in starts_us for one in conclusions)
+        noted = [note for note in notes if note is not None]
+        with self._engine.execution_options(writes=True).begin() as connection:
+            self._alerting.follow(connection, noted, self._final_at_us(starts_us[-1]))
+        self._start_us += minutes * WINDOW_US
+
     def told(self, spans: list[Spans], pages: int) -> Json:
         """Return the median of some micro-batches, by the end of which so many pages have to be told.
 
@@ -139,6 +147,10 @@ class Play:
             raise WrongResultError(f"{found} pages were told of {len(self._rules)} streams, not {pages}")
         middle = Spans(*(median(column) for column in zip(*spans, strict=True)))
         return {**middle._asdict(), "pages": found}
+
+    def _final_at_us(self, start_us: int) -> int:
+        """Return when a window of any of the streams is final."""
+        return next(iter(self._rules.values())).terms.final_at_us(start_us)
 
     def _pages(self) -> int:
         column = tables.alert_history.c

@@ -26,7 +26,7 @@ RIVER: Final = "river HalfSpaceTrees"
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a window of all streams costs, ms, and what is remembered of all series, bytes.
+    """What a window of all streams, of so many nodes each, costs, ms; what is remembered of all series, bytes.
 
     ``all_ms`` and ``node_ms``: a window amended in all series of all streams, and at one node of one stream.
     ``hour_ms``: to keep the memory of an hour, of all streams, one micro-batch each. ``over_ours``: the next window

@@ -20,7 +20,7 @@ HISTORY = 400
 @pytest.mark.parametrize("streams", [1, 8])
 def test_micro_batches_are_timed(tmp_path: Path, streams: int) -> None:
     """While all is well, behind a lost message, when all breaks and while it stays so; one page, storm or not."""
-    told = micro_batches.decide(tmp_path, streams=streams, nodes=2, history=HISTORY, broken=3)
+    told = micro_batches.decide(tmp_path, streams=streams, nodes=2, history=HISTORY, broken=10)
     states = (micro_batches.WELL, micro_batches.SCARRED, micro_batches.STRUCK, micro_batches.BROKEN)
     assert list(told) == list(states)
     assert [one["pages"] for one in told.values()] == [0, 0, 1, 1]
