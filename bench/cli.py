@@ -8,12 +8,27 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 from rich.console import RenderableType
 
-from bench import growth, kafka, live, machine, outage, outliers, probing, speed, tables
+from bench import (
+    deciding,
+    detection_tables,
+    growth,
+    kafka,
+    live,
+    machine,
+    nab,
+    noise,
+    outage,
+    outliers,
+    probing,
+    speed,
+    tables,
+    watch,
+)
 from bench.alone import ContestantError
 from bench.speed import Tell
 from bench.steps import Steps
@@ -38,19 +53,45 @@ class What(StrEnum):
     KAFKA = "kafka"
     OUTAGE = "outage"
     OUTLIERS = "outliers"
+    WATCH = "watch"
+    NOISE = "noise"
+    NAB = "nab"
+    ALERTS = "alerts"
     ALL = "all"
+
+
+class Asked(NamedTuple):
+    """How much is measured, where, and with what from outside."""
+
+    observations: int
+    scratch: Path
+    data: Path | None = None
+    scorer: Path | None = None
 
 
 Measured = tuple[list[Any], RenderableType]
 
-_MEASURES: Final[dict[What, Callable[[int, Path, Tell], Measured]]] = {
-    What.SPEED: lambda size, at, tell: (lines := speed.measure(size, at, tell), tables.speed(lines, size)),
-    What.PROBES: lambda _, at, tell: (costs := probing.measure(at, tell), tables.probes(costs)),
-    What.LIVE: lambda _, at, tell: (spans := live.measure(at, tell), tables.live(spans)),
-    What.GROWTH: lambda size, at, tell: (lines := growth.measure(size, at, tell), tables.growth(lines)),
-    What.KAFKA: lambda size, at, tell: (lines := kafka.measure(size, at, tell), tables.kafka(lines)),
-    What.OUTAGE: lambda _, at, tell: (lines := outage.measure(at, tell), tables.outage(lines)),
-    What.OUTLIERS: lambda _, at, tell: (lines := outliers.measure(at, tell), tables.outliers(lines)),
+_MEASURES: Final[dict[What, Callable[[Asked, Tell], Measured]]] = {
+    What.SPEED: lambda of, tell: (
+        lines := speed.measure(of.observations, of.scratch, tell),
+        tables.speed(lines, of.observations),
+    ),
+    What.PROBES: lambda of, tell: (costs := probing.measure(of.scratch, tell), tables.probes(costs)),
+    What.LIVE: lambda of, tell: (spans := live.measure(of.scratch, tell), tables.live(spans)),
+    What.GROWTH: lambda of, tell: (
+        lines := growth.measure(of.observations, of.scratch, tell),
+        tables.growth(lines),
+    ),
+    What.KAFKA: lambda of, tell: (lines := kafka.measure(of.observations, of.scratch, tell), tables.kafka(lines)),
+    What.OUTAGE: lambda of, tell: (lines := outage.measure(of.scratch, tell), tables.outage(lines)),
+    What.OUTLIERS: lambda of, tell: (lines := outliers.measure(of.scratch, tell), detection_tables.outliers(lines)),
+    What.WATCH: lambda of, tell: (lines := watch.measure(of.scratch, tell), detection_tables.watch(lines)),
+    What.NOISE: lambda of, tell: (lines := noise.measure(of.scratch, tell), detection_tables.noise(lines)),
+    What.NAB: lambda of, tell: (
+        lines := nab.measure(of.data, of.scorer, of.scratch, tell),
+        detection_tables.nab(lines),
+    ),
+    What.ALERTS: lambda of, tell: (lines := deciding.measure(of.scratch, tell), detection_tables.alerts(lines)),
 }
 _BY_DEFAULT: Final = (What.SPEED, What.PROBES, What.LIVE)
 
@@ -58,7 +99,7 @@ application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, 
 
 
 @application.command()
-def bench(
+def bench(  # noqa: PLR0913 - one a flag
     what: Annotated[What | None, typer.Argument(help="By default speed, probes and live.")] = None,
     *,
     observations: Annotated[
@@ -70,10 +111,14 @@ def bench(
     scratch: Annotated[
         Path | None, typer.Option(file_okay=False, help="Where the work is made and kept; else a folder that goes.")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Of nab: labelled series, as data/ and windows.json.")
+    ] = None,
+    scorer: Annotated[Path | None, typer.Option(dir_okay=False, help="Of nab: the program that scores them.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON value instead of tables.")] = False,
 ) -> None:
     """Measure the monitor beside its peers, on two cores, in one run; every result is checked."""
-    chosen = tuple(_MEASURES) if what is What.ALL else (what,) if what else _BY_DEFAULT
+    chosen = _chosen(what, has_labels=data is not None and scorer is not None)
     java.require()
     on = machine.this()
     told: dict[str, Any] = {"machine": on._asdict()}
@@ -81,12 +126,19 @@ def bench(
         console.data().print(str(on))
     with _folder(scratch) as folder, Steps(console.words()) as steps:
         for one in chosen:
-            measured, table = _MEASURES[one](observations, folder, steps.tell)
+            measured, table = _MEASURES[one](Asked(observations, folder, data, scorer), steps.tell)
             told[one.value] = [asdict(line) for line in measured]
             if not as_json:
                 console.data().print(table)
     if as_json:
         console.emit_json(told)
+
+
+def _chosen(what: What | None, *, has_labels: bool) -> tuple[What, ...]:
+    """Return what is to be measured; of all, what needs nothing from outside, and the rest where that is named."""
+    if what is What.ALL:
+        return tuple(one for one in _MEASURES if has_labels or one is not What.NAB)
+    return (what,) if what else _BY_DEFAULT
 
 
 @contextmanager

@@ -16,3 +16,8 @@ def tells(folder: Path, much: str) -> Json:
 def fails(folder: Path) -> Json:
     """Die."""
     raise RuntimeError(f"nothing was found in {folder.name[:4]}")
+
+
+def quiet(step: str) -> None:
+    """Take what a bench is at, and say nothing."""
+    del step

@@ -9,16 +9,18 @@ import pytest
 
 from bench import machine, probing
 from bench.alone import ContestantError
-from bench.cli import main
+from bench.cli import _MEASURES, What, _chosen, main
 from bench.generate import DiskError
 from bench.probing import Cost
 from bench.speed import Tell
+from tests.repository import ROOT
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["fast"], "'fast' is not one of 'speed', 'probes', 'live', 'growth', 'kafka', 'outage', 'outliers', 'all'"),
+        (["fast"], "'fast' is not one of 'speed', 'probes', 'live', 'growth', 'kafka', 'outage', 'outliers', 'watch'"),
+        (["nab"], "bench: nab needs labelled series and who scores them: name --data DIR and --scorer FILE"),
         (["--observations", "many"], "Invalid value for '--observations'"),
         (["--observations", "3"], "Input should be greater than or equal to 400000"),
         (["--scratch", __file__], "is a file"),
@@ -93,3 +95,18 @@ def test_what_ends_a_measure_is_told(
     err = capsys.readouterr().err
     assert err.endswith(said)
     assert "Traceback" not in err
+
+
+def test_all_is_what_needs_nothing_from_outside() -> None:
+    """Labelled series are judged too where they are named."""
+    everything = set(_MEASURES)
+    assert set(_chosen(What.ALL, has_labels=True)) == everything
+    assert set(_chosen(What.ALL, has_labels=False)) == everything - {What.NAB}
+    assert _chosen(What.NAB, has_labels=False) == (What.NAB,)
+    assert _chosen(None, has_labels=False) == (What.SPEED, What.PROBES, What.LIVE)
+
+
+def test_readme_names_what_can_be_measured() -> None:
+    """All of it, as it is called."""
+    said = (ROOT / "README.md").read_text("utf-8")
+    assert [what.value for what in What if f"`{what}`" not in said] == []

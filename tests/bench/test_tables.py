@@ -11,7 +11,6 @@ from bench.growth import Growth
 from bench.kafka import Through
 from bench.live import Span
 from bench.outage import Outage
-from bench.outliers import Detector
 from bench.probing import Cost
 from bench.speed import ONCE_WARM, STREAM, Line
 
@@ -82,11 +81,3 @@ def test_an_outage_is_told_in_the_units_of_its_goals() -> None:
     """µs a call but ms for the longest; MB, of which the queue may be so many."""
     line = Outage(4_000_000, 0.5, 1.25, 36_300.0, 20.0, 100_000_000, 67_108_864, 4_000_000)
     assert cells(tables.outage([line]))["4,000,000"] == ["0.50", "1.25", "20.00", "36.3", "100.0", "67.1"]
-
-
-def test_detectors_stand_above_the_goal() -> None:
-    """Each with how many series its minute was timed with, and what it includes below the table."""
-    table = cells(tables.outliers([Detector("ours", "all of it", 1.25, 0.5, 7_560, 100_000)]))
-    assert table["ours"] == ["1.2", "0.50", "100,000", "7,560"]
-    assert table["goal"] == ["40.0", "60.00", "100,000", "8,192"]
-    assert table["ours: all of it"] == []

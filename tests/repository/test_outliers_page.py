@@ -6,7 +6,8 @@ from typing import Final
 
 import pytest
 
-from bench import cli
+from bench import cli, noise
+from bench.noises import NOISES
 from monitor.outliers import state, step
 from monitor.outliers.quantities import Quantity
 from monitor.outliers.views import VIEWS
@@ -31,6 +32,10 @@ COMPILED: Final = " ".join((ROOT / "docs" / "adr" / "0060-the-detector-is-compil
         f"score below {step.NOTICE / 2}:",
         f"{state.STATE.itemsize:,} bytes a series",
         f"make bench ARGS={cli.What.OUTLIERS}",
+        f"make bench ARGS={cli.What.NOISE}",
+        f'make bench ARGS="{cli.What.NAB} --data DIR --scorer FILE"',
+        f"on {noise.NOISE_SERIES} seeded series of four weeks",
+        f"{len(NOISES)} kinds",
     ],
 )
 def test_its_numbers_are_those_of_the_detector(words: str) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.noises import DAY, MONDAY_US
 from monitor.cli.main import main
 from monitor.outliers.explain import Explanation, Reason
 from monitor.outliers.quantities import Quantity
 from monitor.store import dialect, outliers, schema
 from monitor.watch import Finding, News
 from tests.monitor.cli.workplace import Workplace
-from tests.monitor.outliers.noises import DAY, MONDAY_US
 from tests.monitor.spooled import START_US
 
 Captured = pytest.CaptureFixture[str]

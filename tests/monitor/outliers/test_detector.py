@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bench.noises import DAY, MINUTE_US, Floats, minutes
 from monitor.outliers import detector, state
 from monitor.outliers.detector import DetectorError, Scores
-from tests.monitor.outliers.noises import DAY, MINUTE_US, Floats, minutes
 
 CALM = 3 * DAY
 

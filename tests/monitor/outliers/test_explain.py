@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from bench.noises import DAY, minutes
 from monitor.outliers import detector, state
 from monitor.outliers.explain import NAMED, explain
 from monitor.outliers.quantities import Quantity, to_scale
 from monitor.outliers.views import VIEWS
-from tests.monitor.outliers.noises import DAY, minutes
 
 
 def test_an_outlier_explains_itself() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bench.noises import DAY, NOISES, WEEK, drawn, minutes
 from monitor.outliers import detector, state
-from tests.monitor.outliers.noises import DAY, NOISES, WEEK, drawn, minutes
 
 SERIES = 12
 WEEKS = 2

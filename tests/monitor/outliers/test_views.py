@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from bench.noises import DAY, MINUTE_US, MONDAY_US
 from monitor.outliers import detector, state, step
 from monitor.outliers.views import VIEWS
-from tests.monitor.outliers.noises import DAY, MINUTE_US, MONDAY_US
 
 LONG = 20 * DAY // 5
 

@@ -21,7 +21,8 @@ def _daily(count: int) -> Floats:
     return np.sin(2 * np.pi * np.arange(count) / DAY)
 
 
-def _autoregressive(dice: Dice, count: int, memory: float) -> Floats:
+def autoregressive(dice: Dice, count: int, memory: float) -> Floats:
+    """Return values each of which is so much of the one before, and a push."""
     value, values = 0.0, np.empty(count)
     for place, push in enumerate(dice.normal(size=count).tolist()):
         value = memory * value + push
@@ -36,14 +37,14 @@ NOISES: Final[dict[str, Callable[[Dice, int], Floats]]] = {
     "lognormal": lambda dice, n: dice.lognormal(3, 0.6, n),
     "heavy tail, Student's t of 3": lambda dice, n: dice.standard_t(3, n),
     "heavy tail, Pareto of 2.5": lambda dice, n: dice.pareto(2.5, n),
-    "two peaks": lambda dice, n: np.where(dice.random(n) < 0.3, 10, 0) + dice.normal(0, 1, n),
+    "two peaks": lambda dice, n: 10 * dice.binomial(1, 0.3, n) + dice.normal(0, 1, n),
     "Poisson counts of 3": lambda dice, n: dice.poisson(3, n).astype(np.float64),
     "logarithm of Poisson counts of 40": lambda dice, n: np.log1p(dice.poisson(40, n)),
     "logarithm of gamma lags": lambda dice, n: np.log1p(1e5 * dice.gamma(2, 1, n)),
-    "rare events": lambda dice, n: (dice.random(n) < 0.003).astype(np.float64),
+    "rare events": lambda dice, n: dice.binomial(1, 0.003, n).astype(np.float64),
     "coarsely rounded": lambda dice, n: np.round(dice.normal(0, 0.4, n)),
-    "autoregressive, 0.9": lambda dice, n: _autoregressive(dice, n, 0.9),
-    "autoregressive, 0.99": lambda dice, n: _autoregressive(dice, n, 0.99),
+    "autoregressive, 0.9": lambda dice, n: autoregressive(dice, n, 0.9),
+    "autoregressive, 0.99": lambda dice, n: autoregressive(dice, n, 0.99),
     "daily sine": lambda dice, n: 10 * _daily(n) + dice.normal(0, 1, n),
     "daily sine with its noise": lambda dice, n: (2 + _daily(n)) * (10 + dice.normal(0, 1, n)),
     "logarithm of daily counts": lambda dice, n: np.log1p(dice.poisson(1_000 * (1.2 + _daily(n)))),

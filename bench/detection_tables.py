@@ -1,0 +1,112 @@
+"""What was measured of detectors and alerts, drawn for a person; numbers only, the conclusions are the reader's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from bench.deciding import Decided, Summed
+from bench.drawing import new_table, over, shown
+from bench.nab import Marked, Profile
+from bench.noise import GOAL_A_WEEK, STATIONARY, Calm
+from bench.outliers import GOAL_BYTES, GOAL_MINUTE_S, GOAL_POINT_US, PEER_SERIES, SERIES, Detector
+from bench.watch import RIVER, Followed, WarmUp
+
+
+def outliers(lines: Sequence[Detector]) -> Group:
+    """Return what each detector costs and what it includes."""
+    table = new_table(
+        f"Outliers: one series in batch, a minute of {SERIES:,} series, 2 cores",
+        ("detector",),
+        ("µs a point", "s a minute", "timed with, series", "bytes a series"),
+    )
+    for line in lines:
+        numbers = (shown(line.point_us, 1), shown(line.minute_s, 2))
+        table.add_row(line.who, *numbers, f"{line.timed_series:,}", shown(line.state_bytes, 0))
+    goals = (shown(GOAL_POINT_US, 1), shown(GOAL_MINUTE_S, 2))
+    table.add_row("goal", *goals, f"{SERIES:,}", shown(GOAL_BYTES, 0))
+    return Group(table, *(Text(f"{line.who}: {line.includes}") for line in lines))
+
+
+def watch(lines: Sequence[Followed | WarmUp]) -> Group:
+    """Return what following costs; of a ratio over 1 Hopwatch is ahead."""
+    table = new_table(
+        "Watch: six series a node, every window in a transaction; ms",
+        ("who",),
+        ("nodes", "streams", "next window", "this / Hopwatch", "amended, all series", "amended, one node",
+         "memory of an hour", "MB"),
+    )  # fmt: skip
+    for line in (one for one in lines if isinstance(one, Followed)):
+        table.add_row(
+            line.who,
+            f"{line.streams * line.nodes:,}",
+            f"{line.streams:,}",
+            shown(line.next_ms, 1),
+            shown(line.over_ours, 2),
+            *(shown(span_ms, 1) for span_ms in (line.all_ms, line.node_ms, line.hour_ms)),
+            shown(over(line.memory_bytes, 1e6), 1),
+        )
+    warm = [
+        Text(
+            f"The first value of a process: {one.compiled_s:.1f} s with compiling, {one.kept_s:.1f} s once that is kept"
+        )
+        for one in lines
+        if isinstance(one, WarmUp)
+    ]
+    timed = Text(f"{RIVER}: timed with {PEER_SERIES} series, and multiplied")
+    return Group(table, timed, *warm)
+
+
+def nab(lines: Sequence[Profile | Marked]) -> Group:
+    """Return the scores of each profile, and what was found of the labelled windows."""
+    table = new_table(
+        "Labelled series: 0 for a detector that says nothing, 100 for a perfect one",
+        ("profile",),
+        ("best threshold", "score", "a notice", "score", "left-out folders, thresholds", "score"),
+    )
+    for line in (one for one in lines if isinstance(one, Profile)):
+        table.add_row(
+            line.profile,
+            *(f"{line.best_threshold:.4g}", shown(line.best, 1)),
+            *(f"{line.shipped_threshold:.4g}", shown(line.shipped, 1)),
+            *(f"{line.least_threshold:.4g} to {line.most_threshold:.4g}", shown(line.left_out, 1)),
+        )
+    marks = [
+        Text(f"{one.mark}: in {one.found} of {one.windows} labelled windows, {one.outside} outside of them")
+        for one in lines
+        if isinstance(one, Marked)
+    ]
+    return Group(table, *marks)
+
+
+def noise(lines: Sequence[Calm]) -> Table:
+    """Return what is called odd where nothing is."""
+    table = new_table(
+        "Noise: what is called odd of a series in which nothing is, at one minute",
+        ("series", "of"),
+        ("notices a day", "outliers a week", "goal, a week", "rolling z-score, a day", "series", "weeks"),
+    )
+    for line in lines:
+        goal = GOAL_A_WEEK if line.kind == STATIONARY else None
+        numbers = (shown(line.notices_a_day, 2), shown(line.outliers_a_week, 2), shown(goal, 0))
+        table.add_row(line.name, line.kind, *numbers, shown(line.rolling_a_day, 1), f"{line.series}", f"{line.weeks}")
+    return table
+
+
+def alerts(lines: Sequence[Decided | Summed]) -> Group:
+    """Return what deciding costs beside writing, and what a sum does."""
+    table = new_table(
+        "Alerts: a micro-batch with a window of each stream, default rules; ms",
+        ("",),
+        ("streams", "nodes", "windows written", "decided", "commit", "pages"),
+    )
+    for line in (one for one in lines if isinstance(one, Decided)):
+        spans = (shown(span_ms, 1) for span_ms in (line.write_ms, line.follow_ms, line.commit_ms))
+        table.add_row(line.what, f"{line.streams:,}", f"{line.streams * line.nodes:,}", *spans, f"{line.pages}")
+    sums = new_table("Sums of an objective's minutes", ("over",), ("rows", "of", "ms"))
+    for one in (one for one in lines if isinstance(one, Summed)):
+        sums.add_row(one.span, f"{one.rows:,}", f"{one.rows_in_store:,}", shown(one.sum_ms, 2))
+    return Group(table, sums)
