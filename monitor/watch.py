@@ -59,7 +59,7 @@ class Kept(Protocol):
     """What is kept of a stream's series before :attr:`Watched.base_us`."""
 
     def states(self, rows: Ints) -> States:
-        """Return the memory of some series, by their places in the stream."""
+        """Return the memory of some series, by their places in the stream; it is the caller's to change."""
 
 
 @dataclass(slots=True)
@@ -105,8 +105,7 @@ class Watched:
         for start_us in sorted(came.keys() - again.keys()):
             self.values[start_us] = came[start_us]
             self.signs[start_us] = np.zeros(self.count, np.uint8)
-            self.states, found = self._enter_one(self.states, every, start_us)
-            news.findings.extend(found)
+            news.findings.extend(self._enter_one(self.states, every, start_us))
         return news
 
     def take_up(self, values: Mapping[int, Floats], told: Sequence[Finding], kept: Kept) -> None:
@@ -123,7 +122,7 @@ class Watched:
         """Return the memory before a whole hour, and forget the values before it: they cannot change any more."""
         states, every = kept.states(np.arange(self.count)), np.arange(self.count)
         for start_us in [start_us for start_us in sorted(self.values) if start_us < hour_us]:
-            states, _ = detector.follow(states, every, self._moments(every, start_us), scaled(self.values[start_us]))
+            detector.advance(states, every, self._moments(every, start_us), scaled(self.values[start_us]))
             del self.values[start_us], self.signs[start_us]
         self.base_us = hour_us
         self.told = {row: found[-1:] for row, found in self.told.items()}
@@ -176,16 +175,15 @@ class Watched:
         """Enter all values of some series from the kept memory on; return what is found."""
         states, findings = kept.states(rows), list[Finding]()
         for start_us in self.values:
-            states, found = self._enter_one(states, rows, start_us)
-            findings += found
+            findings += self._enter_one(states, rows, start_us)
         self.states[rows] = states
         return findings
 
-    def _enter_one(self, states: States, rows: Ints, start_us: int) -> tuple[States, list[Finding]]:
+    def _enter_one(self, states: States, rows: Ints, start_us: int) -> list[Finding]:
         """Enter the values of one window into some series, whose memory ``states`` is; note what is said of them."""
         values = self.values[start_us]
         judged = scaled(values)[rows]
-        states, scores = detector.follow(states, np.arange(len(rows)), self._moments(rows, start_us), judged)
+        scores = detector.advance(states, np.arange(len(rows)), self._moments(rows, start_us), judged)
         self.signs[start_us][rows] = _signs(states, scores, judged)
         findings: list[Finding] = []
         for at in np.flatnonzero(scores.notice | scores.outlier).tolist():
@@ -196,7 +194,7 @@ class Watched:
             findings.append(Finding(start_us, node, bool(scores.outlier[at]), why))
             if scores.outlier[at]:
                 self.told.setdefault(row, []).append(findings[-1])
-        return states, findings
+        return findings
 
     def _series(self, row: int) -> tuple[str, Quantity]:
         return self.nodes[row // len(WATCHED)], WATCHED[row % len(WATCHED)]

@@ -62,17 +62,27 @@ def follow(states: States, rows: Ints, moments_us: Ints, values: Floats) -> tupl
     Raises:
         DetectorError: the arrays differ in length, or a row is none of ``states``.
     """
+    after = states.copy()
+    return after, advance(after, rows, moments_us, values)
+
+
+def advance(states: States, rows: Ints, moments_us: Ints, values: Floats) -> Scores:
+    """Do what :func:`follow` does, in ``states`` themselves: for whoever owns them, and has too many to copy.
+
+    Raises:
+        DetectorError: as :func:`follow` does; ``states`` are as they were.
+    """
     if not len(rows) == len(moments_us) == len(values):
         lengths = f"{len(rows)}, {len(moments_us)} and {len(values)}"
         raise DetectorError(f"Rows, moments and values are as many of each; got {lengths}.")
     if len(rows) and not (rows.min() >= 0 and rows.max() < len(states)):
         raise DetectorError(f"Rows are from 0 to {len(states) - 1}; got {rows.min()} to {rows.max()}.")
-    after, count = states.copy(), len(values)
+    count = len(values)
     score, expected = np.empty(count), np.empty((count, 2))
     marks, since_us = np.empty(count, np.uint8), np.empty(count, np.int64)
     surprises = np.empty((count, VIEWS), np.float32)
     step.follow(
-        after.view(np.recarray),
+        states.view(np.recarray),
         np.ascontiguousarray(rows, np.int64),
         np.ascontiguousarray(moments_us, np.int64),
         np.ascontiguousarray(values, np.float64),
@@ -83,4 +93,4 @@ def follow(states: States, rows: Ints, moments_us: Ints, values: Floats) -> tupl
         surprises,
     )
     notice, outlier = (marks & step.BEGAN) > 0, (marks & step.BECAME) > 0
-    return after, Scores(score, notice, outlier, since_us, expected[:, 0], expected[:, 1], surprises)
+    return Scores(score, notice, outlier, since_us, expected[:, 0], expected[:, 1], surprises)
