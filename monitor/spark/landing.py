@@ -96,7 +96,10 @@ def land(batches: Batches, topic: str, folder: Path, rules: Mapping[str, StreamR
             _discard(one)
     latest_us = max((run.last_arrival_us for one in ranges.values() for run in one.runs), default=None)
     if latest_us is not None:
-        yield Row(CLOCK_ROW, "", 0, 0, min(latest_us, read_through_us(folder) + STRAGGLING_US), b"")
+        through_us = read_through_us(folder)
+        # A minute beyond nothing would be a moment of 1970, since when no stream has spoken.
+        most_us = through_us + STRAGGLING_US if through_us else 0
+        yield Row(CLOCK_ROW, "", 0, 0, min(latest_us, most_us), b"")
 
 
 def read_through_us(folder: Path) -> int:

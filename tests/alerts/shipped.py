@@ -16,12 +16,12 @@ RULES: Final = PROMETHEUS / "hopwatch.rules.yml"
 AUTOSCALING: Final = ROOT / "alerts" / "autoscaling"
 DASHBOARD: Final[dict[str, Any]] = json.loads((ROOT / "alerts" / "grafana" / "hopwatch.json").read_text("utf-8"))
 
-_GROUPS: Final = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
+GROUPS: Final[list[dict[str, Any]]] = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
 ALERTS: Final[dict[str, dict[str, Any]]] = {
-    rule["alert"]: rule for group in _GROUPS for rule in group["rules"] if "alert" in rule
+    rule["alert"]: rule for group in GROUPS for rule in group["rules"] if "alert" in rule
 }
 RECORDED: Final[dict[str, str]] = {
-    rule["record"]: rule["expr"] for group in _GROUPS for rule in group["rules"] if "record" in rule
+    rule["record"]: rule["expr"] for group in GROUPS for rule in group["rules"] if "record" in rule
 }
 
 

@@ -1,23 +1,32 @@
-"""What docker-compose.yml says, run without Docker: its commands and environment, at a real broker and database."""
+"""What docker-compose.yml says, run without Docker: commands, environment and files, at a real broker and database."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from tests.real.servers import alertmanager, prometheus
 from tests.real.servers.kafka import JARS, Kafka
 from tests.real.servers.process import Process, free_ports
 from tests.real.workplace import PATIENCE_S
 from tests.repository import ROOT
-from tests.repository.deployment import commands, compose
+from tests.repository.deployment import alerting, commands, compose
 from tests.repository.deployment.deployment import Deployment
 
 PREFIX: Final = "KAFKA_"
 OF_JAVA: Final = "KAFKA_HEAP_OPTS"
 """The one variable of the broker's image that is no property of the broker."""
+SERVERS: Final[dict[str, Callable[[], str]]] = {
+    "prometheus": lambda: prometheus.program("prometheus"),
+    "alertmanager": lambda: alertmanager.installed(alertmanager.PROGRAM),
+}
+"""The services whose images have a program of another project's, and where it is on this machine."""
 _KNOWN: Final = 'id="brokerconfigs_'
 
 
@@ -58,30 +67,32 @@ def _here(place: str, ports: dict[str, int]) -> str:
 
 
 class Services:
-    """The services that run the program: what they name of other services and of the container stands here instead."""
+    """The services but broker and database; what they name of others and of the container stands here instead."""
 
     def __init__(self, folder: Path, kafka: Kafka, store: str, password: str) -> None:
-        """Make a ``hopwatch`` for their shell; ``store`` is HOST:PORT/DATABASE."""
+        """Make a ``hopwatch`` for their shell and the files that they mount; ``store`` is HOST:PORT/DATABASE."""
         self._deployment, self._folder = Deployment(), folder
+        self.ports = dict(zip(("monitor", "prometheus", "alertmanager"), free_ports(3), strict=True))
         self._instead = {
             "kafka:9092": kafka.bootstrap,
             "postgres:5432/hopwatch": store,
             "/var/lib/hopwatch": str(folder / "work"),
             "/tmp/demo": str(folder / "demo"),  # noqa: S108 - the container's own
-            "/etc/hopwatch/hopwatch.toml": str(ROOT / "docker" / "hopwatch.toml"),
+            **self._addresses(),
         }
         self._password = password
         program = folder / "bin" / "hopwatch"
         program.parent.mkdir(parents=True)
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m monitor.cli.main "$@"\n', "utf-8")
         program.chmod(0o755)
+        self._mount()
 
     def run(self, service: str) -> subprocess.CompletedProcess[str]:
         """Run a service to its end."""
         return self.call(service, *self._words(service))
 
     def start(self, service: str) -> Process:
-        """Start a service; what it says goes to ``words.log`` in the folder."""
+        """Start a service; what it says goes to ``words.log`` in the folder, beside those of others."""
         return Process(self._words(service), self._folder / "words.log", self._environ(service), self._folder)
 
     def call(self, service: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -93,16 +104,42 @@ class Services:
 
     def is_healthy(self, service: str) -> bool:
         """Whether the healthcheck of a service ends well."""
-        kind, script = self._deployment.services[service]["healthcheck"]["test"]
-        assert kind == "CMD-SHELL"
-        return self.call(service, "sh", "-c", self._here(script)).returncode == 0
+        kind, *words = self._deployment.services[service]["healthcheck"]["test"]
+        if kind == "CMD-SHELL":
+            return self.call(service, "sh", "-c", self._here(*words)).returncode == 0
+        assert words[:-1] == ["wget", "-q", "-O", "/dev/null"]
+        return _is_well(self._here(words[-1]))
 
     def config(self) -> str:
         """Return the configuration that the services have."""
         return self._here("/etc/hopwatch/hopwatch.toml")
 
+    def _addresses(self) -> dict[str, str]:
+        """Return where each of the services listens here, by all that it is called there."""
+        inside = {"monitor": "9464", "prometheus": "9090", "alertmanager": "9093"}
+        hosts = ("127.0.0.1", "localhost", "0.0.0.0")  # noqa: S104 - the container's own
+        return {
+            f"{host}:{port}": f"127.0.0.1:{self.ports[name]}"
+            for name, port in inside.items()
+            for host in (name, *hosts)
+        }
+
+    def _mount(self) -> None:
+        """Copy the files that services mount, and name folders for their volumes."""
+        for name, service in self._deployment.services.items():
+            for source, target, _ in compose.mounts(service):
+                if source.startswith("."):
+                    copy = self._folder / "mounted" / target.lstrip("/")
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    copy.write_text(self._here((ROOT / source).read_text("utf-8")), "utf-8")
+                    self._instead[target] = str(copy)
+                elif name in SERVERS:
+                    self._instead[f"={target}"] = f"={self._folder / name}"
+
     def _words(self, service: str) -> list[str]:
         words = [self._here(word) for word in self._deployment.services[service]["command"]]
+        if service in SERVERS:
+            return [SERVERS[service](), *words, f"{alerting.LISTENS}=127.0.0.1:{self.ports[service]}"]
         return [str(self._folder / "bin" / word) if word == commands.PROGRAM else word for word in words]
 
     def _environ(self, service: str) -> dict[str, str]:
@@ -114,3 +151,10 @@ class Services:
         for found, instead in self._instead.items():
             text = text.replace(found, instead)
         return text
+
+
+def _is_well(url: str) -> bool:
+    """Whether a page is there."""
+    with suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - of 127.0.0.1
+        return bool(answer.status == 200)
+    return False

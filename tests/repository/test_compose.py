@@ -18,12 +18,21 @@ from monitor import topics
 from monitor.cli.main import main
 from monitor.spark import job
 from tests.repository import ROOT
-from tests.repository.deployment import commands, compose, confinement, dockerfile, places, programs, variables
+from tests.repository.deployment import (
+    alerting,
+    commands,
+    compose,
+    confinement,
+    dockerfile,
+    places,
+    programs,
+    variables,
+)
 from tests.repository.deployment.changes import CHANGES, CONFIG, DOCKERFILE_CHANGES, GONE, TOPIC_URL
 from tests.repository.deployment.compose import MissingError
 from tests.repository.deployment.deployment import Deployment
 
-RULES: Final = (*confinement.RULES, *programs.RULES, *places.RULES, *variables.RULES)
+RULES: Final = (*confinement.RULES, *programs.RULES, *places.RULES, *variables.RULES, *alerting.RULES)
 
 
 def _problems(deployment: Deployment) -> list[str]:
@@ -118,4 +127,4 @@ def test_the_healthcheck_looks_where_the_job_writes(tmp_path: Path) -> None:
 def test_the_demo_s_stream_is_watched_as_the_demo_says() -> None:
     """The streams of docker/hopwatch.toml are those of the demo's own configuration."""
     watched = tomllib.loads((ROOT / "docker" / "hopwatch.toml").read_text("utf-8"))
-    assert watched == {"streams": tomllib.loads(demo._configuration(demo.Layout(ROOT)))["streams"]}
+    assert watched["streams"] == tomllib.loads(demo._configuration(demo.Layout(ROOT)))["streams"]

@@ -45,7 +45,7 @@ def test_what_is_asked_of_compose_names_services() -> None:
         for words in asked
         if words[0] in {"exec", "logs", "restart"}
     ]
-    assert set(named) == {"monitor"} <= set(Deployment().services)
+    assert set(named) == {"monitor", "alertmanager"} <= set(Deployment().services)
 
 
 def test_every_service_is_in_the_table() -> None:

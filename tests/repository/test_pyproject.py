@@ -56,6 +56,7 @@ def test_the_wheel_holds_probes_monitor_alerts_and_demo(wheel: list[str]) -> Non
         "monitor/py.typed",
         "alerts/py.typed",
         "alerts/alertmanager/alertmanager.yml",
+        "alerts/prometheus/hopwatch.rules.yml",
         "monitor/store/migrations/script.py.mako",
         "monitor/store/migrations/versions/v0001_first_tables.py",
         "hopwatch-0.1.0.dist-info/licenses/LICENSE",

@@ -18,6 +18,7 @@ NO_WORKDIR: Final = f"{NO_KEY.format('workdir')}: workdir, master, tasks, spark,
 TOPIC_URL: Final = "kafka://kafka:9092/hopwatch.observations"
 TRANSPORT: Final = ("monitor", "environment", "HOPWATCH_TRANSPORT__URL")
 STORE: Final = ("monitor", "environment", "HOPWATCH_STORE__URL")
+METRICS: Final = ("monitor", "environment", "HOPWATCH_METRICS__LISTEN")
 CHECK: Final = "find $HOPWATCH_MONITOR__WORKDIR/checkpoint/commits -name '[0-9]*' -mmin -2 | grep -q ."
 
 CHANGES: Final[list[tuple[tuple[str, ...], Any, list[str]]]] = [
@@ -82,6 +83,7 @@ CHANGES: Final[list[tuple[tuple[str, ...], Any, list[str]]]] = [
         [
             f"monitor: hopwatch watch --config {CONFIG}: Error: No such command 'watch'.",
             "monitor: is started again whenever it ends, and its command is one that ends",
+            "prometheus: looks for monitor:9464, where no service listens",
         ],
     ),
     (
@@ -256,6 +258,51 @@ CHANGES: Final[list[tuple[tuple[str, ...], Any, list[str]]]] = [
         ("kafka", "environment", "KAFKA_AUTO_CREATE_TOPICS_ENABLE"),
         GONE,
         ["kafka: makes topics by itself, which have no time of arrival"],
+    ),
+    # metrics and alerts
+    (
+        METRICS,
+        "127.0.0.1:9464",
+        ["prometheus: looks for monitor:9464, where no service listens"],
+    ),
+    (
+        METRICS,
+        "0.0.0.0:9465",
+        [
+            "prometheus: looks for monitor:9464, where no service listens",
+            "monitor: serves metrics that nobody scrapes",
+        ],
+    ),
+    (METRICS, GONE, ["prometheus: looks for monitor:9464, where no service listens"]),
+    (
+        ("alertmanager", "command", "3"),
+        "--web.listen-address=:9094",
+        [
+            "alertmanager: the port 9093 is published, and nothing is advertised there",
+            "prometheus: looks for alertmanager:9093, where no service listens",
+            "monitor: tells alertmanager:9093, where no service listens",
+        ],
+    ),
+    (
+        ("alertmanager", "command", "0"),
+        "--config.file=/etc/alertmanager/config.yml",
+        ["alertmanager: --config.file=/etc/alertmanager/config.yml is a file that is not mounted"],
+    ),
+    (
+        ("prometheus", "volumes", "1"),
+        "./alerts/prometheus/hopwatch.rules.yml:/etc/prometheus/rules.yml:ro",
+        ["prometheus: the rules hopwatch.rules.yml are a file that is not mounted"],
+    ),
+    (
+        ("prometheus", "command", "1"),
+        "--storage.tsdb.path=/data",
+        ["prometheus: --storage.tsdb.path=/data is in no volume"],
+    ),
+    (("prometheus", "ports", "0"), "9090:9090", ["prometheus: the port 9090 is open to all of the network"]),
+    (
+        ("prometheus", "image"),
+        "prom/prometheus:latest",
+        ["prometheus: the image 'prom/prometheus:latest' is not pinned to a version"],
     ),
     (
         ("kafka", "user"),

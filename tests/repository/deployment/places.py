@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from tests.repository import ROOT
-from tests.repository.deployment import compose, dockerfile
+from tests.repository.deployment import alerting, compose, dockerfile
 from tests.repository.deployment.deployment import Deployment, image_of, is_monitor
 from tests.repository.deployment.variables import advertised, valid_settings
 
@@ -45,13 +45,15 @@ def data_outlives_a_container(deployment: Deployment) -> Iterator[str]:
 
 
 def ports_are_used(deployment: Deployment) -> Iterator[str]:
-    """What is published is advertised under the machine's own name, and to the machine alone."""
+    """What is published is listened on, by a broker that advertises it, and to the machine alone."""
+    listening = alerting.listening(deployment)
     for name, service in deployment.services.items():
         for port in service.get("ports", []):
             *host, published, target = str(port).split(":")
             if host != ["127.0.0.1"]:
                 yield f"{name}: the port {published} is open to all of the network"
-            if published != target or f"localhost:{published}" not in advertised(deployment, name):
+            is_used = f"localhost:{target}" in advertised(deployment, name) or f"{name}:{target}" in listening
+            if published != target or not is_used:
                 yield f"{name}: the port {published} is published, and nothing is advertised there"
 
 

@@ -11,10 +11,15 @@ from tests.repository.deployment.deployment import Deployment, ends_by_itself, i
 PROGRAMS: Final = {
     "apache/kafka": {"/opt/kafka/bin/kafka-broker-api-versions.sh"},
     "postgres": {"pg_isready"},
+    # Upon BusyBox.
+    "prom/prometheus": {"/bin/prometheus", "wget"},
+    "prom/alertmanager": {"/bin/alertmanager", "wget"},
     # The program itself; the others no Debian is without.
     "hopwatch": {"hopwatch", "sh", "find", "grep"},
 }
 """What each image has, of what is called."""
+ENTRYPOINTS: Final = {"prom/prometheus": "/bin/prometheus", "prom/alertmanager": "/bin/alertmanager"}
+"""The program that some images put before the command, which is its flags; ``tests/real`` starts both with them."""
 GOES_ON: Final = ("run", "demo")
 """The commands that end when they are told to."""
 
@@ -58,7 +63,8 @@ def own_services_run_the_program(deployment: Deployment) -> Iterator[str]:
 
 
 def _commands(service: compose.Tree) -> list[list[str]]:
-    command = service.get("command", [])
+    first = ENTRYPOINTS.get(image_of(service))
+    command = [*([first] if first else []), *service.get("command", [])]
     return list(commands.simple(command)) if command else []
 
 
