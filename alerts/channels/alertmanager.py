@@ -16,6 +16,7 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -32,6 +33,8 @@ from monitor.settings.channels import AlertmanagerChannel
 
 STANDS_FOR: Final = 4
 """How many resends an alert that fires stands without being heard of again; as many as Prometheus gives it."""
+TRIES_A_RESEND: Final = 4
+"""How often at least an alert that stands is tried while Alertmanager fails: tried late, it would have run out."""
 MOST_ANNOTATION: Final = 4_000
 PATH: Final = "/api/v2/alerts"
 
@@ -62,7 +65,7 @@ class Alertmanager:
         self._note(outcomes)
         failures = [outcome for outcome in outcomes.values() if isinstance(outcome, Failed)]
         if len(failures) == len(outcomes):
-            return together(failures)
+            return replace(together(failures), within_s=self._resend_us / 1e6 / TRIES_A_RESEND)
         # An end that one of them has missed comes by itself: what it was told last runs out.
         return Taken() if delivery.notification.event is Event.RESOLVED else Taken(self._resend_us / 1e6)
 

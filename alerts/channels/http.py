@@ -181,7 +181,9 @@ def _forms(secret: str) -> list[str]:
     if parts.scheme in {"http", "https"}:
         keys = [pair.partition("=")[2] for pair in parts.query.split("&")]
         keys += [part for part in parts.path.split("/") if len(part) >= _LEAST_PART]
-        forms += [form for part in (parts.path, parts.query, *keys) for form in (part, unquote(part), unquote_plus(part))]
+        forms += [
+            form for part in (parts.path, parts.query, *keys) for form in (part, unquote(part), unquote_plus(part))
+        ]
     # JSON may write a slash with another one before it.
     forms += [form.replace("/", "\\/") for form in forms]
     return [form for form in forms if len(form) >= _LEAST_SECRET]

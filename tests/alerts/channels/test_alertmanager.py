@@ -112,7 +112,7 @@ def test_what_no_alertmanager_takes_has_failed() -> None:
     with receiving(answers(400)) as one, receiving(answers(429, Retry_After="5")) as other:
         channel = of_alertmanager(one, other)
         told = f"{one.url('')} answered 400; {other.url('')} answered 429"
-        assert channel.send(delivery(), NOW_US) == Failed(told, wait_s=5.0)
+        assert channel.send(delivery(), NOW_US) == Failed(told, wait_s=5.0, within_s=15.0)
         channel.close()
     both = [Failed("a", is_for_good=True), Failed("b", is_for_good=True)]
     assert alertmanager.together(both) == Failed("a; b", is_for_good=True)
