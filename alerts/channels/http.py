@@ -175,7 +175,7 @@ def tls(ca_file: str) -> ssl.SSLContext:
 
 
 def _forms(secret: str) -> list[str]:
-    """Return a secret as it may be repeated: as it stands, and of a URL its path and its query too, whole or in parts."""
+    """Return a secret as it may be repeated: as it stands, and of a URL its path and query too, whole or in parts."""
     parts = urlsplit(secret)
     forms = [secret, unquote(secret)]
     if parts.scheme in {"http", "https"}:
