@@ -124,7 +124,7 @@ class Poster:
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], now_us: int) -> Outcome:
         """Post once, and return what the answer means."""
-        who = _place(url)
+        who = place(url)
         ends_s = self._clock.monotonic_s() + self._timeout_s
         sent = {"User-Agent": f"hopwatch/{__version__}", "Accept-Encoding": "identity", "Connection": "close"}
         try:
@@ -189,7 +189,7 @@ def _forms(secret: str) -> list[str]:
     return [form for form in forms if len(form) >= _LEAST_SECRET]
 
 
-def _place(url: str) -> str:
+def place(url: str) -> str:
     """Return a URL without what may be secret of it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
