@@ -13,7 +13,7 @@ tries  after       what happens
 352    24 to 29 h     given up; at once if it is refused for good
 =====  ==========  ========================================================================
 
-Waits that the other side asks for, and its deadlines, come on top.
+Waits that the other side asks for, and its deadlines, come on top. What stands at an Alertmanager is tried more often.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def after(delivery: Delivery, failure: Failed) -> Resort:
        beginning went.
     """
     tries = delivery.tries + 1
-    wait_s = max(span_s(delivery, tries), asked_s(failure))
+    wait_s = max(min(span_s(delivery, tries), _within_s(delivery, failure)), asked_s(failure))
     if delivery.notification.kind is Kind.HEARTBEAT:
         return Resort(wait_s, is_handed_over=False)
     is_over = failure.is_for_good or (tries >= MOST_TRIES and not delivery.is_again)
@@ -73,6 +73,11 @@ def span_s(delivery: Delivery, tries: int) -> float:
     """Return how long to wait after so many tries: it doubles, and is spread by number and channel, not by chance."""
     spread = 1 + SPREAD * _chance(f"{delivery.number} {delivery.channel}")
     return spread * min(CEILING_S / (1 + SPREAD), FLOOR_S * 2.0 ** min(tries - 1, _DOUBLINGS))
+
+
+def _within_s(delivery: Delivery, failure: Failed) -> float:
+    """Return after how long at most a delivery is tried again: what stands over there may run out."""
+    return CEILING_S if failure.within_s is None or not delivery.is_again else max(failure.within_s, LEAST_AGAIN_S)
 
 
 def asked_s(failure: Failed) -> float:

@@ -90,8 +90,8 @@ class Carrier:
             left_s = (self._alone[1] - now_us) / 1e6
             return Receipt(delivery, Failed(NOT_TRIED + self._alone[2], wait_s=left_s), is_sent=False)
         if len(failures) >= FAILURES_IN_A_ROW:
-            why = failures[FAILURES_IN_A_ROW - 1].why
-            return Receipt(delivery, Failed(NOT_TRIED + why), is_sent=False)
+            one = failures[FAILURES_IN_A_ROW - 1]
+            return Receipt(delivery, Failed(NOT_TRIED + one.why, within_s=one.within_s), is_sent=False)
         self.pen.check()
         return Receipt(delivery, self._sent(delivery, now_us))
 

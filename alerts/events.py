@@ -142,6 +142,16 @@ def key_of(rule: str, severity: Severity, stream: str) -> str:
     return f"{rule}/{severity}/{stream or '*'}"
 
 
+def key_abroad(key: str, installation: str) -> str:
+    """Return the key of an incident where those of several installations meet; the only one has no name."""
+    return f"{installation}:{key}" if installation else key
+
+
+def key_at_home(key: str, installation: str) -> str:
+    """Return the key of an incident in its own store, of either form; a name of a rule holds no colon."""
+    return key.removeprefix(key_abroad("", installation))
+
+
 def to_json(notification: Notification) -> str:
     """Return a notification as one line of JSON."""
     return json.dumps({"version": VERSION} | asdict(notification), ensure_ascii=False, sort_keys=True)

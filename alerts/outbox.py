@@ -68,6 +68,7 @@ class Delivery:
 
 
 _OPEN: Final = (Fate.WAITING.value, Fate.STANDING.value)
+_ANEW: Final = {"state": Fate.WAITING.value, "next_try_us": 0, "tries": 0}
 _outbox, _history, _incidents = tables.alert_outbox.c, tables.alert_history.c, tables.alert_incidents.c
 
 
@@ -131,15 +132,18 @@ def give_up(engine: Engine, delivery: Delivery, why: str) -> None:
 def hand_over(engine: Engine, delivery: Delivery, channel: str) -> bool:
     """Send it through another channel too, and the end that waits behind it; return whether there was anything to do.
 
-    Once only, however often this is asked for.
+    Once only, however often this is asked for, and not where it has something newer of the incident: who took over
+    before has heard of the end by itself, and what came behind that would open again what is over.
     """
     of_key = (_outbox.key == delivery.notification.key) & (_outbox.channel == delivery.channel)
     wanted = select(_outbox.number, _outbox.key, _outbox.event, _outbox.created_us)
-    wanted = wanted.where(of_key, _outbox.number >= delivery.number, _outbox.state.in_(_OPEN))
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
-        there = select(_outbox.number).where(_outbox.key == delivery.notification.key, _outbox.channel == channel)
-        has = set(connection.execute(there).scalars())
-        rows = [dict(row) for row in connection.execute(wanted).mappings() if row["number"] not in has]
+        there = (_outbox.key == delivery.notification.key) & (_outbox.channel == channel)
+        newest = int(connection.execute(select(func.max(_outbox.number)).where(there)).scalar() or 0)
+        since = (_outbox.number >= delivery.number) & (_outbox.number > newest)
+        rows = [
+            dict(row) for row in connection.execute(wanted.where(of_key, since, _outbox.state.in_(_OPEN))).mappings()
+        ]
         for row in rows:
             connection.execute(insert(tables.alert_outbox).values(_row(row, channel, row["created_us"])))
     return bool(rows)
@@ -167,18 +171,39 @@ def census(connection: Connection) -> dict[tuple[str, str], int]:
 def catch_up(engine: Engine, routes: Callable[[Notification], Sequence[str]], channels: Container[str]) -> None:
     """Let channels that are new, or that gave something up, be told of the incidents that are open.
 
-    For a monitor that starts: its configuration may be another one than that under which an incident began.
+    And of the end of those that they were told of. For a monitor that starts: its configuration may be another one than
+    that under which an incident began, or ended.
 
     Raises:
         StoreError: the store fails.
     """
     opened = select(_incidents.key, _incidents.notification).where(_incidents.notification != "")
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+        # First of all: an incident may have begun anew since.
+        _tell_ends(connection, channels)
         for key, told in connection.execute(opened.order_by(_incidents.key)).all():
             notification = from_json(told)
             for channel in dict.fromkeys(routes(notification)):
                 if channel in channels:
                     _enrol(connection, notification, key, channel)
+
+
+def _tell_ends(connection: Connection, channels: Container[str]) -> None:
+    """Try anew what was given up of an end, where a channel has heard of the beginning and of nothing since."""
+    same = tables.alert_outbox.alias("same")
+    of_same = (same.c.key == _outbox.key) & (same.c.channel == _outbox.channel)
+    before = select(func.max(_history.number)).where(
+        _history.key == _outbox.key, _history.number < _outbox.number, _history.event == Event.RESOLVED.value
+    )
+    since = (same.c.number < _outbox.number) & (same.c.number > func.coalesce(before.scalar_subquery(), 0))
+    heard = select(same.c.number).where(of_same, since, same.c.state == Fate.SENT.value).exists()
+    newer = select(same.c.number).where(of_same, same.c.number > _outbox.number).exists()
+    is_end = (_outbox.event == Event.RESOLVED.value) & (_outbox.state == Fate.DEAD.value)
+    ends = connection.execute(select(_outbox.number, _outbox.channel).where(is_end, heard, ~newer)).all()
+    for number, channel in ends:
+        if channel in channels:
+            of_end = (_outbox.number == number) & (_outbox.channel == channel)
+            connection.execute(update(tables.alert_outbox).where(of_end).values(_ANEW))
 
 
 def _enrol(connection: Connection, notification: Notification, key: str, channel: str) -> None:
@@ -188,8 +213,7 @@ def _enrol(connection: Connection, notification: Notification, key: str, channel
     newest = select(_outbox.number, _outbox.state).where(of_channel).order_by(_outbox.number.desc()).limit(1)
     row = connection.execute(newest).first()
     if row is not None and row.state == Fate.DEAD.value:
-        anew = {"state": Fate.WAITING.value, "next_try_us": 0, "tries": 0}
-        connection.execute(update(tables.alert_outbox).where(of_channel, _outbox.number == row.number).values(anew))
+        connection.execute(update(tables.alert_outbox).where(of_channel, _outbox.number == row.number).values(_ANEW))
     if row is not None:
         return
     told = {"key": key, "event": Event.FIRING.value}

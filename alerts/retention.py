@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, Select, delete, func, select
 
+from alerts.events import Event
 from alerts.outbox import Fate
 from monitor.clock import Clock
 from monitor.store import retention, schema, tables
@@ -17,13 +18,15 @@ ROWS_A_STEP: Final = 1_000
 MINUTE_ROWS_A_STEP: Final = 10_000
 
 _history, _outbox, _minutes = tables.alert_history.c, tables.alert_outbox.c, tables.objective_minutes.c
+_incidents: Final = tables.alert_incidents.c
 _OPEN: Final = (Fate.WAITING.value, Fate.STANDING.value)
 
 
 def prune(engine: Engine, before_us: int, counts_before_us: int, clock: Clock) -> Iterator[int]:
     """Delete what was told before a moment, and minutes before another, some at a time; yields how many were told.
 
-    What is yet to be sent, or sent again, stays.
+    What is yet to be sent, or sent again, stays; so does what was told of an incident that is open: it says who is to
+    hear of its end.
 
     Raises:
         StoreError: the store fails; what was deleted before is deleted.
@@ -42,7 +45,11 @@ def due(engine: Engine, before_us: int) -> int:
 
 def _told(before_us: int) -> Select[tuple[int]]:
     is_open = select(_outbox.number).where(_outbox.state.in_(_OPEN))
-    return select(_history.number).where(_history.at_us < before_us, _history.number.not_in(is_open))
+    later = tables.alert_history.alias("later")
+    is_end = (later.c.key == _history.key) & (later.c.event == Event.RESOLVED.value)
+    has_ended = select(later.c.number).where(is_end, later.c.number >= _history.number).exists()
+    lasts = select(_incidents.key).where(_incidents.key == _history.key).exists() & ~has_ended
+    return select(_history.number).where(_history.at_us < before_us, _history.number.not_in(is_open), ~lasts)
 
 
 def _prune_told(connection: Connection, before_us: int) -> int:

@@ -36,5 +36,5 @@ def opened(settings: Settings) -> Ways:
     # Whoever reads of a channel only waits for none of their libraries.
     from alerts.channels import opened as channels  # noqa: PLC0415
 
-    made = channels.opened(settings.alerts.channels)
+    made = channels.opened(settings.alerts.channels, installation=settings.alerts.installation)
     return Ways(made.channels, channels.routes(settings.alerts.channels), made.fallbacks)

@@ -13,15 +13,16 @@ one of them has it.
 from __future__ import annotations
 
 import json
+import threading
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import structlog
 
-from alerts.channels import texts
+from alerts.channels import http, texts
 from alerts.channels.channel import Failed, Outcome, Taken
 from alerts.channels.http import Poster
 from alerts.events import Alert, Event, Notification
@@ -32,6 +33,8 @@ from monitor.settings.channels import AlertmanagerChannel
 
 STANDS_FOR: Final = 4
 """How many resends an alert that fires stands without being heard of again; as many as Prometheus gives it."""
+TRIES_A_RESEND: Final = 4
+"""How often at least an alert that stands is tried while Alertmanager fails: tried late, it would have run out."""
 MOST_ANNOTATION: Final = 4_000
 PATH: Final = "/api/v2/alerts"
 
@@ -51,24 +54,39 @@ class Alertmanager:
         self._urls = [url.rstrip("/") + PATH for url in settings.urls]
         secrets = (token, password, *(value.partition(" ")[2] for value in let_in.values()))
         self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, secrets, clock)
-        self._threads = ThreadPoolExecutor(len(self._urls), thread_name_prefix="hopwatch-alertmanager")
         self._failing: set[str] = set()
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
         """Tell every instance at once."""
         body = json.dumps([alert(delivery, now_us, self._resend_us, self._labels)]).encode()
-        posts = self._threads.map(lambda url: self._poster.post(url, body, self._headers, now_us), self._urls)
-        outcomes = dict(zip(self._urls, posts, strict=True))
+        outcomes = self._asked(body, now_us)
         self._note(outcomes)
         failures = [outcome for outcome in outcomes.values() if isinstance(outcome, Failed)]
         if len(failures) == len(outcomes):
-            return together(failures)
+            return replace(together(failures), within_s=self._resend_us / 1e6 / TRIES_A_RESEND)
         # An end that one of them has missed comes by itself: what it was told last runs out.
         return Taken() if delivery.notification.event is Event.RESOLVED else Taken(self._resend_us / 1e6)
 
     def close(self) -> None:
-        """Let go of the threads."""
-        self._threads.shutdown(wait=False)
+        """Nothing is kept open."""
+
+    def _asked(self, body: bytes, now_us: int) -> Mapping[str, Outcome]:
+        """Return what each instance says; all are asked at once."""
+        said: dict[str, Outcome] = {}
+
+        def ask(url: str) -> None:
+            said[url] = self._poster.post(url, body, self._headers, now_us)
+
+        # Of a pool a process that ends would wait for the threads, as long as an instance hangs.
+        threads = [
+            threading.Thread(target=ask, args=(url,), name="hopwatch-alertmanager", daemon=True) for url in self._urls
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        lost = Failed("a fault of Hopwatch's own: an instance was not asked")
+        return {url: said.get(url, lost) for url in self._urls}
 
     def _note(self, outcomes: Mapping[str, Outcome]) -> None:
         """Log an instance that begins to fail, and one that is back: once each, not at every resend."""
@@ -78,7 +96,7 @@ class Alertmanager:
                 _log.warning("an Alertmanager fails", channel=self._name, why=outcome.why)
             elif isinstance(outcome, Taken) and url in self._failing:
                 self._failing.remove(url)
-                _log.info("an Alertmanager is back", channel=self._name, place=url.removesuffix(PATH))
+                _log.info("an Alertmanager is back", channel=self._name, place=http.place(url))
 
 
 def together(failures: Sequence[Failed]) -> Failed:

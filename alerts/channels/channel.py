@@ -20,12 +20,14 @@ class Failed:
     """The other side has it not, or has not said so.
 
     ``why`` names no secret. ``is_for_good``: it is refused for what it is, and trying again is in vain. ``wait_s``: how
-    long the other side asks to be left alone, if it does.
+    long the other side asks to be left alone, if it does. ``within_s``: after how long at most it has to be tried again
+    what stands, so that it does not run out over there.
     """
 
     why: str
     is_for_good: bool = False
     wait_s: float | None = None
+    within_s: float | None = None
 
 
 Outcome = Taken | Failed

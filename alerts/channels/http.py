@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 import certifi
 import httpcore
@@ -29,6 +29,8 @@ MOST_READ: Final = 4_096
 MOST_SAID: Final = 200
 _LEAST_SECRET: Final = 4
 """Shorter ones are no secrets, and are found in any text."""
+_LEAST_PART: Final = 8
+"""Shorter parts of a path are words, such as "hook"."""
 _SLICE: Final = 65_536
 _T = TypeVar("_T")
 
@@ -122,7 +124,7 @@ class Poster:
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], now_us: int) -> Outcome:
         """Post once, and return what the answer means."""
-        who = _place(url)
+        who = place(url)
         ends_s = self._clock.monotonic_s() + self._timeout_s
         sent = {"User-Agent": f"hopwatch/{__version__}", "Accept-Encoding": "identity", "Connection": "close"}
         try:
@@ -173,17 +175,21 @@ def tls(ca_file: str) -> ssl.SSLContext:
 
 
 def _forms(secret: str) -> list[str]:
-    """Return a secret as it may be repeated: as it stands, and of a URL its path and its query too."""
+    """Return a secret as it may be repeated: as it stands, and of a URL its path and query too, whole or in parts."""
     parts = urlsplit(secret)
     forms = [secret, unquote(secret)]
     if parts.scheme in {"http", "https"}:
-        forms += [form for part in (parts.path, parts.query) for form in (part, unquote(part))]
+        keys = [pair.partition("=")[2] for pair in parts.query.split("&")]
+        keys += [part for part in parts.path.split("/") if len(part) >= _LEAST_PART]
+        forms += [
+            form for part in (parts.path, parts.query, *keys) for form in (part, unquote(part), unquote_plus(part))
+        ]
     # JSON may write a slash with another one before it.
     forms += [form.replace("/", "\\/") for form in forms]
     return [form for form in forms if len(form) >= _LEAST_SECRET]
 
 
-def _place(url: str) -> str:
+def place(url: str) -> str:
     """Return a URL without what may be secret of it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -13,7 +13,7 @@ from alerts.channels.mail import Mail
 from alerts.channels.pagerduty import PagerDuty
 from alerts.channels.slack import Slack
 from alerts.channels.webhook import Webhook
-from alerts.events import Kind, Notification
+from alerts.events import Kind, Notification, key_abroad
 from alerts.follow import Routes
 from alerts.outbox import Delivery
 from monitor.clock import Clock
@@ -43,15 +43,18 @@ class Opened:
             channel.close()
 
 
-def opened(settings: Mapping[str, AnyChannel], clock: Clock | None = None) -> Opened:
+def opened(settings: Mapping[str, AnyChannel], clock: Clock | None = None, installation: str = "") -> Opened:
     """Open all channels that are enabled; nothing is asked of the other sides yet.
+
+    ``installation`` tells what they say from what another Hopwatch says at the same receivers; empty for the only one.
 
     Raises:
         ConfigurationError: a file that holds a secret cannot be read any more.
     """
     names = [name for name, channel in settings.items() if channel.enabled]
     fallbacks = {name: after for name in names if (after := _after(settings, name))}
-    return Opened({name: Careful(name, _opened(name, settings[name], clock)) for name in names}, fallbacks)
+    made = {name: Careful(name, _opened(name, settings[name], clock), installation) for name in names}
+    return Opened(made, fallbacks)
 
 
 def routes(settings: Mapping[str, AnyChannel]) -> Routes:
@@ -70,11 +73,12 @@ class Careful:
 
     name: str
     channel: Channel
+    installation: str = ""
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
         """Send one notification; a fault of ours is a failure that is told and tried again."""
         try:
-            return self.channel.send(delivery, now_us)
+            return self.channel.send(abroad(delivery, self.installation), now_us)
         except Exception as error:  # noqa: BLE001 - the promise; the text of a stranger's error may hold a secret
             _log.error("a channel is at fault", channel=self.name, error=type(error).__name__)
             return Failed(f"a fault of Hopwatch's own in the channel {self.name}: {type(error).__name__}")
@@ -85,6 +89,15 @@ class Careful:
             self.channel.close()
         except Exception as error:  # noqa: BLE001 - as above
             _log.error("a channel does not close", channel=self.name, error=type(error).__name__)
+
+
+def abroad(delivery: Delivery, installation: str) -> Delivery:
+    """Return a delivery as receivers hear of it, which may have incidents of another Hopwatch under the same key."""
+    if not installation:
+        return delivery
+    told = delivery.notification
+    labels = {**told.labels, "installation": installation}
+    return replace(delivery, notification=replace(told, key=key_abroad(told.key, installation), labels=labels))
 
 
 def _is_for(channel: AnyChannel, notification: Notification) -> bool:

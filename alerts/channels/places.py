@@ -22,7 +22,8 @@ METADATA: Final = tuple(
 )
 """Metadata services that are not on the local link."""
 _THIS: Final = ip_network("0.0.0.0/8")
-_NAT64: Final = IPv6Network("64:ff9b::/96")
+_TRANSLATED: Final = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96", "::/96")))
+"""IPv6 addresses whose end is the IPv4 address that they stand for: NAT64, at large and local, and two older ways."""
 Address = IPv4Address | IPv6Address
 SocketAddress = tuple[Any, ...]
 
@@ -51,8 +52,10 @@ def _inside(address: Address) -> IPv4Address | None:
     """Return the IPv4 address that an IPv6 one stands for."""
     if isinstance(address, IPv4Address):
         return None
-    if address in _NAT64:
-        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    end = int(address) & 0xFFFF_FFFF
+    # The machine itself, and what has its IPv4 address elsewhere, end in little.
+    if end > 1 and any(address in network for network in _TRANSLATED):
+        return IPv4Address(end)
     teredo = address.teredo
     return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
 

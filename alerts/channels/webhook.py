@@ -2,20 +2,25 @@
 
 The body is that of :func:`alerts.events.to_json`. ``Hopwatch-Signature: t=<seconds>,v1=<hex>`` holds the HMAC-SHA256,
 by the channel's ``secret``, of ``<seconds>.<body>``; docs/ALERTS.md shows how to check it. ``Idempotency-Key`` is the
-same at each try of one notification and another for every other one. Any 2xx takes it.
+same at each try of one notification and another for every other one. Any 2xx takes it. A heartbeat is sent
+again each minute: whoever listens calls somebody when it is missing.
 """
 
 from __future__ import annotations
 
 import hmac
+from typing import Final
 from urllib.parse import quote
 
-from alerts.channels.channel import Outcome
+from alerts.channels.channel import Outcome, Taken
 from alerts.channels.http import Poster
-from alerts.events import to_json
+from alerts.events import Event, Kind, to_json
 from alerts.outbox import Delivery
 from monitor.clock import Clock
 from monitor.settings.channels import WebhookChannel
+
+BEAT_S: Final = 60.0
+"""After how long a heartbeat is sent again."""
 
 
 class Webhook:
@@ -33,7 +38,8 @@ class Webhook:
         body = to_json(delivery.notification).encode("utf-8", "replace")
         signed = {"Hopwatch-Signature": signature(self._secret, body, now_us // 1_000_000)} if self._secret else {}
         own = {"Content-Type": "application/json", "Idempotency-Key": idempotency_key(delivery)}
-        return self._poster.post(self._url, body, {**self._headers, **own, **signed}, now_us)
+        outcome = self._poster.post(self._url, body, {**self._headers, **own, **signed}, now_us)
+        return Taken(BEAT_S) if isinstance(outcome, Taken) and _is_beat(delivery) else outcome
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -48,7 +54,12 @@ def signature(secret: str, body: bytes, at_s: int) -> str:
 def idempotency_key(delivery: Delivery) -> str:
     """Return what is the same at each try of one notification; the key of its incident stands before the ``#``.
 
-    A store that begins anew counts from one again, at another time.
+    A store that begins anew counts from one again, at another time. Each heartbeat is one of its own.
     """
     key = quote(delivery.notification.key, safe="/*", errors="replace")[:400]
-    return f"{key}#{delivery.number}-{delivery.created_us}"
+    at_us = delivery.notification.at_us if _is_beat(delivery) else delivery.created_us
+    return f"{key}#{delivery.number}-{at_us}"
+
+
+def _is_beat(delivery: Delivery) -> bool:
+    return delivery.notification.kind is Kind.HEARTBEAT and delivery.notification.event is Event.FIRING

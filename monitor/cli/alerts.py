@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from alerts import drill, shown, ways
 from alerts.channels.channel import Channel
-from alerts.events import Severity
+from alerts.events import Severity, key_at_home
 from alerts.ways import Ways
 from monitor import settings
 from monitor.cli import console
@@ -63,7 +63,9 @@ def ack(
     for text in (who, note):
         if not text.isprintable():
             raise ConfigurationError(f"--by and --note are one line of printable text, got {text!r:.80}")
-    shown.acknowledge(_store(config), key, who, note, SystemClock().now_us())
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    key = key_at_home(key, chosen.alerts.installation)
+    shown.acknowledge(_opened(chosen.store.url), key, who, note, SystemClock().now_us())
     if as_json:
         console.emit_json({"key": key, "by": who, "note": note})
     else:
@@ -83,7 +85,9 @@ def history(
 
     And how each channel took it.
     """
-    told = shown.history(_store(config), key, moment_us("--from", from_time), most)
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    own = None if key is None else key_at_home(key, chosen.alerts.installation)
+    told = shown.history(_opened(chosen.store.url), own, moment_us("--from", from_time), most)
     if as_json:
         console.emit_json({"notifications": told})
         return
@@ -156,6 +160,9 @@ def _table(*names: str) -> Table:
 
 
 def _store(config: Path) -> Engine:
-    url = settings.load(config, flags={}, environ=os.environ).store.url
+    return _opened(settings.load(config, flags={}, environ=os.environ).store.url)
+
+
+def _opened(url: str) -> Engine:
     schema.require(url)
     return dialect.engine(url)

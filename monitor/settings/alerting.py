@@ -32,6 +32,13 @@ def _rule_name(name: str) -> str:
     return name
 
 
+def _installation(name: str) -> str:
+    if name and not _RULE_NAME.fullmatch(name):
+        msg = f'an installation is 1 to 64 of the characters a-z0-9_-, or "" for the only one, got {name!r:.80}'
+        raise ValueError(msg)
+    return name
+
+
 def _link(value: str) -> str:
     if value and not value.startswith(("http://", "https://")):
         msg = f'this is a URL such as "http://127.0.0.1:8501/", or "" for none; got {value!r:.80}'
@@ -262,6 +269,7 @@ class AlertsSettings(Table):
     labels: Annotated[Names, AfterValidator(lambda names: tuple(map(label_name, names)))] = LABELS
     dashboard: Annotated[str, AfterValidator(_link)] = ""
     runbooks: str = "docs/runbooks"
+    installation: Annotated[str, AfterValidator(_installation)] = ""
     rules: Annotated[
         tuple[Annotated[AnyRule, Field(discriminator="kind")], ...],
         BeforeValidator(as_tuple),

@@ -6,7 +6,9 @@ import re
 from typing import Final
 
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,63}")
-_TAKEN: Final = frozenset({"alertname", "edge", "event", "key", "kind", "node", "rule", "severity", "stream", "word"})
+_TAKEN: Final = frozenset(
+    {"alertname", "edge", "event", "installation", "key", "kind", "node", "rule", "severity", "stream", "word"}
+)
 """Labels that an alert has by itself."""
 
 

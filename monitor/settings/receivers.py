@@ -147,8 +147,8 @@ def headers(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
             msg = f"a header is a name such as X-Team, and none that Hopwatch sets itself; got {name!r:.80}"
             raise ValueError(msg)
         text = value.get_secret_value()
-        if not text.isascii() or not text.isprintable():
-            msg = f"the header {name} is one line of ASCII"
+        if not text.isascii() or not text.isprintable() or text != text.strip():
+            msg = f"the header {name} is one line of ASCII, without blanks around it"
             raise ValueError(msg)
     return headers
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache, wraps
 from typing import Any, Final
 
-from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, nodes
+from jinja2 import StrictUndefined, Template, TemplateSyntaxError, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -70,8 +70,7 @@ def render(text: str, values: Mapping[str, Any]) -> str:
                 break
     except TemplateFaultError:
         raise
-    # Whatever a template does with values, a person reads which template it was.
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever a template does with values, a person is told all the same
         raise TemplateFaultError(f"the template fails: {' '.join(str(error).split()):.200}") from None
     return "".join(parts)
 
@@ -88,6 +87,9 @@ def _compiled(text: str) -> Template:
         raise TemplateFaultError(f"line {error.lineno} of the template: {error.message:.200}") from None
     except RecursionError:
         raise TemplateFaultError("the template is nested too deeply") from None
+    except SyntaxError as error:
+        # What Jinja takes is more than what Python, into which it turns it, does.
+        raise TemplateFaultError(f"the template fails: {error.msg:.200}") from None
 
 
 def _check_nodes(node: nodes.Node, loops: int) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import threading
+from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final
 
 import pytest
@@ -9,13 +14,19 @@ from sqlalchemy import Engine
 
 from alerts import shown
 from alerts.channels.channel import Failed
+from alerts.courier import Courier
+from alerts.ways import Ways
+from tests.alerts.channels.openings import of_alertmanager
+from tests.alerts.channels.receiver import answers, receiving
 from tests.alerts.conftest import prepared
 from tests.alerts.play import BATCHES_A_MINUTE, FIRING, RESOLVED, rules_of
 from tests.alerts.post import Post
 from tests.alerts.receiver import BUSY, ERROR, REFUSED, TIMEOUT, TLS, WRONG
 from tests.alerts.test_acceptance import LOSS, ONLY_LOSS
-from tests.alerts.test_outbox import states
+from tests.alerts.test_outbox import put, states
+from tests.alerts.told import notification
 from tests.alerts.windows import at
+from tests.monitor.manual_clock import ManualClock
 from tests.real.servers.postgres import Postgres
 
 STREAMS: Final = ("orders", "refunds", "trades")
@@ -179,3 +190,29 @@ def test_what_stands_is_sent_again_until_its_end(store: Engine) -> None:
     assert post.pager.opened == dict.fromkeys(KEYS, 1)
     assert max(now_us for now_us, _ in post.pager.heard) < at(21)
     assert len(post.pager.heard) >= 3 * 7
+
+
+@pytest.mark.parametrize(("resend", "down_s"), [("10s", 25), ("1m", 165)])
+def test_an_alert_does_not_run_out_while_its_channel_is_tried_again(resend: str, down_s: int, store: Engine) -> None:
+    """Alertmanager would tell people that it is over, and then page them again, for an outage that is shorter."""
+    clock = ManualClock(at(6))
+    taken: list[tuple[int, str, int]] = []
+
+    def behave(sock: socket.socket, over: threading.Event) -> None:
+        is_down = at(8.9) <= clock.now_us() < at(8.9 + down_s / 60)
+        if not is_down:
+            (told,) = json.loads(receiver.requests[-1].body)
+            ends_us = round(datetime.fromisoformat(told["endsAt"]).timestamp() * 1e6)
+            taken.append((clock.now_us(), told["labels"]["stream"], ends_us))
+        answers(500 if is_down else 200)(sock, over)
+
+    put(store, *[notification(stream=stream) for stream in (*STREAMS, "fees")], channels=("am",))
+    with receiving(behave) as receiver:
+        courier = Courier(store, Ways({"am": of_alertmanager(receiver, resend=resend)}), clock)
+        while clock.now_us() < at(14):
+            courier.step()
+            clock.advance(1)
+    for stream in (*STREAMS, "fees"):
+        heard = [(now_us, ends_us) for now_us, of, ends_us in taken if of == stream]
+        assert len(heard) > 4
+        assert all(now_us < ends_us for (_, ends_us), (now_us, _) in pairwise(heard))

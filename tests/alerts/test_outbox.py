@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from alerts import outbox, store
 from alerts.episode import BEGINNING_US
@@ -13,6 +13,7 @@ from alerts.evaluate import Standing
 from alerts.events import Event, Kind, Notification, Severity
 from alerts.incidents import Incident
 from alerts.outbox import LONGEST_WAIT_US, Delivery, Waiting, census, due, failed, give_up, hand_over, look, sent
+from monitor.store import tables
 from tests.alerts.told import notification
 from tests.alerts.windows import at
 
@@ -158,6 +159,21 @@ def test_an_end_that_waits_is_handed_over_with_its_beginning(engine: Engine) -> 
     assert states(engine)["chat", "waiting"] == 1
 
 
+def test_what_is_handed_over_late_opens_nothing_that_is_over(engine: Engine) -> None:
+    """Who took over has heard of the end already: what has grown before it would open the incident there for ever."""
+    put(engine, notification())
+    hand_over(engine, only(engine), "mail")
+    put(engine, notification(total=7), RESOLVED)
+    grown = next(one for one in due(engine, NOW_US) if one.channel == "pager")
+    assert not hand_over(engine, grown, "mail")
+    while found := due(engine, NOW_US, channel="mail"):
+        sent(engine, found[0])
+    assert found == []
+    with engine.begin() as connection:
+        rows = connection.execute(select(tables.alert_outbox.c.number).where(tables.alert_outbox.c.channel == "mail"))
+        assert sorted(rows.scalars()) == [1, 3]
+
+
 def test_one_channel_may_be_asked_for(engine: Engine) -> None:
     """So that what waits for one that is down leaves room for others."""
     put(engine, *[notification(stream=f"s{number}") for number in range(5)])
@@ -186,6 +202,31 @@ def test_who_was_told_of_a_beginning_is_told_of_its_end(engine: Engine) -> None:
     ends = [one for one in due(engine, NOW_US) if one.number == 4]
     assert sorted(one.channel for one in ends) == ["mail", "pager"]
     assert states(engine)["chat", "sent"] == 1
+
+
+def catch_up(engine: Engine, *channels: str) -> None:
+    """Start a monitor whose channels are these, through all of which goes everything."""
+    outbox.catch_up(engine, lambda _: channels, channels)
+
+
+def test_an_end_that_was_given_up_is_told_when_its_channel_is_back(engine: Engine) -> None:
+    """Whoever has heard of the beginning; not one that has not, and not once there is something newer."""
+    put(engine, notification(), notification(stream="refunds"))
+    begun, refused = due(engine, NOW_US)
+    sent(engine, begun)
+    give_up(engine, refused, "400")
+    put(engine, RESOLVED, notification(Event.RESOLVED, stream="refunds"))
+    for end in due(engine, NOW_US):
+        give_up(engine, end, "no channel of this name is configured")
+    catch_up(engine, "chat")
+    assert due(engine, NOW_US) == []
+    catch_up(engine, "pager", "chat")
+    assert only(engine).notification == RESOLVED
+    give_up(engine, only(engine), "401")
+    put(engine, notification())
+    sent(engine, only(engine))
+    catch_up(engine, "pager")
+    assert due(engine, NOW_US) == []
 
 
 def test_what_was_superseded_meanwhile_stays_so(engine: Engine) -> None:

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Engine
 
 from alerts import outbox, retention, store
+from alerts.events import Event
 from alerts.minute import Counts
 from tests.alerts.told import notification
 from tests.alerts.windows import at
@@ -37,6 +38,26 @@ def test_what_was_told_long_ago_goes(engine: Engine, monkeypatch: pytest.MonkeyP
     assert [row[0] for row in dump(engine)["alert_outbox"]] == [number for number in (3, 6, 7, 8, 9, 10) for _ in "12"]
     assert retention.due(engine, at(5)) == 0
     assert list(retention.prune(engine, at(5), at(0), ManualClock())) == []
+
+
+def test_who_was_told_of_what_lasts_is_not_forgotten(engine: Engine) -> None:
+    """However long ago it was: the channel that took over hears of its end, and no other one of its beginning again."""
+    from tests.alerts.test_outbox import catch_up, put  # noqa: PLC0415 - of this test alone
+
+    put(engine, notification(at_us=at(0)), channels=("pager",))
+    begun = next(one for one in outbox.due(engine, 0) if one.number == 11)
+    outbox.hand_over(engine, begun, "mail")
+    for delivery in outbox.due(engine, 0):
+        outbox.sent(engine, delivery)
+    list(retention.prune(engine, at(1_000), at(0), ManualClock()))
+    catch_up(engine, "pager")
+    assert outbox.due(engine, 0) == []
+    put(engine, notification(Event.RESOLVED), channels=("pager",))
+    assert [one.channel for one in outbox.due(engine, 0)] == ["mail", "pager"]
+    for delivery in outbox.due(engine, 0):
+        outbox.sent(engine, delivery)
+    list(retention.prune(engine, at(1_000), at(0), ManualClock()))
+    assert dump(engine)["alert_history"] == []
 
 
 def test_numbers_are_not_given_twice(engine: Engine) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from base64 import b64encode
 from dataclasses import replace
 from typing import Final
@@ -15,9 +17,12 @@ from structlog.testing import capture_logs
 from alerts.channels import alertmanager
 from alerts.channels.channel import Failed, Taken
 from alerts.events import Event, Kind, Notification
+from monitor.settings.channels import AlertmanagerChannel
 from tests.alerts.channels.made import LOST, NOTIFICATIONS, NOW_US, delivery, firing
 from tests.alerts.channels.openings import of_alertmanager, sent
-from tests.alerts.channels.receiver import answers, receiving
+from tests.alerts.channels.receiver import answers, hangs, receiving
+from tests.real.servers.process import until
+from tests.repository import ROOT
 
 MINUTE_US: Final = 60_000_000
 
@@ -112,7 +117,7 @@ def test_what_no_alertmanager_takes_has_failed() -> None:
     with receiving(answers(400)) as one, receiving(answers(429, Retry_After="5")) as other:
         channel = of_alertmanager(one, other)
         told = f"{one.url('')} answered 400; {other.url('')} answered 429"
-        assert channel.send(delivery(), NOW_US) == Failed(told, wait_s=5.0)
+        assert channel.send(delivery(), NOW_US) == Failed(told, wait_s=5.0, within_s=15.0)
         channel.close()
     both = [Failed("a", is_for_good=True), Failed("b", is_for_good=True)]
     assert alertmanager.together(both) == Failed("a; b", is_for_good=True)
@@ -135,3 +140,39 @@ def test_alertmanager_lets_in_by_token_or_password(more: dict[str, str], expecte
 def test_every_kind_has_a_name_as_operators_write_them(kind: Kind) -> None:
     """In CamelCase, after Hopwatch."""
     assert re.fullmatch(r"Hopwatch([A-Z][a-z]+)+", alertmanager.labels(firing(kind=kind), {})["alertname"])
+
+
+ENDS: Final = """
+import sys, threading
+from alerts.channels.alertmanager import Alertmanager
+from monitor.settings.channels import AlertmanagerChannel
+from tests.alerts.channels.made import NOW_US, delivery
+urls = sys.argv[1:]
+channel = Alertmanager("ops", AlertmanagerChannel.model_validate({"urls": urls, "timeout": "60s"}))
+threading.Thread(target=channel.send, args=(delivery(), NOW_US), daemon=True).start()
+sys.stdin.readline()
+channel.close()
+"""
+
+
+def test_a_process_does_not_wait_for_an_alertmanager_that_hangs() -> None:
+    """What is being sent when it ends is sent again by the next one; a container that lingers is killed."""
+    with receiving(hangs) as one, receiving(hangs) as other:
+        command = [sys.executable, "-c", ENDS, one.url(), other.url()]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT) as process:
+            until(lambda: len(one.requests) + len(other.requests) == 2, "the posts", 30)
+            try:
+                process.communicate(b"\n", timeout=20)
+            finally:
+                process.kill()
+    assert process.returncode == 0
+
+
+def test_the_path_of_an_alertmanager_is_not_logged() -> None:
+    """A service of Alertmanagers for many may have a key in it."""
+    with receiving(answers(500), answers(200)) as bad, receiving(answers(200)) as good, capture_logs() as logs:
+        urls = [good.url(), bad.url("/T0P-5ECRET/am")]
+        channel = alertmanager.Alertmanager("ops", AlertmanagerChannel.model_validate({"urls": urls}))
+        assert [type(channel.send(delivery(), NOW_US)) for _ in range(2)] == [Taken] * 2
+    assert len(logs) == 2
+    assert "T0P" not in str(logs)

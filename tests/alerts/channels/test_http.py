@@ -127,6 +127,9 @@ def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) ->
     [
         ("169.254.169.254", "169.254.169.254", "link-local, where clouds keep credentials"),
         ("[fe80::1]", "fe80::1", "link-local, where clouds keep credentials"),
+        ("[64:ff9b:1::a9fe:a9fe]", "64:ff9b:1::a9fe:a9fe", "link-local, where clouds keep credentials"),
+        ("[::ffff:0:a9fe:a9fe]", "::ffff:0:a9fe:a9fe", "link-local, where clouds keep credentials"),
+        ("[::a9fe:a9fe]", "::169.254.169.254", "link-local, where clouds keep credentials"),
         ("[fd00:ec2::254]", "fd00:ec2::254", "a cloud's metadata service"),
         ("0.0.0.0", "0.0.0.0", "no machine"),  # noqa: S104 - nothing is bound
         ("[::]", "::", "no machine"),

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from structlog.testing import capture_logs
 
-from alerts.channels.channel import Failed, Outcome
+from alerts.channels.channel import Failed, Outcome, Taken
 from alerts.channels.opened import Careful, opened, routes
-from alerts.events import Kind, Severity
+from alerts.events import Kind, Severity, key_at_home
 from alerts.outbox import Delivery
 from monitor.errors import ConfigurationError
 from monitor.settings import load
-from monitor.settings.channels import AnyChannel
-from tests.alerts.channels.made import delivery, firing, storm
+from monitor.settings.channels import AlertmanagerChannel, AnyChannel, PagerDutyChannel, WebhookChannel
+from tests.alerts.channels.made import NOW_US, delivery, firing, storm
+from tests.alerts.channels.receiver import answers, receiving
 
 STREAMS: Final = '[streams.orders]\npath = "a -> b"\n[streams.refunds]\npath = "a -> b"\n'
 SLACK: Final = 'kind = "slack"\nurl = "https://slack.example/x"\n'
@@ -112,3 +115,33 @@ def test_a_file_that_is_gone_when_channels_open_is_told(tmp_path: Path) -> None:
     told = r"\[alerts.channels.pd\] cannot be opened: the file .*/key cannot be read: No such file or directory"
     with pytest.raises(ConfigurationError, match=told):
         opened(made)
+
+
+def test_two_installations_share_a_receiver() -> None:
+    """What one says ends nothing of the other's: other keys, other alerts; without names they would be one."""
+    key = "R0utingKey-of-32-characters-long"
+    tables: dict[str, AnyChannel] = {}
+    with receiving(answers(202)) as receiver:
+        tables["pd"] = PagerDutyChannel.model_validate({"routing_key": key, "url": receiver.url()})
+        tables["hook"] = WebhookChannel.model_validate({"url": receiver.url()})
+        tables["am"] = AlertmanagerChannel.model_validate({"urls": [receiver.url()]})
+        for installation in ("eu", "us", ""):
+            with closing(opened(tables, installation=installation)) as found:
+                assert {type(one.send(delivery(), NOW_US)) for one in found.channels.values()} == {Taken}
+    bodies = [json.loads(request.body) for request in receiver.requests]
+    assert [one["dedup_key"] for one in bodies[::3]] == [
+        "eu:loss/page/orders",
+        "us:loss/page/orders",
+        "loss/page/orders",
+    ]
+    hooks = receiver.requests[1::3]
+    assert [json.loads(one.body)["key"] for one in hooks] == [one["dedup_key"] for one in bodies[::3]]
+    assert len({one.headers["idempotency-key"] for one in hooks}) == 3
+    assert [alerts[0]["labels"].get("installation") for alerts in bodies[2::3]] == ["eu", "us", None]
+
+
+@pytest.mark.parametrize("key", ["eu:loss/page/orders", "loss/page/orders"])
+def test_a_key_is_found_again_in_either_form(key: str) -> None:
+    """As a receiver shows it, and as the store has it."""
+    assert key_at_home(key, "eu") == "loss/page/orders"
+    assert key_at_home(key, "") == key

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hmac
 import json
 import re
+from dataclasses import replace
 from functools import cache
 
 from hypothesis import given
 from structlog.testing import capture_logs
 
 from alerts.channels import pagerduty, slack, webhook
+from alerts.channels.channel import Taken
 from alerts.channels.slack import Slack
-from alerts.events import Event, Notification, Severity, from_json, to_json
+from alerts.events import Event, Kind, Notification, Severity, from_json, to_json
 from monitor.settings.channels import (
     SlackChannel,
 )
@@ -140,6 +142,16 @@ def test_a_webhook_is_told_the_contract_signed() -> None:
     assert request.headers["hopwatch-signature"] == f"t={at_s},v1={digest}"
     assert request.headers["idempotency-key"] == f"loss/page/orders#7-{at(5)}"
     assert (request.headers["x-team"], request.headers["content-type"]) == ("payments", "application/json")
+
+
+def test_a_webhook_hears_each_heartbeat() -> None:
+    """A dead-man's switch that is told once is no use; each beat is another one to whoever drops what he had."""
+    beats = [firing(kind=Kind.HEARTBEAT, at_us=at(minute)) for minute in (5, 6)]
+    with receiving(answers(204)) as receiver:
+        channel = of_webhook(receiver)
+        assert [channel.send(delivery(one), NOW_US) for one in beats] == [Taken(again_after_s=60.0)] * 2
+        assert channel.send(delivery(replace(beats[0], event=Event.RESOLVED)), NOW_US) == Taken()
+    assert len({request.headers["idempotency-key"] for request in receiver.requests[:2]}) == 2
 
 
 @given(NOTIFICATIONS)

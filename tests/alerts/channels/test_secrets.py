@@ -64,6 +64,14 @@ def test_what_a_careless_receiver_repeats_is_not_said_again() -> None:
     assert outcome == Failed(f"{receiver.url('')} answered 403: *** *** ***")
 
 
+@pytest.mark.parametrize("path", ["/hook?key=T0P-5ECRET&v=2", "/api/T0P-5ECRET/send", "/hook?key=T0P%2D5ECRET"])
+def test_what_is_secret_in_a_url_is_not_said_without_the_rest_of_it(path: str) -> None:
+    """A receiver says which key it does not know, not by which URL it was asked."""
+    with receiving(answers(403, b'{"error": "unknown key T0P-5ECRET"}')) as receiver:
+        outcome = of_webhook(receiver, url=receiver.url(path)).send(delivery(), NOW_US)
+    assert outcome == Failed(f'{receiver.url("")} answered 403: {{"error": "unknown key ***"}}')
+
+
 @settings(max_examples=10)
 @given(NOTIFICATIONS)
 def test_every_channel_takes_whatever_comes(told: Notification) -> None:

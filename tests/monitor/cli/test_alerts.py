@@ -113,6 +113,17 @@ def test_what_is_not_open_cannot_be_taken_on(watched: Workplace, capsys: Capture
     )
 
 
+def test_a_key_may_be_as_a_receiver_shows_it(
+    watched: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the name of the installation before it."""
+    monkeypatch.setenv("HOPWATCH_ALERTS__INSTALLATION", "eu")
+    assert alerts(watched, "ack", f"eu:{PAGE}", "--by", "ann", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["key"] == PAGE
+    assert alerts(watched, "history", "--key", f"eu:{PAGE}", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["notifications"]) == 1
+
+
 def test_what_would_steer_a_terminal_is_refused(watched: Workplace, capsys: Captured) -> None:
     """Whatever is noted is shown to others."""
     assert alerts(watched, "ack", PAGE, "--note", "\x1b[2J") == 2

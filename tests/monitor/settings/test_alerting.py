@@ -27,7 +27,7 @@ SPANS = '{ rate = 1, long = "1h", short = "5m", severity = "page" }'
             "[alerts]\ndefalts = false",
             (
                 "2: alerts.defalts: there is no such key; did you mean 'defaults'? "
-                "Known here: enabled, defaults, labels, dashboard, runbooks, rules, channels"
+                "Known here: enabled, defaults, labels, dashboard, runbooks, installation, rules, channels"
             ),
         ),
         (
@@ -92,7 +92,14 @@ SPANS = '{ rate = 1, long = "1h", short = "5m", severity = "page" }'
             '[alerts]\nlabels = ["stream"]',
             (
                 "2: alerts.labels: a label is 1 to 64 of the characters a-z0-9_ and none of alertname, edge, event, "
-                "key, kind, node, rule, severity, stream, word; got 'stream'"
+                "installation, key, kind, node, rule, severity, stream, word; got 'stream'"
+            ),
+        ),
+        (
+            '[alerts]\ninstallation = "eu:1"',
+            (
+                "2: alerts.installation: an installation is 1 to 64 of the characters a-z0-9_-, "
+                "or \"\" for the only one, got 'eu:1'"
             ),
         ),
         (

@@ -176,7 +176,11 @@ def made(folder: Path, text: str, name: str = "ops", **environ: str) -> Any:  # 
         ),
         (
             TABLE + 'kind = "webhook"\nurl = "https://h.example/"\nheaders = { X = "T0P-5ECRET\\n" }',
-            "h.toml:6: alerts.channels.ops.headers: the header X is one line of ASCII",
+            "h.toml:6: alerts.channels.ops.headers: the header X is one line of ASCII, without blanks around it",
+        ),
+        (
+            TABLE + 'kind = "webhook"\nurl = "https://h.example/"\nheaders = { X = "T0P-5ECRET " }',
+            "h.toml:6: alerts.channels.ops.headers: the header X is one line of ASCII, without blanks around it",
         ),
         (
             TABLE + 'kind = "email"\nhost = "h"\nport = 70000\nfrom = "a@b"\nto = ["c@d"]',
