@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, delete, select
 
 from monitor.kernel.masks import ids_of
 from monitor.kernel.tally import empty
@@ -130,6 +130,42 @@ def test_findings_go_with_their_windows(engine: Engine) -> None:
         pass
     assert [finding.window_start_us for _, finding in outliers.found(engine)] == [results[400].window_start_us]
     assert len(kept(engine)) == 2
+
+
+def test_a_prune_leaves_what_is_said_of_an_episode_that_lasts(engine: Engine) -> None:
+    """A gap ends no episode, however long: whoever is started behind it says what the episode is of."""
+    chance = random.Random(8)
+    results = [minute(number, chance) for number in range(1_720)]
+    results[1_497] = struck(results[1_497])
+    for number in range(1_500, 1_700):
+        results[number] = replace(results[number], verdict=Verdict.UNKNOWN)
+    in_pieces(engine, results[:1_710])
+    told = outliers.found(engine)[-1][1]
+    with engine.execution_options(writes=True).begin() as connection:
+        lineage.enter(connection, "a-query", 0, RULES)
+        writer.write(connection, writer.Changes(0, streams={"orders": (0, results[-1].window_start_us)}))
+        writer.forget(connection, [("orders", one.window_start_us) for one in results[:-90]])
+    for _ in retention.prune(engine, results[-90].window_start_us // HOUR_US * HOUR_US, ManualClock()):
+        pass
+    assert [finding for _, finding in outliers.found(engine)] == [told]
+    with engine.execution_options(writes=True).begin() as connection:
+        (said,) = written(connection, Ledger(RULES), results[1_710:1_711])
+    assert said.outliers == {"a": (), "b": (told,)}
+
+
+def test_nothing_is_said_of_an_episode_whose_figures_are_gone(engine: Engine) -> None:
+    """A store that was pruned by an older version has no more than that it lasts: neither odd nor well."""
+    chance = random.Random(8)
+    results = [minute(number, chance) for number in range(1_720)]
+    results[1_630] = struck(results[1_630])
+    in_pieces(engine, results[:1_710])
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(delete(tables.outliers))
+        watched = outliers.taken_up(connection, "orders", NODES)
+        watched.told.clear()
+        ledger = Ledger(RULES, watched={"orders": watched})
+        (said,) = written(connection, ledger, results[1_710:1_711])
+    assert said.outliers == {"a": ()}
 
 
 def test_a_store_of_before_begins_with_its_last_day(engine: Engine) -> None:
