@@ -153,6 +153,21 @@ def test_a_prune_leaves_what_is_said_of_an_episode_that_lasts(engine: Engine) ->
     assert said.outliers == {"a": (), "b": (told,)}
 
 
+def test_a_process_that_is_started_before_any_memory_is_kept_finds_the_same(engine: Engine) -> None:
+    """As where windows can be amended for days: who comes next begins where the first one did, not a day ago."""
+    chance = random.Random(10)
+    results = [minute(number, chance) for number in range(1_600)]
+    nobody = tuple(ids_of(b"") for _ in NODES)
+    made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
+    for first, last in ((0, 800), (800, 1_590), (1_590, 1_600)):
+        ledger = Ledger(RULES)
+        with engine.execution_options(writes=True).begin() as connection:
+            writer.write_conclusions(connection, made[first:last], 0)
+            outliers.look(connection, ledger, made[first:last])
+    expected, _ = straight(results)
+    assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
+
+
 def test_nothing_is_said_of_an_episode_whose_figures_are_gone(engine: Engine) -> None:
     """A store that was pruned by an older version has no more than that it lasts: neither odd nor well."""
     chance = random.Random(8)
