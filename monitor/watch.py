@@ -159,6 +159,9 @@ class Watched:
             before = self.values.get(start_us, nothing)
             now, then = scaled(values), scaled(before)
             differs = (now != then) & ~(np.isnan(now) & np.isnan(then))
+            if start_us not in self.values:
+                # A gap between windows may lie in an episode that has been told.
+                differs[[row for row, found in self.told.items() if found]] = True
             self.values[start_us] = values
             self.signs.setdefault(start_us, np.zeros(self.count, np.uint8))
             if differs.any():

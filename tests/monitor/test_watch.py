@@ -230,3 +230,18 @@ def test_an_episode_that_lasts_into_the_kept_hour_is_still_told_when_there_was_a
     assert watched.said(early.window_start_us) == said
     watched.enter([replace(early, nodes=(early.nodes[0], replace(early.nodes[1], seen=101)))], shelf)
     assert watched.said(early.window_start_us) == said
+
+
+def test_a_gap_that_comes_late_is_held_as_one_that_came_in_time() -> None:
+    """A window between others, in which a series that is told as an outlier has no value, is not well."""
+    chance = random.Random(6)
+    results = [minute(number, chance) for number in range(1_500)]
+    odd, late = results[1_490].nodes[1], results[1_492].nodes[1]
+    results[1_490] = replace(results[1_490], nodes=(results[1_490].nodes[0], replace(odd, lag_in_us=lag(10**9))))
+    results[1_492] = replace(results[1_492], nodes=(results[1_492].nodes[0], replace(late, lag_in_us=None)))
+    expected, _ = straight(results)
+    assert expected.said(results[1_491].window_start_us)["b"]
+    watched, shelf = straight(results[:1_492] + results[1_493:])
+    watched.enter([results[1_492]], shelf)
+    at_us = results[1_492].window_start_us
+    assert watched.said(at_us) == expected.said(at_us) == {"a": ()}

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 from sqlalchemy import Connection, Engine, delete, select
 
+from monitor.kernel import tdigest
 from monitor.kernel.masks import ids_of
-from monitor.kernel.tally import empty
+from monitor.kernel.tally import NodeLags, empty
 from monitor.ledger import Conclusion, Ledger, Live
 from monitor.outliers import state
 from monitor.outliers.quantities import Quantity
 from monitor.results import Status, Verdict, WindowResult
-from monitor.store import lineage, outliers, retention, tables, writer
+from monitor.store import lineage, outliers, reader, retention, tables, writer
 from monitor.watch import HOUR_US, News
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES
@@ -166,6 +169,22 @@ def test_a_process_that_is_started_before_any_memory_is_kept_finds_the_same(engi
             outliers.look(connection, ledger, made[first:last])
     expected, _ = straight(results)
     assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
+
+
+def test_the_past_is_taken_up_a_few_windows_at_a_time(engine: Engine) -> None:
+    """A day of a pipeline with a thousand nodes, with digests, would be gigabytes."""
+    digest = tdigest.build(np.arange(2_000))
+    tally = replace(empty(PATHWAY), lags=tuple(NodeLags(digest, digest, digest) for _ in NODES))
+    chance, nobody = random.Random(11), tuple(ids_of(b"") for _ in NODES)
+    made = [Conclusion(minute(number, chance), tally, nobody, True, b"", None) for number in range(1_000)]  # noqa: FBT003
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.write_conclusions(connection, made, 0)
+        tracemalloc.start()
+        found = sum(1 for _ in reader.finals(connection, "orders", 0))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert found == len(made)
+    assert peak_bytes < len(made) * len(tdigest.to_bytes(digest))
 
 
 def test_nothing_is_said_of_an_episode_whose_figures_are_gone(engine: Engine) -> None:
