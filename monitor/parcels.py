@@ -87,6 +87,27 @@ class FactSheet:
         return cls(**header, drops=drops, facts=np.frombuffer(body, FACTS))
 
 
+REASONS: Final = (
+    "bad_count",
+    "bad_crc",
+    "bad_length",
+    "bad_marker",
+    "bad_name",
+    "bad_value",
+    "foreign_file",
+    "malformed",
+    "no_arrival_time",
+    "oversized",
+    "torn_tail",
+    "trailing_bytes",
+    "truncated",
+    "unknown_node",
+    "unknown_schema",
+    "unknown_stream",
+)
+"""All short names of why a record cannot be counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quarantined:
     """A record that cannot be counted: where it stood, and why.

@@ -125,13 +125,13 @@ class Watched:
             detector.advance(states, every, self._moments(every, start_us), scaled(self.values[start_us]))
             del self.values[start_us], self.signs[start_us]
         self.base_us = hour_us
-        self.told = {row: found[-1:] for row, found in self.told.items()}
+        self.told = {row: _from(found, hour_us) for row, found in self.told.items()}
         return states
 
     def said(self, start_us: int) -> dict[str, tuple[Finding, ...]]:
         """Return what is said of each node in a window: its outliers, or none; of a node without values nothing.
 
-        An outlier is said in every window of its episode.
+        An outlier is said in every window of its episode. Where its figures are kept no more nothing is said either.
         """
         if start_us not in self.signs:
             return {}
@@ -141,11 +141,13 @@ class Watched:
         found: dict[str, tuple[Finding, ...]] = {}
         for place in np.flatnonzero(is_odd | is_well).tolist():
             rows = np.flatnonzero(signs[place] == OUTLIER) + place * len(WATCHED)
-            found[self.nodes[place]] = tuple(self._told_at(row, start_us) for row in rows.tolist())
+            told = [self._told_at(row, start_us) for row in rows.tolist()]
+            if all(told):
+                found[self.nodes[place]] = tuple(finding for of_row in told for finding in of_row)
         return found
 
-    def _told_at(self, row: int, start_us: int) -> Finding:
-        return [finding for finding in self.told[row] if finding.window_start_us <= start_us][-1]
+    def _told_at(self, row: int, start_us: int) -> list[Finding]:
+        return [finding for finding in self.told.get(row, ()) if finding.window_start_us <= start_us][-1:]
 
     def _enter_again(self, came: Mapping[int, Floats], kept: Kept) -> News:
         """Take the values of windows that entered before, and find anew what has changed by them."""
@@ -156,6 +158,9 @@ class Watched:
             before = self.values.get(start_us, nothing)
             now, then = scaled(values), scaled(before)
             differs = (now != then) & ~(np.isnan(now) & np.isnan(then))
+            if start_us not in self.values:
+                # A gap between windows may lie in an episode that has been told.
+                differs[[row for row, found in self.told.items() if found]] = True
             self.values[start_us] = values
             self.signs.setdefault(start_us, np.zeros(self.count, np.uint8))
             if differs.any():
@@ -202,6 +207,12 @@ class Watched:
     @staticmethod
     def _moments(rows: Ints, start_us: int) -> Ints:
         return np.full(len(rows), start_us, np.int64)
+
+
+def _from(found: list[Finding], moment_us: int) -> list[Finding]:
+    """Return what was found from a moment on, and the latest before it: its episode may last."""
+    before = [finding for finding in found if finding.window_start_us < moment_us]
+    return before[-1:] + found[len(before) :]
 
 
 def _signs(states: States, scores: detector.Scores, values: Floats) -> Any:  # noqa: ANN401 - an array of signs

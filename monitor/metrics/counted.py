@@ -100,9 +100,11 @@ class Counted:
         key = result.stream, result.window_start_us
         says, total = _of(result), self.totals[result.stream]
         before = self._said.get(key) or (says if key in self.judged_before else _nothing(len(result.nodes)))
+        # Counts that are kept as unsigned would make floats of signed ones.
+        before = Totals(*(part.astype(np.int64) for part in before))
         most = Totals(*(np.maximum(*pair) for pair in zip(before, says, strict=True)))
         for sums, now, then in zip(total, most, before, strict=True):
-            np.add(sums, now - then.astype(np.int64), out=sums)
+            np.add(sums, now - then, out=sums)
         self._said[key] = Totals(*map(_small, most))
 
     def _until_us(self, stream: str, start_us: int) -> int:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Final, TypeVar
 
 from monitor.metrics import declared
-from monitor.metrics.counted import OF_NODES, OF_STREAMS, out_of
+from monitor.metrics.counted import IGNORANT, OF_NODES, OF_STREAMS, out_of
 from monitor.metrics.known import Known
 from monitor.metrics.metric import MOST_OPEN, OTHER, Metric, Sample
 from monitor.results import NodeResult, Quantiles, Verdict, WindowResult
@@ -56,17 +56,23 @@ def _of_streams(known: Known, recent: Mapping[str, WindowResult]) -> Iterator[Sa
             total = sum(int(known.totals[stream].stream[place]) for stream in folded)
             yield Sample(column.metric, (OTHER, *column.labels), total)
         windows = [recent[stream] for stream in folded if stream in recent]
-        bounds = [(result.lost_lower, result.lost_upper, result.known) for result in windows]
-        yield from _bounds(declared.LOSS, (OTHER,), bounds)
-        yield Sample(declared.IN_FLIGHT, (OTHER,), sum(result.in_flight for result in windows))
+        yield from _bounds(declared.LOSS, (OTHER,), [*map(_of_all, windows)])
+        if windows:
+            yield Sample(declared.IN_FLIGHT, (OTHER,), sum(result.in_flight for result in windows))
 
 
 def _of_window(stream: str, result: WindowResult) -> Iterator[Sample]:
     yield from _lag(declared.END_TO_END_LAG, (stream,), result.lag_us)
-    yield from _bounds(declared.LOSS, (stream,), [(result.lost_lower, result.lost_upper, result.known)])
+    yield from _bounds(declared.LOSS, (stream,), [_of_all(result)])
     for verdict in Verdict:
         yield Sample(declared.VERDICTS, (stream, verdict.value), int(result.verdict is verdict))
     yield Sample(declared.IN_FLIGHT, (stream,), result.in_flight)
+
+
+def _of_all(result: WindowResult) -> tuple[int, int | None, int]:
+    """Return the bounds of a stream's loss and what it is out of; UNKNOWN bounds nothing, whatever some probes say."""
+    upper = None if result.verdict in IGNORANT else result.lost_upper
+    return result.lost_lower, upper, result.known
 
 
 def _of_nodes(known: Known, recent: Mapping[str, WindowResult]) -> Iterator[Sample]:

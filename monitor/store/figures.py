@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from monitor.kernel.books import RETIRED_AFTER_US
 from monitor.metrics.known import Beginning, StoreFigures
+from monitor.parcels import REASONS
 from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
 from monitor.store import lineage, reader, tables
@@ -25,11 +26,17 @@ _WAITING: Final = [status.value for status in Status if not status.is_final]
 def read(connection: Connection, rules: Mapping[str, StreamRules]) -> StoreFigures:
     """Return what the store says of the monitor's own work."""
     accounts = reader.accounts(connection)
-    counted = ("records", "observations", "duplicate_batches", "too_late", "implausible", "quarantined")
+    counted = ("records", "observations", "duplicate_batches", "too_late", "implausible")
+    # A counter that is not there before its first record shows no increase when that comes.
+    quarantined = dict.fromkeys(REASONS, 0) | accounts["quarantined"]
     aged_out = sum(hole["to_offset"] - hole["from_offset"] + 1 for hole in accounts.get("aged_out", ()))
     waiting = dict.fromkeys(_WAITING, 0) | _waiting(connection, rules)
     return StoreFigures(
-        **{name: accounts[name] for name in counted}, aged_out=aged_out, waiting=waiting, **_instances(connection)
+        **{name: accounts[name] for name in counted},
+        quarantined=quarantined,
+        aged_out=aged_out,
+        waiting=waiting,
+        **_instances(connection),
     )
 
 

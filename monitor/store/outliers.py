@@ -23,6 +23,9 @@ from probes.contract.limits import WINDOW_US
 LEARNT_US: Final = 86_400_000_000
 """How much of the past a series without a memory begins with, where a store has windows of before it kept any."""
 
+_NOBODY: Final = -1
+"""The place of a row that says only since when a stream is followed, until memory is kept."""
+
 _states, _outliers = tables.outlier_states.c, tables.outliers.c
 
 
@@ -80,6 +83,7 @@ def keep(connection: Connection, ledger: Ledger) -> None:
             key = {"stream": stream, "before_us": hour_us}
             rows = [key | {"place": place, "states": state.to_bytes(own)} for place, own in enumerate(of_nodes)]
             connection.execute(dialect.upsert(connection, tables.outlier_states), rows)
+            connection.execute(delete(tables.outlier_states).where(_states.stream == stream, _states.place == _NOBODY))
             return
 
 
@@ -90,6 +94,9 @@ def taken_up(connection: Connection, stream: str, nodes: tuple[str, ...], came: 
     if base_us is None:
         newest_us = reader.newest_final_us(connection, stream)
         base_us = 0 if newest_us is None else max(0, newest_us - LEARNT_US)
+        # Whoever is started before any memory is kept begins where this one does.
+        begun = {"stream": stream, "place": _NOBODY, "before_us": base_us, "states": b""}
+        connection.execute(dialect.upsert(connection, tables.outlier_states), [begun])
     watched = Watched(nodes, base_us)
     results = reader.finals(connection, stream, base_us)
     values = {result.window_start_us: observed(result) for result in results if result.window_start_us not in came}

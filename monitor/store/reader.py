@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, RowMapping, Select, Table, func, select
+from sqlalchemy import Column, Connection, Engine, RowMapping, Select, Table, func, select
 
 from monitor.holes import Hole
 from monitor.kernel import tdigest
@@ -29,6 +29,9 @@ Json = dict[str, Any]
 _WINDOW_FIELDS: Final = tuple(f.name for f in fields(WindowResult))
 _FINAL: Final = tuple(status.value for status in Status if status.is_final)
 _NODE_FIELDS: Final = tuple(f.name for f in fields(NodeResult))
+_PLAIN: Final = tuple(column for column in tables.node_windows.c if not column.name.endswith("_digest"))
+_AT_A_TIME: Final = 10
+"""Windows whose nodes are in memory at once: there may be thousands of nodes."""
 
 
 def report(engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None) -> Json:
@@ -150,11 +153,17 @@ def parts(connection: Connection, stream: str, from_us: int, to_us: int) -> list
     return [Part(_result(row, of_window), tuple(digests(node) for node in of_window)) for row, of_window in found]
 
 
-def finals(connection: Connection, stream: str, from_us: int) -> list[WindowResult]:
-    """Return the final windows of a stream from a moment on, in order of time."""
-    nodes = _by_window(connection, stream, from_us, None)
-    wanted = _in_range(tables.windows, stream, from_us, None).where(tables.windows.c.status.in_(_FINAL))
-    return [_result(row, nodes[stream, row["window_start_us"]]) for row in connection.execute(wanted).mappings()]
+def finals(connection: Connection, stream: str, from_us: int) -> Iterator[WindowResult]:
+    """Yield the final windows of a stream from a moment on, in order of time; a few at a time are read."""
+    column = tables.windows.c
+    is_final = column.status.in_(_FINAL)
+    chosen = _in_range(tables.windows, stream, from_us, None).with_only_columns(column.window_start_us).where(is_final)
+    starts_us = list(connection.execute(chosen).scalars())
+    for first in range(0, len(starts_us), _AT_A_TIME):
+        span = starts_us[first], starts_us[first : first + _AT_A_TIME][-1] + 1
+        nodes = _by_window(connection, stream, *span, columns=_PLAIN)
+        for row in connection.execute(_in_range(tables.windows, stream, *span).where(is_final)).mappings():
+            yield _result(row, nodes[stream, row["window_start_us"]])
 
 
 def newest_final_us(connection: Connection, stream: str) -> int | None:
@@ -198,10 +207,15 @@ def _in_range(table: Table, stream: str | None, from_us: int | None, to_us: int 
 
 
 def _by_window(
-    connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
+    connection: Connection,
+    stream: str | None,
+    from_us: int | None,
+    to_us: int | None,
+    columns: Sequence[Column[Any]] = tuple(tables.node_windows.c),
 ) -> dict[tuple[str, int], list[RowMapping]]:
     found: dict[tuple[str, int], list[RowMapping]] = defaultdict(list)
-    for row in connection.execute(_in_range(tables.node_windows, stream, from_us, to_us)).mappings():
+    wanted = _in_range(tables.node_windows, stream, from_us, to_us).with_only_columns(*columns)
+    for row in connection.execute(wanted).mappings():
         found[row["stream"], row["window_start_us"]].append(row)
     return found
 

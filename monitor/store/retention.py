@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, delete, func, select, tuple_
+from sqlalchemy import Connection, Engine, Select, delete, exists, func, select, tuple_
 
 from monitor.clock import Clock
 from monitor.store import dialect, rollups, schema, tables
@@ -22,7 +22,6 @@ _OF_WINDOWS: Final = (
     tables.node_windows,
     tables.lost_ids,
     tables.revisions,
-    tables.outliers,
     tables.tallies,
     tables.windows,
 )
@@ -118,7 +117,17 @@ def _prune_hour(connection: Connection, stream: str, hour_us: int) -> Step:
         column = table.c
         chosen = (column.stream == stream) & (column.window_start_us >= hour_us)
         gone = connection.execute(delete(table).where(chosen, column.window_start_us < hour_us + HOUR_US)).rowcount
+    _prune_outliers(connection, stream, hour_us + HOUR_US)
     return Step(windows=gone)
+
+
+def _prune_outliers(connection: Connection, stream: str, before_us: int) -> None:
+    """Delete what was found before a moment, but for the latest outlier of each series: its episode may last."""
+    column, later = tables.outliers.c, tables.outliers.alias("later").c
+    of_series = (later.stream == column.stream) & (later.node == column.node) & (later.quantity == column.quantity)
+    is_over = exists().where(of_series, later.is_outlier, later.window_start_us > column.window_start_us)
+    spent = (column.stream == stream) & (column.window_start_us < before_us) & (~column.is_outlier | is_over)
+    connection.execute(delete(tables.outliers).where(spent))
 
 
 def _prune_quarantine(connection: Connection, before_us: int) -> Step:

@@ -155,7 +155,36 @@ def test_autoscalers_have_no_sample_where_nothing_is_known(query: str) -> None:
     """Neither from a monitor that hangs or is behind, nor of a window that is UNKNOWN or SILENT."""
     assert "hopwatch_last_batch_timestamp_seconds < 120" in query
     assert "hopwatch_watermark_timestamp_seconds < 300" in query
-    assert 'unless on (job, instance, stream) (hopwatch_window_verdict{verdict=~"UNKNOWN|SILENT"} == 1)' in query
+    assert 'and on (job, instance, stream) (hopwatch_window_verdict{verdict!~"UNKNOWN|SILENT"} == 1)' in query
+
+
+VERDICTS: Final = {"CLEAN": ["UNKNOWN", "CLEAN"], "UNKNOWN": ["CLEAN", "UNKNOWN"], "gone": []}
+"""By what is known of a stream: the verdicts that have a series, the last of which holds."""
+
+
+@pytest.mark.parametrize("known", VERDICTS)
+def test_autoscalers_are_told_nothing_of_a_stream_that_has_gone_silent(known: str, tmp_path: Path) -> None:
+    """Its counters stand, so that their rate is 0; its verdict has gone, as ten minutes after the last window."""
+    lags = 'stream="orders", quantile="0.95"'
+    values = {
+        "last_batch_timestamp_seconds{}": "0+60x60",
+        "watermark_timestamp_seconds{}": "0+60x60",
+        'node_messages_total{stream="orders", node="router"}': "500x60",
+        f'node_lag_seconds{{{lags}, node="router", stamp="in"}}': "40x60",
+        f"end_to_end_lag_seconds{{{lags}}}": "40x60",
+    }
+    for verdict in VERDICTS[known]:
+        shows = int(verdict == VERDICTS[known][-1])
+        values[f'window_verdict{{stream="orders", verdict="{verdict}"}}'] = f"{shows}x60"
+    series = [{"series": f"hopwatch_{name}", "values": told} for name, told in values.items()]
+    asked = [
+        {"expr": f"count({query}) or vector(0)", "eval_time": "40m", "exp_samples": [{"value": int(known == "CLEAN")}]}
+        for query in shipped.autoscaling_queries()
+    ]
+    path = tmp_path / "tests.yml"
+    path.write_text(yaml.safe_dump({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": asked}]}))
+    code, told = promtool("test", "rules", str(path))
+    assert code == 0, told
 
 
 def test_keda_takes_no_answer_for_zero() -> None:

@@ -209,3 +209,39 @@ def test_what_enters_is_what_is_known_of_a_node() -> None:
     nodes = (replace(result.nodes[0], coverage=None, seen=0), replace(result.nodes[1], lag_in_us=None))
     assert np.isnan(observed(replace(result, nodes=nodes))).tolist()[0] == [True] * 7
     assert np.isnan(observed(replace(result, nodes=nodes))).tolist()[1][0] is True
+
+
+def test_an_episode_that_lasts_into_the_kept_hour_is_still_told_when_there_was_another_since() -> None:
+    """Of what was found before the hour the latest stays known, whatever was found behind it."""
+    chance = random.Random(1)
+    results = [minute(number, chance) for number in range(1_600)]
+    hour = next(number for number in range(1_500, 1_600) if not results[number].window_start_us % HOUR_US)
+    results[hour - 50] = struck(results[hour - 50], times=4)
+    results[hour + 66] = struck(results[hour + 66], times=10**13)
+    watched, shelf = straight(results[: hour + 70])
+    assert [one.window_start_us for one in shelf.found.values() if one.is_outlier] == [
+        results[hour - 50].window_start_us,
+        results[hour + 66].window_start_us,
+    ]
+    early = results[hour + 3]
+    said = watched.said(early.window_start_us)
+    assert said["b"]
+    shelf.memory = watched.base_at(results[hour].window_start_us, shelf)
+    assert watched.said(early.window_start_us) == said
+    watched.enter([replace(early, nodes=(early.nodes[0], replace(early.nodes[1], seen=101)))], shelf)
+    assert watched.said(early.window_start_us) == said
+
+
+def test_a_gap_that_comes_late_is_held_as_one_that_came_in_time() -> None:
+    """A window between others, in which a series that is told as an outlier has no value, is not well."""
+    chance = random.Random(6)
+    results = [minute(number, chance) for number in range(1_500)]
+    odd, late = results[1_490].nodes[1], results[1_492].nodes[1]
+    results[1_490] = replace(results[1_490], nodes=(results[1_490].nodes[0], replace(odd, lag_in_us=lag(10**9))))
+    results[1_492] = replace(results[1_492], nodes=(results[1_492].nodes[0], replace(late, lag_in_us=None)))
+    expected, _ = straight(results)
+    assert expected.said(results[1_491].window_start_us)["b"]
+    watched, shelf = straight(results[:1_492] + results[1_493:])
+    watched.enter([results[1_492]], shelf)
+    at_us = results[1_492].window_start_us
+    assert watched.said(at_us) == expected.said(at_us) == {"a": ()}

@@ -86,6 +86,16 @@ def test_windows_that_cannot_be_judged_again_are_forgotten(minute: int, kept: in
     assert lost(of) == 20
 
 
+@pytest.mark.parametrize("dropped", [2**32 - 1, 2**32, 2**53 - 4])
+def test_counts_of_any_size_can_be_judged_again(dropped: int) -> None:
+    """A probe may say that it dropped as many as the books take; what a window says again adds nothing."""
+    of = measured()
+    commit(of, window(0, nodes={"b": {"dropped": dropped}}))
+    commit(of, replace(window(0, nodes={"b": {"dropped": dropped + 3}}), status=Status.AMENDED))
+    commit(of, window(0, nodes={"b": {"dropped": dropped}}))
+    assert value(of, "hopwatch_node_dropped_observations_total", stream="orders", node="b") == dropped + 3
+
+
 def test_streams_that_are_not_configured_count_nowhere() -> None:
     """The store may hold windows of a stream that was taken out."""
     of = measured()

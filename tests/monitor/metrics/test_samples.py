@@ -77,6 +77,15 @@ def test_an_unknown_window_has_no_loss_not_even_none() -> None:
     }
 
 
+@pytest.mark.parametrize("upper", [0, 5])
+def test_an_unknown_window_has_no_loss_end_to_end_where_some_of_it_is_bounded(upper: int) -> None:
+    """As when probes say how many they dropped: none surely lost is no 0 there. A node with whole books has its own."""
+    whole = {"loss_lower": 0, "loss_upper": 0, "coverage": 1.0}
+    of = after(window(0, verdict=Verdict.UNKNOWN, lost_upper=upper, nodes={"a": whole}))
+    assert shown(of.known(), "hopwatch_stream_loss_ratio") == {}
+    assert shown(of.known(), "hopwatch_node_loss_ratio") == {("orders", "a", "lower"): 0, ("orders", "a", "upper"): 0}
+
+
 def test_what_is_surely_lost_is_shown_where_the_rest_is_not_known() -> None:
     """A lower bound without an upper one."""
     of = after(window(0, nodes={"b": {"loss_lower": 10, "loss_upper": None, "coverage": None}}))
@@ -157,6 +166,12 @@ def test_one_folded_node_of_which_nobody_knows_leaves_no_upper_bound() -> None:
     of = folded(window(0, stream="s58", lost={"b": 20}), window(0, stream="s59", verdict=Verdict.UNKNOWN))
     assert value(of, "hopwatch_node_loss_ratio", stream=OTHER, node=OTHER, bound="lower") == 20 / 4_000
     assert value(of, "hopwatch_node_loss_ratio", stream=OTHER, node=OTHER, bound="upper") is None
+
+
+def test_folded_streams_of_which_no_window_is_recent_have_nothing_in_flight() -> None:
+    """That is: no sample, rather than 0."""
+    known = folded(window(0, stream="s01")).known()
+    assert shown(known, "hopwatch_in_flight_messages") == {("s01",): 0}
 
 
 def test_counts_by_words_of_others_are_bounded() -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, select
+import numpy as np
+from sqlalchemy import Connection, Engine, delete, select
 
+from monitor.kernel import tdigest
 from monitor.kernel.masks import ids_of
-from monitor.kernel.tally import empty
+from monitor.kernel.tally import NodeLags, empty
 from monitor.ledger import Conclusion, Ledger, Live
 from monitor.outliers import state
 from monitor.outliers.quantities import Quantity
 from monitor.results import Status, Verdict, WindowResult
-from monitor.store import lineage, outliers, retention, tables, writer
+from monitor.store import lineage, outliers, reader, retention, tables, writer
 from monitor.watch import HOUR_US, News
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES
@@ -130,6 +133,73 @@ def test_findings_go_with_their_windows(engine: Engine) -> None:
         pass
     assert [finding.window_start_us for _, finding in outliers.found(engine)] == [results[400].window_start_us]
     assert len(kept(engine)) == 2
+
+
+def test_a_prune_leaves_what_is_said_of_an_episode_that_lasts(engine: Engine) -> None:
+    """A gap ends no episode, however long: whoever is started behind it says what the episode is of."""
+    chance = random.Random(8)
+    results = [minute(number, chance) for number in range(1_720)]
+    results[1_497] = struck(results[1_497])
+    for number in range(1_500, 1_700):
+        results[number] = replace(results[number], verdict=Verdict.UNKNOWN)
+    in_pieces(engine, results[:1_710])
+    told = outliers.found(engine)[-1][1]
+    with engine.execution_options(writes=True).begin() as connection:
+        lineage.enter(connection, "a-query", 0, RULES)
+        writer.write(connection, writer.Changes(0, streams={"orders": (0, results[-1].window_start_us)}))
+        writer.forget(connection, [("orders", one.window_start_us) for one in results[:-90]])
+    for _ in retention.prune(engine, results[-90].window_start_us // HOUR_US * HOUR_US, ManualClock()):
+        pass
+    assert [finding for _, finding in outliers.found(engine)] == [told]
+    with engine.execution_options(writes=True).begin() as connection:
+        (said,) = written(connection, Ledger(RULES), results[1_710:1_711])
+    assert said.outliers == {"a": (), "b": (told,)}
+
+
+def test_a_process_that_is_started_before_any_memory_is_kept_finds_the_same(engine: Engine) -> None:
+    """As where windows can be amended for days: who comes next begins where the first one did, not a day ago."""
+    chance = random.Random(10)
+    results = [minute(number, chance) for number in range(1_600)]
+    nobody = tuple(ids_of(b"") for _ in NODES)
+    made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
+    for first, last in ((0, 800), (800, 1_590), (1_590, 1_600)):
+        ledger = Ledger(RULES)
+        with engine.execution_options(writes=True).begin() as connection:
+            writer.write_conclusions(connection, made[first:last], 0)
+            outliers.look(connection, ledger, made[first:last])
+    expected, _ = straight(results)
+    assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
+
+
+def test_the_past_is_taken_up_a_few_windows_at_a_time(engine: Engine) -> None:
+    """A day of a pipeline with a thousand nodes, with digests, would be gigabytes."""
+    digest = tdigest.build(np.arange(2_000))
+    tally = replace(empty(PATHWAY), lags=tuple(NodeLags(digest, digest, digest) for _ in NODES))
+    chance, nobody = random.Random(11), tuple(ids_of(b"") for _ in NODES)
+    made = [Conclusion(minute(number, chance), tally, nobody, True, b"", None) for number in range(1_000)]  # noqa: FBT003
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.write_conclusions(connection, made, 0)
+        tracemalloc.start()
+        found = sum(1 for _ in reader.finals(connection, "orders", 0))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert found == len(made)
+    assert peak_bytes < len(made) * len(tdigest.to_bytes(digest))
+
+
+def test_nothing_is_said_of_an_episode_whose_figures_are_gone(engine: Engine) -> None:
+    """A store that was pruned by an older version has no more than that it lasts: neither odd nor well."""
+    chance = random.Random(8)
+    results = [minute(number, chance) for number in range(1_720)]
+    results[1_630] = struck(results[1_630])
+    in_pieces(engine, results[:1_710])
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(delete(tables.outliers))
+        watched = outliers.taken_up(connection, "orders", NODES)
+        watched.told.clear()
+        ledger = Ledger(RULES, watched={"orders": watched})
+        (said,) = written(connection, ledger, results[1_710:1_711])
+    assert said.outliers == {"a": ()}
 
 
 def test_a_store_of_before_begins_with_its_last_day(engine: Engine) -> None:
