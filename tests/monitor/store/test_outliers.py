@@ -162,8 +162,9 @@ def test_a_process_that_is_started_before_any_memory_is_kept_finds_the_same(engi
     results = [minute(number, chance) for number in range(1_600)]
     nobody = tuple(ids_of(b"") for _ in NODES)
     made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
+    ledger = Ledger(RULES)
     for first, last in ((0, 800), (800, 1_590), (1_590, 1_600)):
-        ledger = Ledger(RULES)
+        ledger = replace(ledger, watched={})
         with engine.execution_options(writes=True).begin() as connection:
             writer.write_conclusions(connection, made[first:last], 0)
             outliers.look(connection, ledger, made[first:last])
