@@ -153,6 +153,11 @@ class Ledger:
                 )
                 yield Conclusion(result, tally, tuple(lost), settled_at_us <= watermark_us, print_of_books, changed)
 
+    def let_go(self) -> None:
+        """Forget the values of series: what was judged will not be judged again, and there may be years of it."""
+        for watched in self.watched.values():
+            watched.let_go()
+
     def forget(self, watermark_us: int) -> list[tuple[str, int]]:
         """Drop what nothing can change any more, and return the windows that it was."""
         gone: list[tuple[str, int]] = []

@@ -128,6 +128,12 @@ class Watched:
         self.told = {row: _from(found, hour_us) for row, found in self.told.items()}
         return states
 
+    def let_go(self) -> None:
+        """Forget the values: no window that has entered will be judged again."""
+        self.base_us = self.newest_us + WINDOW_US
+        self.values.clear()
+        self.signs.clear()
+
     def said(self, start_us: int) -> dict[str, tuple[Finding, ...]]:
         """Return what is said of each node in a window: its outliers, or none; of a node without values nothing.
 

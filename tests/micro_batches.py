@@ -141,5 +141,5 @@ def run_once(engine: Engine, rules: Mapping[str, StreamRules], paths: Iterable[P
         ledger = Ledger(rules)
         windows = commit.take_in(connection, ledger, out, NEVER_US)
         for _ in commit.conclude(connection, ledger, windows, NEVER_US):
-            pass
+            ledger.let_go()
         writer.forget_all(connection)

@@ -62,6 +62,7 @@ def run_once(spark: SparkSession, place: Place, report: Report) -> None:
         windows = commit.take_in(connection, ledger, rows.toLocalIterator(), WATERMARK_US)
         for piece in commit.conclude(connection, ledger, windows, WATERMARK_US):
             report([conclusion.result for conclusion in piece])
+            ledger.let_go()
         writer.forget_all(connection)
     rows.unpersist()
     place.source.end_batch()

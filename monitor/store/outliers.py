@@ -23,6 +23,7 @@ from probes.contract.limits import WINDOW_US
 LEARNT_US: Final = 86_400_000_000
 """How much of the past a series without a memory begins with, where a store has windows of before it kept any."""
 
+_NEVER_US: Final = 2**63 - 1
 _NOBODY: Final = -1
 """The place of a row that says only since when a stream is followed, until memory is kept."""
 
@@ -73,8 +74,11 @@ def look(connection: Connection, ledger: Ledger, conclusions: Sequence[Conclusio
 
 
 def keep(connection: Connection, ledger: Ledger) -> None:
-    """Write the memory of the series of one stream before the newest hour that nothing can change any more."""
-    for stream, watched in ledger.watched.items():
+    """Write the memory of the series of one stream before the newest hour that nothing can change any more.
+
+    It is the stream's turn whose values reach back the farthest.
+    """
+    for stream, watched in sorted(ledger.watched.items(), key=lambda one: min(one[1].values, default=_NEVER_US)):
         oldest_us = min(ledger.live.get(stream, ()), default=watched.newest_us + WINDOW_US)
         hour_us = oldest_us // HOUR_US * HOUR_US
         if min(watched.values, default=hour_us) < hour_us:

@@ -19,7 +19,7 @@ from monitor.outliers import state
 from monitor.outliers.quantities import Quantity
 from monitor.results import Status, Verdict, WindowResult
 from monitor.store import lineage, outliers, reader, retention, tables, writer
-from monitor.watch import HOUR_US, News
+from monitor.watch import HOUR_US, News, Watched
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES
 from tests.monitor.test_watch import NODES, minute, straight, struck
@@ -224,3 +224,36 @@ def test_findings_are_read_as_they_were_written(engine: Engine) -> None:
     with engine.execution_options(writes=True).begin() as connection:
         outliers.write(connection, "orders", News([], [young]))
     assert outliers.found(engine) == [("orders", young)]
+
+
+def test_the_stream_whose_values_reach_back_the_farthest_comes_first(engine: Engine) -> None:
+    """However many streams there are, each has its turn: one a micro-batch, the oldest values first."""
+    chance = random.Random(11)
+    ledger = Ledger({"orders": RULES["orders"], "refunds": RULES["orders"], "trades": RULES["orders"]})
+    for number, stream in enumerate(ledger.rules):
+        ledger.watched[stream] = Watched(NODES)
+        late = (3 - number) * 30
+        results = [replace(minute(late + place, chance), stream=stream) for place in range(200)]
+        with engine.connect() as connection:
+            ledger.watched[stream].enter(results, outliers.StoredSeries(connection, stream))
+    for expected in (["trades"], ["refunds", "trades"], ["orders", "refunds", "trades"]):
+        with engine.execution_options(writes=True).begin() as connection:
+            outliers.keep(connection, ledger)
+        assert sorted({row[0] for row in kept(engine)}) == expected
+
+
+def test_what_is_judged_once_and_for_all_keeps_no_values(engine: Engine) -> None:
+    """The findings are those of a run that keeps them, and nothing grows with the windows."""
+    results = spiked()
+    ledger, nobody = Ledger(RULES), tuple(ids_of(b"") for _ in NODES)
+    with engine.execution_options(writes=True).begin() as connection:
+        for first in range(0, len(results), 50):
+            piece = results[first : first + 50]
+            made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in piece]  # noqa: FBT003 - is_settled
+            writer.write_conclusions(connection, made, 0)
+            outliers.look(connection, ledger, made)
+            ledger.let_go()
+    expected, shelf = straight(results)
+    assert ledger.watched["orders"].values == {}
+    assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
+    assert [one for _, one in outliers.found(engine)] == [shelf.found[key] for key in sorted(shelf.found)]
