@@ -88,7 +88,7 @@ def test_what_the_demo_loses_is_one_page_that_names_the_node(services: Services)
             process = services.start(name)
             ends.callback(process.stop, 60)
             until(lambda: _is_up(process, services, name), f"a healthy {name}", PATIENCE_S)  # noqa: B023 - called at once
-        until(lambda: _of_streams(services) != [], "the page", PATIENCE_S)
+        until(lambda: _of_streams(services) != [], "the page", 2 * PATIENCE_S)
         until(lambda: _is_told_twice(services), "what Prometheus makes of it", PATIENCE_S)
         until(lambda: len(_named(services, "HopwatchHeartbeat")) == 2, "both heartbeats", PATIENCE_S)
         told = _of_streams(services)

@@ -45,7 +45,7 @@ def data_outlives_a_container(deployment: Deployment) -> Iterator[str]:
 
 
 def ports_are_used(deployment: Deployment) -> Iterator[str]:
-    """What is published is listened on, by a broker that advertises it, and to the machine alone."""
+    """What is published is listened on, of a broker under the machine's own name, and to the machine alone."""
     listening = alerting.listening(deployment)
     for name, service in deployment.services.items():
         for port in service.get("ports", []):
