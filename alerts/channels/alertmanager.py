@@ -25,7 +25,7 @@ import structlog
 from alerts.channels import http, texts
 from alerts.channels.channel import Failed, Outcome, Taken
 from alerts.channels.http import Poster
-from alerts.events import Alert, Event, Notification
+from alerts.events import Alert, Event, Kind, Notification
 from alerts.outbox import Delivery
 from monitor.clock import Clock
 from monitor.results import iso
@@ -140,7 +140,7 @@ def content(notification: Notification, *, is_acknowledged: bool) -> dict[str, s
         "places": f"{notification.total:,}",
         "key": notification.key,
         "acknowledged": "yes" if is_acknowledged else "",
-        **(_figures(first) if first else {}),
+        **(_figures(first) if first and first.kind is not Kind.HEARTBEAT else {}),
     }
     return {name: texts.shortened(text, MOST_ANNOTATION) for name, text in said.items() if text}
 

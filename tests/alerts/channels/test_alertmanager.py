@@ -67,6 +67,14 @@ def test_alertmanager_is_told_one_alert() -> None:
     ]
 
 
+def test_a_heartbeat_has_no_figures() -> None:
+    """It says that the monitor lives, up to when, and nothing of thresholds."""
+    beat = replace(LOST, kind=Kind.HEARTBEAT, summary="alive")
+    said = alertmanager.content(replace(firing(), kind=Kind.HEARTBEAT, alerts=(beat,)), is_acknowledged=False)
+    assert {"observed", "threshold", "affected"} & said.keys() == set()
+    assert said["description"] == "alive"
+
+
 def test_alertmanager_wants_it_again_until_it_is_over() -> None:
     """An alert that is over ends now; whether somebody has taken it on is no label."""
     told = alertmanager.alert(delivery(is_acknowledged=True), NOW_US, 30_000_000, {})
