@@ -144,7 +144,7 @@ def test_the_example_is_one() -> None:
     checked = amtool("check-config", str(EXAMPLE))
     assert (checked.returncode, "SUCCESS" in checked.stdout) == (0, True), checked.stdout + checked.stderr
     assert " - 1 inhibit rules" in checked.stdout
-    assert " - 3 receivers" in checked.stdout
+    assert " - 4 receivers" in checked.stdout
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -155,6 +155,14 @@ def test_the_example_routes_every_alert(kind: Kind, severity: Severity) -> None:
     labels = (f"alertname={name}", f"kind={kind}", f"rule={kind}", f"severity={severity}", "stream=orders")
     expected = "dead-mans-switch" if kind is Kind.HEARTBEAT else f"{severity}s"
     tested = amtool("config", "routes", "test", f"--config.file={EXAMPLE}", f"--verify.receivers={expected}", *labels)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def test_the_example_has_a_switch_for_each_heartbeat() -> None:
+    """That of Prometheus' rules, which has no kind, does not hide that Hopwatch's own is dead."""
+    labels = ("alertname=HopwatchHeartbeat", "severity=none")
+    expected = "--verify.receivers=dead-mans-switch-of-prometheus"
+    tested = amtool("config", "routes", "test", f"--config.file={EXAMPLE}", expected, *labels)
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 

@@ -47,6 +47,12 @@ def test_prometheus_tells_what_hopwatch_cannot() -> None:
     assert sent & dropped == set()
 
 
+def test_the_example_of_a_prometheus_tells_the_same() -> None:
+    """Who starts from it is not paged twice either."""
+    example = yaml.safe_load((shipped.PROMETHEUS / "prometheus.yml").read_text("utf-8"))
+    assert example["alerting"]["alert_relabel_configs"] == RELABELLED
+
+
 def test_every_receiver_is_routed_to_and_tells_nobody_yet() -> None:
     """So that the first start sends nothing anywhere."""
     routes = [ROUTES["route"], *ROUTES["route"]["routes"]]
