@@ -35,14 +35,17 @@ class Result:
         return told | {"why": self.why or None}
 
 
-def run(channels: Mapping[str, Channel], severity: Severity, clock: Clock) -> list[Result]:
-    """Send the test through each channel; its end too where the beginning has failed, as it may have arrived.
+def run(channels: Mapping[str, Channel], severity: Severity, clock: Clock, hold_s: float = 0.0) -> list[Result]:
+    """Send the test through all channels, and after ``hold_s`` its end.
 
-    Its key is made of the moment, so that it is an incident of its own.
+    The end too where the beginning has failed, as it may have arrived. Its key is made of the moment, so that it is an
+    incident of its own.
     """
     begun = notification(severity, clock.now_us())
-    said = (begun, replace(begun, event=Event.RESOLVED, summary=ENDED))
-    return [_result(name, channel, one, clock) for name, channel in channels.items() for one in said]
+    ended = replace(begun, event=Event.RESOLVED, summary=ENDED)
+    found = [_result(name, channel, 0, begun, clock) for name, channel in channels.items()]
+    clock.wait(hold_s)
+    return found + [_result(name, channel, 1, ended, clock) for name, channel in channels.items()]
 
 
 def notification(severity: Severity, now_us: int) -> Notification:
@@ -65,8 +68,8 @@ def notification(severity: Severity, now_us: int) -> Notification:
     )
 
 
-def _result(name: str, channel: Channel, said: Notification, clock: Clock) -> Result:
-    delivery = Delivery(0, name, said, said.at_us, tries=0, is_again=False, is_acknowledged=False)
+def _result(name: str, channel: Channel, number: int, said: Notification, clock: Clock) -> Result:
+    delivery = Delivery(number, name, said, said.at_us, tries=0, is_again=False, is_acknowledged=False)
     outcome = _outcome(channel, delivery, clock.now_us())
     return Result(name, said.key, said.event, (outcome.why or UNSAID) if isinstance(outcome, Failed) else "")
 

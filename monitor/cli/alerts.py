@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 from sqlalchemy import Engine
 
 from alerts import drill, shown, ways
@@ -59,7 +58,7 @@ def ack(
     as_json: AsJson = False,
 ) -> None:
     """Take an incident on, for as long as it lasts."""
-    who = by or os.environ.get("USER", "") or "somebody"
+    who = by or _user()
     for text in (who, note):
         if not text.isprintable():
             raise ConfigurationError(f"--by and --note are one line of printable text, got {text!r:.80}")
@@ -91,11 +90,13 @@ def history(
     if as_json:
         console.emit_json({"notifications": told})
         return
-    table = _table("at", "event", "key", "summary", "channels")
+    if not told:
+        _say("nothing was told")
     for one in told:
-        channels = ", ".join(_taken(channel) for channel in one["channels"])
-        table.add_row(one["at"], one["event"], one["key"], one["summary"], channels)
-    console.data().print(table)
+        _say(f"{one['at']}  {one['event']}  {one['key']}")
+        _say(f"    {one['summary']}")
+        for channel in one["channels"]:
+            _say(f"    {_taken(channel)}")
 
 
 @command.command("test")
@@ -103,17 +104,22 @@ def try_out(
     config: Config = Path("hopwatch.toml"),
     channel: Annotated[str | None, typer.Option("--channel", help="Only this channel; all without it.")] = None,
     severity: Annotated[Severity, typer.Option("--severity", help="How urgent the test is.")] = Severity.PAGE,
+    hold: Annotated[
+        float, typer.Option("--hold", metavar="SECONDS", min=0, max=600, help="How long the test lasts before its end.")
+    ] = 0.0,
     *,
     as_json: AsJson = False,
 ) -> None:
     """Send a test through the channels, its beginning and its end.
 
-    Straight, not through the store, so that it works beside a monitor and without one.
+    Straight, not through the store, so that it works beside a monitor and without one; through all channels, whatever
+    severities and streams they are for. An Alertmanager tells its receivers only of what outlasts its group_wait: hold
+    the test for longer.
     """
     chosen = settings.load(config, flags={}, environ=os.environ)
     people = ways.opened(chosen)
     try:
-        results = drill.run(_named(people, channel), severity, SystemClock())
+        results = drill.run(_named(people, channel), severity, SystemClock(), hold)
     finally:
         people.close()
     if as_json:
@@ -123,6 +129,14 @@ def try_out(
             told = f"failed: {result.why}" if result.why else "taken"
             console.data().print(f"{result.channel}: {result.event}, {told}")
     raise typer.Exit(DependencyError.exit_code if any(result.why for result in results) else 0)
+
+
+def _user() -> str:
+    """Return who this is to the machine; a container may know no name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody"
 
 
 def _named(people: Ways, channel: str | None) -> dict[str, Channel]:
@@ -143,20 +157,18 @@ def _taken(channel: dict[str, Any]) -> str:
 
 def _show_incidents(incidents: list[dict[str, Any]]) -> None:
     if not incidents:
-        console.data().print("no incident is open")
-        return
-    table = _table("key", "since", "alerts", "taken on by", "summary")
+        _say("no incident is open")
     for one in incidents:
-        by = one["acknowledged"]["by"] if one["acknowledged"] else ""
-        table.add_row(one["key"], one["since"], f"{one['total']:,}", by, one["summary"])
-    console.data().print(table)
+        taken = one["acknowledged"]
+        by = f", taken on by {taken['by']}" if taken else ""
+        note = f": {taken['note']}" if taken and taken["note"] else ""
+        _say(f"{one['key']}  since {one['since']}, places: {one['total']:,}{by}{note}")
+        _say(f"    {one['summary']}")
 
 
-def _table(*names: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in names:
-        table.add_column(name)
-    return table
+def _say(line: str) -> None:
+    """Print a line whole: what stands in it is copied into the next command."""
+    console.data().print(line, soft_wrap=True)
 
 
 def _store(config: Path) -> Engine:

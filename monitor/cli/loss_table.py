@@ -31,12 +31,20 @@ def show(console: Console, told: Json) -> None:
             console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown\n")
         if len(windows) > 1:
             print_whole(console, listing(stream["stream"], windows))
-        # A pipeline that has ended leaves a minute behind in which nothing happened: nobody asks for its detail.
-        for window in ([one for one in windows if one["known"]] or windows)[-1:]:
+        for window in _telling(windows):
             _show_window(console, stream["stream"], window)
     if not told["streams"]:
         console.print("no window yet: nothing was read of what was asked for")
     show_accounts(console, told["accounts"])
+
+
+def _telling(windows: Sequence[Json]) -> Sequence[Json]:
+    """Return the window that says most, if there is one: the newest that was judged, and in which something happened.
+
+    What is still coming in looks healed, and a pipeline that has ended leaves a minute in which nothing happened.
+    """
+    known = [one for one in windows if one["known"]]
+    return ([one for one in known if one["verdict"]] or known or windows)[-1:]
 
 
 def listing(stream: str, windows: Sequence[Json]) -> Table:
@@ -139,6 +147,9 @@ _ROWS: Final[tuple[tuple[str, Callable[[Json], str]], ...]] = (
     ("count", lambda node: count(node["seen"])),
     ("loss of node", lambda node: count(node["loss"])),
     ("loss %", lambda node: percent(node["loss_ratio"])),
+    ("lost in transit", _some("lost_in_transit")),
+    ("lost inside", _some("lost_inside")),
+    ("lost after", _some("lost_after")),
     ("filtered", _some("filtered")),
     ("rejected", _some("rejected")),
     ("in flight", _some("in_flight")),

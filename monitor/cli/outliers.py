@@ -73,7 +73,10 @@ def list_(  # noqa: PLR0913 - one a flag
     notices: Annotated[bool, typer.Option("--notices", help="Also what is only noticed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Show the outliers that the monitor has found in final windows, and why each is one."""
+    """Show what the monitor has found, and why.
+
+    Outliers of final windows; what was only noticed with --notices.
+    """
     chosen = settings.load(config, flags={}, environ=os.environ)
     chosen.check_stream(stream)
     from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
@@ -87,7 +90,8 @@ def list_(  # noqa: PLR0913 - one a flag
         level = "outlier" if one.is_outlier else "notice"
         where = f"{iso(one.window_start_us)}  {of_stream}  {one.node}"
         console.data().print(f"{where}  {level}  score {one.why.score:.1f}  {one.why}")
-    console.words().print(_sum(found, len(asked)))
+    young = "" if found else "; a series has notices after 200 windows, and outliers once it is a day old"
+    console.words().print(_sum(found, len(asked)) + young)
 
 
 def _sum(found: list[tuple[str, Finding]], shown: int) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 
 import pytest
 
 from alerts import configured, outbox, ways
 from alerts.channels.channel import Failed, Outcome, Taken
+from alerts.channels.webhook import idempotency_key
 from alerts.follow import Alerting
 from alerts.outbox import Delivery
 from alerts.ways import Ways
@@ -58,9 +60,9 @@ def test_what_is_wrong_now_is_shown(watched: Workplace, capsys: Captured) -> Non
     """Each incident with its key, since when, how many places; and what is bad for too short a time yet."""
     assert alerts(watched, "list") == 0
     out = capsys.readouterr().out
-    lines = [line.split() for line in out.splitlines() if line.strip()]
-    assert lines[0] == ["key", "since", "alerts", "taken", "on", "by", "summary"]
-    assert [PAGE, "2026-01-01T00:00:00Z", "1", "lost:"] in [line[:4] for line in lines]
+    lines = out.splitlines()
+    head = lines.index(f"{PAGE}  since 2026-01-01T00:00:00Z, places: 1")
+    assert lines[head + 1].startswith("    lost: ")
     assert "pending: lag (ticket) orders a, since 2026-01-01T00:00:00Z\n" in out
 
 
@@ -97,11 +99,19 @@ def test_an_incident_is_taken_on(watched: Workplace, capsys: Captured) -> None:
 
 
 def test_who_takes_it_on_is_the_user(watched: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless another name is given; of a user without a name nobody knows."""
-    for user, by in (("eve", "eve"), ("", "somebody")):
-        monkeypatch.setenv("USER", user)
-        assert alerts(watched, "ack", PAGE, "--json") == 0
-        assert json.loads(capsys.readouterr().out) == {"key": PAGE, "by": by, "note": ""}
+    """Unless another name is given; of a user without a name nobody knows. A note is shown with the incident."""
+
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found: 10001")
+
+    monkeypatch.setattr(getpass, "getuser", lambda: "eve")
+    assert alerts(watched, "ack", PAGE, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"key": PAGE, "by": "eve", "note": ""}
+    monkeypatch.setattr(getpass, "getuser", nobody)
+    assert alerts(watched, "ack", PAGE, "--note", "looking") == 0
+    assert capsys.readouterr().out == f"{PAGE} is taken on by somebody\n"
+    assert alerts(watched, "list") == 0
+    assert "places: 1, taken on by somebody: looking\n" in capsys.readouterr().out
 
 
 def test_what_is_not_open_cannot_be_taken_on(watched: Workplace, capsys: Captured) -> None:
@@ -147,8 +157,12 @@ def test_what_was_told_is_kept(watched: Workplace, capsys: Captured) -> None:
         assert len(json.loads(capsys.readouterr().out)["notifications"]) == expected
     assert alerts(watched, "history", "--key", PAGE) == 0
     out = capsys.readouterr().out
-    assert ["firing", PAGE, "lost:"] in [line.split()[1:4] for line in out.splitlines()]
-    assert "chat: waiting, pager: waiting" in out
+    head, summary, *channels = out.splitlines()
+    assert head.split()[1:] == ["firing", PAGE]
+    assert summary.startswith("    lost: ")
+    assert channels == ["    chat: waiting", "    pager: waiting"]
+    assert alerts(watched, "history", "--key", "nothing") == 0
+    assert capsys.readouterr().out == "nothing was told\n"
 
 
 def test_how_a_channel_failed_is_shown(watched: Workplace, capsys: Captured) -> None:
@@ -158,7 +172,7 @@ def test_how_a_channel_failed_is_shown(watched: Workplace, capsys: Captured) -> 
         outbox.failed(engine, delivery, "HTTP 503", 0)
     engine.dispose()
     assert alerts(watched, "history", "--key", PAGE) == 0
-    assert "chat: waiting, pager: waiting, failures: 1, the last: HTTP 503" in capsys.readouterr().out
+    assert "    pager: waiting, failures: 1, the last: HTTP 503\n" in capsys.readouterr().out
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, **outcomes: Outcome) -> dict[str, Receiver]:
@@ -179,11 +193,13 @@ def test_a_test_goes_through_all_channels(
     receivers = opened(monkeypatch, chat=Taken(), pager=Taken())
     assert alerts(workplace, "test", "--severity", "ticket") == 0
     assert capsys.readouterr().out == "".join(
-        f"{name}: {event}, taken\n" for name in ("chat", "pager") for event in ("firing", "resolved")
+        f"{name}: {event}, taken\n" for event in ("firing", "resolved") for name in ("chat", "pager")
     )
     for receiver in receivers.values():
         begun, ended = (delivery.notification for _, delivery in receiver.told)
         assert begun.key == ended.key
+        first, last = (idempotency_key(delivery) for _, delivery in receiver.told)
+        assert first != last
         assert begun.key.startswith("test/ticket/test-")
         assert begun.summary.startswith("This is a test of Hopwatch's alerts")
         assert (begun.rule, begun.labels["rule"], begun.severity) == ("test", "test", "ticket")

@@ -18,7 +18,8 @@ def node(name: str, **figures: object) -> Json:
     """Return a node of the report: ten seen, nothing lost."""
     zeroes = ("loss", "filtered", "rejected", "in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out")
     nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us")
-    base: Json = dict.fromkeys((*zeroes, "dropped"), 0) | dict.fromkeys(nulls)
+    lost = ("lost_in_transit", "lost_inside", "lost_after")
+    base: Json = dict.fromkeys((*zeroes, *lost, "dropped"), 0) | dict.fromkeys(nulls)
     return base | {"node": name, "seen": 10, "loss_ratio": 0.0, "coverage": 1.0} | figures
 
 
@@ -69,6 +70,9 @@ def test_a_single_window_shows_its_nodes_as_columns() -> None:
 @pytest.mark.parametrize(
     ("name", "figures", "cell"),
     [
+        ("lost in transit", {"lost_in_transit": 5}, "5"),
+        ("lost inside", {"lost_inside": 6}, "6"),
+        ("lost after", {"lost_after": 7}, "7"),
         ("filtered", {"filtered": 3}, "3"),
         ("rejected", {"rejected": 4}, "4"),
         ("in flight", {"in_flight": 5}, "5"),
@@ -107,6 +111,16 @@ def test_several_windows_are_listed_and_the_last_is_drawn() -> None:
     assert second == ["00:01Z", "FINAL", "CLEAN", "10", "10", "1,500", "15.00%", "0", "0", "-"]
     assert "orders  2026-01-01 00:01Z  FINAL  CLEAN" in text
     assert "orders  2026-01-01 00:00Z" not in text
+
+
+def test_what_is_still_coming_in_is_listed_and_not_drawn() -> None:
+    """It would look healed, below a loss: the newest window that was judged is told in full."""
+    lossy = window(verdict="LOSSY", lost=3, loss_ratio=0.3)
+    coming = window(window_start="2026-01-01T00:01:00Z", status="OPEN", verdict=None, known=4, delivered=2)
+    text = drawn(told(lossy, coming))
+    assert "orders  2026-01-01 00:00Z  FINAL  LOSSY" in text
+    assert "orders  2026-01-01 00:01Z" not in text
+    assert "orders  2026-01-01 00:01Z  OPEN" in drawn(told(coming))
 
 
 def test_a_minute_in_which_nothing_happened_is_listed_and_not_drawn() -> None:

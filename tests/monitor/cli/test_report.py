@@ -192,6 +192,7 @@ def test_a_single_window_is_drawn_as_text(workplace: Workplace, capsys: Captured
         ["count", "10", "9"],
         ["loss", "of", "node", "0", "1"],
         ["loss", "%", "0.00%", "10.00%"],
+        ["lost", "in", "transit", "-", "1"],
         ["coverage", "100.00%", "100.00%"],
         ["p95", "lag", "in", "1.0", "ms", "1.0", "ms"],
         ["p95", "lag", "out", "2.0", "ms", "2.0", "ms"],
