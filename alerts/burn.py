@@ -6,17 +6,12 @@ Bad are messages surely lost, or those over the target by the distribution funct
 
 from __future__ import annotations
 
-from typing import Final
-
 from alerts.minute import Counts, Minute, Past
 from alerts.reading import Reading, bad, good
 from alerts.rules import Objective, Rule, Stream
 from monitor.kernel import tdigest
-from monitor.results import Verdict
+from monitor.results import IGNORANT
 from probes.contract.limits import WINDOW_US
-
-IGNORANT: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
-"""Verdicts on windows that say nothing of messages: they count in neither good nor bad."""
 
 
 def counts(objective: Objective, stream: Stream, minute: Minute) -> Counts | None:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from alerts import burn
-from alerts.burn import IGNORANT, late_in
+from alerts.burn import late_in
 from alerts.events import MOST_LOST_IDS, Kind
 from alerts.minute import Minute, Outlier, Past
 from alerts.reading import Reading, bad, good
 from alerts.rules import Rule, Stream
 from monitor.pathway import Pathway
-from monitor.results import NodeResult, Quantiles, Verdict
+from monitor.results import IGNORANT, NodeResult, Quantiles, Verdict
 
 UNHURT: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
 
@@ -42,8 +42,8 @@ def _loss(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
     if of_stream:
         yield of_stream
     for node in result.nodes:
-        # 3. At a node, over what was expected or seen there: what was expected and not seen was lost or not observed.
-        out_of = node.seen + node.lost_in_transit + node.unobserved
+        # 3. At a node, over what was expected or seen there.
+        out_of = node.expected_or_seen
         found = _judged(rule, minute, node.node, (node.loss_lower, node.loss_upper), out_of)
         if found and found.is_bad:
             ids = minute.lost_ids.get(node.node, ())[:MOST_LOST_IDS]

@@ -28,7 +28,8 @@ from monitor.outliers.state import States
 from monitor.results import WindowResult
 from monitor.rules import StreamRules
 from monitor.store import dialect, outliers, schema, tables
-from monitor.watch import HOUR_US, Ints, Watched
+from monitor.store.rollups import HOUR_US
+from monitor.watch import Ints, Watched
 from probes.contract.limits import WINDOW_US
 
 OURS: Final = "Hopwatch"

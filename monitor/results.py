@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 
 class Status(StrEnum):
@@ -31,6 +31,10 @@ class Verdict(StrEnum):
     LOSSY = "LOSSY"
     CLEAN = "CLEAN"
     UNKNOWN = "UNKNOWN"
+
+
+IGNORANT: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
+"""Verdicts on windows that say nothing of messages: neither that they are well nor that they are lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,11 @@ class NodeResult:
     lag_out_us: Quantiles | None
     inside_us: Quantiles | None
     process_duration_p95_us: int | None
+
+    @property
+    def expected_or_seen(self) -> int:
+        """How many messages were expected or seen: what was expected and not seen was lost or not observed."""
+        return self.seen + self.lost_in_transit + self.unobserved
 
 
 @dataclass(frozen=True, slots=True)

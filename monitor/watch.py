@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from monitor.outliers.windows import WATCHED, observed, scaled
 from monitor.results import WindowResult
 from probes.contract.limits import WINDOW_US
 
-HOUR_US: Final = 3_600_000_000
 GAP, USUAL, NOTICED, OUTLIER, HELD = range(5)
 """What is said of a series in a window; ``HELD`` is a gap in an episode that is told as an outlier."""
 
@@ -73,13 +72,12 @@ class Watched:
     base_us: int = 0
     values: dict[int, Floats] = field(default_factory=dict)
     signs: dict[int, Signs] = field(default_factory=dict)
-    states: States = field(default_factory=lambda: state.new(0))
+    states: States = field(init=False)
     told: dict[int, list[Finding]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begin with series of which nothing has been seen, unless their memory is given."""
-        if not len(self.states):
-            self.states = state.new(self.count)
+        """Begin with series of which nothing has been seen."""
+        self.states = state.new(self.count)
 
     @property
     def count(self) -> int:

@@ -15,11 +15,8 @@ from numpy.typing import NDArray
 
 from monitor.metrics import declared
 from monitor.metrics.metric import Metric
-from monitor.results import NodeResult, Verdict, WindowResult
+from monitor.results import IGNORANT, NodeResult, Verdict, WindowResult
 from monitor.rules import StreamRules
-
-IGNORANT: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
-"""Verdicts on windows that say nothing of messages."""
 
 Int64s = NDArray[np.int64]
 _Of = TypeVar("_Of")
@@ -32,11 +29,6 @@ class Column(Generic[_Of]):
     metric: Metric
     labels: tuple[str, ...]
     of: Callable[[_Of], int]
-
-
-def out_of(node: NodeResult) -> int:
-    """Return how many messages were expected or seen at a node: what was not seen was lost or unobserved."""
-    return node.seen + node.lost_in_transit + node.unobserved
 
 
 def _has(verdict: Verdict) -> Callable[[WindowResult], int]:
@@ -53,7 +45,7 @@ OF_STREAMS: Final[tuple[Column[WindowResult], ...]] = (
     *(Column(declared.WINDOWS, (verdict.value,), _has(verdict)) for verdict in Verdict),
 )
 OF_NODES: Final[tuple[Column[NodeResult], ...]] = (
-    Column(declared.NODE_MESSAGES, (), out_of),
+    Column(declared.NODE_MESSAGES, (), lambda node: node.expected_or_seen),
     Column(declared.NODE_LOST, (), lambda node: node.loss_lower),
     Column(declared.NODE_DUPLICATES, ("in",), lambda node: node.duplicates_in),
     Column(declared.NODE_DUPLICATES, ("out",), lambda node: node.duplicates_out),

@@ -7,10 +7,10 @@ from itertools import accumulate
 from typing import Final, TypeVar
 
 from monitor.metrics import declared
-from monitor.metrics.counted import IGNORANT, OF_NODES, OF_STREAMS, out_of
+from monitor.metrics.counted import OF_NODES, OF_STREAMS
 from monitor.metrics.known import Known
 from monitor.metrics.metric import MOST_OPEN, OTHER, Metric, Sample
-from monitor.results import NodeResult, Quantiles, Verdict, WindowResult
+from monitor.results import IGNORANT, NodeResult, Quantiles, Verdict, WindowResult
 
 RECENT_US: Final = 600_000_000
 """For how long after it was due to be judged the newest final window is shown, by the watermark."""
@@ -99,7 +99,7 @@ def _of_nodes(known: Known, recent: Mapping[str, WindowResult]) -> Iterator[Samp
 def _of_node(place: tuple[str, str], result: NodeResult) -> Iterator[Sample]:
     for stamp, lag in (("in", result.lag_in_us), ("out", result.lag_out_us), ("inside", result.inside_us)):
         yield from _lag(declared.NODE_LAG, (*place, stamp), lag)
-    yield from _bounds(declared.NODE_LOSS, place, [(result.loss_lower, result.loss_upper, out_of(result))])
+    yield from _bounds(declared.NODE_LOSS, place, [(result.loss_lower, result.loss_upper, result.expected_or_seen)])
     if result.coverage is not None:
         yield Sample(declared.NODE_COVERAGE, place, result.coverage)
 
@@ -108,7 +108,7 @@ def _of_others(nodes: Sequence[NodeResult], totals: Sequence[int]) -> Iterator[S
     """Yield what can be said of many nodes at once: sums, and ratios of sums. Of quantiles, nothing."""
     for column, total in zip(OF_NODES, totals, strict=True):
         yield Sample(column.metric, (OTHER, OTHER, *column.labels), total)
-    bounds = [(node.loss_lower, node.loss_upper, out_of(node)) for node in nodes]
+    bounds = [(node.loss_lower, node.loss_upper, node.expected_or_seen) for node in nodes]
     yield from _bounds(declared.NODE_LOSS, (OTHER, OTHER), bounds)
 
 

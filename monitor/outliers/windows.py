@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from monitor.outliers.quantities import Floats, Quantity, to_scale
-from monitor.results import NodeResult, Quantiles, Verdict, WindowResult
+from monitor.results import IGNORANT, NodeResult, Quantiles, WindowResult
 
 WATCHED: Final = (
     Quantity.LAG_IN_P95_US,
@@ -24,9 +24,6 @@ WATCHED: Final = (
 )
 """The quantities of a node that are followed."""
 
-KNOWN: Final = frozenset({Verdict.CLEAN, Verdict.IDLE, Verdict.LOSSY})
-"""Verdicts of windows of which something is known."""
-
 
 def observed(result: WindowResult) -> Floats:
     """Return the values of a final window, each in its own unit; shape (nodes, quantities + 1), a gap is NaN.
@@ -34,7 +31,7 @@ def observed(result: WindowResult) -> Floats:
     Last stand the messages that a node's loss is a ratio of. All is a gap where the verdict is UNKNOWN or SILENT, and
     at a node whose books are not complete: what its probes have not told is not seen as few messages or as no loss.
     """
-    if result.verdict not in KNOWN:
+    if result.verdict in IGNORANT:
         return np.full((len(result.nodes), len(WATCHED) + 1), np.nan)
     return np.array(list(_rows(result.nodes)), np.float64).reshape(-1, len(WATCHED) + 1)
 
@@ -53,8 +50,7 @@ def _rows(nodes: Iterable[NodeResult]) -> Iterable[tuple[float, ...]]:
             continue
         ratio = np.nan if node.loss_ratio is None else node.loss_ratio
         lags = (_p95(node.lag_in_us), _p95(node.lag_out_us), _p95(node.inside_us))
-        total = node.seen + node.lost_in_transit + node.unobserved
-        yield (*lags, ratio, node.seen, node.duplicates_in + node.duplicates_out, total)
+        yield (*lags, ratio, node.seen, node.duplicates_in + node.duplicates_out, node.expected_or_seen)
 
 
 def _p95(lag: Quantiles | None) -> float:

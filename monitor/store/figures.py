@@ -19,7 +19,6 @@ from probes.contract.limits import MONITOR_STREAM
 ALIVE_US: Final = 60_000_000
 """How long ago, by the watermark, an instance that is alive may have told of: some of its heartbeats."""
 
-_FINAL: Final = [status.value for status in Status if status.is_final]
 _WAITING: Final = [status.value for status in Status if not status.is_final]
 
 
@@ -48,15 +47,13 @@ def beginning(connection: Connection, rules: Mapping[str, StreamRules]) -> Begin
     for stream, of_stream in rules.items():
         # A window that starts earlier is past its last judgement.
         from_us = watermark_us - of_stream.terms.judged_until_us(0)
-        wanted = _since(stream, from_us, window.window_start_us).where(window.is_live, window.status.in_(_FINAL))
+        wanted = _since(stream, from_us, window.window_start_us).where(window.is_live, window.status.in_(reader.FINAL))
         judged |= {(stream, start_us) for start_us in connection.execute(wanted).scalars()}
     return Beginning(watermark_us, tuple(result for result in found if result is not None), judged)
 
 
 def _newest(connection: Connection, stream: str) -> WindowResult | None:
-    window = tables.windows.c
-    of_stream = select(window.window_start_us).where(window.stream == stream, window.status.in_(_FINAL))
-    start_us = connection.execute(of_stream.order_by(window.window_start_us.desc()).limit(1)).scalar()
+    start_us = reader.newest_final_us(connection, stream)
     return None if start_us is None else reader.window(connection, stream, start_us)
 
 

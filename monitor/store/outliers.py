@@ -17,10 +17,11 @@ from monitor.outliers.quantities import Quantity
 from monitor.outliers.state import States
 from monitor.outliers.windows import WATCHED, observed
 from monitor.store import dialect, reader, schema, tables
-from monitor.watch import HOUR_US, Erased, Finding, Ints, News, Watched
+from monitor.store.rollups import DAY_US, HOUR_US
+from monitor.watch import Erased, Finding, Ints, News, Watched
 from probes.contract.limits import WINDOW_US
 
-LEARNT_US: Final = 86_400_000_000
+LEARNT_US: Final = DAY_US
 """How much of the past a series without a memory begins with, where a store has windows of before it kept any."""
 
 _NEVER_US: Final = 2**63 - 1

@@ -27,7 +27,8 @@ REPORTED_IDS: Final = 100
 Json = dict[str, Any]
 
 _WINDOW_FIELDS: Final = tuple(f.name for f in fields(WindowResult))
-_FINAL: Final = tuple(status.value for status in Status if status.is_final)
+FINAL: Final = tuple(status.value for status in Status if status.is_final)
+"""What the status of a window that was judged may be."""
 _NODE_FIELDS: Final = tuple(f.name for f in fields(NodeResult))
 _PLAIN: Final = tuple(column for column in tables.node_windows.c if not column.name.endswith("_digest"))
 _AT_A_TIME: Final = 10
@@ -148,7 +149,7 @@ def window(connection: Connection, stream: str, start_us: int) -> WindowResult |
 def parts(connection: Connection, stream: str, from_us: int, to_us: int) -> list[Part[WindowResult]]:
     """Return the final windows of a stream in a range, with the digests of their nodes."""
     nodes = _by_window(connection, stream, from_us, to_us)
-    wanted = _in_range(tables.windows, stream, from_us, to_us).where(tables.windows.c.status.in_(_FINAL))
+    wanted = _in_range(tables.windows, stream, from_us, to_us).where(tables.windows.c.status.in_(FINAL))
     found = [(row, nodes[stream, row["window_start_us"]]) for row in connection.execute(wanted).mappings()]
     return [Part(_result(row, of_window), tuple(digests(node) for node in of_window)) for row, of_window in found]
 
@@ -156,7 +157,7 @@ def parts(connection: Connection, stream: str, from_us: int, to_us: int) -> list
 def finals(connection: Connection, stream: str, from_us: int) -> Iterator[WindowResult]:
     """Yield the final windows of a stream from a moment on, in order of time; a few at a time are read."""
     column = tables.windows.c
-    is_final = column.status.in_(_FINAL)
+    is_final = column.status.in_(FINAL)
     chosen = _in_range(tables.windows, stream, from_us, None).with_only_columns(column.window_start_us).where(is_final)
     starts_us = list(connection.execute(chosen).scalars())
     for first in range(0, len(starts_us), _AT_A_TIME):
@@ -169,8 +170,8 @@ def finals(connection: Connection, stream: str, from_us: int) -> Iterator[Window
 def newest_final_us(connection: Connection, stream: str) -> int | None:
     """Return the start of the newest final window of a stream; none where there is none."""
     column = tables.windows.c
-    wanted = select(func.max(column.window_start_us)).where(column.stream == stream, column.status.in_(_FINAL))
-    newest_us = connection.execute(wanted).scalar()
+    wanted = select(column.window_start_us).where(column.stream == stream, column.status.in_(FINAL))
+    newest_us = connection.execute(wanted.order_by(column.window_start_us.desc()).limit(1)).scalar()
     return None if newest_us is None else int(newest_us)
 
 

@@ -15,7 +15,7 @@ from bench.truth import WrongResultError
 from bench.watch import Followed, WarmUp
 from bench.windows import START_US, Fleet, window
 from monitor.outliers import state
-from monitor.watch import HOUR_US
+from monitor.store.rollups import HOUR_US
 from tests.bench.contestants import quiet
 
 PAST = 400

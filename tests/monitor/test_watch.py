@@ -16,7 +16,8 @@ from monitor.outliers.quantities import Quantity
 from monitor.outliers.state import States
 from monitor.outliers.windows import WATCHED, observed
 from monitor.results import Quantiles, Verdict, WindowResult
-from monitor.watch import HOUR_US, Finding, Ints, News, Watched
+from monitor.store.rollups import HOUR_US
+from monitor.watch import Finding, Ints, News, Watched
 from tests.alerts.windows import window
 
 NODES: Final = ("a", "b")

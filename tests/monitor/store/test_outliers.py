@@ -19,7 +19,8 @@ from monitor.outliers import state
 from monitor.outliers.quantities import Quantity
 from monitor.results import Status, Verdict, WindowResult
 from monitor.store import lineage, outliers, reader, retention, tables, writer
-from monitor.watch import HOUR_US, News, Watched
+from monitor.store.rollups import HOUR_US
+from monitor.watch import News, Watched
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES
 from tests.monitor.test_watch import NODES, minute, straight, struck
