@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from alerts import burn, outbox, store
 from alerts.evaluate import evaluate
-from alerts.events import MOST_LOST_IDS, Notification
+from alerts.events import MOST_LOST_IDS
 from alerts.minute import Counts, Minute, Outlier
 from alerts.rules import Rules
+from alerts.ways import Routes, nowhere
 from monitor.ledger import Conclusion
 from monitor.results import NodeResult
 from monitor.watch import Finding
 from probes.contract.limits import ID_BYTES, WINDOW_US
-
-Routes = Callable[[Notification], Sequence[str]]
-"""Which channels a notification goes through, by their names."""
-
-
-def nowhere(notification: Notification) -> Sequence[str]:
-    """Return no channel: what is told is kept in the history alone."""
-    del notification
-    return ()
 
 
 @dataclass(frozen=True, slots=True)

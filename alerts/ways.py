@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from alerts.channels.channel import Channel
-from alerts.follow import Routes, nowhere
+from alerts.events import Notification
 
 if TYPE_CHECKING:
     from monitor.settings import Settings
+
+
+Routes = Callable[[Notification], Sequence[str]]
+"""Which channels a notification goes through, by their names."""
+
+
+def nowhere(notification: Notification) -> Sequence[str]:
+    """Return no channel: what is told is kept in the history alone."""
+    del notification
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,5 +46,4 @@ def opened(settings: Settings) -> Ways:
     # Whoever reads of a channel only waits for none of their libraries.
     from alerts.channels import opened as channels  # noqa: PLC0415
 
-    made = channels.opened(settings.alerts.channels, installation=settings.alerts.installation)
-    return Ways(made.channels, channels.routes(settings.alerts.channels), made.fallbacks)
+    return channels.opened(settings.alerts.channels, installation=settings.alerts.installation)

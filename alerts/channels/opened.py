@@ -14,8 +14,8 @@ from alerts.channels.pagerduty import PagerDuty
 from alerts.channels.slack import Slack
 from alerts.channels.webhook import Webhook
 from alerts.events import Kind, Notification, key_abroad
-from alerts.follow import Routes
 from alerts.outbox import Delivery
+from alerts.ways import Routes, Ways
 from monitor.clock import Clock
 from monitor.errors import ConfigurationError
 from monitor.settings.channels import (
@@ -30,20 +30,7 @@ from monitor.settings.channels import (
 _log = structlog.get_logger("hopwatch")
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """Channels by their names, and the name of the one that takes over from each that has one."""
-
-    channels: Mapping[str, Channel]
-    fallbacks: Mapping[str, str]
-
-    def close(self) -> None:
-        """Let go of all connections."""
-        for channel in self.channels.values():
-            channel.close()
-
-
-def opened(settings: Mapping[str, AnyChannel], clock: Clock | None = None, installation: str = "") -> Opened:
+def opened(settings: Mapping[str, AnyChannel], clock: Clock | None = None, installation: str = "") -> Ways:
     """Open all channels that are enabled; nothing is asked of the other sides yet.
 
     ``installation`` tells what they say from what another Hopwatch says at the same receivers; empty for the only one.
@@ -54,7 +41,7 @@ def opened(settings: Mapping[str, AnyChannel], clock: Clock | None = None, insta
     names = [name for name, channel in settings.items() if channel.enabled]
     fallbacks = {name: after for name in names if (after := _after(settings, name))}
     made = {name: Careful(name, _opened(name, settings[name], clock), installation) for name in names}
-    return Opened(made, fallbacks)
+    return Ways(made, routes(settings), fallbacks)
 
 
 def routes(settings: Mapping[str, AnyChannel]) -> Routes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal, Self, get_args
 
@@ -11,7 +10,7 @@ from pydantic_core import InitErrorDetails
 
 from monitor.settings import misfits
 from monitor.settings.channels import AnyChannel, ChannelName
-from monitor.settings.fields import Duration, Names, PositiveDuration, Ratio, Severity, Whole, as_tuple
+from monitor.settings.fields import NAME, Duration, Names, PositiveDuration, Ratio, Severity, Whole, as_tuple, name_of
 from monitor.settings.labels import label_name
 from monitor.settings.table import Table
 
@@ -22,18 +21,9 @@ MOST_RATE: Final = 1_000_000
 MOST_SCORE: Final = 1_000
 LABELS: Final = ("team", "service", "owner", "environment", "tier")
 
-_RULE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-
-
-def _rule_name(name: str) -> str:
-    if not _RULE_NAME.fullmatch(name):
-        msg = f"a rule's name is 1 to 64 of the characters a-z0-9_-, got {name!r:.80}"
-        raise ValueError(msg)
-    return name
-
 
 def _installation(name: str) -> str:
-    if name and not _RULE_NAME.fullmatch(name):
+    if name and not NAME.fullmatch(name):
         msg = f'an installation is 1 to 64 of the characters a-z0-9_-, or "" for the only one, got {name!r:.80}'
         raise ValueError(msg)
     return name
@@ -78,7 +68,7 @@ class RuleTable(Table):
     """What every rule has."""
 
     kind: str
-    name: Annotated[str, AfterValidator(_rule_name)] = ""
+    name: Annotated[str, AfterValidator(name_of("a rule's name"))] = ""
     enabled: bool = True
     labels: Mapping[str, str] = {}
     runbook: str = ""

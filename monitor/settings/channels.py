@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Literal, Self, get_args
 
@@ -10,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_va
 from pydantic_core import InitErrorDetails
 
 from monitor.settings import misfits, receivers
-from monitor.settings.fields import Names, PositiveDuration, Severity, as_tuple
+from monitor.settings.fields import Names, PositiveDuration, Severity, as_tuple, name_of
 from monitor.settings.labels import label_name
 from monitor.settings.secrets import SecretTable
 
@@ -20,15 +19,6 @@ MOST_PLACES: Final = 50
 """Instances of one Alertmanager, readers of one mail."""
 HIDDEN: Final = frozenset({"bearer_token", "headers", "password", "routing_key", "secret", "url", "urls"})
 """Keys whose values no message shows: of many receivers the URL is the secret."""
-
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-
-
-def _channel_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        msg = f"a channel's name is 1 to 64 of the characters a-z0-9_-, got {name!r:.80}"
-        raise ValueError(msg)
-    return name
 
 
 def _timeout(span_us: int) -> int:
@@ -56,7 +46,7 @@ def _secret_urls(value: object) -> SecretStr:
     return SecretStr("\n".join(receivers.urls(value)))
 
 
-ChannelName = Annotated[str, AfterValidator(_channel_name)]
+ChannelName = Annotated[str, AfterValidator(name_of("a channel's name"))]
 Url = Annotated[str, AfterValidator(receivers.url)]
 Template = Annotated[str, AfterValidator(receivers.template)]
 UrlList = Annotated[tuple[Url, ...], BeforeValidator(receivers.urls)]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Callable
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator
 
 from monitor.settings.durations import duration_us, positive_us
+
+NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""What rules, channels and installations may be called."""
 
 
 def _ratio(value: object) -> float:
@@ -28,6 +33,18 @@ def _texts(value: object) -> tuple[str, ...]:
         return tuple(value)
     msg = f'this is a list of names, such as ["orders"]; got {value!r:.80}'
     raise ValueError(msg)
+
+
+def name_of(what: str) -> Callable[[str], str]:
+    """Return what lets the names of something through, and refuses what can be none."""
+
+    def named(name: str) -> str:
+        if not NAME.fullmatch(name):
+            msg = f"{what} is 1 to 64 of the characters a-z0-9_-, got {name!r:.80}"
+            raise ValueError(msg)
+        return name
+
+    return named
 
 
 def as_tuple(value: object) -> object:

@@ -13,7 +13,7 @@ from typing import Final
 
 from tests.real.servers import alertmanager, prometheus
 from tests.real.servers.kafka import JARS, Kafka
-from tests.real.servers.process import Process, free_ports
+from tests.real.servers.process import Process, free_ports, installed
 from tests.real.workplace import PATIENCE_S
 from tests.repository import ROOT
 from tests.repository.deployment import alerting, commands, compose
@@ -23,8 +23,8 @@ PREFIX: Final = "KAFKA_"
 OF_JAVA: Final = "KAFKA_HEAP_OPTS"
 """The one variable of the broker's image that is no property of the broker."""
 SERVERS: Final[dict[str, Callable[[], str]]] = {
-    "prometheus": lambda: prometheus.program("prometheus"),
-    "alertmanager": lambda: alertmanager.installed(alertmanager.PROGRAM),
+    "prometheus": lambda: installed("prometheus", prometheus.PACKAGE),
+    "alertmanager": lambda: installed(alertmanager.PROGRAM, alertmanager.PACKAGE),
 }
 """The services whose images have a program of another project's, and where it is on this machine."""
 _KNOWN: Final = 'id="brokerconfigs_'
@@ -109,6 +109,11 @@ class Services:
             return self.call(service, "sh", "-c", self._here(*words)).returncode == 0
         assert words[:-1] == ["wget", "-q", "-O", "/dev/null"]
         return _is_well(self._here(words[-1]))
+
+    def is_up(self, service: str, process: Process) -> bool:
+        """Whether a service that was started is healthy; one that has ended is told at once."""
+        process.check(service)
+        return self.is_healthy(service)
 
     def config(self) -> str:
         """Return the configuration that the services have."""

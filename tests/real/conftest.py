@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.real.composed import Broker, Services
 from tests.real.servers.kafka import Kafka
+from tests.real.servers.postgres import PASSWORD, Postgres
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +22,23 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     """Yield a cluster of three brokers, for one test to kill."""
     yield from _running(Kafka(tmp_path_factory.mktemp("kafka"), 3))
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    """Yield a broker with the properties of docker-compose.yml's service ``kafka``."""
+    made = Broker(tmp_path / "kafka")
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def services(broker: Broker, postgres: Postgres, tmp_path: Path) -> Services:
+    """Return the services of docker-compose.yml, at that broker and an empty database."""
+    return Services(tmp_path / "services", broker, postgres.database().partition("@")[2], PASSWORD)
 
 
 def _running(cluster: Kafka) -> Iterator[Kafka]:

@@ -6,38 +6,16 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from probes import Probe
 from tests.real import composed
 from tests.real.composed import Broker, Services
-from tests.real.servers.postgres import PASSWORD, Postgres
-from tests.real.servers.process import Process, until
+from tests.real.servers.process import until
 from tests.real.watching import PATIENCE_S
 
 TOPIC = "hopwatch.observations"
 MADE = f"made the topic {TOPIC}: 6 partitions, replication 1, min.insync.replicas 1"
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    """Yield a broker with the properties of the service ``kafka``."""
-    made = Broker(tmp_path / "kafka")
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
-
-
-@pytest.fixture
-def services(broker: Broker, postgres: Postgres, tmp_path: Path) -> Services:
-    """Return the services of the program, at that broker and an empty database."""
-    store = postgres.database().partition("@")[2]
-    return Services(tmp_path / "services", broker, store, PASSWORD)
 
 
 def test_every_property_of_the_broker_is_one() -> None:
@@ -56,13 +34,13 @@ def test_the_services_come_up_one_after_the_other(broker: Broker, services: Serv
     assert second.stdout.count("weak, and allowed: ") == 2
     assert not services.is_healthy("monitor")
     monitor = services.start("monitor")
-    until(lambda: _is_up(monitor, services, "monitor"), "a healthy monitor", PATIENCE_S)
+    until(lambda: services.is_up("monitor", monitor), "a healthy monitor", PATIENCE_S)
     with Probe("flights", "ingest", f"kafka://127.0.0.1:{broker.host_port}/{TOPIC}") as probe:
         probe.arrived(uuid.uuid4(), time.time_ns() // 1_000)
     until(lambda: _known(services) == 1, "the message in the report", PATIENCE_S)
     assert not services.is_healthy("demo")
     demo = services.start("demo")
-    until(lambda: _is_up(demo, services, "demo"), "a healthy demo", PATIENCE_S)
+    until(lambda: services.is_up("demo", demo), "a healthy demo", PATIENCE_S)
     until(lambda: _known(services) > 200, "the messages of the demo in the report", PATIENCE_S)
     demo.stop(60)
     monitor.stop(60)
@@ -70,12 +48,6 @@ def test_the_services_come_up_one_after_the_other(broker: Broker, services: Serv
     for commit in (tmp_path / "services" / "work" / "checkpoint" / "commits").iterdir():
         os.utime(commit, (time.time() - 180, time.time() - 180))
     assert not services.is_healthy("monitor")
-
-
-def _is_up(process: Process, services: Services, name: str) -> bool:
-    """Whether a service is healthy; one that has ended is told at once."""
-    process.check(name)
-    return services.is_healthy(name)
 
 
 def _known(services: Services) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-from tests.real.composed import Broker, Services
+from tests.real.composed import Services
 from tests.real.servers.alertmanager import amtool
-from tests.real.servers.postgres import PASSWORD, Postgres
-from tests.real.servers.process import Process, until
+from tests.real.servers.process import until
 from tests.real.servers.prometheus import promtool
 from tests.real.watching import PATIENCE_S
 from tests.repository import ROOT
@@ -62,23 +60,6 @@ def test_each_alert_goes_where_it_belongs(labels: dict[str, str], receiver: str)
     assert amtool("config", "routes", "test", f"--config.file={ROUTES}", *pairs).stdout.split() == [receiver]
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    """Yield a broker with the properties of the service ``kafka``."""
-    made = Broker(tmp_path / "kafka")
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
-
-
-@pytest.fixture
-def services(broker: Broker, postgres: Postgres, tmp_path: Path) -> Services:
-    """Return the services, at that broker and an empty database."""
-    return Services(tmp_path / "services", broker, postgres.database().partition("@")[2], PASSWORD)
-
-
 def test_what_the_demo_loses_is_one_page_that_names_the_node(services: Services) -> None:
     """By Hopwatch itself: Prometheus sees the loss as well, and tells Alertmanager of the monitor alone."""
     made = services.run("topic")
@@ -87,7 +68,7 @@ def test_what_the_demo_loses_is_one_page_that_names_the_node(services: Services)
         for name in ("alertmanager", "prometheus", "monitor", "demo"):
             process = services.start(name)
             ends.callback(process.stop, 60)
-            until(lambda: _is_up(process, services, name), f"a healthy {name}", PATIENCE_S)  # noqa: B023 - called at once
+            until(lambda: services.is_up(name, process), f"a healthy {name}", PATIENCE_S)  # noqa: B023 - called at once
         until(lambda: _of_streams(services) != [], "the page", 2 * PATIENCE_S)
         until(lambda: _is_told_twice(services), "what Prometheus makes of it", PATIENCE_S)
         until(lambda: len(_named(services, "HopwatchHeartbeat")) == 2, "both heartbeats", PATIENCE_S)
@@ -100,12 +81,6 @@ def test_what_the_demo_loses_is_one_page_that_names_the_node(services: Services)
     assert _receivers(page) == ["pages"]
     assert sorted(heartbeats) == [["heartbeat-of-hopwatch"], ["heartbeat-of-prometheus"]]
     assert {one["labels"]["job"]: one["health"] for one in targets} == {"hopwatch": "up", "prometheus": "up"}
-
-
-def _is_up(process: Process, services: Services, name: str) -> bool:
-    """Whether a service is healthy; one that has ended is told at once."""
-    process.check(name)
-    return services.is_healthy(name)
 
 
 def _asked(services: Services, name: str, path: str) -> Any:  # noqa: ANN401 - JSON

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Final
 from urllib.request import urlopen
 
-from tests.real.servers.process import Process, ServerError, answers, free_ports, until
+from tests.real.servers.process import Process, answers, free_ports, installed, until
 
 PROGRAM: Final = "prometheus-alertmanager"
 TOOL: Final = "amtool"
+PACKAGE: Final = "prometheus-alertmanager"
+"""Debian's, which has both."""
 
 
 class Alertmanager:
@@ -20,7 +21,7 @@ class Alertmanager:
 
     def __init__(self, folder: Path, configuration: str) -> None:
         """Write its configuration; nothing runs before :meth:`start`."""
-        installed(PROGRAM)
+        installed(PROGRAM, PACKAGE)
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.config = folder / "alertmanager.yml"
@@ -70,17 +71,5 @@ class Alertmanager:
 
 def amtool(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run amtool and return what it says."""
-    installed(TOOL)
+    installed(TOOL, PACKAGE)
     return subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=60, check=False)
-
-
-def installed(program: str) -> str:
-    """Return where a program is.
-
-    Raises:
-        ServerError: it is not installed.
-    """
-    found = shutil.which(program)
-    if found is None:
-        raise ServerError(f"{program} is not installed: apt-get install prometheus-alertmanager")
-    return found

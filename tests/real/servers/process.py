@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,6 +31,18 @@ def free_ports(count: int) -> list[int]:
     finally:
         for one in held:
             one.close()
+
+
+def installed(program: str, package: str) -> str:
+    """Return where a program of one of Debian's packages is.
+
+    Raises:
+        ServerError: it is not installed.
+    """
+    found = shutil.which(program)
+    if found is None:
+        raise ServerError(f"{program} is not installed: apt-get install {package}")
+    return found
 
 
 def until(is_so: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import urllib.parse
 import urllib.request
@@ -13,27 +12,22 @@ from typing import Any, Final
 
 import yaml
 
-from tests.real.servers.process import Process, ServerError, free_ports, until
+from tests.real.servers.process import Process, free_ports, installed, until
 
 PATIENCE_S: Final = 60
-
-
-def program(name: str) -> str:
-    """Return the path of a program of Debian's package.
-
-    Raises:
-        ServerError: it is not installed.
-    """
-    found = shutil.which(name)
-    if found is None:
-        raise ServerError(f"{name} is not installed: apt-get install prometheus")
-    return found
+PACKAGE: Final = "prometheus"
+"""Debian's, which has both programs."""
 
 
 def promtool(*arguments: str, told: str = "") -> tuple[int, str]:
     """Return exit code and words of promtool, which reads ``told``."""
     ended = subprocess.run(
-        [program("promtool"), *arguments], input=told, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        [installed("promtool", PACKAGE), *arguments],
+        input=told,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     return ended.returncode, ended.stdout + ended.stderr
 
@@ -55,7 +49,7 @@ class Prometheus:
     def start(self) -> None:
         """Start it; returns when it answers."""
         command = [
-            program("prometheus"),
+            installed("prometheus", PACKAGE),
             f"--config.file={self.folder}/prometheus.yml",
             f"--storage.tsdb.path={self.folder}/data",
             f"--web.listen-address=127.0.0.1:{self.port}",
