@@ -14,7 +14,7 @@ import streamlit as st
 
 from dashboards import look, looking, markup
 from dashboards.looking import Looking
-from dashboards.pages import empty, overview
+from dashboards.pages import empty, overview, stream
 from dashboards.reading.answers import Answer, Answers
 from dashboards.reading.questions import HowAllStands
 from dashboards.reading.told import Standing
@@ -58,6 +58,8 @@ def _refreshed(answers: Answers, config: str, clock: Clock) -> None:
         empty.show(config, here, has_store=standing.has_store)
     elif not standing.value.streams or all(one.last_us is None for one in standing.value.streams):
         empty.show(config, here, has_store=True)
+    elif here.address.page is Page.STREAM and (now := standing.value.of(here.address.stream)):
+        stream.show(here, now)
     else:
         overview.show(here, standing.value)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, RowMapping, select
 
 from dashboards.reading.told import Edge, Graph, Minute, Standing, StreamNow, Stretch
-from monitor.results import Status, Verdict, WindowResult
+from monitor.results import RollUp, Status, Verdict, WindowResult
 from monitor.store import lineage, outliers, reader, rollups, tables, writer
 from probes.contract.limits import WINDOW_US
 
@@ -52,7 +52,7 @@ class HowAStreamWent:
             tuple(outliers.findings(connection, self.stream, self.from_us, self.to_us)),
         )
 
-    def _steps(self, connection: Connection) -> tuple[WindowResult, ...] | tuple[rollups.RollUp, ...]:
+    def _steps(self, connection: Connection) -> tuple[WindowResult, ...] | tuple[RollUp, ...]:
         where = connection, self.stream, self.from_us, self.to_us
         if self.step_us == HOUR_US:
             return tuple(rollups.hours(*where))
@@ -94,9 +94,9 @@ def _lately(connection: Connection, stream: str, newest_us: int) -> tuple[Minute
         column.window_start_us > newest_us - LATELY_US,
         column.window_start_us <= newest_us + WINDOW_US,
     )
-    return tuple(map(_minute, connection.execute(wanted.order_by(column.window_start_us))))
+    return tuple(_minute(row) for row in connection.execute(wanted.order_by(column.window_start_us)).mappings())
 
 
-def _minute(row: Row[tuple[int, str, str | None, int, int]]) -> Minute:
-    start_us, status, verdict, known, lost_lower = row
-    return Minute(start_us, Status(status), Verdict(verdict) if verdict else None, known, lost_lower)
+def _minute(row: RowMapping) -> Minute:
+    verdict = Verdict(row["verdict"]) if row["verdict"] else None
+    return Minute(row["window_start_us"], Status(row["status"]), verdict, row["known"], row["lost_lower"])

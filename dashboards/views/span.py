@@ -29,7 +29,7 @@ STEP_WORDS: Final = {MINUTE_US: "minute", HOUR_US: "hour", DAY_US: "day"}
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range ``[from_us, to_us)`` and its step, whole steps; ``complaint`` says if it is another than was asked for."""
+    """A range ``[from_us, to_us)`` of whole steps; ``complaint`` says if it is another than was asked for."""
 
     from_us: int
     to_us: int
@@ -72,6 +72,13 @@ def stepped(from_us: int, to_us: int) -> Span:
     step_us = next((step for step, most in _MOST if to_us - from_us <= most * step), DAY_US)
     whole_us = -(-to_us // step_us) * step_us
     return Span(max(from_us // step_us * step_us, whole_us - MOST_POINTS * step_us), whole_us, step_us)
+
+
+def dragged(first_ms: float, last_ms: float) -> Span:
+    """Return the range that a drag across a chart means: whole minutes, at least one, whichever way it went."""
+    first, last = sorted((first_ms, last_ms))
+    from_us = int(first // 60_000) * MINUTE_US
+    return stepped(from_us, max(int(-(-last // 60_000)) * MINUTE_US, from_us + MINUTE_US))
 
 
 def thinned(steps: int, lines: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-NONE: Final = "–"
+NONE: Final = "\u2013"
 """There is nothing to tell of."""
 UNKNOWN: Final = "?"
 """There is something, and nobody knows it."""
@@ -38,7 +38,7 @@ def ratio(fraction: float | None) -> str:
     if fraction is None:
         return NONE
     if fraction in (0, 1):
-        return f"{fraction:.0%}"
+        return f"{fraction * 100:.0f} %"
     figures = next((figures for least, figures in _PERCENT_FIGURES if abs(fraction) >= least), None)
     if figures is None:
         return f"{fraction * 100:.2g} %"
@@ -73,7 +73,7 @@ def moment(at_us: int, zone: tzinfo = UTC) -> str:
     except OverflowError:
         # Which only a broken clock tells.
         return f"{at_us} µs since 1970"
-    return f"{there:%Y-%m-%d %H:%M} {there.tzname() or there:%z}"
+    return f"{there:%Y-%m-%d %H:%M} {there.tzname()}"
 
 
 def clock(at_us: int, zone: tzinfo = UTC) -> str:
