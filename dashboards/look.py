@@ -76,12 +76,13 @@ _STYLES: Final = """
 .hw-spark {display: block; height: 26px; max-width: none;}
 .hw-title {font-size: .95rem; font-weight: 600; margin: 0;}
 .hw-note {color: var(--hw-muted); font-size: .85rem; margin: 0;}
-.hw-figures {display: flex; flex-wrap: wrap; gap: .5rem 2.2rem; align-items: flex-end;}
+.hw-figures {margin-top: .8rem; display: flex; flex-wrap: wrap; gap: .5rem 2.2rem; align-items: flex-end;}
 .hw-figures div {min-width: 4rem;}
 .hw-figures .hw-what {color: var(--hw-muted); font-size: .8rem; display: block;}
 .hw-figures .hw-value {font-size: 1.2rem; font-weight: 600; font-variant-numeric: tabular-nums; display: block;}
 .hw-matrix td.hw-number, .hw-matrix th {padding: .38rem .9rem;}
 .hw-matrix .hw-bad {color: var(--hw-lossy); font-weight: 600;}
 .hw-matrix .hw-chosen {background: var(--hw-raised);}
+[data-stale="true"] {opacity: 1 !important; transition: none !important;}
 .hw-empty {max-width: 46rem; margin: 2.5rem auto;}
 """

@@ -48,6 +48,22 @@ def two(first: str, second: str, *, is_loud: bool = False) -> str:
     return f'<span class="hw-first{loud}">{text(first)}</span><span class="hw-second">{text(second)}</span>'
 
 
+def loud(words: str, *, is_bad: bool) -> str:
+    """Return a figure, loud if it is one of loss."""
+    return f'<span class="hw-bad">{text(words)}</span>' if is_bad else text(words)
+
+
+def figure(name: str, told: str) -> str:
+    """Return a figure under its name."""
+    return f'<div><span class="hw-what">{text(name)}</span><span class="hw-value">{text(told)}</span></div>'
+
+
+def title(words: str, note: str = "") -> str:
+    """Return the title of a panel, and what there is to say of it."""
+    more = f'<p class="hw-note">{text(note)}</p>' if note else ""
+    return f'<p class="hw-title">{text(words)}</p>{more}'
+
+
 def sparkline(bars: Sequence[Bar], said: str, palette: Palette) -> str:
     """Return an hour as a picture: a bar a minute, high by its messages, coloured as its window is judged."""
     drawn = "".join(_bar(place, bar, palette) for place, bar in enumerate(bars))

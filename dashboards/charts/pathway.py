@@ -7,41 +7,41 @@ from typing import Any, Final
 from dashboards.views.colours import Palette
 from dashboards.views.pathway import Arrow, Drawing, Node
 
-COLUMN_PX: Final = 190
-ROW_PX: Final = 92
-LEAST_PX: Final = 150
+ROW_PX: Final = 104
+SIDE_PX: Final = 84
+LEAST_PX: Final = 210
 MOST_WORD: Final = 18
 
 
 def high_px(drawing: Drawing) -> int:
     """Return how high the drawing wants to be."""
     rows = [node.row for node in drawing.nodes] or [0.0]
-    return round(max(LEAST_PX, (max(rows) - min(rows) + 1) * ROW_PX + 40))
+    return round(max(LEAST_PX, (max(rows) - min(rows) + 1) * ROW_PX))
 
 
 def option(drawing: Drawing, palette: Palette, chosen: str) -> dict[str, Any]:
     """Return the options of the graph; one node may be chosen."""
-    edges = [_edge(arrow, palette) for arrow in drawing.arrows]
+    columns = max((node.column for node in drawing.nodes), default=0)
+    rows = max((abs(node.row) for node in drawing.nodes), default=0.0)
+    hidden = {"show": False, "type": "value"}
     return {
         "animation": False,
-        "tooltip": {"confine": True},
+        "tooltip": {"confine": True, "formatter": "{b}"},
+        # Hidden axes, so that a node is round whatever the shape of the drawing.
+        "grid": {"left": SIDE_PX, "right": SIDE_PX, "top": 30, "bottom": 58},
+        "xAxis": hidden | {"min": 0, "max": max(columns, 1)},
+        "yAxis": hidden | {"min": -max(rows, 0.5), "max": max(rows, 0.5), "inverse": True},
         "series": [
             {
                 "type": "graph",
-                "layout": "none",
+                "coordinateSystem": "cartesian2d",
                 "selectedMode": "single",
-                "left": 84,
-                "right": 84,
-                "top": 34,
-                "bottom": 44,
                 "data": [_node(node, palette, is_chosen=node.name == chosen) for node in drawing.nodes],
-                "links": edges,
+                "links": [_edge(arrow, palette) for arrow in drawing.arrows],
                 "edgeSymbol": ["none", "arrow"],
                 "edgeSymbolSize": 9,
-                "emphasis": {"focus": "adjacency"},
                 "select": {"itemStyle": {"borderWidth": 4, "borderColor": palette.link}},
                 "cursor": "pointer",
-                "tooltip": {"formatter": "{b}"},
             }
         ],
     }
@@ -53,8 +53,7 @@ def _node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
     below = "\n".join(part for part in (f"{node.mark.icon} {node.mark.word} · {node.count}", node.loss) if part)
     return {
         "name": node.name,
-        "x": node.column * COLUMN_PX,
-        "y": node.row * ROW_PX,
+        "value": [node.column, node.row],
         "symbol": "circle",
         "symbolSize": 30,
         "itemStyle": {

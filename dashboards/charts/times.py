@@ -10,16 +10,19 @@ import altair as alt
 import pandas as pd
 
 from dashboards.views.colours import Palette
-from dashboards.views.series import END_TO_END, PERCENTILES, Band, Cell, Outlier, Point
+from dashboards.views.series import END_TO_END, PERCENTILES, Band, Cell, Outlier, Piece, Point
 from dashboards.views.span import Span
 
 DRAG: Final = "span"
 """The name of the selection of a range."""
 CLICK: Final = "cell"
 """The name of the selection of a cell."""
-LABELS_PX: Final = 96
+LABELS_PX: Final = 84
 ROW_PX: Final = 26
-HIGH_PX: Final = 190
+HIGH_PX: Final = 260
+"""With its legend and axis."""
+AROUND_PX: Final = 84
+"""What legend and axis of the heat map take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def lags(frame: Frame, points: Sequence[Point], found: Sequence[Outlier], side: 
         scale=alt.Scale(domain=list(PERCENTILES), range=[palette.series[4], palette.series[0], palette.series[1]]),
     )
     base = alt.Chart(_frame_of(of_side, frame.span))
-    lines = base.mark_line(interpolate="monotone", strokeWidth=1.8, point=_dots(of_side)).encode(
+    lines = base.mark_line(strokeWidth=1.8, point=_dots(of_side)).encode(
         frame.moments(), _value(f"{side}, ms"), percentiles, tooltip=_tooltip("part", "percentile")
     )
     odd = [one for one in found if one.line == side]
@@ -77,42 +80,14 @@ def arrivals(frame: Frame, points: Sequence[Point], unit: str) -> alt.LayerChart
     return _layered(frame, area.encode(value, colour, tooltip=told), line.encode(value, colour, tooltip=told))
 
 
-def durations(frame: Frame, points: Sequence[Point], nodes: Sequence[str]) -> alt.LayerChart:
+def durations(frame: Frame, pieces: Sequence[Piece], nodes: Sequence[str]) -> alt.LayerChart:
     """Return the process duration p95 of the nodes, one on top of the other, in ms."""
-    bars = (
-        alt.Chart(_frame_of(points, frame.span))
-        .mark_bar(binSpacing=0, stroke=frame.palette.ground, strokeWidth=0.5)
-        .encode(
-            frame.moments(),
-            alt.X2("end:T"),
-            alt.Y("value:Q", title="process duration p95, ms", stack="zero", axis=_axis()),
-            _by_node(frame.palette, nodes),
-            tooltip=_tooltip("line", "node"),
-        )
-    )
-    return _layered(frame, bars)
-
-
-def shares(palette: Palette, points: Sequence[Point], nodes: Sequence[str]) -> alt.LayerChart:
-    """Return the share of each node in the process durations p95, as a ring."""
-    base = alt.Chart(pd.DataFrame([asdict(point) for point in points], columns=_POINT)).encode(
-        alt.Theta("value:Q", stack=True),
-        alt.Order("start_us:Q"),
-        tooltip=[
-            alt.Tooltip("line:N", title="node"),
-            alt.Tooltip("said:N", title="p95"),
-            alt.Tooltip("part:N", title="share"),
-        ],
-    )
-    colour = alt.Color(
-        "line:N",
-        title=None,
-        sort=list(nodes),
-        legend=alt.Legend(orient="right", labelLimit=180),
-        scale=_scale(palette, nodes),
-    )
-    ring = base.mark_arc(innerRadius=52, outerRadius=92, stroke=palette.ground, strokeWidth=2).encode(colour)
-    return _dressed(alt.layer(ring).properties(height=230))
+    table = _frame_of(pieces, frame.span, tuple(Piece.__dataclass_fields__))
+    low = alt.Y("low:Q", title="process duration p95, ms", axis=_axis())
+    colour = _by_node(frame.palette, nodes)
+    rects = alt.Chart(table).mark_rect(stroke=frame.palette.ground, strokeWidth=0.5)
+    told = _tooltip("line", "node")
+    return _layered(frame, rects.encode(frame.moments(), alt.X2("end:T"), low, alt.Y2("high:Q"), colour, tooltip=told))
 
 
 def heat(frame: Frame, cells: Sequence[Cell], nodes: Sequence[str], unit: str) -> alt.LayerChart:
@@ -121,7 +96,7 @@ def heat(frame: Frame, cells: Sequence[Cell], nodes: Sequence[str], unit: str) -
     rows = [END_TO_END, *nodes]
     table = _frame_of(cells, frame.span, tuple(Cell.__dataclass_fields__))
     table["node"] = table["row"]
-    row = alt.Y("row:N", sort=rows, title=None, scale=alt.Scale(domain=rows, padding=0.12), axis=_axis(grid=False))
+    row = alt.Y("row:N", sort=rows, title="node", scale=alt.Scale(domain=rows), axis=_names())
     told = [
         alt.Tooltip("when:N", title="from"),
         alt.Tooltip("row:N", title="node"),
@@ -147,7 +122,7 @@ def heat(frame: Frame, cells: Sequence[Cell], nodes: Sequence[str], unit: str) -
         fill=alt.Fill("word:N", scale=seen, legend=None), stroke=alt.Stroke("word:N", scale=seen, legend=None)
     )
     layers = alt.layer(known.encode(colour), frames).add_params(click).resolve_scale(color="independent")
-    return _dressed(layers.properties(height=ROW_PX * len(rows)))
+    return _dressed(layers.properties(height=ROW_PX * len(rows) + AROUND_PX))
 
 
 def _layered(frame: Frame, *layers: alt.Chart) -> alt.LayerChart:
@@ -157,19 +132,11 @@ def _layered(frame: Frame, *layers: alt.Chart) -> alt.LayerChart:
         [{"at": _moment(one.start_us), "end": _moment(one.end_us), "word": one.word} for one in frame.bands],
         columns=["at", "end", "word"],
     ).astype({"at": "datetime64[ms, UTC]", "end": "datetime64[ms, UTC]"})
-    words = alt.Scale(
-        domain=["UNKNOWN", "SILENT", "not final"], range=[palette.unknown, palette.silent, palette.pending]
-    )
-    ground = (
-        alt.Chart(bands)
-        .mark_rect(opacity=0.14)
-        .encode(
-            frame.moments(),
-            alt.X2("end:T"),
-            fill=alt.Fill("word:N", scale=words, title=None, legend=None),
-            tooltip="word:N",
-        )
-    )
+    colours = [palette.unknown, palette.silent, palette.pending]
+    scale = alt.Scale(domain=["UNKNOWN", "SILENT", "not final"], range=colours)
+    fill = alt.Fill("word:N", scale=scale, title=None, legend=None)
+    rects = alt.Chart(bands).mark_rect(opacity=0.14)
+    ground = rects.encode(frame.moments(), alt.X2("end:T"), fill=fill, tooltip="word:N")
     drag = alt.selection_interval(name=DRAG, encodings=["x"])
     first, *others = layers
     chart = alt.layer(ground, first.add_params(drag), *others).properties(height=HIGH_PX)
@@ -185,16 +152,13 @@ def _dressed(chart: alt.LayerChart) -> alt.LayerChart:
 
 def _axis(*, grid: bool = True, whole: bool = False) -> alt.Axis:
     # Labels of the same width, so that the same moment is at the same place in all charts.
-    figures = alt.Undefined if not whole else ",d"
-    return alt.Axis(
-        grid=grid,
-        gridOpacity=0.5,
-        tickCount=4,
-        minExtent=LABELS_PX,
-        maxExtent=LABELS_PX,
-        labelLimit=LABELS_PX - 8,
-        format=figures,
-    )
+    wide = {"minExtent": LABELS_PX, "maxExtent": LABELS_PX, "labelLimit": LABELS_PX - 8}
+    return alt.Axis(grid=grid, gridOpacity=0.5, tickCount=4, format=",d" if whole else ",~f", **wide)
+
+
+def _names() -> alt.Axis:
+    wide = {"minExtent": LABELS_PX, "maxExtent": LABELS_PX, "labelLimit": LABELS_PX - 8}
+    return alt.Axis(grid=False, ticks=False, domain=False, labelOverlap=False, **wide)
 
 
 def _value(title: str, *, whole: bool = False) -> alt.Y:
@@ -227,7 +191,9 @@ _POINT: Final = tuple(Point.__dataclass_fields__)
 
 
 def _frame_of(
-    rows: Sequence[Point] | Sequence[Cell] | Sequence[Outlier], span: Span, columns: tuple[str, ...] = _POINT
+    rows: Sequence[Point] | Sequence[Piece] | Sequence[Cell] | Sequence[Outlier],
+    span: Span,
+    columns: tuple[str, ...] = _POINT,
 ) -> pd.DataFrame:
     """Return rows as a table with the moments that they begin and end at."""
     table = pd.DataFrame([asdict(row) for row in rows], columns=list(columns))

@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboards import markup
 from dashboards.charts import pathway as drawn
-from dashboards.charts import times
+from dashboards.charts import shares, times
 from dashboards.charts.times import Frame
 from dashboards.looking import Looking
 from dashboards.pages import choosing
@@ -64,13 +64,9 @@ def _head(looking: Looking, shown: Span, one: Judged | None, window: WindowResul
     what = texts.moment(window.window_start_us, looking.zone) if window else _range(looking, shown)
     chip = markup.chip(judged.of(one).mark, looking.palette)
     status = f" · {window.status.value}, revision {window.revision}" if window else ""
-    words = (
-        f'<p class="hw-title">{chip} &nbsp;{markup.text(what)}<span class="hw-note">{markup.text(status)}</span></p>'
-    )
-    cells = "".join(
-        f'<div><span class="hw-what">{markup.text(name)}</span><span class="hw-value">{markup.text(figure)}</span></div>'
-        for name, figure in loss_table.figures(one)
-    )
+    more = f'<span class="hw-note">{markup.text(status)}</span>'
+    words = f'<p class="hw-title">{chip} &nbsp;{markup.text(what)}{more}</p>'
+    cells = "".join(markup.figure(name, told) for name, told in loss_table.figures(one))
     reasons = "".join(f'<p class="hw-note">{markup.text(reason)}</p>' for reason in (window.reasons if window else ()))
     st.html(f'{words}{reasons}<div class="hw-figures">{cells}</div>')
 
@@ -82,28 +78,25 @@ def _range(looking: Looking, shown: Span) -> str:
 
 def _graph(looking: Looking, stretch: Stretch, one: Judged | None) -> None:
     drawing = pathway.of(stretch.graph, one)
+    high = drawn.high_px(drawing)
     left, right = st.columns([5, 3], gap="medium")
     with left.container(border=True, height=WIDE):
-        st.html(
-            '<p class="hw-title">Pathway</p><p class="hw-note">Click a node to look at it. Dashed: one of several ways.</p>'
-        )
+        st.html(markup.title("Pathway", "Click a node to look at it. Dashed: one of several ways."))
         event = st.echarts_chart(
             drawn.option(drawing, looking.palette, looking.address.node),
             key=f"pathway-{looking.address.node}-{looking.address.window_us}",
             on_select="rerun",
-            height=drawn.high_px(drawing),
+            height=high,
             alt=drawing.said,
         )
         _chosen(looking, stretch, event)
     with right.container(border=True, height=WIDE):
-        st.html(
-            '<p class="hw-title">Process duration p95</p><p class="hw-note">The share of each node in the time inside.</p>'
-        )
+        st.html(markup.title("Process duration p95", "The share of each node in the time inside."))
         nodes = series.slowest(one) if one is not None else ()
         points = series.shares(one, nodes) if one is not None else ()
         if points:
             said = ", ".join(f"{point.line} {point.said} ({point.part})" for point in points)
-            st.altair_chart(times.shares(looking.palette, points, nodes), width=WIDE, key="shares", alt=said)
+            st.echarts_chart(shares.option(points, nodes, looking.palette), key="shares", height=high, alt=said)
         else:
             st.html('<p class="hw-note">No node stamps both sides.</p>')
 
@@ -119,24 +112,16 @@ def _chosen(looking: Looking, stretch: Stretch, event: object) -> None:
 def _table(looking: Looking, one: Judged) -> None:
     table = loss_table.of(one)
     chosen = looking.address.node
-    head = [
-        ("", "hw-narrow"),
-        *((node, "hw-number hw-chosen" if node == chosen else "hw-number") for node in table.nodes),
-    ]
+    kinds = {chosen: "hw-number hw-chosen"}
+    head = [("", "hw-narrow"), *((node, kinds.get(node, "hw-number")) for node in table.nodes)]
     marks = ["", *(markup.chip(seen, looking.palette) for seen in table.marks)]
     rows = [
-        [
-            markup.text(line.name),
-            *(
-                f'<span class="{"hw-bad" if cell.is_bad else ""}">{markup.text(cell.words)}</span>'
-                for cell in line.cells
-            ),
-        ]
+        [markup.text(line.name), *(markup.loud(cell.words, is_bad=cell.is_bad) for cell in line.cells)]
         for line in table.lines
     ]
     with st.container(border=True):
         st.html(
-            '<p class="hw-title">Loss of each node</p>'
+            markup.title("Loss of each node")
             + markup.table(head, [marks, *rows], "hw-matrix", "Counts, loss and lag of each node")
         )
 
@@ -150,9 +135,7 @@ def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None)
     step = span.STEP_WORDS[shown.step_us]
     _heat(looking, frame, stretch)
     name = node or "all nodes, end to end"
-    with _panel(
-        "Expected and arrived", f"{name}: what should have arrived, and what did. Drag across to choose a range."
-    ):
+    with _panel("Expected and arrived", f"{name}: what should have arrived, what did. Drag across to choose a range."):
         points = series.arrivals(stretch, node, zone)
         _drawn(looking, times.arrivals(frame, points, step), "arrivals", f"Expected and arrived messages, {name}")
     late = node or _latest(stretch, one)
@@ -172,7 +155,7 @@ def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None)
 
 def _panel(title: str, note: str) -> st.delta_generator.DeltaGenerator:
     panel = st.container(border=True)
-    panel.html(f'<p class="hw-title">{markup.text(title)}</p><p class="hw-note">{markup.text(note)}</p>')
+    panel.html(markup.title(title, note))
     return panel
 
 
@@ -196,7 +179,12 @@ def _heat(looking: Looking, frame: Frame, stretch: Stretch) -> None:
         chart = times.heat(frame, cells, shown, unit)
         key = f"heat-{looking.address.node}-{looking.address.window_us}-{measure}-{looking.query()}"
         event = st.altair_chart(
-            chart, width=WIDE, key=key, on_select="rerun", selection_mode=times.CLICK, alt=f"Heat map of {unit}"
+            chart,
+            width=WIDE,
+            key=key,
+            on_select="rerun",
+            selection_mode=times.CLICK,
+            alt=f"{unit} of each node over time",
         )
         picked = event["selection"].get(times.CLICK) or []
         if picked:

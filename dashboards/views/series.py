@@ -34,6 +34,18 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a stack at a step: from where to where it reaches, and its own size in words."""
+
+    start_us: int
+    when: str
+    line: str
+    low: float
+    high: float
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """A step of a row of the heat map; ``value`` is None where nobody knows or there is nothing."""
 
@@ -103,30 +115,28 @@ def arrivals(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Point, ...]:
     points = []
     for one in stretch.steps:
         found = next((each for each in one.nodes if each.node == node), None)
-        expected, seen = (
-            (found.expected, found.seen) if found else (one.known - one.filtered - one.rejected, one.delivered)
-        )
+        due = one.known - one.filtered - one.rejected
+        expected, seen = (found.expected, found.seen) if found else (due, one.delivered)
         at, when = judged.start_us(one), texts.moment(judged.start_us(one), zone)
         points.append(Point(at, when, "expected", "", expected, texts.count(expected)))
         points.append(Point(at, when, "arrived", "", seen, texts.count(seen)))
     return tuple(points)
 
 
-def durations(stretch: Stretch, nodes: Sequence[str], zone: tzinfo) -> tuple[Point, ...]:
-    """Return the process duration p95 of some nodes in ms, a point a step."""
-    return tuple(
-        Point(
-            judged.start_us(one),
-            texts.moment(judged.start_us(one), zone),
-            node.node,
-            "",
-            node.process_duration_p95_us / 1e3,
-            texts.span(node.process_duration_p95_us),
-        )
-        for one in stretch.steps
-        for node in one.nodes
-        if node.node in nodes and node.process_duration_p95_us is not None
-    )
+def durations(stretch: Stretch, nodes: Sequence[str], zone: tzinfo) -> tuple[Piece, ...]:
+    """Return the process duration p95 of some nodes in ms, one on top of the other at each step.
+
+    One that is below 0, as skewed clocks make it, has no piece: it would hide a part of another.
+    """
+    pieces = []
+    for one in stretch.steps:
+        at, when, low = judged.start_us(one), texts.moment(judged.start_us(one), zone), 0.0
+        for node in one.nodes:
+            lasted_us = node.process_duration_p95_us
+            if node.node in nodes and lasted_us is not None and lasted_us > 0:
+                pieces.append(Piece(at, when, node.node, low, low + lasted_us / 1e3, texts.span(lasted_us)))
+                low += lasted_us / 1e3
+    return tuple(pieces)
 
 
 def slowest(one: Judged, most: int = MOST_COLOURS) -> tuple[str, ...]:
@@ -159,11 +169,12 @@ def heat(stretch: Stretch, measure: Measure, zone: tzinfo) -> tuple[Cell, ...]:
     cells = []
     for one in stretch.steps:
         end = _whole(one, measure)
-        cells.append(_cell(stretch, one, END_TO_END, end, judged.of(one), zone))
+        at = judged.start_us(one), judged.start_us(one) + stretch.step_us, texts.moment(judged.start_us(one), zone)
+        cells.append(_cell(at, END_TO_END, end, judged.of(one)))
         for node in one.nodes:
             if node.node in names:
                 seen = judged.of_node(node, is_final=judged.is_final(one))
-                cells.append(_cell(stretch, one, node.node, _of_node(node, measure), seen, zone))
+                cells.append(_cell(at, node.node, _of_node(node, measure), seen))
     return tuple(cells)
 
 
@@ -196,21 +207,10 @@ def _steps_of(stretch: Stretch, node: str) -> list[tuple[Judged, JudgedNode]]:
     return [(one, each) for one in stretch.steps for each in one.nodes if each.node == node]
 
 
-def _cell(
-    stretch: Stretch, one: Judged, row: str, value: tuple[float | None, str], seen: judged.Figures, zone: tzinfo
-) -> Cell:
-    at = judged.start_us(one)
+def _cell(at: tuple[int, int, str], row: str, figure: tuple[float | None, str], seen: judged.Figures) -> Cell:
     is_known = seen.is_final and seen.mark.word not in {"UNKNOWN", "SILENT"}
-    return Cell(
-        at,
-        at + stretch.step_us,
-        texts.moment(at, zone),
-        row,
-        value[0] if is_known else None,
-        seen.mark.word,
-        seen.mark.icon,
-        value[1],
-    )
+    value, said = figure
+    return Cell(*at, row, value if is_known else None, seen.mark.word, seen.mark.icon, said)
 
 
 def _whole(one: Judged, measure: Measure) -> tuple[float | None, str]:
