@@ -149,8 +149,8 @@ def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None)
     nodes = series.slowest(one, span.thinned(len(stretch.steps), series.MOST_COLOURS)) if one is not None else ()
     if nodes:
         with _panel("Process duration p95", "p95 of lag out less p95 of lag in, one node on top of the other."):
-            points = series.durations(stretch, nodes, zone)
-            _drawn(looking, times.durations(frame, points, nodes), "durations", "Process duration p95 of each node, ms")
+            pieces = series.durations(stretch, nodes, zone)
+            _drawn(looking, times.durations(frame, pieces, nodes), "durations", "Process duration p95 of each node, ms")
 
 
 def _panel(title: str, note: str) -> st.delta_generator.DeltaGenerator:
