@@ -143,7 +143,7 @@ def _layered(frame: Frame, *layers: alt.Chart) -> alt.LayerChart:
     return _dressed(chart)
 
 
-def _dressed(chart: alt.LayerChart) -> alt.LayerChart:
+def _dressed(chart: Any) -> alt.LayerChart:
     dressed: alt.LayerChart = chart.configure_legend(
         orient="top", direction="horizontal", labelLimit=240, titlePadding=6, symbolStrokeWidth=2.5
     ).configure_view(strokeWidth=0)
@@ -152,12 +152,12 @@ def _dressed(chart: alt.LayerChart) -> alt.LayerChart:
 
 def _axis(*, grid: bool = True, whole: bool = False) -> alt.Axis:
     # Labels of the same width, so that the same moment is at the same place in all charts.
-    wide = {"minExtent": LABELS_PX, "maxExtent": LABELS_PX, "labelLimit": LABELS_PX - 8}
+    wide: dict[str, Any] = {"minExtent": LABELS_PX, "maxExtent": LABELS_PX, "labelLimit": LABELS_PX - 8}
     return alt.Axis(grid=grid, gridOpacity=0.5, tickCount=4, format=",d" if whole else ",~f", **wide)
 
 
 def _names() -> alt.Axis:
-    wide = {"minExtent": LABELS_PX, "maxExtent": LABELS_PX, "labelLimit": LABELS_PX - 8}
+    wide: dict[str, Any] = {"minExtent": LABELS_PX, "maxExtent": LABELS_PX, "labelLimit": LABELS_PX - 8}
     return alt.Axis(grid=False, ticks=False, domain=False, labelOverlap=False, **wide)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import streamlit as st
+from altair import LayerChart
 
 from dashboards import markup
 from dashboards.charts import pathway as drawn
@@ -161,9 +162,9 @@ def _panel(title: str, note: str) -> st.delta_generator.DeltaGenerator:
 
 def _latest(stretch: Stretch, one: Judged | None) -> str:
     """Return the node that is looked at where none is chosen: the one that lost most, else the last."""
-    nodes = one.nodes if one is not None else ()
-    worst = max(nodes, key=lambda node: node.loss, default=None)
-    return worst.node if worst is not None and worst.loss else stretch.graph.nodes[-1]
+    losses = {node.node: node.loss for node in one.nodes} if one is not None else {}
+    worst = max(losses, key=lambda name: losses[name], default="")
+    return worst if losses.get(worst) else stretch.graph.nodes[-1]
 
 
 def _heat(looking: Looking, frame: Frame, stretch: Stretch) -> None:
@@ -193,7 +194,7 @@ def _heat(looking: Looking, frame: Frame, stretch: Stretch) -> None:
             looking.go(window_us=int(picked[0]["start_us"]) if stretch.step_us == span.MINUTE_US else None, node=node)
 
 
-def _drawn(looking: Looking, chart: times.alt.LayerChart, name: str, said: str) -> None:
+def _drawn(looking: Looking, chart: LayerChart, name: str, said: str) -> None:
     """Draw a chart on which a drag across chooses the range of all."""
     key = f"{name}-{looking.address.from_us}-{looking.address.to_us}-{looking.address.range}"
     event = st.altair_chart(chart, width=WIDE, key=key, on_select="rerun", selection_mode=times.DRAG, alt=said)

@@ -56,7 +56,9 @@ class HowAStreamWent:
         where = connection, self.stream, self.from_us, self.to_us
         if self.step_us == HOUR_US:
             return tuple(rollups.hours(*where))
-        return tuple(rollups.days(*where) if self.step_us == DAY_US else reader.results(*where))
+        if self.step_us == DAY_US:
+            return tuple(rollups.days(*where))
+        return tuple(reader.results(*where))
 
 
 @dataclass(frozen=True, slots=True)
