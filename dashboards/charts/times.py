@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import altair as alt
 import pandas as pd
@@ -143,11 +143,11 @@ def _layered(frame: Frame, *layers: alt.Chart) -> alt.LayerChart:
     return _dressed(chart)
 
 
-def _dressed(chart: Any) -> alt.LayerChart:
-    dressed: alt.LayerChart = chart.configure_legend(
+def _dressed(chart: alt.LayerChart | alt.FacetChart) -> alt.LayerChart:
+    dressed: Any = chart.configure_legend(
         orient="top", direction="horizontal", labelLimit=240, titlePadding=6, symbolStrokeWidth=2.5
     ).configure_view(strokeWidth=0)
-    return dressed
+    return cast("alt.LayerChart", dressed)
 
 
 def _axis(*, grid: bool = True, whole: bool = False) -> alt.Axis:

@@ -87,6 +87,7 @@ def _graph(looking: Looking, stretch: Stretch, one: Judged | None) -> None:
             drawn.option(drawing, looking.palette, looking.address.node),
             key=f"pathway-{looking.address.node}-{looking.address.window_us}",
             on_select="rerun",
+            renderer="svg",
             height=high,
             alt=drawing.said,
         )
@@ -200,5 +201,5 @@ def _drawn(looking: Looking, chart: LayerChart, name: str, said: str) -> None:
     event = st.altair_chart(chart, width=WIDE, key=key, on_select="rerun", selection_mode=times.DRAG, alt=said)
     dragged = (event["selection"].get(times.DRAG) or {}).get("at")
     if dragged:
-        chosen = span.dragged(*dragged)
-        looking.go(from_us=chosen.from_us, to_us=chosen.to_us)
+        from_us, to_us = span.dragged(*dragged)
+        looking.go(from_us=from_us, to_us=to_us)

@@ -74,11 +74,11 @@ def stepped(from_us: int, to_us: int) -> Span:
     return Span(max(from_us // step_us * step_us, whole_us - MOST_POINTS * step_us), whole_us, step_us)
 
 
-def dragged(first_ms: float, last_ms: float) -> Span:
-    """Return the range that a drag across a chart means: whole minutes, at least one, whichever way it went."""
+def dragged(first_ms: float, last_ms: float) -> tuple[int, int]:
+    """Return the range, µs, that a drag across a chart means: whole minutes, at least one, whichever way it went."""
     first, last = sorted((first_ms, last_ms))
     from_us = int(first // 60_000) * MINUTE_US
-    return stepped(from_us, max(int(-(-last // 60_000)) * MINUTE_US, from_us + MINUTE_US))
+    return from_us, max(int(-(-last // 60_000)) * MINUTE_US, from_us + MINUTE_US)
 
 
 def thinned(steps: int, lines: int) -> int:
