@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,8 +64,13 @@ def clock(minute: float = NOW_MINUTE) -> ManualClock:
 
 
 def minutes(count: int = 10, **fields: Any) -> list[WindowResult]:  # noqa: ANN401 - the fields of a window
-    """Return windows in a row."""
-    return [window(minute, **fields) for minute in range(count)]
+    """Return windows in a row; those that are not final have no verdict."""
+    return [judged_or_not(window(minute, **fields)) for minute in range(count)]
+
+
+def judged_or_not(one: WindowResult) -> WindowResult:
+    """Return a window without its verdict if it is not final."""
+    return one if one.status.is_final else replace(one, verdict=None)
 
 
 def app(answers: Answers, now: ManualClock, **query: str) -> AppTest:

@@ -96,7 +96,7 @@ def test_the_link_of_an_alert_opens_node_and_window(tmp_path: Path) -> None:
         ),
         (
             {"stream": "orders", "from": "2001-01-01", "to": "2001-01-02"},
-            "nothing of this stream was read in the range",
+            "nothing of this stream was read",
         ),
         ({"stream": "orders", "from": "2001-01-01"}, "a range has a from and a to"),
         ({"stream": "orders", "node": "nobody"}, "There is no such node in this stream"),

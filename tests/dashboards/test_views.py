@@ -14,6 +14,7 @@ from dashboards.views import colours, freshness, loss_table, overview, pathway, 
 from dashboards.views.colours import DARK, LIGHT, Palette, contrast
 from monitor.results import Quantiles, Status, Verdict, WindowResult
 from tests.alerts.windows import at, lag, window
+from tests.dashboards.places import judged_or_not
 
 MINUTE_US = 60_000_000
 
@@ -29,7 +30,7 @@ def stretch(*steps: WindowResult) -> Stretch:
 @pytest.mark.parametrize(
     ("part", "whole", "ppm", "percent"),
     [
-        (0, 0, "–", "–"),  # noqa: RUF001 - what stands for nothing
+        (0, 0, texts.NONE, texts.NONE),
         (0, 10, "0 ppm", "0 %"),
         (10, 10, "1,000,000 ppm", "100 %"),
         (1, 3, "333,333 ppm", "33.3 %"),
@@ -47,13 +48,13 @@ def test_parts_are_told_in_ppm_and_per_cent(part: int, whole: int, ppm: str, per
 @pytest.mark.parametrize(
     ("lag_us", "told"),
     [
-        (None, "–"),
+        (None, texts.NONE),
         (0, "0 µs"),
         (-1_500, "-1.5 ms"),
         (999, "999 µs"),
         (2_500_000, "2.5 s"),
         (7_200_000_000, "120.0 min"),
-    ],  # noqa: RUF001
+    ],
 )
 def test_a_lag_is_told_in_the_unit_that_a_person_would_choose(lag_us: int | None, told: str) -> None:
     """Negative ones too, as they are."""
@@ -150,7 +151,7 @@ def row(newest: WindowResult | None, **fields: object) -> overview.Row:
         (window(9, lost={"b": 20}, lost_upper=None), ("LOSSY", "≥ 20,000 ppm", "≥ 2.00 %", "no upper bound")),
         (window(9, verdict=Verdict.UNKNOWN), ("UNKNOWN", "?", "unknown", "no upper bound")),
         (window(9, known=0, verdict=Verdict.SILENT), ("SILENT", "?", "unknown", "no upper bound")),
-        (window(9, known=0), ("IDLE", "–", "–", "")),  # noqa: RUF001 - what stands for nothing
+        (window(9, known=0), ("IDLE", texts.NONE, texts.NONE, "")),
     ],
 )
 def test_a_row_tells_loss_by_its_lower_bound(newest: WindowResult, told: tuple[str, ...]) -> None:
@@ -191,7 +192,7 @@ def test_the_loss_table_is_that_of_the_talk() -> None:
 
 def test_a_window_that_is_not_final_has_lost_nothing_yet() -> None:
     """What is missing is in flight, and no bound is told."""
-    told = dict(loss_table.figures(window(0, status=Status.OPEN, verdict=None, in_flight=7)))
+    told = dict(loss_table.figures(judged_or_not(window(0, status=Status.OPEN, in_flight=7))))
     assert told["in flight"] == "7"
     assert not {"lost end to end", "surely lost", "at most"} & set(told)
 
@@ -224,7 +225,7 @@ def test_steps_that_nobody_knows_have_a_band_and_no_value() -> None:
         window(0),
         window(1, verdict=Verdict.UNKNOWN),
         window(2, verdict=Verdict.UNKNOWN),
-        window(3, status=Status.PROVISIONAL, verdict=None),
+        judged_or_not(window(3, status=Status.PROVISIONAL)),
     )
     assert [(one.start_us, one.end_us, one.word) for one in series.bands(made)] == [
         (at(1), at(3), "UNKNOWN"),

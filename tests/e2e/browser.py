@@ -61,6 +61,5 @@ def _await(port: int, process: subprocess.Popen[str]) -> None:
             if tried.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.1)
-    pytest.fail(
-        f"the dashboard did not start: {process.communicate()[0] if process.poll() is not None else 'no answer'}"
-    )
+    process.kill()
+    pytest.fail(f"the dashboard did not start: {process.communicate()[0]}")
