@@ -55,9 +55,9 @@ def _refreshed(answers: Answers, config: str, clock: Clock) -> None:
     for complaint in complaints:
         st.warning(markup.plain(complaint))
     if standing.value is None:
-        empty.show(config, here, has_store=standing.has_store)
+        empty.show(config, has_store=standing.has_store)
     elif not standing.value.streams or all(one.last_us is None for one in standing.value.streams):
-        empty.show(config, here, has_store=True)
+        empty.show(config, has_store=True)
     elif here.address.page is Page.STREAM and (now := standing.value.of(here.address.stream)):
         stream.show(here, now)
     else:

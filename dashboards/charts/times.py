@@ -116,7 +116,7 @@ def heat(frame: Frame, cells: Sequence[Cell], nodes: Sequence[str], unit: str) -
         cursor="pointer", filled=True, fillOpacity=0.16, strokeOpacity=0.9, strokeWidth=1
     )
     words = ["UNKNOWN", "SILENT", "not final", "OPEN", "PROVISIONAL", "IDLE", "CLEAN", "NO DATA", "LOSSY"]
-    ranges = [palette.unknown, palette.silent, *[palette.pending] * 3, *[palette.idle] * 4]
+    ranges = [palette.unknown, palette.silent, *[palette.pending] * 3, *[palette.blank] * 4]
     seen = alt.Scale(domain=words, range=ranges)
     frames = blind.encode(
         fill=alt.Fill("word:N", scale=seen, legend=None), stroke=alt.Stroke("word:N", scale=seen, legend=None)

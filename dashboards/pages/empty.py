@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboards.looking import Looking
-
 STAMP = """\
 from probes import Probe
 
@@ -14,9 +12,8 @@ with probe.passing(message_id, event_time):
     handle(message)"""
 
 
-def show(config: str, looking: Looking, *, has_store: bool) -> None:
+def show(config: str, *, has_store: bool) -> None:
     """Draw the page; ``has_store`` says whether a monitor has worked here already."""
-    del looking
     with st.container(key="empty", width=760):
         st.subheader("Nothing was read yet", anchor=False)
         if has_store:

@@ -136,23 +136,34 @@ def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None)
     frame = Frame(shown, looking.address.zone is Zone.UTC, looking.palette, series.bands(stretch))
     step = span.STEP_WORDS[shown.step_us]
     _heat(looking, frame, stretch)
+    shaded = _shaded(frame)
     name = node or "all nodes, end to end"
-    with _panel("Expected and arrived", f"{name}: what should have arrived, what did. Drag across to choose a range."):
+    with _panel(
+        "Expected and arrived", f"{name}: what should have arrived, what did. Drag across to choose a range.{shaded}"
+    ):
         points = series.arrivals(stretch, node, zone)
         _drawn(looking, times.arrivals(frame, points, step), "arrivals", f"Expected and arrived messages, {name}")
     late = node or _latest(stretch, one)
     points, found = series.lags(stretch, late, zone), series.outliers(stretch, late, zone)
     for side, _, _ in series.SIDES:
-        with _panel(side.capitalize(), f"{late}: p50, p95 and p99 a {step}; a diamond is an outlier."):
+        with _panel(side.capitalize(), f"{late}: p50, p95 and p99 a {step}; a diamond is an outlier.{shaded}"):
             if any(point.line == side for point in points):
                 _drawn(looking, times.lags(frame, points, found, side), side, f"{side} of {late}, percentiles in ms")
             else:
                 st.html('<p class="hw-note">This side is not stamped here.</p>')
     nodes = series.slowest(one, span.thinned(len(stretch.steps), series.MOST_COLOURS)) if one is not None else ()
     if nodes:
-        with _panel("Process duration p95", "p95 of lag out less p95 of lag in, one node on top of the other."):
+        with _panel(
+            "Process duration p95", f"p95 of lag out less p95 of lag in, one node on top of the other.{shaded}"
+        ):
             pieces = series.durations(stretch, nodes, zone)
             _drawn(looking, times.durations(frame, pieces, nodes), "durations", "Process duration p95 of each node, ms")
+
+
+def _shaded(frame: Frame) -> str:
+    """Return what the shades behind a chart are, if there are any."""
+    words = dict.fromkeys(band.word for band in frame.bands)
+    return f" Shaded: {', '.join(words)}." if words else ""
 
 
 def _panel(title: str, note: str) -> st.delta_generator.DeltaGenerator:
