@@ -48,26 +48,30 @@ def of(one: Judged) -> LossTable:
 
 def figures(one: Judged) -> tuple[tuple[str, str], ...]:
     """Return what is told of the whole, end to end: name and figure."""
-    lost = one.lost if is_final(one) else one.in_flight
+    final = is_final(one)
+    lost = one.lost if final else one.in_flight
+    told_lost = texts.lost(lost, one.lost_upper) if final else texts.count(lost)
+    part = texts.UNKNOWN if told_lost == texts.UNKNOWN else texts.percent(lost, one.known)
     told = [
         ("known", texts.count(one.known)),
         ("delivered", texts.count(one.delivered)),
         *((name, texts.count(getattr(one, name))) for name in ("filtered", "rejected") if getattr(one, name)),
-        ("lost end to end" if is_final(one) else "in flight", texts.count(lost)),
-        ("of known", texts.percent(lost, one.known)),
+        ("lost end to end" if final else "in flight", told_lost),
+        ("of known", part),
         ("surely lost", texts.count(one.lost_lower)),
         ("at most", texts.count(one.lost_upper)),
         ("lag p95", texts.span(one.lag_us.p95 if one.lag_us else None)),
     ]
-    return tuple(told if is_final(one) else [part for part in told if part[0] not in {"surely lost", "at most"}])
+    return tuple(told if final else [one for one in told if one[0] not in {"surely lost", "at most"}])
 
 
 def _loss(node: JudgedNode) -> Cell:
-    return Cell(texts.count(node.loss), is_bad=node.loss > 0)
+    return Cell(texts.lost(node.loss, node.loss_upper), is_bad=node.loss > 0)
 
 
 def _loss_ratio(node: JudgedNode) -> Cell:
-    return Cell(texts.ratio(node.loss_ratio), is_bad=node.loss > 0)
+    is_unknown = texts.lost(node.loss, node.loss_upper) == texts.UNKNOWN
+    return Cell(texts.UNKNOWN if is_unknown else texts.ratio(node.loss_ratio), is_bad=node.loss > 0)
 
 
 def _bounds(node: JudgedNode) -> Cell:

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from dashboards.reading.answers import Answers
 from monitor.kernel.tally import empty
 from monitor.ledger import Conclusion
-from monitor.pathway import Group, Pathway
+from monitor.pathway import Group, Pathway, Stamps
 from monitor.results import WindowResult
 from monitor.rules import StreamRules
 from monitor.store import dialect, lineage, schema, tables, writer
@@ -32,7 +32,8 @@ PATIENCE_S: Final = 60
 def chain(*nodes: str) -> Pathway:
     """Return a chain of nodes by any name, those that no configuration lets through too."""
     groups = tuple(Group(place, (place + 1,)) for place in range(len(nodes) - 1))
-    return Pathway(nodes, groups, ("both",) * len(nodes))
+    stamps: tuple[Stamps, ...] = ("both",) * len(nodes)
+    return Pathway(nodes, groups, stamps)
 
 
 def fill(url: str, *results: WindowResult, pathways: Mapping[str, Pathway] | None = None) -> Engine:
@@ -81,7 +82,7 @@ def app(answers: Answers, now: ManualClock, **query: str) -> AppTest:
     return tested.run()
 
 
-def looked_at(url: str, now: ManualClock | None = None, **query: str) -> AppTest:
+def looked_at(url: str, now: ManualClock | None = None, /, **query: str) -> AppTest:
     """Run the app over the store at a URL."""
     now = now or clock()
     return app(Answers(url, now), now, **query)
@@ -95,7 +96,13 @@ def url_of(folder: Path) -> str:
 def words(tested: AppTest) -> str:
     """Return all markup and text of a page."""
     kinds = ("html", "markdown", "text", "warning", "error", "info", "code", "subheader")
-    return "\n".join(str(getattr(one, "body", None) or one.value) for kind in kinds for one in tested.get(kind))
+    return "\n".join(one for kind in kinds for one in said(tested, kind))
+
+
+def said(tested: AppTest, kind: str) -> list[str]:
+    """Return the texts of the elements of a kind."""
+    found: list[Any] = list(tested.get(kind))
+    return [str(getattr(one, "body", None) or one.value) for one in found]
 
 
 def _app(answers: object, now: object) -> None:

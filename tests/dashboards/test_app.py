@@ -9,7 +9,7 @@ import pytest
 from dashboards.reading.answers import FRESH_US, Answers
 from monitor.results import Status, Verdict
 from tests.alerts.windows import at, window
-from tests.dashboards.places import HOSTILE, app, chain, clock, fill, looked_at, minutes, url_of, words
+from tests.dashboards.places import HOSTILE, app, chain, clock, fill, looked_at, minutes, said, url_of, words
 
 
 def test_without_a_store_the_page_says_how_to_send_the_first_observation(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_the_link_of_an_alert_opens_node_and_window(tmp_path: Path) -> None:
 def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str, tmp_path: Path) -> None:
     """And what can be shown is shown, never a traceback."""
     fill(url_of(tmp_path), *minutes())
-    tested = looked_at(url_of(tmp_path), **query)
+    tested = looked_at(url_of(tmp_path), clock(), **query)
     assert not tested.exception
     (warning,) = tested.warning
     assert told in warning.value.replace("\\", "")
@@ -149,9 +149,9 @@ def test_hostile_names_are_text_everywhere(tmp_path: Path) -> None:
     for name in HOSTILE:
         tested = looked_at(url_of(tmp_path), stream=name, node=name)
         assert not tested.exception
-        told = "".join(str(one.body) for one in tested.get("html"))
+        told = "".join(said(tested, "html"))
         assert "<img src=x" not in told
-        assert not any(name in one.value for one in tested.get("markdown"))
+        assert not any(name in one for one in said(tested, "markdown"))
 
 
 def test_long_ranges_come_from_hours_and_days(tmp_path: Path) -> None:

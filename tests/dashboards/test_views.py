@@ -11,6 +11,7 @@ import pytest
 
 from dashboards.reading.told import Edge, Graph, Standing, StreamNow, Stretch
 from dashboards.views import colours, freshness, loss_table, overview, pathway, series, texts
+from dashboards.views.address import Measure
 from dashboards.views.colours import DARK, LIGHT, Palette, contrast
 from monitor.results import Quantiles, Status, Verdict, WindowResult
 from tests.alerts.windows import at, lag, window
@@ -197,6 +198,15 @@ def test_a_window_that_is_not_final_has_lost_nothing_yet() -> None:
     assert not {"lost end to end", "surely lost", "at most"} & set(told)
 
 
+def test_no_loss_that_is_seen_is_unknown_where_more_may_be_lost() -> None:
+    """It is never told as 0: neither of a node nor end to end; that nothing was surely lost is told beside it."""
+    blind = window(0, verdict=Verdict.UNKNOWN)
+    told = dict(loss_table.figures(blind))
+    assert (told["lost end to end"], told["of known"], told["surely lost"], told["at most"]) == ("?", "?", "0", "?")
+    lines = {line.name: [cell.words for cell in line.cells] for line in loss_table.of(blind).lines}
+    assert lines["loss of node"] == lines["loss, %"] == ["?", "?"]
+
+
 def test_edges_are_loud_where_messages_were_lost() -> None:
     """On the way to a node of a must edge, after the node of a one-of group."""
     graph = Graph(("a", "b"), (Edge(0, 1, is_must=True),))
@@ -231,7 +241,7 @@ def test_steps_that_nobody_knows_have_a_band_and_no_value() -> None:
         (at(1), at(3), "UNKNOWN"),
         (at(3), at(4), "not final"),
     ]
-    whole = [cell for cell in series.heat(made, series.Measure.LOSS, UTC) if cell.row == series.END_TO_END]
+    whole = [cell for cell in series.heat(made, Measure.LOSS, UTC) if cell.row == series.END_TO_END]
     assert [cell.value is None for cell in whole] == [False, True, True, True]
     assert [cell.word for cell in whole] == ["CLEAN", "UNKNOWN", "UNKNOWN", "PROVISIONAL"]
 

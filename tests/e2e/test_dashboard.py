@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Dialog, Page, expect
 
 from monitor.store import dialect, schema
 from probes.contract.batch import Kind
@@ -52,7 +52,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 def _segments(folder: Path) -> Iterator[Path]:
     for number in range(MINUTES):
         numbers = range(number * 50, number * 50 + 50)
-        told = {"window_start_ms": minute(number), "seq": number, "complete_through_us": at(60 * number + 65)}
+        told: dict[str, Any] = {
+            "window_start_ms": minute(number),
+            "seq": number,
+            "complete_through_us": at(60 * number + 65),
+        }
         arrived = numbers[:-2] if number >= BAD_FROM else numbers
         batches = [observed(numbers, **told), observed(arrived, "b", **told)]
         yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at(60 * number + 70))
@@ -143,8 +147,14 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
     """No dialog, no image, no error: in tables, graph and charts they are text."""
     place = Workplace(tmp_path).configure()
     fill(place.store_url, *minutes(5, stream=HOSTILE[0], names=HOSTILE, lost={HOSTILE[0]: 5})).dispose()
-    page, dialogs = browser.new_page(), []
-    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    page = browser.new_page()
+    dialogs: list[str] = []
+
+    def dismissed(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismissed)
     with dashboard(place.config) as started:
         page.goto(started)
         page.get_by_role("link", name=HOSTILE[0]).click()
