@@ -32,8 +32,8 @@ PATIENCE_S: Final = 60
 def chain(*nodes: str) -> Pathway:
     """Return a chain of nodes by any name, those that no configuration lets through too."""
     groups = tuple(Group(place, (place + 1,)) for place in range(len(nodes) - 1))
-    stamps: tuple[Stamps, ...] = ("both",) * len(nodes)
-    return Pathway(nodes, groups, stamps)
+    stamps: list[Stamps] = ["both" for _ in nodes]
+    return Pathway(nodes, groups, tuple(stamps))
 
 
 def fill(url: str, *results: WindowResult, pathways: Mapping[str, Pathway] | None = None) -> Engine:

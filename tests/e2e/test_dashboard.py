@@ -26,6 +26,7 @@ BAD_FROM: Final = 7
 """From this minute on the last two of 50 messages do not arrive at b."""
 SEEN_WITHIN_MS: Final = 30_000
 GRAPH: Final = '[class*="st-key-pathway"] svg'
+HEAT: Final = '[class*="st-key-heat"] svg'
 REFRESH_MS: Final = 7_000
 """Longer than it takes a page to be drawn anew by itself."""
 
@@ -111,7 +112,8 @@ def test_a_person_finds_the_bad_node_by_clicking(place: Workplace, url: str, pag
     assert row(page, "loss of node") == [f"{node['loss']:,}" for node in hour["nodes"]]
     page.locator(f"{GRAPH} text", has_text=re.compile("^b$")).first.click()
     page.wait_for_url(re.compile("node=b"), timeout=SEEN_WITHIN_MS)
-    page.goto(f"{page.url}&window=2026-01-01T00%3A08%3A00Z")
+    page.locator(f'{HEAT} path[aria-label*="node: b;"][aria-label*="from: 2026-01-01 00:08"]').click()
+    page.wait_for_url(re.compile("window=2026-01-01T00%3A08%3A00Z"), timeout=SEEN_WITHIN_MS)
     expect(page.locator(".hw-title", has_text="2026-01-01 00:08 UTC")).to_be_visible()
     window = reported(place)["windows"][8]
     assert figure(page, "surely lost") == f"{window['lost_lower']:,}" == "2"
