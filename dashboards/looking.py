@@ -25,11 +25,6 @@ class Looking:
     palette: Palette
     zone: tzinfo
 
-    @property
-    def zone_name(self) -> str:
-        """The name of the zone, as axes have it."""
-        return str(self.zone)
-
     def query(self, **fields: Any) -> dict[str, str]:  # noqa: ANN401 - the fields of an address
         """Return the query string of what is looked at, with some of it changed."""
         return query_of(replace(self.address, **fields))

@@ -158,7 +158,7 @@ def _axis(*, grid: bool = True, whole: bool = False) -> alt.Axis:
 
 def _names() -> alt.Axis:
     wide: dict[str, Any] = {"minExtent": LABELS_PX, "maxExtent": LABELS_PX, "labelLimit": LABELS_PX - 8}
-    return alt.Axis(grid=False, ticks=False, domain=False, labelOverlap=False, **wide)
+    return alt.Axis(grid=False, ticks=False, domain=False, labelOverlap=False, labelFlush=False, **wide)
 
 
 def _value(title: str, *, whole: bool = False) -> alt.Y:

@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 from monitor.results import RollUp, Status, Verdict, WindowResult
 from monitor.watch import Finding
 
-NO_STORE = "no store"
-STORE_DOWN = "store down"
-
 
 @dataclass(frozen=True, slots=True)
 class Minute:

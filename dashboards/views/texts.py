@@ -79,9 +79,3 @@ def moment(at_us: int, zone: tzinfo = UTC) -> str:
         # Which only a broken clock tells.
         return f"{at_us} µs since 1970"
     return f"{there:%Y-%m-%d %H:%M} {there.tzname()}"
-
-
-def clock(at_us: int, zone: tzinfo = UTC) -> str:
-    """Return a moment as a clock on the wall shows it, with its zone."""
-    there = (_EPOCH + timedelta(microseconds=at_us)).astimezone(zone)
-    return f"{there:%H:%M:%S} {there.tzname()}"

@@ -117,9 +117,9 @@ def whole(connection: Connection, stream: str, from_us: int, to_us: int, step_us
 
     It is made of windows where ``step_us`` is shorter than an hour, else of the hours that start in the range.
     """
-    shape = _shape(connection, stream) if reader.pathway(connection, stream)[0] else None
-    if shape is None:
+    if not reader.pathway(connection, stream)[0]:
         return None
+    shape = _shape(connection, stream)
     if step_us < HOUR_US:
         windows = reader.parts(connection, stream, from_us, to_us)
         return roll_up(shape, stream, from_us, windows).figures if windows else None

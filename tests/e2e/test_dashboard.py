@@ -112,6 +112,9 @@ def test_a_person_finds_the_bad_node_by_clicking(place: Workplace, url: str, pag
     assert row(page, "loss of node") == [f"{node['loss']:,}" for node in hour["nodes"]]
     page.locator(f"{GRAPH} text", has_text=re.compile("^b$")).first.click()
     page.wait_for_url(re.compile("node=b"), timeout=SEEN_WITHIN_MS)
+    expect(page.locator(".hw-matrix th.hw-chosen")).to_have_text("b")
+    # The charts of another node take the place of these.
+    page.wait_for_timeout(REFRESH_MS)
     page.locator(f'{HEAT} path[aria-label*="node: b;"][aria-label*="from: 2026-01-01 00:08"]').click()
     page.wait_for_url(re.compile("window=2026-01-01T00%3A08%3A00Z"), timeout=SEEN_WITHIN_MS)
     expect(page.locator(".hw-title", has_text="2026-01-01 00:08 UTC")).to_be_visible()
