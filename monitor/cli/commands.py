@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "run": "Run the monitor, as a stream or once over all there is.",
     "report": "Show the loss and lag of each window and node.",
     "find": "Show one message's journey, as far as it is kept.",
+    "dashboard": "Show the dashboard in a browser.",
     "topics": "Make the Kafka topic of observations, or check it.",
     "pathway": "Look at the pathways that a configuration declares.",
     "tap": "Stamp what passes a service, from beside it.",

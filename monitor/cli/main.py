@@ -18,7 +18,8 @@ INTERRUPTED_EXIT_CODE: Final = 130
 TAPS_EXTRAS: Final = "taps,kafka"
 TAPS_PACKAGES: Final = frozenset({"confluent_kafka", "fastapi", "granian", "orjson"})
 """What the sidecars need and the monitor does not."""
-OWN_PACKAGES: Final = frozenset({"alerts", "bench", "demo", "monitor", "probes"})
+DASHBOARD_PACKAGES: Final = frozenset({"altair", "streamlit"})
+OWN_PACKAGES: Final = frozenset({"alerts", "bench", "dashboards", "demo", "monitor", "probes"})
 
 
 @runtime_checkable
@@ -59,7 +60,7 @@ def _told(error: Exception) -> int:
         case _UsageError():
             _say(_usage(error))
         case ModuleNotFoundError() if (error.name or "").partition(".")[0] not in OWN_PACKAGES:
-            extras = TAPS_EXTRAS if error.name in TAPS_PACKAGES else "monitor,demo"
+            extras = _extras(error.name)
             _say(f"hopwatch: the Python package {error.name!r} is not installed: pip install 'hopwatch[{extras}]'")
             return DependencyError.exit_code
         case _:
@@ -67,6 +68,13 @@ def _told(error: Exception) -> int:
             _say(f"hopwatch: a fault of Hopwatch's own: {what}\nPlease report it with {_kept(error)}")
             return FAULT_EXIT_CODE
     return error.exit_code
+
+
+def _extras(package: str | None) -> str:
+    """Return the extras of the distribution that bring a package."""
+    if package in TAPS_PACKAGES:
+        return TAPS_EXTRAS
+    return "monitor,dashboards" if package in DASHBOARD_PACKAGES else "monitor,demo"
 
 
 def _usage(error: _UsageError) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from sqlalchemy import Connection, Engine, RowMapping, bindparam, delete, func, select, tuple_
+from sqlalchemy import Connection, Engine, RowMapping, Select, bindparam, delete, func, select, tuple_
 
 from monitor.ledger import Conclusion, Ledger
 from monitor.outliers import state
@@ -129,12 +129,21 @@ def found(
     Raises:
         StoreError: the store cannot be read.
     """
+    wanted = _in_range(stream, from_us, to_us)
+    with schema.reading(engine) as connection:
+        return [(row["stream"], _finding(row)) for row in connection.execute(wanted).mappings()]
+
+
+def findings(connection: Connection, stream: str, from_us: int, to_us: int) -> list[Finding]:
+    """Return what was found in windows of a stream that start in ``[from_us, to_us)``, in order of time."""
+    return [_finding(row) for row in connection.execute(_in_range(stream, from_us, to_us)).mappings()]
+
+
+def _in_range(stream: str | None, from_us: int | None, to_us: int | None) -> Select[Any]:
     wanted = select(tables.outliers).order_by(*tables.outliers.primary_key)
     wanted = wanted if stream is None else wanted.where(_outliers.stream == stream)
     wanted = wanted if from_us is None else wanted.where(_outliers.window_start_us >= from_us)
-    wanted = wanted if to_us is None else wanted.where(_outliers.window_start_us < to_us)
-    with schema.reading(engine) as connection:
-        return [(row["stream"], _finding(row)) for row in connection.execute(wanted).mappings()]
+    return wanted if to_us is None else wanted.where(_outliers.window_start_us < to_us)
 
 
 def _with_findings(ledger: Ledger, conclusion: Conclusion) -> Conclusion:

@@ -167,6 +167,17 @@ def finals(connection: Connection, stream: str, from_us: int) -> Iterator[Window
             yield _result(row, nodes[stream, row["window_start_us"]])
 
 
+def results(connection: Connection, stream: str, from_us: int, to_us: int) -> list[WindowResult]:
+    """Return the windows of a stream that start in ``[from_us, to_us)``, in order of time; no digest is read."""
+    bare = [column for column in tables.node_windows.c if not column.name.endswith("_digest")]
+    nodes: dict[int, list[RowMapping]] = defaultdict(list)
+    of_nodes = _in_range(tables.node_windows, stream, from_us, to_us).with_only_columns(*bare)
+    for row in connection.execute(of_nodes).mappings():
+        nodes[row["window_start_us"]].append(row)
+    rows = connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings()
+    return [_result(row, nodes[row["window_start_us"]]) for row in rows]
+
+
 def newest_final_us(connection: Connection, stream: str) -> int | None:
     """Return the start of the newest final window of a stream; none where there is none."""
     column = tables.windows.c
@@ -191,6 +202,16 @@ def tallies(connection: Connection, stream: str, start_us: int) -> list[Tally]:
     column = tables.tallies.c
     wanted = select(column.shard, column.parcel).where(column.stream == stream, column.window_start_us == start_us)
     return [unpack_tally(row.parcel) for row in connection.execute(wanted.order_by(column.shard))]
+
+
+def pathway(connection: Connection, stream: str) -> tuple[list[str], list[list[int]]]:
+    """Return the nodes of a stream in their order, and its arrows as [source, target…] by their places.
+
+    Both are empty of a stream that no configuration of this store has had.
+    """
+    kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
+    nodes, groups, *_ = json.loads(kept or "{}").get(stream, ([], []))
+    return nodes, groups
 
 
 def stream_names(connection: Connection, stream: str | None) -> list[str]:

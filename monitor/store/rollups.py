@@ -112,6 +112,22 @@ def days(connection: Connection, stream: str, from_us: int | None, to_us: int | 
     return [made[start_us] for start_us in sorted(made)]
 
 
+def whole(connection: Connection, stream: str, from_us: int, to_us: int, step_us: int) -> RollUp | None:
+    """Return the final windows that start in ``[from_us, to_us)`` as one span; None where there is none.
+
+    It is made of windows where ``step_us`` is shorter than an hour, else of the hours that start in the range.
+    """
+    if not reader.pathway(connection, stream)[0]:
+        return None
+    shape = _shape(connection, stream)
+    if step_us < HOUR_US:
+        windows = reader.parts(connection, stream, from_us, to_us)
+        return roll_up(shape, stream, from_us, windows).figures if windows else None
+    hours = {at: _part(*one) for at, one in _stored(connection, HOUR, stream, from_us, to_us).items()}
+    hours |= dict(_fresh(connection, stream, from_us, to_us))
+    return roll_up(shape, stream, from_us, list(hours.values())).figures if hours else None
+
+
 def _fresh(
     connection: Connection, stream: str, from_us: int | None, to_us: int | None
 ) -> Iterator[tuple[int, Part[RollUp]]]:

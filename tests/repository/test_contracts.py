@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.repository import ROOT
 
-PACKAGES: Final = ("probes", "monitor", "alerts", "demo", "bench")
+PACKAGES: Final = ("probes", "monitor", "alerts", "dashboards", "demo", "bench")
 FORBIDDEN: Final = [
     ("probes", "monitor"),
     ("monitor", "bench"),
@@ -28,6 +28,9 @@ FORBIDDEN: Final = [
     ("monitor", "alerts"),
     ("alerts.evaluate", "sqlalchemy"),
     ("alerts.backoff", "time"),
+    ("monitor", "dashboards"),
+    ("dashboards.pages", "sqlalchemy"),
+    ("dashboards.views", "time"),
 ]
 """For each contract, in their order, an import that it forbids."""
 

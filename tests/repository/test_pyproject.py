@@ -40,10 +40,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return zipfile.ZipFile(built).namelist()
 
 
-def test_the_wheel_holds_probes_monitor_alerts_and_demo(wheel: list[str]) -> None:
+def test_the_wheel_holds_probes_monitor_alerts_dashboards_and_demo(wheel: list[str]) -> None:
     """Benches and tests stay out, and nothing else gets in."""
     assert {name.partition("/")[0] for name in wheel} == {
-        *("probes", "monitor", "alerts", "demo"),
+        *("probes", "monitor", "alerts", "dashboards", "demo"),
         "hopwatch-0.1.0.dist-info",
     }
 
@@ -55,6 +55,8 @@ def test_the_wheel_holds_probes_monitor_alerts_and_demo(wheel: list[str]) -> Non
         "probes/py.typed",
         "monitor/py.typed",
         "alerts/py.typed",
+        "dashboards/py.typed",
+        "dashboards/app.py",
         "alerts/alertmanager/alertmanager.yml",
         "alerts/prometheus/hopwatch.rules.yml",
         "monitor/store/migrations/script.py.mako",
@@ -95,6 +97,6 @@ def test_the_types_are_strict() -> None:
     """All packages, all rules; only other people's libraries are let off some."""
     mypy = PROJECT["tool"]["mypy"]
     assert mypy["strict"]
-    assert mypy["packages"] == ["probes", "monitor", "alerts", "demo", "bench", "tests"]
+    assert mypy["packages"] == ["probes", "monitor", "alerts", "dashboards", "demo", "bench", "tests"]
     let_off = {module.partition(".")[0] for override in mypy["overrides"] for module in override["module"]}
     assert let_off.isdisjoint(mypy["packages"])

@@ -1,0 +1,1 @@
+"""From points to the specifications that the browser draws."""

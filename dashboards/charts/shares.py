@@ -1,0 +1,34 @@
+"""The share of each node in a whole, as a ring, for ECharts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dashboards.views.colours import Palette
+from dashboards.views.series import Point
+
+
+def option(points: Sequence[Point], nodes: Sequence[str], palette: Palette) -> dict[str, Any]:
+    """Return the options of the ring; a node has the colour that it has in other charts of these nodes."""
+    label = {"color": palette.text, "fontSize": 12, "lineHeight": 16, "formatter": "{b}"}
+    return {
+        "animation": False,
+        "tooltip": {"confine": True, "formatter": "{b}"},
+        "series": [
+            {
+                "type": "pie",
+                "radius": ["38%", "62%"],
+                "center": ["50%", "50%"],
+                "itemStyle": {"borderColor": palette.ground, "borderWidth": 2},
+                "label": label,
+                "labelLine": {"length": 10, "length2": 8},
+                "data": [_share(point, palette.series[nodes.index(point.line)]) for point in points],
+            }
+        ],
+    }
+
+
+def _share(point: Point, colour: str) -> dict[str, Any]:
+    name = f"{point.line}\n{point.said} ({point.part})"
+    return {"name": name, "value": point.value, "itemStyle": {"color": colour}}

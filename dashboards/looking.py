@@ -1,0 +1,50 @@
+"""What every page is given: where it asks, what time it is, what is looked at, and how it looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import streamlit as st
+
+from dashboards.reading.answers import Answers
+from dashboards.views.address import Address, Zone, query_of
+from dashboards.views.colours import DARK, LIGHT, Palette
+from monitor.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """One look of one person at one page."""
+
+    answers: Answers
+    clock: Clock
+    address: Address
+    palette: Palette
+    zone: tzinfo
+
+    def query(self, **fields: Any) -> dict[str, str]:  # noqa: ANN401 - the fields of an address
+        """Return the query string of what is looked at, with some of it changed."""
+        return query_of(replace(self.address, **fields))
+
+    def go(self, **fields: Any) -> None:  # noqa: ANN401 - the fields of an address
+        """Look at something else from now on."""
+        st.query_params.from_dict(self.query(**fields))
+        st.rerun()
+
+
+def palette() -> Palette:
+    """Return the colours of the theme that the browser shows."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def zone_of(address: Address) -> tzinfo:
+    """Return the zone that moments are told in; UTC where the browser names none that is known here."""
+    if address.zone is Zone.UTC or not st.context.timezone:
+        return UTC
+    try:
+        return ZoneInfo(st.context.timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return UTC

@@ -1,0 +1,102 @@
+"""The one place that writes markup: whatever comes from outside goes through :func:`text`, and is text."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Final
+from urllib.parse import urlencode
+
+from dashboards.views.colours import Mark, Palette
+from dashboards.views.overview import Bar
+
+_SPECIAL: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()<>#+-.!|~$:^="})
+BAR_PX, SPARK_PX, LEAST_PX = 3, 26, 2
+
+
+def text(words: str) -> str:
+    """Return words as HTML shows them as they are."""
+    return escape(words, quote=True)
+
+
+def plain(words: str) -> str:
+    """Return words as Streamlit's Markdown shows them as they are, on one line."""
+    return " ".join(words.translate(_SPECIAL).split())
+
+
+def link(words: str, query: Mapping[str, str], title: str = "") -> str:
+    """Return a link to another view of this page."""
+    hint = f' title="{text(title)}"' if title else ""
+    return f'<a href="?{text(urlencode(query))}" target="_self"{hint}>{text(words)}</a>'
+
+
+def chip(mark: Mark, palette: Palette, note: str = "") -> str:
+    """Return a verdict: icon, word and colour."""
+    colour = mark.colour(palette)
+    style = f"color:{colour};border-color:{colour}66;background:{colour}14"
+    hint = text(note or mark.meaning)
+    return (
+        f'<span class="hw-chip" style="{style}" title="{hint}">'
+        f'<span aria-hidden="true">{text(mark.icon)}</span> {text(mark.word)}</span>'
+    )
+
+
+def two(first: str, second: str, *, is_loud: bool = False) -> str:
+    """Return a figure and a smaller one below it."""
+    loud = " hw-loud" if is_loud else ""
+    return f'<span class="hw-first{loud}">{text(first)}</span><span class="hw-second">{text(second)}</span>'
+
+
+def loud(words: str, *, is_bad: bool) -> str:
+    """Return a figure, loud if it is one of loss."""
+    return f'<span class="hw-bad">{text(words)}</span>' if is_bad else text(words)
+
+
+def figure(name: str, told: str) -> str:
+    """Return a figure under its name."""
+    return f'<div><span class="hw-what">{text(name)}</span><span class="hw-value">{text(told)}</span></div>'
+
+
+def title(words: str, note: str = "") -> str:
+    """Return the title of a panel, and what there is to say of it."""
+    more = f'<p class="hw-note">{text(note)}</p>' if note else ""
+    return f'<p class="hw-title">{text(words)}</p>{more}'
+
+
+def sparkline(bars: Sequence[Bar], said: str, palette: Palette) -> str:
+    """Return an hour as a picture: a bar a minute, high by its messages, coloured as its window is judged."""
+    drawn = "".join(_bar(place, bar, palette) for place, bar in enumerate(bars))
+    width = len(bars) * (BAR_PX + 1)
+    picture = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{SPARK_PX}" '
+        f'viewBox="0 0 {width} {SPARK_PX}">{drawn}</svg>'
+    )
+    data = b64encode(picture.encode()).decode()
+    return f'<img class="hw-spark" src="data:image/svg+xml;base64,{data}" alt="{text(said)}" title="{text(said)}">'
+
+
+def table(head: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]], name: str, caption: str = "") -> str:
+    """Return a table of cells that are markup already; a head is its words and the class of its column."""
+    heads = "".join(f'<th scope="col" class="{kind}">{text(words)}</th>' for words, kind in head)
+    body = "".join(f"<tr>{_cells(row, head)}</tr>" for row in rows)
+    said = f'<caption class="hw-hidden">{text(caption)}</caption>' if caption else ""
+    return (
+        f'<div class="hw-scroll"><table class="hw-table {name}">{said}<thead><tr>{heads}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cells(row: Sequence[str], head: Sequence[tuple[str, str]]) -> str:
+    first, *others = zip(row, head, strict=True)
+    opening = f'<th scope="row" class="{first[1][1]}">{first[0]}</th>'
+    return opening + "".join(f'<td class="{kind}">{cell}</td>' for cell, (_, kind) in others)
+
+
+def _bar(place: int, bar: Bar, palette: Palette) -> str:
+    left = place * (BAR_PX + 1)
+    if bar.mark is None:
+        return f'<rect x="{left}" y="{SPARK_PX - 1}" width="{BAR_PX}" height="1" fill="{palette.line}"/>'
+    high = max(LEAST_PX, round(bar.height * SPARK_PX))
+    look = f'fill="{bar.mark.colour(palette)}"' + ("" if bar.is_final else ' fill-opacity="0.4"')
+    return f'<rect x="{left}" y="{SPARK_PX - high}" width="{BAR_PX}" height="{high}" {look}/>'

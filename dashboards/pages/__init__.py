@@ -1,0 +1,1 @@
+"""One file a page: it asks, lets a view decide, and draws."""

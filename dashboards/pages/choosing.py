@@ -1,0 +1,84 @@
+"""What a person chooses on the page of a stream: range, node, window."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboards.looking import Looking
+from dashboards.reading.told import Stretch
+from dashboards.views import texts
+from dashboards.views.address import Measure, Range
+from dashboards.views.span import MINUTE_US, Span
+from monitor.results import WindowResult
+
+WHOLE = "the whole range"
+ALL_NODES = "all nodes"
+
+
+def show(looking: Looking, shown: Span, stretch: Stretch, window: WindowResult | None) -> None:
+    """Draw the choices; whatever is chosen goes into the URL."""
+    here = looking.address
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        _range(looking)
+        if here.is_fixed and st.button("Back to the newest", icon=":material/zoom_out:", key="newest"):
+            looking.go(from_us=None, to_us=None)
+        names = ["", *stretch.graph.nodes]
+        node = st.selectbox(
+            "Node",
+            names,
+            index=names.index(here.node) if here.node in names else 0,
+            format_func=lambda name: name or ALL_NODES,
+            key=f"node-{here.node}",
+            width=220,
+        )
+        if node != here.node and (here.node in names or node):
+            looking.go(node=node)
+        if stretch.step_us == MINUTE_US or window:
+            _windows(looking, shown, window)
+    if here.node and here.node not in stretch.graph.nodes:
+        st.warning("There is no such node in this stream: showing all nodes.")
+
+
+def measure(looking: Looking) -> None:
+    """Draw the choice of what colours the heat map."""
+    here = looking.address
+    chosen = st.segmented_control(
+        "Coloured by",
+        list(Measure),
+        default=here.heat,
+        format_func=lambda one: {Measure.LOSS: "Loss", Measure.LAG: "Lag"}[one],
+        label_visibility="collapsed",
+        required=True,
+        key=f"measure-{here.heat}",
+    )
+    if chosen != here.heat:
+        looking.go(heat=chosen)
+
+
+def _range(looking: Looking) -> None:
+    here = looking.address
+    chosen = st.segmented_control(
+        "Range",
+        list(Range),
+        default=None if here.is_fixed else here.range,
+        format_func=lambda one: one.value,
+        key=f"range-{here.range}-{here.is_fixed}",
+    )
+    if chosen is not None and (chosen != here.range or here.is_fixed):
+        looking.go(range=chosen, from_us=None, to_us=None, window_us=None)
+
+
+def _windows(looking: Looking, shown: Span, window: WindowResult | None) -> None:
+    starts = list(range(shown.to_us - MINUTE_US, shown.from_us - 1, -MINUTE_US)) if shown.step_us == MINUTE_US else []
+    at = window.window_start_us if window else None
+    choices = [None, *starts] if at is None or at in starts else [None, at, *starts]
+    chosen = st.selectbox(
+        "Window",
+        choices,
+        index=choices.index(at),
+        format_func=lambda start_us: WHOLE if start_us is None else texts.moment(start_us, looking.zone),
+        key=f"window-{at}",
+        width=230,
+    )
+    if chosen != at:
+        looking.go(window_us=chosen)

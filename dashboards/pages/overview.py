@@ -1,0 +1,53 @@
+"""The overview: every stream, those that need a person first."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboards import markup
+from dashboards.looking import Looking
+from dashboards.reading.told import Standing
+from dashboards.views import overview
+from dashboards.views.address import Page
+from dashboards.views.overview import Row
+from monitor.results import Verdict
+
+HEAD = (
+    ("Stream", "hw-name"),
+    ("Verdict now", "hw-narrow"),
+    ("Surely lost", "hw-number"),
+    ("End-to-end lag p95", "hw-number"),
+    ("Messages", "hw-number"),
+    ("Coverage", "hw-number"),
+    ("Last hour, messages a minute", "hw-narrow"),
+    ("Newest final window", "hw-number"),
+)
+
+
+def show(looking: Looking, standing: Standing) -> None:
+    """Draw the page."""
+    rows = overview.rows(standing, looking.clock.now_us())
+    st.html(f'<p class="hw-note">{markup.text(overview.summary(rows))}</p>')
+    cells = [_cells(looking, row) for row in rows]
+    st.html(markup.table(HEAD, cells, "hw-overview", "All streams, those that need a person first"))
+
+
+def _cells(looking: Looking, row: Row) -> tuple[str, ...]:
+    is_lossy = row.mark.word == Verdict.LOSSY
+    ended = f'<span class="{"hw-old" if row.is_old else ""}">{markup.text(_age(row))}</span>'
+    return (
+        markup.link(row.stream, looking.query(page=Page.STREAM, stream=row.stream)),
+        markup.chip(row.mark, looking.palette),
+        markup.two(
+            row.loss_ppm, ", ".join(part for part in (row.loss_percent, row.loss_note) if part), is_loud=is_lossy
+        ),
+        markup.text(row.lag),
+        markup.text(row.rate),
+        markup.two(row.coverage, row.coverage_note),
+        markup.sparkline(row.bars, row.bars_said, looking.palette),
+        ended,
+    )
+
+
+def _age(row: Row) -> str:
+    return f"⚠ {row.age} ago" if row.is_old else f"{row.age} ago" if row.age[:1].isdigit() else row.age

@@ -1,0 +1,77 @@
+"""What the store tells the pages: frozen values, moments in µs since 1970."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from monitor.results import RollUp, Status, Verdict, WindowResult
+from monitor.watch import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """What a window of the last hour says, in short."""
+
+    start_us: int
+    status: Status
+    verdict: Verdict | None
+    known: int
+    lost_lower: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNow:
+    """How a stream stands: its newest final window, and the hour up to the newest of all windows.
+
+    ``first_us`` and ``last_us`` are the starts of the first and the last window, None where nothing came.
+    """
+
+    stream: str
+    newest: WindowResult | None
+    lately: tuple[Minute, ...] = ()
+    first_us: int | None = None
+    last_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How all streams stand; ``watermark_us`` is None where the store was filled once and nothing moves it."""
+
+    streams: tuple[StreamNow, ...]
+    watermark_us: int | None
+
+    def of(self, stream: str) -> StreamNow | None:
+        """Return how one stream stands; None of a stream that the store does not know."""
+        return next((one for one in self.streams if one.stream == stream), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An arrow of the pathway, by the places of its nodes; of a one-of group each message takes one."""
+
+    source: int
+    target: int
+    is_must: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The pathway that the store's windows were judged by, nodes in its order."""
+
+    nodes: tuple[str, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A range of a stream: its windows, or its hours or days, in order of time, and the whole of it.
+
+    ``whole`` is of final windows alone, its percentiles from merged digests; None without any.
+    """
+
+    stream: str
+    graph: Graph
+    steps: tuple[WindowResult, ...] | tuple[RollUp, ...]
+    step_us: int
+    whole: RollUp | None
+    findings: tuple[Finding, ...] = field(default=())

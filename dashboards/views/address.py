@@ -1,0 +1,151 @@
+"""What is looked at, as the query string of the page's URL: a link opens the same view for everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from monitor.results import iso
+from probes.contract.limits import WINDOW_US
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+MOST_SHOWN: Final = 80
+"""Characters of a wrong value that a sentence repeats."""
+
+
+Chosen = TypeVar("Chosen", bound=StrEnum)
+
+
+class Page(StrEnum):
+    """The pages."""
+
+    OVERVIEW = "overview"
+    STREAM = "stream"
+
+
+class Range(StrEnum):
+    """Ranges that end with the newest window, and so move on."""
+
+    HOUR = "1h"
+    SIX_HOURS = "6h"
+    DAY = "24h"
+    WEEK = "7d"
+    MONTH = "30d"
+
+
+class Zone(StrEnum):
+    """Whose clock moments are told by."""
+
+    UTC = "utc"
+    LOCAL = "local"
+
+
+class Measure(StrEnum):
+    """What colours the heat map."""
+
+    LOSS = "loss"
+    LAG = "lag"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What is looked at; ``from_us`` and ``to_us`` are a range that stays where it is, and come before ``range``."""
+
+    page: Page = Page.OVERVIEW
+    stream: str = ""
+    node: str = ""
+    window_us: int | None = None
+    range: Range = Range.HOUR
+    from_us: int | None = None
+    to_us: int | None = None
+    zone: Zone = Zone.UTC
+    heat: Measure = Measure.LOSS
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the range stays where it is."""
+        return self.from_us is not None and self.to_us is not None
+
+
+def read(query: Mapping[str, str]) -> tuple[Address, tuple[str, ...]]:
+    """Return the address of a query string, and a sentence for each part of it that makes no sense and is left out.
+
+    A link that names a stream and no page, as alerts make them, is to the page of the stream.
+    """
+    wrong: list[str] = []
+    stream = query.get("stream", "")
+    from_us, to_us = _moment(query, "from", wrong), _moment(query, "to", wrong)
+    if (from_us is None) != (to_us is None):
+        wrong.append("a range has a from and a to: showing the newest hours instead")
+        from_us = to_us = None
+    elif from_us is not None and to_us is not None and from_us >= to_us:
+        wrong.append(
+            f"the range ends before it begins: from {iso(from_us)} to {iso(to_us)}; showing the newest instead"
+        )
+        from_us = to_us = None
+    address = Address(
+        page=_choice(query, "page", Page.STREAM if stream else Page.OVERVIEW, wrong),
+        stream=stream,
+        node=query.get("node", ""),
+        window_us=_window(query, wrong),
+        range=_choice(query, "range", Range.HOUR, wrong),
+        from_us=from_us,
+        to_us=to_us,
+        zone=_choice(query, "zone", Zone.UTC, wrong),
+        heat=_choice(query, "heat", Measure.LOSS, wrong),
+    )
+    if address.page is Page.STREAM and not stream:
+        wrong.append("no stream is named: showing all of them")
+        address = replace(address, page=Page.OVERVIEW)
+    return address, tuple(wrong)
+
+
+def query_of(address: Address) -> dict[str, str]:
+    """Return the query string that :func:`read` makes this address of; what is as usual is left out."""
+    usual = Address()
+    moments = {"window": address.window_us, "from": address.from_us, "to": address.to_us}
+    chosen = {"range": address.range, "zone": address.zone, "heat": address.heat}
+    implied = Page.STREAM if address.stream else Page.OVERVIEW
+    parts = {} if address.page is implied else {"page": address.page.value}
+    parts |= {name: value for name, value in (("stream", address.stream), ("node", address.node)) if value}
+    parts |= {name: iso(value) for name, value in moments.items() if value is not None}
+    return parts | {name: value.value for name, value in chosen.items() if value is not getattr(usual, name)}
+
+
+def moment_us(text: str) -> int | None:
+    """Return an ISO 8601 moment as µs since 1970, one without a zone as UTC; None where the text is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def _moment(query: Mapping[str, str], name: str, wrong: list[str]) -> int | None:
+    text = query.get(name)
+    if text is None:
+        return None
+    moment = moment_us(text)
+    if moment is None:
+        wrong.append(f"{name} is a time such as 2026-01-01T00:00:00Z, got {text!r:.{MOST_SHOWN}}: left out")
+    return moment
+
+
+def _window(query: Mapping[str, str], wrong: list[str]) -> int | None:
+    window_us = _moment(query, "window", wrong)
+    return None if window_us is None else window_us - window_us % WINDOW_US
+
+
+def _choice(query: Mapping[str, str], name: str, usual: Chosen, wrong: list[str]) -> Chosen:
+    text = query.get(name, usual.value)
+    try:
+        return type(usual)(text)
+    except ValueError:
+        known = ", ".join(type(usual))
+        wrong.append(f"{name} is one of {known}; got {text!r:.{MOST_SHOWN}}: showing {usual.value}")
+        return usual

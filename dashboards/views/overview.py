@@ -1,0 +1,138 @@
+"""The overview: one row a stream, those that need a person first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from dashboards.reading.told import Minute, Standing, StreamNow
+from dashboards.views import texts
+from dashboards.views.colours import NOTHING, ORDER, Mark, mark
+from monitor.results import NodeResult, Verdict, WindowResult
+from probes.contract.limits import WINDOW_US
+
+OLD_US: Final = 600_000_000
+"""A stream whose newest final window ended so long before what the monitor has read is told as old."""
+MINUTES: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A minute of the sparkline: how high, from 0 to 1, by the messages; and as what it is drawn."""
+
+    height: float
+    mark: Mark | None
+    is_final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A stream as the overview tells it."""
+
+    stream: str
+    mark: Mark
+    loss_ppm: str
+    loss_percent: str
+    loss_note: str
+    lag: str
+    rate: str
+    coverage: str
+    coverage_note: str
+    bars: tuple[Bar, ...]
+    bars_said: str
+    age: str
+    is_old: bool
+
+
+def rows(standing: Standing, now_us: int) -> tuple[Row, ...]:
+    """Return the rows, unhealthy ones first, then by name."""
+    newest_us = max((one.last_us for one in standing.streams if one.last_us is not None), default=0)
+    reached_us = now_us if standing.watermark_us is None else standing.watermark_us
+    ordered = sorted(standing.streams, key=lambda one: (_rank(one), one.stream))
+    return tuple(_row(one, now_us, reached_us, newest_us, standing.watermark_us is None) for one in ordered)
+
+
+def summary(shown: Iterable[Row]) -> str:
+    """Return how many streams there are of each verdict, in a line."""
+    marks = [row.mark for row in shown]
+    counted = {one.word: marks.count(one) for one in (*(mark(verdict) for verdict in ORDER), NOTHING)}
+    told = ", ".join(f"{number:,} {word}" for word, number in counted.items() if number)
+    return f"{len(marks):,} {'stream' if len(marks) == 1 else 'streams'}: {told}"
+
+
+def _rank(one: StreamNow) -> int:
+    verdict = one.newest.verdict if one.newest else None
+    return len(ORDER) if verdict is None else ORDER.index(verdict)
+
+
+def _row(one: StreamNow, now_us: int, reached_us: int, newest_us: int, is_once: bool) -> Row:  # noqa: FBT001 - a fact
+    newest = one.newest
+    bars = _bars(one.lately, newest_us)
+    told = {"bars": bars, "bars_said": _said(one.lately), "stream": one.stream}
+    if newest is None:
+        nothing = dict.fromkeys(("loss_ppm", "loss_percent", "lag", "rate", "coverage", "age"), texts.NONE)
+        waits = "no window is final yet" if one.last_us is not None else "nothing came yet"
+        return Row(**told, **nothing, mark=NOTHING, loss_note=waits, coverage_note="", is_old=False)  # type: ignore[arg-type]  # each of its own type
+    ended_us = newest.window_start_us + WINDOW_US
+    ppm, percent, note = loss(newest)
+    coverage, coverage_note = _coverage(newest.nodes)
+    return Row(
+        **told,  # type: ignore[arg-type]  # each of its own type
+        mark=mark(newest.verdict, newest.status),
+        loss_ppm=ppm,
+        loss_percent=percent,
+        loss_note=note,
+        lag=texts.span(newest.lag_us.p95 if newest.lag_us else None),
+        rate=texts.NONE if newest.verdict is Verdict.SILENT else f"{texts.count(newest.known)} /min",
+        coverage=coverage,
+        coverage_note=coverage_note,
+        age=texts.age(now_us - ended_us),
+        is_old=not is_once and reached_us - ended_us > OLD_US,
+    )
+
+
+def loss(result: WindowResult) -> tuple[str, str, str]:
+    """Return what was surely lost, in ppm and per cent, and what more there may be; of what is unknown never 0."""
+    surely = texts.ppm(result.lost_lower, result.known), texts.percent(result.lost_lower, result.known)
+    if result.verdict in {Verdict.UNKNOWN, Verdict.SILENT} and not result.lost_lower:
+        most = _at_most(result)
+        return texts.UNKNOWN, "unknown", most
+    if result.lost_upper != result.lost_lower:
+        return f"≥ {surely[0]}", f"≥ {surely[1]}", _at_most(result)
+    return *surely, ""
+
+
+def _at_most(result: WindowResult) -> str:
+    if result.lost_upper is None:
+        return "no upper bound"
+    return f"at most {texts.percent(result.lost_upper, result.known)}" if result.known else ""
+
+
+def _coverage(nodes: tuple[NodeResult, ...]) -> tuple[str, str]:
+    """Return the lowest coverage of the nodes that have one, and how many have none or not all."""
+    known = [node.coverage for node in nodes if node.coverage is not None]
+    partly = sum(node.coverage != 1 for node in nodes)
+    note = f"{partly:,} of {len(nodes):,} nodes not complete" if partly else "all nodes"
+    return (texts.ratio(min(known)) if known else texts.NONE), note
+
+
+def _bars(lately: tuple[Minute, ...], newest_us: int) -> tuple[Bar, ...]:
+    """Return a bar a minute of the hour up to the newest window of all; a minute without a window has no mark."""
+    found = {minute.start_us: minute for minute in lately}
+    most = max((minute.known for minute in lately), default=0) or 1
+    starts = range(newest_us - (MINUTES - 1) * WINDOW_US, newest_us + 1, WINDOW_US)
+    return tuple(_bar(found.get(start_us), most) for start_us in starts)
+
+
+def _bar(minute: Minute | None, most: int) -> Bar:
+    if minute is None:
+        return Bar(0.0, None, is_final=True)
+    return Bar(minute.known / most, mark(minute.verdict, minute.status), minute.status.is_final)
+
+
+def _said(lately: tuple[Minute, ...]) -> str:
+    """Return the sparkline in words."""
+    words = [mark(minute.verdict, minute.status).word for minute in lately]
+    told = ", ".join(f"{words.count(word):,} {word}" for word in dict.fromkeys(words))
+    return f"messages a minute of the last hour; windows: {told}" if told else "no window in the last hour"

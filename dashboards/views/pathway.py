@@ -1,0 +1,90 @@
+"""The pathway as a drawing: where each node stands, what it and each edge are seen as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dashboards.reading.told import Edge, Graph
+from dashboards.views import texts
+from dashboards.views.colours import NOTHING, Mark
+from dashboards.views.judged import Judged, is_final, of_node
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node: where it stands, in columns and rows from 0; what it is seen as; its figures in words."""
+
+    name: str
+    column: int
+    row: float
+    mark: Mark
+    count: str
+    loss: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """An edge by the places of its nodes; ``lost`` is how many did not arrive at its end, or None where it has none."""
+
+    source: int
+    target: int
+    is_must: bool
+    lost: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Nodes in the pathway's order, and its edges."""
+
+    nodes: tuple[Node, ...]
+    arrows: tuple[Arrow, ...]
+    said: str
+    """The drawing in words."""
+
+
+def of(graph: Graph, one: Judged | None) -> Drawing:
+    """Return the drawing, with the figures of a window or a range if there is one."""
+    columns = _columns(graph)
+    rows = _rows(columns)
+    found = {node.node: node for node in one.nodes} if one else {}
+    nodes = []
+    for place, name in enumerate(graph.nodes):
+        node = found.get(name)
+        seen = of_node(node, is_final=one is not None and is_final(one)).mark if node else NOTHING
+        count = texts.count(node.seen) if node else texts.NONE
+        loss = f"{texts.count(node.loss)} lost ({texts.ratio(node.loss_ratio)})" if node and node.loss else ""
+        nodes.append(Node(name, columns[place], rows[place], seen, count, loss))
+    arrows = tuple(_arrow(graph, edge, one) for edge in graph.edges)
+    said = "; ".join(f"{node.name}: {node.mark.word}, {node.count} messages {node.loss}".strip() for node in nodes)
+    return Drawing(tuple(nodes), arrows, f"Pathway. {said}")
+
+
+def _arrow(graph: Graph, edge: Edge, one: Judged | None) -> Arrow:
+    source, target = graph.nodes[edge.source], graph.nodes[edge.target]
+    found = {node.node: node for node in one.nodes} if one else {}
+    if target not in found or source not in found:
+        return Arrow(edge.source, edge.target, edge.is_must, 0, "")
+    if edge.is_must:
+        lost, said = found[target].lost_in_transit, f"lost on the way to {target}"
+    else:
+        lost, said = found[source].lost_after, f"lost after {source}, on one of its ways"
+    return Arrow(edge.source, edge.target, edge.is_must, lost, f"{texts.count(lost)} {said}")
+
+
+def _columns(graph: Graph) -> tuple[int, ...]:
+    """Return how many edges lie before each node at most; nodes stand behind all that lead to them."""
+    columns = [0] * len(graph.nodes)
+    for edge in sorted(graph.edges, key=lambda one: one.source):
+        columns[edge.target] = max(columns[edge.target], columns[edge.source] + 1)
+    return tuple(columns)
+
+
+def _rows(columns: tuple[int, ...]) -> tuple[float, ...]:
+    """Return where each node stands in its column, the columns' middles at 0."""
+    placed: dict[int, int] = {}
+    rows = []
+    for column in columns:
+        rows.append(placed.get(column, 0) - (columns.count(column) - 1) / 2)
+        placed[column] = placed.get(column, 0) + 1
+    return tuple(rows)

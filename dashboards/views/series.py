@@ -1,0 +1,229 @@
+"""Points of charts over time: one a step and line, at most ``MOST_POINTS`` a chart; what is not known has no point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Final
+
+from dashboards.reading.told import Stretch
+from dashboards.views import judged, texts
+from dashboards.views.address import Measure
+from dashboards.views.judged import Judged, JudgedNode
+from dashboards.views.span import thinned
+from monitor.outliers.quantities import Quantity
+from monitor.results import Quantiles
+
+END_TO_END: Final = "end to end"
+PERCENTILES: Final = ("p50", "p95", "p99")
+SIDES: Final = (("lag in", "lag_in_us", Quantity.LAG_IN_P95_US), ("lag out", "lag_out_us", Quantity.LAG_OUT_P95_US))
+MOST_COLOURS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value of a line at a step, ``value`` in the unit of its chart; ``said`` is it in words."""
+
+    start_us: int
+    when: str
+    line: str
+    part: str
+    value: float
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a stack at a step: from where to where it reaches, and its own size in words."""
+
+    start_us: int
+    when: str
+    line: str
+    low: float
+    high: float
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A step of a row of the heat map; ``value`` is None where nobody knows or there is nothing."""
+
+    start_us: int
+    end_us: int
+    when: str
+    row: str
+    value: float | None
+    word: str
+    icon: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Steps in a row that are not as good as others: not final, or UNKNOWN or SILENT."""
+
+    start_us: int
+    end_us: int
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outlier:
+    """A step in which a lag is an outlier, or noticed as odd."""
+
+    start_us: int
+    when: str
+    line: str
+    value: float
+    said: str
+
+
+def lags(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Point, ...]:
+    """Return the lag in and out of one node in ms, three percentiles each; a side that is not stamped has none."""
+    points = []
+    for one, of_node in _steps_of(stretch, node):
+        when = texts.moment(judged.start_us(one), zone)
+        for side, name, _ in SIDES:
+            lag: Quantiles | None = getattr(of_node, name)
+            points += [
+                Point(judged.start_us(one), when, side, part, getattr(lag, part) / 1e3, texts.span(getattr(lag, part)))
+                for part in PERCENTILES
+                if lag
+            ]
+    return tuple(points)
+
+
+def outliers(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Outlier, ...]:
+    """Return what the detector found in the lags of a node; none where steps are longer than its windows."""
+    sides = {quantity: side for side, _, quantity in SIDES}
+    return tuple(
+        Outlier(
+            found.window_start_us,
+            texts.moment(found.window_start_us, zone),
+            sides[found.why.quantity],
+            found.why.observed / 1e3,
+            ("outlier: " if found.is_outlier else "odd: ") + "; ".join(reason.words for reason in found.why.reasons),
+        )
+        for found in stretch.findings
+        if found.node == node and found.why.quantity in sides
+    )
+
+
+def arrivals(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Point, ...]:
+    """Return what should have arrived and what did: at a node, or end to end where none is named."""
+    points = []
+    for one in stretch.steps:
+        found = next((each for each in one.nodes if each.node == node), None)
+        due = one.known - one.filtered - one.rejected
+        expected, seen = (found.expected, found.seen) if found else (due, one.delivered)
+        at, when = judged.start_us(one), texts.moment(judged.start_us(one), zone)
+        points.append(Point(at, when, "expected", "", expected, texts.count(expected)))
+        points.append(Point(at, when, "arrived", "", seen, texts.count(seen)))
+    return tuple(points)
+
+
+def durations(stretch: Stretch, nodes: Sequence[str], zone: tzinfo) -> tuple[Piece, ...]:
+    """Return the process duration p95 of some nodes in ms, one on top of the other at each step.
+
+    One that is below 0, as skewed clocks make it, has no piece: it would hide a part of another.
+    """
+    pieces = []
+    for one in stretch.steps:
+        at, when, low = judged.start_us(one), texts.moment(judged.start_us(one), zone), 0.0
+        for node in one.nodes:
+            lasted_us = node.process_duration_p95_us
+            if node.node in nodes and lasted_us is not None and lasted_us > 0:
+                pieces.append(Piece(at, when, node.node, low, low + lasted_us / 1e3, texts.span(lasted_us)))
+                low += lasted_us / 1e3
+    return tuple(pieces)
+
+
+def slowest(one: Judged, most: int = MOST_COLOURS) -> tuple[str, ...]:
+    """Return the nodes that have a process duration, the longest ones if there are many, in the pathway's order."""
+    timed = [node for node in one.nodes if node.process_duration_p95_us is not None]
+    longest = sorted(timed, key=lambda node: -(node.process_duration_p95_us or 0))[:most]
+    return tuple(node.node for node in timed if node in longest)
+
+
+def shares(one: Judged, nodes: Sequence[str]) -> tuple[Point, ...]:
+    """Return the process duration p95 of some nodes over a whole, ms; one that is not over 0 has no share."""
+    chosen = [node for node in one.nodes if node.node in nodes and (node.process_duration_p95_us or 0) > 0]
+    total_us = sum(node.process_duration_p95_us or 0 for node in chosen)
+    return tuple(
+        Point(
+            judged.start_us(one),
+            "",
+            node.node,
+            texts.percent(node.process_duration_p95_us or 0, total_us),
+            (node.process_duration_p95_us or 0) / 1e3,
+            texts.span(node.process_duration_p95_us),
+        )
+        for node in chosen
+    )
+
+
+def heat(stretch: Stretch, measure: Measure, zone: tzinfo) -> tuple[Cell, ...]:
+    """Return the heat map: a row end to end, and one a node, the worst ones if there are too many for a chart."""
+    names = worst(stretch, thinned(len(stretch.steps), len(stretch.graph.nodes) + 1) - 1)
+    cells = []
+    for one in stretch.steps:
+        end = _whole(one, measure)
+        at = judged.start_us(one), judged.start_us(one) + stretch.step_us, texts.moment(judged.start_us(one), zone)
+        cells.append(_cell(at, END_TO_END, end, judged.of(one)))
+        for node in one.nodes:
+            if node.node in names:
+                seen = judged.of_node(node, is_final=judged.is_final(one))
+                cells.append(_cell(at, node.node, _of_node(node, measure), seen))
+    return tuple(cells)
+
+
+def worst(stretch: Stretch, most: int) -> tuple[str, ...]:
+    """Return at most so many nodes, those that lost most, in the pathway's order."""
+    names = stretch.graph.nodes
+    if len(names) <= most or stretch.whole is None:
+        return names[: max(0, most)]
+    losses = {node.node: node.loss for node in stretch.whole.nodes}
+    kept = sorted(names, key=lambda name: -losses.get(name, 0))[: max(0, most)]
+    return tuple(name for name in names if name in kept)
+
+
+def bands(stretch: Stretch) -> tuple[Band, ...]:
+    """Return where steps are not final, or nothing can be shown; steps in a row are one band."""
+    found: list[Band] = []
+    for one in stretch.steps:
+        seen, at = judged.of(one), judged.start_us(one)
+        word = "not final" if not seen.is_final else seen.mark.word if seen.mark.word in {"UNKNOWN", "SILENT"} else ""
+        if not word:
+            continue
+        if found and found[-1].word == word and found[-1].end_us == at:
+            found[-1] = Band(found[-1].start_us, at + stretch.step_us, word)
+        else:
+            found.append(Band(at, at + stretch.step_us, word))
+    return tuple(found)
+
+
+def _steps_of(stretch: Stretch, node: str) -> list[tuple[Judged, JudgedNode]]:
+    return [(one, each) for one in stretch.steps for each in one.nodes if each.node == node]
+
+
+def _cell(at: tuple[int, int, str], row: str, figure: tuple[float | None, str], seen: judged.Figures) -> Cell:
+    is_known = seen.is_final and seen.mark.word not in {"UNKNOWN", "SILENT"}
+    value, said = figure
+    return Cell(*at, row, value if is_known else None, seen.mark.word, seen.mark.icon, said)
+
+
+def _whole(one: Judged, measure: Measure) -> tuple[float | None, str]:
+    if measure is Measure.LAG:
+        return _lag(one.lag_us)
+    return (None if one.loss_ratio is None else one.loss_ratio * 100), f"{texts.ratio(one.loss_ratio)} lost"
+
+
+def _of_node(node: JudgedNode, measure: Measure) -> tuple[float | None, str]:
+    if measure is Measure.LAG:
+        return _lag(node.lag_out_us or node.lag_in_us)
+    return (None if node.loss_ratio is None else node.loss_ratio * 100), f"{texts.ratio(node.loss_ratio)} lost"
+
+
+def _lag(lag: Quantiles | None) -> tuple[float | None, str]:
+    return (lag.p95 / 1e3 if lag else None), f"lag p95 {texts.span(lag.p95 if lag else None)}"

@@ -1,0 +1,81 @@
+"""Numbers as a person reads them: with thousands separators and units; what is not known says so and is never 0."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
+
+NONE: Final = "\u2013"
+"""There is nothing to tell of."""
+UNKNOWN: Final = "?"
+"""There is something, and nobody knows it."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SPANS: Final = (("µs", 1, 1_000), ("ms", 1_000, 1_000_000), ("s", 1_000_000, 120_000_000), ("min", 60_000_000, 0))
+_PERCENT_FIGURES: Final = ((0.1, 1), (0.001, 2), (0.00001, 4))
+
+
+def count(number: int | None) -> str:
+    """Return a count, or that nobody knows it."""
+    return UNKNOWN if number is None else f"{number:,}"
+
+
+def lost(number: int, most: int | None) -> str:
+    """Return how many were lost; of none that is seen, where more may be lost than is seen, that nobody knows."""
+    return UNKNOWN if not number and most != 0 else count(number)
+
+
+def ppm(part: int, whole: int) -> str:
+    """Return a part of a whole in millionths; of nothing there is no part."""
+    if not whole:
+        return NONE
+    millionths = part / whole * 1e6
+    return f"{millionths:,.0f} ppm" if millionths >= 1 or not part else f"{millionths:.2g} ppm"
+
+
+def percent(part: int, whole: int) -> str:
+    """Return a part of a whole in per cent, with as many figures as tell it from none."""
+    return ratio(part / whole) if whole else NONE
+
+
+def ratio(fraction: float | None) -> str:
+    """Return a fraction in per cent; small ones with more figures, so that some is never shown as none."""
+    if fraction is None:
+        return NONE
+    if fraction in (0, 1):
+        return f"{fraction * 100:.0f} %"
+    figures = next((figures for least, figures in _PERCENT_FIGURES if abs(fraction) >= least), None)
+    if figures is None:
+        return f"{fraction * 100:.2g} %"
+    # What is not all is not rounded up to all.
+    shown = f"{fraction * 100:.{figures}f}"
+    return f"{'99.99' if fraction < 1 and float(shown) == 100 else shown} %"  # noqa: PLR2004 - per cent
+
+
+def span(lag_us: int | None) -> str:
+    """Return a lag in the unit that a person would choose."""
+    if lag_us is None:
+        return NONE
+    unit, size_us, _ = next(one for one in _SPANS if abs(lag_us) < one[2] or not one[2])
+    return f"{lag_us / size_us:,.{0 if size_us == 1 else 1}f} {unit}"
+
+
+def age(for_us: int) -> str:
+    """Return how long ago something was, in the two greatest units that it has."""
+    seconds = max(0, for_us) // 1_000_000
+    minutes, hours, days = seconds // 60, seconds // 3_600, seconds // 86_400
+    if days:
+        return f"{days:,} d {hours % 24} h"
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
+
+
+def moment(at_us: int, zone: tzinfo = UTC) -> str:
+    """Return a moment of a minute: day, time and zone."""
+    try:
+        there = (_EPOCH + timedelta(microseconds=at_us)).astimezone(zone)
+    except OverflowError:
+        # Which only a broken clock tells.
+        return f"{at_us} µs since 1970"
+    return f"{there:%Y-%m-%d %H:%M} {there.tzname()}"

@@ -1,0 +1,81 @@
+"""Tests of the answers that are kept: asked once for all, and never lost."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from dashboards.reading.answers import FRESH_US, MOST_KEPT, Answers
+from tests.dashboards.places import clock, fill, url_of
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A question that counts how often it is read."""
+
+    name: str
+    reads: list[str] = field(compare=False, hash=False, default_factory=list)
+
+    def read(self, connection: Connection) -> int:
+        """Return how often it was read."""
+        del connection
+        self.reads.append(self.name)
+        return len(self.reads)
+
+
+def test_fifty_viewers_are_one_question(tmp_path: Path) -> None:
+    """Of equal questions at one time one goes to the store, and another only when the answer is old."""
+    fill(url_of(tmp_path))
+    now, question = clock(), Counted("a")
+    answers = Answers(url_of(tmp_path), now)
+    with ThreadPoolExecutor(50) as viewers:
+        assert {answer.value for answer in viewers.map(answers.ask, [question] * 50)} == {1}
+    now.advance(FRESH_US / 1e6)
+    assert answers.ask(question).value == 2
+
+
+def test_a_clock_that_goes_back_does_not_stop_the_page(tmp_path: Path) -> None:
+    """An answer from the future is no answer."""
+    fill(url_of(tmp_path))
+    now, question = clock(), Counted("a")
+    answers = Answers(url_of(tmp_path), now)
+    answers.ask(question)
+    now.advance(-100)
+    assert answers.ask(question).value == 2
+
+
+def test_trouble_is_told_with_the_last_answer(tmp_path: Path) -> None:
+    """What was known, when it was read, and what is wrong; and it ends when the store is back."""
+    fill(url_of(tmp_path)).dispose()
+    file, now, question = tmp_path / "store.db", clock(), Counted("a")
+    answers = Answers(url_of(tmp_path), now)
+    read_us = answers.ask(question).read_us
+    whole = file.read_bytes()
+    file.write_bytes(b"no database" * 1_000)
+    now.advance(10)
+    told = answers.ask(question)
+    assert (told.value, told.read_us) == (1, read_us)
+    assert "store.db failed: file is not a database" in told.trouble
+    file.write_bytes(whole)
+    now.advance(10)
+    assert (answers.ask(question).value, answers.ask(question).trouble) == (2, "")
+
+
+def test_a_store_that_is_not_there_yet_is_no_trouble(tmp_path: Path) -> None:
+    """It is told apart, and nothing is made by asking."""
+    answer = Answers(url_of(tmp_path), clock()).ask(Counted("a"))
+    assert (answer.value, answer.has_store, answer.trouble) == (None, False, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_so_many_answers_are_kept_at_most(tmp_path: Path) -> None:
+    """The one that was asked for longest ago goes."""
+    fill(url_of(tmp_path))
+    answers, first = Answers(url_of(tmp_path), clock()), Counted("first")
+    answers.ask(first)
+    for number in range(MOST_KEPT):
+        answers.ask(Counted(str(number)))
+    assert answers.ask(first).value == 2

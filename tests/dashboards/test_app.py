@@ -1,0 +1,172 @@
+"""Tests of the pages in every state that they may meet, as Streamlit runs them, without a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dashboards.reading.answers import FRESH_US, Answers
+from monitor.results import Status, Verdict
+from tests.alerts.windows import at, window
+from tests.dashboards.places import HOSTILE, app, chain, clock, fill, looked_at, minutes, said, url_of, words
+
+
+def test_without_a_store_the_page_says_how_to_send_the_first_observation(tmp_path: Path) -> None:
+    """With the commands, and the configuration that the dashboard was given."""
+    tested = looked_at(url_of(tmp_path))
+    assert not tested.exception
+    told = words(tested)
+    assert "There is no store yet" in told
+    assert "hopwatch run --config hopwatch.toml" in told
+    assert 'Probe(stream="orders"' in told
+
+
+def test_an_empty_store_says_so(tmp_path: Path) -> None:
+    """A monitor has worked, and nothing came."""
+    fill(url_of(tmp_path), pathways={"orders": chain("a", "b")})
+    tested = looked_at(url_of(tmp_path))
+    assert not tested.exception
+    assert "no observation is in it" in words(tested)
+
+
+def test_a_healthy_stream_is_clean_with_its_figures(tmp_path: Path) -> None:
+    """Verdict in words, loss of 0, messages a minute."""
+    fill(url_of(tmp_path), *minutes())
+    told = words(looked_at(url_of(tmp_path)))
+    assert "CLEAN" in told
+    assert "0 ppm" in told
+    assert "1,000 /min" in told
+    assert "2 min 0 s ago" in told
+
+
+def test_unhealthy_streams_come_first(tmp_path: Path) -> None:
+    """LOSSY before UNKNOWN before CLEAN, whatever their names."""
+    fill(
+        url_of(tmp_path),
+        *minutes(stream="a-clean"),
+        *minutes(stream="b-unknown", verdict=Verdict.UNKNOWN),
+        *minutes(stream="c-lossy", lost={"b": 20}),
+    )
+    told = words(looked_at(url_of(tmp_path)))
+    places = [told.index(f"stream={name}") for name in ("c-lossy", "b-unknown", "a-clean")]
+    assert places == sorted(places)
+    assert "20,000 ppm" in told
+
+
+def test_what_is_unknown_is_never_shown_as_none(tmp_path: Path) -> None:
+    """On the overview the loss of an UNKNOWN window is unknown, and it has no upper bound."""
+    fill(url_of(tmp_path), *minutes(verdict=Verdict.UNKNOWN))
+    told = words(looked_at(url_of(tmp_path)))
+    assert "UNKNOWN" in told
+    assert "0 ppm" not in told
+    assert "no upper bound" in told
+
+
+@pytest.mark.parametrize("verdict", [*Verdict, None])
+def test_the_page_of_a_stream_is_drawn_for_every_verdict(verdict: Verdict | None, tmp_path: Path) -> None:
+    """With graph, table and charts; of windows that are not final too."""
+    status = Status.FINAL if verdict else Status.PROVISIONAL
+    fill(url_of(tmp_path), *minutes(verdict=verdict, status=status, lost={"b": 20 if verdict is Verdict.LOSSY else 0}))
+    tested = looked_at(url_of(tmp_path), stream="orders")
+    assert not tested.exception
+    assert "Nodes over time" in words(tested)
+
+
+def test_the_link_of_an_alert_opens_node_and_window(tmp_path: Path) -> None:
+    """The form that alerts write: stream, node, window; the figures are of that window."""
+    fill(url_of(tmp_path), *minutes(3), window(3, lost={"b": 30}), *[window(n) for n in range(4, 10)])
+    tested = looked_at(url_of(tmp_path), stream="orders", node="b", window="2026-01-01T00:03:00Z")
+    assert not tested.exception
+    assert [one.value for one in tested.selectbox] == ["b", at(3)]
+    told = words(tested)
+    assert "2026-01-01 00:03 UTC" in told
+    assert '<span class="hw-what">surely lost</span><span class="hw-value">30</span>' in told
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ({"stream": "nobody"}, "there is no stream 'nobody': showing all of them"),
+        ({"stream": "orders", "window": "yesterday"}, "window is a time such as 2026-01-01T00:00:00Z, got 'yesterday'"),
+        ({"stream": "orders", "window": "2001-01-01T00:00:00Z"}, "the store has no window of 2001-01-01 00:00 UTC"),
+        (
+            {"stream": "orders", "from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"},
+            "the range ends before it begins",
+        ),
+        (
+            {"stream": "orders", "from": "2001-01-01", "to": "2001-01-02"},
+            "nothing of this stream was read",
+        ),
+        ({"stream": "orders", "from": "2001-01-01"}, "a range has a from and a to"),
+        ({"stream": "orders", "node": "nobody"}, "There is no such node in this stream"),
+        ({"page": "nonsense"}, "page is one of overview, stream; got 'nonsense'"),
+        ({"page": "stream"}, "no stream is named"),
+        ({"stream": "orders", "range": "1y"}, "range is one of 1h, 6h, 24h, 7d, 30d; got '1y'"),
+    ],
+)
+def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str, tmp_path: Path) -> None:
+    """And what can be shown is shown, never a traceback."""
+    fill(url_of(tmp_path), *minutes())
+    tested = looked_at(url_of(tmp_path), clock(), **query)
+    assert not tested.exception
+    (warning,) = tested.warning
+    assert told in warning.value.replace("\\", "")
+
+
+def test_when_the_store_goes_away_the_last_that_was_known_stays(tmp_path: Path) -> None:
+    """A banner says since when, and the rows are those of before."""
+    engine = fill(url_of(tmp_path), *minutes())
+    engine.dispose()
+    now = clock()
+    answers = Answers(url_of(tmp_path), now)
+    app(answers, now)
+    (tmp_path / "store.db").write_bytes(b"this is no database any more" * 1_000)
+    now.advance(FRESH_US / 1e6 + 1)
+    tested = app(answers, now)
+    assert not tested.exception
+    (banner,) = tested.error
+    assert "The store cannot be read" in banner.value
+    assert "known 5 s ago" in banner.value
+    assert "1,000 /min" in words(tested)
+
+
+def test_a_monitor_that_is_behind_is_told(tmp_path: Path) -> None:
+    """By its watermark and the clock on the wall."""
+    fill(url_of(tmp_path), *minutes())
+    (late,) = looked_at(url_of(tmp_path), clock(14)).warning
+    assert "The monitor is 2 min 5 s behind what arrives" in late.value
+    (stopped,) = looked_at(url_of(tmp_path), clock(42)).error
+    assert "The monitor has read nothing for 30 min 5 s" in stopped.value
+
+
+def test_hostile_names_are_text_everywhere(tmp_path: Path) -> None:
+    """Whatever a name means to HTML or Markdown, no page takes it for that."""
+    windows = [one for name in HOSTILE for one in minutes(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 5})]
+    fill(url_of(tmp_path), *windows)
+    over = looked_at(url_of(tmp_path))
+    assert "&lt;img src=x onerror=alert(1)&gt;" in words(over)
+    for name in HOSTILE:
+        tested = looked_at(url_of(tmp_path), stream=name, node=name)
+        assert not tested.exception
+        told = "".join(said(tested, "html"))
+        assert "<img src=x" not in told
+        assert not any(name in one for one in said(tested, "markdown"))
+
+
+def test_long_ranges_come_from_hours_and_days(tmp_path: Path) -> None:
+    """A week is shown by the hour, and says so."""
+    fill(url_of(tmp_path), *minutes(), *[window(60 * 24 * day) for day in range(1, 6)])
+    tested = looked_at(url_of(tmp_path), clock(60 * 24 * 5 + 1), stream="orders", range="7d")
+    assert not tested.exception
+    assert "final windows by the hour" in words(tested)
+
+
+def test_choices_go_into_the_url(tmp_path: Path) -> None:
+    """The node that is chosen is in the query string, so that a link to this page opens it."""
+    fill(url_of(tmp_path), *minutes())
+    tested = looked_at(url_of(tmp_path), stream="orders")
+    tested.selectbox[0].set_value("b").run()
+    assert tested.query_params["node"] == "b"
+    tested.selectbox[1].set_value(at(4)).run()
+    assert tested.query_params["window"] == "2026-01-01T00:04:00Z"

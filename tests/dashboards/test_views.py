@@ -1,0 +1,257 @@
+"""Tests of what is shown: tables of what was read, and the words, figures and marks that come of it."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import UTC
+from itertools import product
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from dashboards.reading.told import Edge, Graph, Standing, StreamNow, Stretch
+from dashboards.views import colours, freshness, loss_table, overview, pathway, series, texts
+from dashboards.views.address import Measure
+from dashboards.views.colours import DARK, LIGHT, Palette, contrast
+from monitor.results import Quantiles, Status, Verdict, WindowResult
+from tests.alerts.windows import at, lag, window
+from tests.dashboards.places import judged_or_not
+
+MINUTE_US = 60_000_000
+
+
+def stretch(*steps: WindowResult) -> Stretch:
+    """Return a range of these windows of two nodes."""
+    return Stretch("orders", Graph(("a", "b"), (Edge(0, 1, is_must=True),)), steps, MINUTE_US, None)
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "ppm", "percent"),
+    [
+        (0, 0, texts.NONE, texts.NONE),
+        (0, 10, "0 ppm", "0 %"),
+        (10, 10, "1,000,000 ppm", "100 %"),
+        (1, 3, "333,333 ppm", "33.3 %"),
+        (2, 100, "20,000 ppm", "2.00 %"),
+        (1, 10_000, "100 ppm", "0.0100 %"),
+        (1, 1_000_000_000, "0.001 ppm", "1e-07 %"),
+        (999_999, 1_000_000, "999,999 ppm", "99.99 %"),
+    ],
+)
+def test_parts_are_told_in_ppm_and_per_cent(part: int, whole: int, ppm: str, percent: str) -> None:
+    """With figures enough to tell some from none, and not all from all."""
+    assert (texts.ppm(part, whole), texts.percent(part, whole)) == (ppm, percent)
+
+
+@pytest.mark.parametrize(
+    ("lag_us", "told"),
+    [
+        (None, texts.NONE),
+        (0, "0 µs"),
+        (-1_500, "-1.5 ms"),
+        (999, "999 µs"),
+        (2_500_000, "2.5 s"),
+        (7_200_000_000, "120.0 min"),
+    ],
+)
+def test_a_lag_is_told_in_the_unit_that_a_person_would_choose(lag_us: int | None, told: str) -> None:
+    """Negative ones too, as they are."""
+    assert texts.span(lag_us) == told
+
+
+@pytest.mark.parametrize(
+    ("for_us", "told"),
+    [
+        (-5, "0 s"),
+        (59_000_000, "59 s"),
+        (61_000_000, "1 min 1 s"),
+        (3_600_000_000, "1 h 0 min"),
+        (90_000_000_000, "1 d 1 h"),
+    ],
+)
+def test_an_age_is_told_in_two_units(for_us: int, told: str) -> None:
+    """The greatest that it has; what is ahead of the clock is no older than now."""
+    assert texts.age(for_us) == told
+
+
+def test_a_moment_is_told_in_its_zone() -> None:
+    """With the name of the zone beside it; a broken clock's moment is a number."""
+    assert texts.moment(at(0), UTC) == "2026-01-01 00:00 UTC"
+    assert texts.moment(at(0), ZoneInfo("Europe/Berlin")) == "2026-01-01 01:00 CET"
+    assert texts.moment(2**62, UTC) == f"{2**62} µs since 1970"
+
+
+# Colours
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_every_colour_of_text_stands_out_from_its_ground(palette: Palette) -> None:
+    """By 4.5 at least, which WCAG calls AA, on the page and on what is raised from it."""
+    written = ("text", "muted", "link", "lossy", "clean", "unknown", "silent", "idle", "pending")
+    assert {field.name for field in fields(Palette)} >= set(written)
+    for name, ground in product(written, (palette.ground, palette.raised)):
+        assert contrast(getattr(palette, name), ground) >= 4.5, name
+    assert all(contrast(colour, palette.ground) >= 3 for colour in palette.series)
+
+
+def test_verdicts_differ_by_word_and_icon() -> None:
+    """Whoever sees no colour tells them apart."""
+    marks = [colours.mark(verdict) for verdict in Verdict]
+    assert len({one.word for one in marks}) == len({one.icon for one in marks}) == len(Verdict)
+    assert [one.word for one in marks] == [verdict.value for verdict in Verdict]
+    assert colours.mark(None, Status.PROVISIONAL).word == "PROVISIONAL"
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+# Freshness
+
+
+@pytest.mark.parametrize(
+    ("behind_s", "trouble", "told"),
+    [
+        (20, "", []),
+        (90, "", [(False, "The monitor is 1 min 30 s behind what arrives.")]),
+        (400, "", [(True, "The monitor has read nothing for 6 min 40 s")]),
+        (20, "it is gone", [(True, "The store cannot be read: it is gone. Shown is what was known 7 s ago.")]),
+    ],
+)
+def test_a_banner_says_what_is_wrong(behind_s: int, trouble: str, told: list[tuple[bool, str]]) -> None:
+    """Nothing while all is well."""
+    now_us = at(60)
+    found = freshness.notices(now_us, now_us - 7_000_000, now_us - behind_s * 1_000_000, trouble)
+    assert [one.is_grave for one in found] == [grave for grave, _ in told]
+    assert all(one.words.startswith(words) for one, (_, words) in zip(found, told, strict=True))
+
+
+def test_a_store_that_was_filled_once_is_never_behind() -> None:
+    """Nothing moves its watermark."""
+    assert freshness.notices(at(60), at(60), None, "") == ()
+    assert freshness.line(at(60), at(60), None) == "read 0 s ago · a store that was filled once"
+
+
+# The overview
+
+
+def row(newest: WindowResult | None, **fields: object) -> overview.Row:
+    """Return the row of one stream, seen at minute 12."""
+    first = {"first_us": at(0), "last_us": at(9)} | fields
+    standing = Standing((StreamNow("orders", newest, **first),), at(12))  # type: ignore[arg-type]  # as it is given
+    (only,) = overview.rows(standing, at(12))
+    return only
+
+
+@pytest.mark.parametrize(
+    ("newest", "told"),
+    [
+        (window(9), ("CLEAN", "0 ppm", "0 %", "")),
+        (window(9, lost={"b": 20}), ("LOSSY", "20,000 ppm", "2.00 %", "")),
+        (window(9, lost={"b": 20}, lost_upper=30), ("LOSSY", "≥ 20,000 ppm", "≥ 2.00 %", "at most 3.00 %")),
+        (window(9, lost={"b": 20}, lost_upper=None), ("LOSSY", "≥ 20,000 ppm", "≥ 2.00 %", "no upper bound")),
+        (window(9, verdict=Verdict.UNKNOWN), ("UNKNOWN", "?", "unknown", "no upper bound")),
+        (window(9, known=0, verdict=Verdict.SILENT), ("SILENT", "?", "unknown", "no upper bound")),
+        (window(9, known=0), ("IDLE", texts.NONE, texts.NONE, "")),
+    ],
+)
+def test_a_row_tells_loss_by_its_lower_bound(newest: WindowResult, told: tuple[str, ...]) -> None:
+    """What is unknown is told as unknown, and what may be more is told beside it."""
+    shown = row(newest)
+    assert (shown.mark.word, shown.loss_ppm, shown.loss_percent, shown.loss_note) == told
+
+
+def test_a_row_tells_lag_rate_coverage_and_age() -> None:
+    """Each with its unit; coverage is that of the node that has least."""
+    partly = window(9, nodes={"b": {"coverage": 0.5}}, lag_us=lag(1_500_000))
+    shown = row(partly)
+    assert (shown.lag, shown.rate, shown.age) == ("1.5 s", "1,000 /min", "2 min 0 s")
+    assert (shown.coverage, shown.coverage_note) == ("50.0 %", "1 of 2 nodes not complete")
+    assert not shown.is_old
+    assert row(replace(partly, window_start_us=at(0))).is_old
+
+
+def test_a_stream_of_which_nothing_is_final_has_no_figures() -> None:
+    """It says what it waits for."""
+    assert row(None).loss_note == "no window is final yet"
+    assert row(None, last_us=None).loss_note == "nothing came yet"
+    assert {row(None).loss_ppm, row(None).lag, row(None).coverage} == {texts.NONE}
+
+
+# A stream
+
+
+def test_the_loss_table_is_that_of_the_talk() -> None:
+    """Nodes as columns; rows that say nothing of any node are left out."""
+    table = loss_table.of(window(0, known=10, lost={"b": 1}))
+    lines = {line.name: [cell.words for cell in line.cells] for line in table.lines}
+    assert table.nodes == ("a", "b")
+    assert (lines["count"], lines["loss of node"]) == (["10", "9"], ["0", "1"])
+    assert "orphans" not in lines
+    assert [one.word for one in table.marks] == ["CLEAN", "LOSSY"]
+
+
+def test_a_window_that_is_not_final_has_lost_nothing_yet() -> None:
+    """What is missing is in flight, and no bound is told."""
+    told = dict(loss_table.figures(judged_or_not(window(0, status=Status.OPEN, in_flight=7))))
+    assert told["in flight"] == "7"
+    assert not {"lost end to end", "surely lost", "at most"} & set(told)
+
+
+def test_no_loss_that_is_seen_is_unknown_where_more_may_be_lost() -> None:
+    """It is never told as 0: neither of a node nor end to end; that nothing was surely lost is told beside it."""
+    blind = window(0, verdict=Verdict.UNKNOWN)
+    told = dict(loss_table.figures(blind))
+    assert (told["lost end to end"], told["of known"], told["surely lost"], told["at most"]) == ("?", "?", "0", "?")
+    lines = {line.name: [cell.words for cell in line.cells] for line in loss_table.of(blind).lines}
+    assert lines["loss of node"] == lines["loss, %"] == ["?", "?"]
+
+
+def test_edges_are_loud_where_messages_were_lost() -> None:
+    """On the way to a node of a must edge, after the node of a one-of group."""
+    graph = Graph(("a", "b"), (Edge(0, 1, is_must=True),))
+    (arrow,) = pathway.of(graph, window(0, lost={"b": 1_200}, known=5_000)).arrows
+    assert (arrow.lost, arrow.said) == (1_200, "1,200 lost on the way to b")
+    branch = replace(graph, edges=(Edge(0, 1, is_must=False),))
+    (way,) = pathway.of(branch, window(0, nodes={"a": {"lost_after": 3}})).arrows
+    assert (way.lost, way.said) == (3, "3 lost after a, on one of its ways")
+
+
+def test_lags_of_a_side_that_is_not_stamped_have_no_point() -> None:
+    """Three percentiles a step of the one that is, in ms."""
+    points = series.lags(
+        stretch(window(0, nodes={"b": {"lag_in_us": Quantiles(5, 0, 1_000, 2_000, 3_000, 4_000)}})), "b", UTC
+    )
+    assert [(point.line, point.part, point.value) for point in points] == [
+        ("lag in", "p50", 1.0),
+        ("lag in", "p95", 2.0),
+        ("lag in", "p99", 3.0),
+    ]
+
+
+def test_steps_that_nobody_knows_have_a_band_and_no_value() -> None:
+    """UNKNOWN in a row is one band, what is not final another; neither has a value in the heat map."""
+    made = stretch(
+        window(0),
+        window(1, verdict=Verdict.UNKNOWN),
+        window(2, verdict=Verdict.UNKNOWN),
+        judged_or_not(window(3, status=Status.PROVISIONAL)),
+    )
+    assert [(one.start_us, one.end_us, one.word) for one in series.bands(made)] == [
+        (at(1), at(3), "UNKNOWN"),
+        (at(3), at(4), "not final"),
+    ]
+    whole = [cell for cell in series.heat(made, Measure.LOSS, UTC) if cell.row == series.END_TO_END]
+    assert [cell.value is None for cell in whole] == [False, True, True, True]
+    assert [cell.word for cell in whole] == ["CLEAN", "UNKNOWN", "UNKNOWN", "PROVISIONAL"]
+
+
+def test_process_durations_stand_on_each_other_and_negative_ones_nowhere() -> None:
+    """A piece begins where the one below it ends."""
+    timed = {"a": {"process_duration_p95_us": 2_000}, "b": {"process_duration_p95_us": 3_000}}
+    pieces = series.durations(stretch(window(0, nodes=timed)), ("a", "b"), UTC)
+    assert [(one.low, one.high) for one in pieces] == [(0, 2), (2, 5)]
+    shares = series.shares(window(0, nodes=timed), ("a", "b"))
+    assert [one.part for one in shares] == ["40.0 %", "60.0 %"]
+    skewed = timed | {"a": {"process_duration_p95_us": -1}}
+    assert [one.line for one in series.durations(stretch(window(0, nodes=skewed)), ("a", "b"), UTC)] == ["b"]

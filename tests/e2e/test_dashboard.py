@@ -1,0 +1,184 @@
+"""The dashboard as a person meets it: a real Chromium over a store that the monitor's own code has filled."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Page, expect
+
+from monitor.store import dialect, schema
+from probes.contract.batch import Kind
+from tests.dashboards.places import HOSTILE, fill, minutes
+from tests.e2e.browser import chromium, dashboard
+from tests.micro_batches import run_once
+from tests.monitor.cli.workplace import CONFIGURATION, Workplace
+from tests.monitor.spooled import RULES, at, minute, observed, said, write_segment
+
+MINUTES: Final = 12
+BAD_FROM: Final = 7
+"""From this minute on the last two of 50 messages do not arrive at b."""
+SEEN_WITHIN_MS: Final = 30_000
+GRAPH: Final = '[class*="st-key-pathway"] svg'
+HEAT: Final = '[class*="st-key-heat"] svg'
+REFRESH_MS: Final = 7_000
+"""Longer than it takes a page to be drawn anew by itself."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Yield a browser for all tests."""
+    expect.set_options(timeout=SEEN_WITHIN_MS)
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """Return a place whose monitor has judged twelve minutes, five of them with a loss of 4 % at b."""
+    made = Workplace(tmp_path_factory.mktemp("dashboard")).configure(CONFIGURATION)
+    engine = dialect.engine(made.store_url)
+    schema.prepare(engine)
+    run_once(engine, RULES, list(_segments(made.folder / "spool" / "0")))
+    engine.dispose()
+    return made
+
+
+def _segments(folder: Path) -> Iterator[Path]:
+    for number in range(MINUTES):
+        numbers = range(number * 50, number * 50 + 50)
+        told: dict[str, Any] = {
+            "window_start_ms": minute(number),
+            "seq": number,
+            "complete_through_us": at(60 * number + 65),
+        }
+        arrived = numbers[:-2] if number >= BAD_FROM else numbers
+        batches = [observed(numbers, **told), observed(arrived, "b", **told)]
+        yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at(60 * number + 70))
+    byes = [said(Kind.BYE, node, seq=MINUTES, complete_through_us=at(60 * MINUTES + 400)) for node in ("a", "b")]
+    yield write_segment(folder / "9000000000.seg", *byes, arrival_us=at(60 * MINUTES + 400))
+
+
+@pytest.fixture(scope="module")
+def url(place: Workplace) -> Iterator[str]:
+    """Yield the URL of the dashboard over it."""
+    with dashboard(place.config) as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Yield a page of its own."""
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    yield opened
+    opened.close()
+
+
+def reported(place: Workplace, *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
+    """Return what ``hopwatch report --json`` says of the stream."""
+    command = [sys.executable, "-m", "monitor.cli.main", "report", "--config", str(place.config), "--json", *flags]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return told["streams"][0]
+
+
+def figure(page: Page, name: str) -> str:
+    """Return a figure of the page by what stands above it."""
+    return page.locator(".hw-figures div").filter(has_text=re.compile(f"^{name}")).locator(".hw-value").inner_text()
+
+
+def row(page: Page, name: str) -> list[str]:
+    """Return a row of the loss table."""
+    found = page.locator(".hw-matrix tr").filter(has=page.locator("th", has_text=re.compile(f"^{name}$")))
+    return found.locator("td").all_inner_texts()
+
+
+def test_a_person_finds_the_bad_node_by_clicking(place: Workplace, url: str, page: Page) -> None:
+    """From the overview to the stream to the node to a window, with the numbers of the report at each step."""
+    hour = reported(place, "--by", "hour")["hours"][0]
+    page.goto(url)
+    expect(page.locator(".hw-overview tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="orders").click()
+    expect(page.locator(".hw-matrix")).to_be_visible()
+    assert "stream=orders" in page.url
+    assert figure(page, "known") == f"{hour['known']:,}"
+    assert figure(page, "surely lost") == f"{hour['lost_lower']:,}" == "10"
+    assert row(page, "count") == [f"{node['seen']:,}" for node in hour["nodes"]]
+    assert row(page, "loss of node") == [f"{node['loss']:,}" for node in hour["nodes"]]
+    page.locator(f"{GRAPH} text", has_text=re.compile("^b$")).first.click()
+    page.wait_for_url(re.compile("node=b"), timeout=SEEN_WITHIN_MS)
+    expect(page.locator(".hw-matrix th.hw-chosen")).to_have_text("b")
+    # The charts of another node take the place of these.
+    page.wait_for_timeout(REFRESH_MS)
+    page.locator(f'{HEAT} path[aria-label*="node: b;"][aria-label*="from: 2026-01-01 00:08"]').click()
+    page.wait_for_url(re.compile("window=2026-01-01T00%3A08%3A00Z"), timeout=SEEN_WITHIN_MS)
+    expect(page.locator(".hw-title", has_text="2026-01-01 00:08 UTC")).to_be_visible()
+    window = reported(place)["windows"][8]
+    assert figure(page, "surely lost") == f"{window['lost_lower']:,}" == "2"
+    assert row(page, "loss of node") == [f"{node['loss']:,}" for node in window["nodes"]]
+
+
+def test_a_drag_chooses_the_range_of_all_charts_and_stays(url: str, page: Page) -> None:
+    """It is in the URL; neither a refresh nor a reload loses it, and a button leads back."""
+    page.goto(f"{url}?stream=orders&node=b")
+    chart = page.locator('[data-testid="stVegaLiteChart"]').nth(1)
+    expect(chart.locator("canvas, svg").first).to_be_visible()
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box is not None
+    height = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.88, height)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.93, height, steps=5)
+    page.mouse.move(box["x"] + box["width"] * 0.96, height, steps=5)
+    page.mouse.up()
+    page.wait_for_url(re.compile("from=2026.*to=2026"), timeout=SEEN_WITHIN_MS)
+    chosen = page.url
+    page.wait_for_timeout(REFRESH_MS)
+    assert page.url == chosen
+    page.reload()
+    expect(page.get_by_role("button", name="Back to the newest")).to_be_visible()
+    assert page.url == chosen
+    page.get_by_role("button", name="Back to the newest").click()
+    page.wait_for_url(lambda to: "from=" not in to, timeout=SEEN_WITHIN_MS)
+
+
+def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
+    """No dialog, no image, no error: in tables, graph and charts they are text."""
+    place = Workplace(tmp_path).configure()
+    fill(place.store_url, *minutes(5, stream=HOSTILE[0], names=HOSTILE, lost={HOSTILE[0]: 5})).dispose()
+    page = browser.new_page()
+    dialogs: list[str] = []
+
+    def dismissed(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismissed)
+    with dashboard(place.config) as started:
+        page.goto(started)
+        page.get_by_role("link", name=HOSTILE[0]).click()
+        expect(page.locator(".hw-matrix thead")).to_contain_text(HOSTILE[0])
+        expect(page.locator(f"{GRAPH} text").first).to_be_visible()
+        page.locator(f"{GRAPH} text", has_text="<img").first.hover(force=True)
+        assert page.locator("img[src=x]").count() == 0
+        assert page.locator(".hw-matrix thead b, .hw-matrix thead strong").count() == 0
+        page.close()
+    assert dialogs == []
+
+
+def test_ctrl_c_ends_it_and_a_taken_port_is_told(place: Workplace, url: str) -> None:
+    """Exit 3 with what to do for a port that somebody has; exit 2 for a configuration that is not there."""
+    port = url.rstrip("/").rpartition(":")[2]
+    base = [sys.executable, "-m", "monitor.cli.main", "dashboard", "--port", port, "--config"]
+    taken = subprocess.run([*base, str(place.config)], capture_output=True, text=True, check=False)
+    assert taken.returncode == 3
+    assert f"the dashboard cannot listen at 127.0.0.1:{port}" in taken.stderr
+    wrong = subprocess.run([*base, "nowhere.toml"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert "nowhere.toml" in wrong.stderr

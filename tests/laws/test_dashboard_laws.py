@@ -1,0 +1,146 @@
+"""Laws of what the dashboard shows: URLs come back, no chart is too large, nothing lost is shown as nothing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboards import markup
+from dashboards.reading.told import Edge, Graph, Stretch
+from dashboards.views import address, judged, pathway, series, span, texts
+from dashboards.views.address import Address, Measure, Page, Range, Zone
+from monitor.results import Verdict, WindowResult
+from tests.alerts.windows import window
+from tests.monitor.store.stored import results
+
+MOST_US: Final = 4_000_000_000_000_000
+"""About the year 2096."""
+MOMENTS: Final = st.integers(0, MOST_US)
+MINUTES: Final = st.integers(0, MOST_US // 60_000_000).map(lambda minute: minute * 60_000_000)
+
+
+@st.composite
+def addresses(draw: st.DrawFn) -> Address:
+    """Draw any address that a page may have."""
+    stream = draw(st.text(min_size=1))
+    start, end = sorted(draw(st.lists(MOMENTS, min_size=2, max_size=2, unique=True)))
+    is_fixed = draw(st.booleans())
+    page = draw(st.sampled_from(Page))
+    return Address(
+        page,
+        stream if page is Page.STREAM else draw(st.sampled_from(["", stream])),
+        draw(st.text()),
+        draw(st.none() | MINUTES),
+        draw(st.sampled_from(Range)),
+        start if is_fixed else None,
+        end if is_fixed else None,
+        draw(st.sampled_from(Zone)),
+        draw(st.sampled_from(Measure)),
+    )
+
+
+@given(addresses())
+def test_a_url_opens_what_it_was_made_of(looked_at: Address) -> None:
+    """To the microsecond, whatever names mean to a URL."""
+    assert address.read(address.query_of(looked_at)) == (looked_at, ())
+
+
+@given(st.dictionaries(st.sampled_from(["page", "stream", "window", "range", "from", "to", "zone", "heat"]), st.text()))
+def test_any_query_string_is_an_address(query: dict[str, str]) -> None:
+    """What makes no sense is told and left out; what is left is read again as it is."""
+    read, _ = address.read(query)
+    assert address.read(address.query_of(read)) == (read, ())
+
+
+@given(MOMENTS, MOMENTS, st.sampled_from(Range), MOMENTS, MOMENTS, st.none() | MINUTES)
+def test_no_range_has_more_steps_than_a_chart_has_points(
+    first_us: int, last_us: int, moving: Range, from_us: int, to_us: int, window_us: int | None
+) -> None:
+    """Whole steps, not empty, one that moves on ends with the newest window or holds the one that is looked at."""
+    first_us, last_us = (at - at % 60_000_000 for at in sorted((first_us, last_us)))
+    start, end = sorted((from_us, to_us))
+    for looked_at in (Address(range=moving, window_us=window_us), Address(from_us=start, to_us=end + 1)):
+        found = span.of(looked_at, first_us, last_us)
+        assert 0 < found.steps <= span.MOST_POINTS
+        assert found.from_us % found.step_us == found.to_us % found.step_us == 0
+    moved = span.of(Address(range=moving), first_us, last_us)
+    assert moved.from_us <= last_us < moved.to_us
+    around = span.of(Address(range=moving, window_us=window_us), first_us, last_us)
+    if window_us is not None:
+        assert around.from_us <= window_us < around.to_us
+
+
+@given(st.floats(0, MOST_US / 1e3), st.floats(0, MOST_US / 1e3))
+def test_a_drag_chooses_whole_minutes_that_hold_it(first_ms: float, last_ms: float) -> None:
+    """Whichever way it went."""
+    from_us, to_us = span.dragged(first_ms, last_ms)
+    assert from_us % 60_000_000 == to_us % 60_000_000 == 0
+    assert from_us <= min(first_ms, last_ms) * 1e3 + 1
+    assert to_us >= max(first_ms, last_ms) * 1e3 - 1
+    assert to_us > from_us
+
+
+@given(st.integers(0, 10**12), st.integers(0, 10**12))
+def test_some_is_never_shown_as_none_and_not_all_never_as_all(part: int, more: int) -> None:
+    """In ppm and in per cent, however small the part is."""
+    whole = part + more
+    if not whole:
+        assert (texts.ppm(part, whole), texts.percent(part, whole)) == (texts.NONE, texts.NONE)
+        return
+    assert (texts.ppm(part, whole) == "0 ppm") == (part == 0)
+    assert (texts.percent(part, whole) == "0 %") == (part == 0)
+    assert (texts.percent(part, whole) == "100 %") == (more == 0)
+    shown = float(texts.percent(part, whole).removesuffix(" %"))
+    assert (shown == 0) == (part == 0)
+    assert (shown == 100) == (more == 0)
+
+
+@given(st.integers(-(10**15), 10**15))
+def test_every_span_and_age_has_a_unit(for_us: int) -> None:
+    """And thousands are told apart."""
+    assert re.fullmatch(r"-?[\d,]+(\.\d)? (µs|ms|s|min)", texts.span(for_us))
+    assert re.fullmatch(r"\d+ s|\d+ min \d+ s|\d+ h \d+ min|[\d,]+ d \d+ h", texts.age(for_us))
+
+
+@given(st.text())
+def test_no_word_is_markup(words: str) -> None:
+    """Of HTML nothing is left that opens a tag or ends an attribute; of Markdown every sign is escaped."""
+    assert not set(markup.text(words)) & set("<>\"'")
+    assert not re.search(r"(?<!\\)(\\\\)*[`*_\[\]<>$:#]", markup.plain(words))
+
+
+@given(results())
+def test_a_node_is_clean_only_if_nothing_can_be_lost_there(result: WindowResult) -> None:
+    """LOSSY by the lower bound; CLEAN and IDLE only with an upper bound of 0; not final is neither."""
+    for node in result.nodes:
+        word = judged.of_node(node, is_final=True).mark.word
+        assert (word == "LOSSY") == (node.loss_lower != 0)
+        if word in {"CLEAN", "IDLE"}:
+            assert node.loss_upper == 0
+        assert judged.of_node(node, is_final=False).mark.word not in set(Verdict)
+
+
+@given(st.integers(1, 400), st.integers(1, 60), st.sampled_from(Measure))
+def test_no_heat_map_has_too_many_cells(steps: int, nodes: int, measure: Measure) -> None:
+    """The nodes that lost most stay, and the row end to end always does."""
+    names = tuple(f"n{place}" for place in range(nodes))
+    graph = Graph(names, tuple(Edge(place, place + 1, is_must=True) for place in range(nodes - 1)))
+    one = window(0, names=names, lost={names[-1]: 5})
+    made = tuple(replace(one, window_start_us=one.window_start_us + 60_000_000 * step) for step in range(steps))
+    cells = series.heat(Stretch("orders", graph, made, 60_000_000, None), measure, UTC)
+    assert len(cells) <= max(span.MOST_POINTS, steps)
+    assert sum(cell.row == series.END_TO_END for cell in cells) == steps
+
+
+@given(st.integers(1, 12), st.sets(st.tuples(st.integers(0, 12), st.integers(0, 12))))
+def test_nodes_stand_behind_what_leads_to_them_and_none_on_another(count: int, pairs: set[tuple[int, int]]) -> None:
+    """For any graph whose nodes are in topological order."""
+    edges = tuple(Edge(a, b, is_must=True) for a, b in sorted(pairs) if a < b < count)
+    drawing = pathway.of(Graph(tuple(f"n{place}" for place in range(count)), edges), None)
+    assert all(drawing.nodes[edge.source].column < drawing.nodes[edge.target].column for edge in edges)
+    assert len({(node.column, node.row) for node in drawing.nodes}) == count
