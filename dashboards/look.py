@@ -52,9 +52,11 @@ _STYLES: Final = """
 [data-testid="stHtml"] a {color: var(--hw-link); text-decoration: none;}
 [data-testid="stHtml"] a:hover {text-decoration: underline;}
 .hw-brand {display: flex; align-items: baseline; gap: .75rem; flex-wrap: wrap; line-height: 2.4rem;}
-.hw-brand b {font-size: 1.25rem; letter-spacing: -.01em;}
-.hw-brand .hw-sep {color: var(--hw-muted);}
-.hw-brand .hw-here {font-weight: 600; overflow-wrap: anywhere;}
+.hw-brand b {font-size: 1.25rem; letter-spacing: -.01em; margin-right: .5rem;}
+.hw-brand .hw-here {font-weight: 600; border-bottom: 2px solid var(--hw-link); line-height: 1.6rem;}
+.hw-trail {display: flex; align-items: baseline; gap: .6rem; flex-wrap: wrap;}
+.hw-trail .hw-sep {color: var(--hw-muted);}
+.hw-trail .hw-here {font-weight: 600; overflow-wrap: anywhere;}
 .hw-fresh {color: var(--hw-muted); font-size: .85rem; font-variant-numeric: tabular-nums;}
 .hw-hidden {position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);}
 .hw-scroll {overflow-x: auto;}

@@ -14,7 +14,7 @@ from dashboards.charts.times import Frame
 from dashboards.looking import Looking
 from dashboards.pages import choosing
 from dashboards.reading.questions import HowAStreamWent, OneWindow
-from dashboards.reading.told import StreamNow, Stretch
+from dashboards.reading.told import Standing, Stretch
 from dashboards.views import judged, loss_table, pathway, series, span, texts
 from dashboards.views.address import Measure, Zone
 from dashboards.views.judged import Judged
@@ -24,9 +24,10 @@ from monitor.results import WindowResult
 WIDE: Final = "stretch"
 
 
-def show(looking: Looking, now: StreamNow) -> None:
-    """Draw the page of a stream of which something came."""
-    if now.first_us is None or now.last_us is None:
+def show(looking: Looking, standing: Standing) -> None:
+    """Draw the page of the stream that is looked at; one of which nothing came says so."""
+    now = standing.of(looking.address.stream)
+    if now is None or now.first_us is None or now.last_us is None:
         st.info("Nothing of this stream was read yet.")
         return
     shown = span.of(looking.address, now.first_us, now.last_us)

@@ -25,6 +25,16 @@ class Page(StrEnum):
 
     OVERVIEW = "overview"
     STREAM = "stream"
+    WINDOW = "window"
+    MESSAGE = "message"
+    PROBES = "probes"
+    ALERTS = "alerts"
+    QUALITY = "quality"
+
+    @property
+    def is_of_a_stream(self) -> bool:
+        """Whether it shows one stream, and nothing without one."""
+        return self in {Page.STREAM, Page.WINDOW}
 
 
 class Range(StrEnum):
@@ -64,6 +74,7 @@ class Address:
     to_us: int | None = None
     zone: Zone = Zone.UTC
     heat: Measure = Measure.LOSS
+    message_id: str = ""
 
     @property
     def is_fixed(self) -> bool:
@@ -97,10 +108,14 @@ def read(query: Mapping[str, str]) -> tuple[Address, tuple[str, ...]]:
         to_us=to_us,
         zone=_choice(query, "zone", Zone.UTC, wrong),
         heat=_choice(query, "heat", Measure.LOSS, wrong),
+        message_id=query.get("id", ""),
     )
-    if address.page is Page.STREAM and not stream:
+    if address.page.is_of_a_stream and not stream:
         wrong.append("no stream is named: showing all of them")
         address = replace(address, page=Page.OVERVIEW)
+    elif address.page is Page.WINDOW and address.window_us is None:
+        wrong.append("no window is named: showing the stream")
+        address = replace(address, page=Page.STREAM)
     return address, tuple(wrong)
 
 
@@ -111,9 +126,13 @@ def query_of(address: Address) -> dict[str, str]:
     chosen = {"range": address.range, "zone": address.zone, "heat": address.heat}
     implied = Page.STREAM if address.stream else Page.OVERVIEW
     parts = {} if address.page is implied else {"page": address.page.value}
-    parts |= {name: value for name, value in (("stream", address.stream), ("node", address.node)) if value}
+    parts |= {name: value for name, value in _names(address) if value}
     parts |= {name: iso(value) for name, value in moments.items() if value is not None}
     return parts | {name: value.value for name, value in chosen.items() if value is not getattr(usual, name)}
+
+
+def _names(address: Address) -> tuple[tuple[str, str], ...]:
+    return ("stream", address.stream), ("node", address.node), ("id", address.message_id)
 
 
 def moment_us(text: str) -> int | None:

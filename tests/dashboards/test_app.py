@@ -100,8 +100,12 @@ def test_the_link_of_an_alert_opens_node_and_window(tmp_path: Path) -> None:
         ),
         ({"stream": "orders", "from": "2001-01-01"}, "a range has a from and a to"),
         ({"stream": "orders", "node": "nobody"}, "There is no such node in this stream"),
-        ({"page": "nonsense"}, "page is one of overview, stream; got 'nonsense'"),
+        (
+            {"page": "nonsense"},
+            "page is one of overview, stream, window, message, probes, alerts, quality; got 'nonsense'",
+        ),
         ({"page": "stream"}, "no stream is named"),
+        ({"page": "window", "stream": "orders"}, "no window is named: showing the stream"),
         ({"stream": "orders", "range": "1y"}, "range is one of 1h, 6h, 24h, 7d, 30d; got '1y'"),
     ],
 )

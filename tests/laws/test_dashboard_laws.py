@@ -33,14 +33,15 @@ def addresses(draw: st.DrawFn) -> Address:
     page = draw(st.sampled_from(Page))
     return Address(
         page,
-        stream if page is Page.STREAM else draw(st.sampled_from(["", stream])),
+        stream if page.is_of_a_stream else draw(st.sampled_from(["", stream])),
         draw(st.text()),
-        draw(st.none() | MINUTES),
+        draw(MINUTES if page is Page.WINDOW else st.none() | MINUTES),
         draw(st.sampled_from(Range)),
         start if is_fixed else None,
         end if is_fixed else None,
         draw(st.sampled_from(Zone)),
         draw(st.sampled_from(Measure)),
+        draw(st.text()),
     )
 
 
@@ -50,7 +51,11 @@ def test_a_url_opens_what_it_was_made_of(looked_at: Address) -> None:
     assert address.read(address.query_of(looked_at)) == (looked_at, ())
 
 
-@given(st.dictionaries(st.sampled_from(["page", "stream", "window", "range", "from", "to", "zone", "heat"]), st.text()))
+@given(
+    st.dictionaries(
+        st.sampled_from(["page", "stream", "window", "range", "from", "to", "zone", "heat", "id"]), st.text()
+    )
+)
 def test_any_query_string_is_an_address(query: dict[str, str]) -> None:
     """What makes no sense is told and left out; what is left is read again as it is."""
     read, _ = address.read(query)

@@ -1,0 +1,76 @@
+"""What stands above every page: where one is, where else one may go, how old what is shown is, and what is wrong."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+from dashboards import markup
+from dashboards.looking import Looking
+from dashboards.reading.answers import Answer
+from dashboards.reading.told import Standing
+from dashboards.views import freshness, texts
+from dashboards.views.address import Page, Zone
+
+PAGES: Final = {
+    Page.OVERVIEW: "Overview",
+    Page.ALERTS: "Outliers and alerts",
+    Page.PROBES: "Probes",
+    Page.QUALITY: "Quality",
+    Page.MESSAGE: "Find a message",
+}
+"""The pages that every page links to, and what they are called."""
+
+
+def show(looking: Looking, standing: Answer[Standing]) -> None:
+    """Draw it."""
+    watermark_us = standing.value.watermark_us if standing.value else None
+    now_us = looking.clock.now_us()
+    fresh = freshness.line(now_us, standing.read_us, watermark_us) if standing.value else ""
+    ways, times = st.columns([5, 2], vertical_alignment="center")
+    ways.html(f'<nav class="hw-brand" aria-label="Pages"><b>Hopwatch</b>{_ways(looking)}</nav>')
+    with times.container(horizontal=True, horizontal_alignment="right"):
+        _zone(looking)
+    st.html(f'<div class="hw-trail">{_trail(looking)}<span class="hw-fresh">{markup.text(fresh)}</span></div>')
+    for notice in freshness.notices(now_us, standing.read_us, watermark_us, standing.trouble):
+        (st.error if notice.is_grave else st.warning)(markup.plain(notice.words), icon="⚠️")
+
+
+def _ways(looking: Looking) -> str:
+    """Return links to all pages; what is looked at goes along where the page knows of it."""
+    here = looking.address.page
+    return "".join(
+        markup.link(name, looking.query(page=page, stream="", node="", window_us=None, message_id=""))
+        if page is not here
+        else f'<span class="hw-here" aria-current="page">{markup.text(name)}</span>'
+        for page, name in PAGES.items()
+    )
+
+
+def _trail(looking: Looking) -> str:
+    """Return the way to a stream or one of its windows, each step of it a link."""
+    here = looking.address
+    if not here.page.is_of_a_stream:
+        return ""
+    over = markup.link("Overview", looking.query(page=Page.OVERVIEW, stream="", node="", window_us=None))
+    steps = [over, f'<span class="hw-here">{markup.text(here.stream)}</span>']
+    if here.page is Page.WINDOW and here.window_us is not None:
+        stream = markup.link(here.stream, looking.query(page=Page.STREAM))
+        at = markup.text(texts.moment(here.window_us, looking.zone))
+        steps = [over, stream, f'<span class="hw-here">{at}</span>']
+    return '<span class="hw-sep">/</span>'.join(steps)
+
+
+def _zone(looking: Looking) -> None:
+    chosen = st.segmented_control(
+        "Time zone",
+        list(Zone),
+        default=looking.address.zone,
+        format_func=lambda zone: {Zone.UTC: "UTC", Zone.LOCAL: "Local time"}[zone],
+        label_visibility="collapsed",
+        required=True,
+        key=f"zone-{looking.address.zone}",
+    )
+    if chosen != looking.address.zone:
+        looking.go(zone=chosen)
