@@ -62,5 +62,5 @@ def history(folder: Path) -> list[tuple[str, str]]:
     """Return what the monitor has told of losses, the newest first."""
     asked = ["alerts", "history", "--json", "--config", str(folder / "hopwatch.toml")]
     command = [*HOPWATCH, *asked]
-    said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
     return [(one["event"], one["key"]) for one in said["notifications"] if one["kind"] == "loss"]
