@@ -94,7 +94,8 @@ class Kafka:
             answer.result()
         except KafkaException as error:
             # A request whose answer was slow to come was sent again by the client.
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            told = error.args[0]
+            if not isinstance(told, KafkaError) or told.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
         until(lambda: self._has(name, partitions), f"the topic {name}")
 
