@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from probes.contract import segment
 from probes.contract.batch import Kind
 from probes.contract.envelope import decode
 from tests.e2e.traffic import rest
+from tests.real.servers.process import Process
 from tests.repository import ROOT
 
 RUN = (sys.executable, "-m", "monitor.cli.main", "demo")
@@ -31,13 +33,17 @@ def seen(spool: Path, node: str) -> int:
 def test_it_writes_for_another_monitor_until_it_is_told_to_end(tmp_path: Path) -> None:
     """SIGTERM lets what is on its way arrive, and every probe says bye; there is no store and no table."""
     flags = ("--into", f"spool:{tmp_path / 'spool'}", "--rate", "200", "--workdir", str(tmp_path / "run"))
-    with subprocess.Popen([*RUN, *flags], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    log = tmp_path / "said"
+    process = Process([*RUN, *flags], log, folder=ROOT)
+    try:
         for _ in rest(60):
             if seen(tmp_path / "spool", "connector") > 200:
                 break
-        process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=60)[0]
-    assert process.returncode == 0
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+    said = log.read_text("utf-8")
     assert f"the probes write to spool:{tmp_path / 'spool'}, for a monitor that runs elsewhere" in said
     told = batches(tmp_path / "spool")
     assert {node for node, kind, _ in told if kind is Kind.BYE} == {"ingest", "router", "norm", "connector"}
@@ -48,6 +54,8 @@ def test_it_writes_for_another_monitor_until_it_is_told_to_end(tmp_path: Path) -
 def test_its_own_configuration_watches_it(tmp_path: Path) -> None:
     """The other monitor may as well be one that reads the file which the run has left."""
     flags = ("--into", f"spool:{tmp_path / 'spool'}", "--rate", "200", "--minutes", "0.05")
-    subprocess.run([*RUN, *flags, "--workdir", str(tmp_path / "run")], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(
+        [*RUN, *flags, "--workdir", str(tmp_path / "run")], cwd=ROOT, check=True, capture_output=True, timeout=120
+    )
     told = (tmp_path / "run" / "hopwatch.toml").read_text("utf-8")
     assert f'url = "spool:{tmp_path / "spool"}"' in told

@@ -77,7 +77,8 @@ class Job:
 
     def report(self) -> dict[str, Any]:
         """Return what ``report --json`` says."""
-        told = subprocess.run([*RUN, "report", "--config", str(self.config), "--json"], capture_output=True, check=True)
+        command = [*RUN, "report", "--config", str(self.config), "--json"]
+        told = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S)
         return dict(json.loads(told.stdout))
 
     def await_(self, holds: Callable[[], bool], what: str) -> None:

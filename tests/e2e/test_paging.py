@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from demo.config import SETTLE_S, TRANSIT_S
 from tests.real.paging import Paging, paging
+from tests.real.servers.process import Process
 
 PATIENCE_S: Final = 420
 HOPWATCH: Final = (sys.executable, "-m", "monitor.cli.main")
@@ -19,11 +20,11 @@ DEMO: Final = "demo --drop router=0.02 --heal-after 45 --minutes 2.75 --rate 300
 WINDOW_S: Final = 60
 
 
-def seen(process: subprocess.Popen[str], pages: Paging) -> dict[float, list[dict[str, Any]]]:
+def seen(process: Process, pages: Paging) -> dict[float, list[dict[str, Any]]]:
     """Return the alerts of losses that were there at each moment of a run, as they changed."""
     found: dict[float, list[dict[str, Any]]] = {}
     give_up_s = time.monotonic() + PATIENCE_S
-    while process.poll() is None and time.monotonic() < give_up_s:
+    while process.is_alive and time.monotonic() < give_up_s:
         alerts = pages.alerts()
         if not found or [one["fingerprint"] for one in alerts] != [
             one["fingerprint"] for one in next(reversed(found.values()))
@@ -38,13 +39,13 @@ def test_a_drop_at_one_node_is_one_alert_that_names_it_and_ends(tmp_path: Path) 
     folder = tmp_path / "demo"
     with paging(tmp_path / "alertmanager") as pages:
         command = [*HOPWATCH, *DEMO.split(), "--workdir", str(folder), "--alertmanager", pages.server.url]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = Process(command, tmp_path / "demo.log")
         try:
             found = seen(process, pages)
-            out, _ = process.communicate(timeout=60)
+            exit_code = process.exit_code
         finally:
             process.kill()
-        assert process.returncode == 0, out
+        assert exit_code == 0, (tmp_path / "demo.log").read_text()
         told = pages.await_told(2)
     assert told == {("firing", "flights"): 1, ("resolved", "flights"): 1}
     moments = [at_s for at_s, alerts in found.items() if alerts]
@@ -61,5 +62,5 @@ def history(folder: Path) -> list[tuple[str, str]]:
     """Return what the monitor has told of losses, the newest first."""
     asked = ["alerts", "history", "--json", "--config", str(folder / "hopwatch.toml")]
     command = [*HOPWATCH, *asked]
-    said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
     return [(one["event"], one["key"]) for one in said["notifications"] if one["kind"] == "loss"]

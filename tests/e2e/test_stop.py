@@ -6,9 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -22,21 +25,40 @@ STOPS: dict[str, tuple[signal.Signals, Callable[[int, int], None]]] = {
 }
 
 
+@contextmanager
+def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """Yield a job in a new group, and what it says; one that does not end is killed, with all that it has started."""
+    spool = folder / "spool"
+    spool.mkdir(exist_ok=True)
+    (folder / "hopwatch.toml").write_text(config(spool, folder))
+    command = [sys.executable, "-m", "monitor.cli.main", "run", "--config", str(folder / "hopwatch.toml")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
+        assert job.stderr is not None
+        last = threading.Timer(PATIENCE_S, end, (job.pid,))
+        last.start()
+        try:
+            yield job, job.stderr
+        finally:
+            last.cancel()
+            end(job.pid)
+
+
+def end(group: int) -> None:
+    """Kill all that is left of a group."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
 @pytest.mark.parametrize(("number", "kill"), STOPS.values(), ids=STOPS)
 def test_a_job_that_is_stopped_says_so_and_ends_well(
     number: signal.Signals, kill: Callable[[int, int], None], tmp_path: Path
 ) -> None:
     """Exit code 0 and three lines on stderr, no traceback, whichever way it is stopped."""
-    spool = tmp_path / "spool"
-    spool.mkdir()
-    (tmp_path / "hopwatch.toml").write_text(config(spool, tmp_path))
-    command = [sys.executable, "-m", "monitor.cli.main", "run", "--config", str(tmp_path / "hopwatch.toml")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
-        assert job.stderr is not None
-        said = [job.stderr.readline(), job.stderr.readline()]
+    with running(tmp_path) as (job, stderr):
+        said = [stderr.readline(), stderr.readline()]
         kill(job.pid, number)
-        said += job.stderr.readlines()
-        assert job.wait(PATIENCE_S) == 0
+        said += stderr.readlines()
+        assert job.wait() == 0, said
     starting, watching, *rest = said
     assert starting.startswith("hopwatch: starting Spark")
     assert watching.startswith("hopwatch: watching")
@@ -46,17 +68,12 @@ def test_a_job_that_is_stopped_says_so_and_ends_well(
 @pytest.mark.parametrize("kill", [os.kill, os.killpg])
 def test_a_job_that_is_stopped_while_it_starts_ends_well_too(kill: Callable[[int, int], None], tmp_path: Path) -> None:
     """Whatever Spark is at then: no fault is told, and nothing but that it stops."""
-    spool = tmp_path / "spool"
-    spool.mkdir()
-    (tmp_path / "hopwatch.toml").write_text(config(spool, tmp_path))
-    command = [sys.executable, "-m", "monitor.cli.main", "run", "--config", str(tmp_path / "hopwatch.toml")]
     for after_s in (0.0, 1.5, 3.0):
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
-            assert job.stderr is not None
-            starting = job.stderr.readline()
+        with running(tmp_path) as (job, stderr):
+            starting = stderr.readline()
             time.sleep(after_s)
             kill(job.pid, signal.SIGTERM)
-            rest = [line for line in job.stderr.readlines() if "watching" not in line]
-            assert job.wait(PATIENCE_S) == 0
+            rest = [line for line in stderr.readlines() if "watching" not in line]
+            assert job.wait() == 0, rest
         assert starting.startswith("hopwatch: starting Spark")
         assert rest == ["hopwatch: stopping\n"]

@@ -84,7 +84,7 @@ def test_what_the_demo_loses_is_one_page_that_names_the_node(services: Services)
 
 
 def _asked(services: Services, name: str, path: str) -> Any:  # noqa: ANN401 - JSON
-    with urllib.request.urlopen(f"http://127.0.0.1:{services.ports[name]}{path}") as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{services.ports[name]}{path}", timeout=20) as answer:
         return json.load(answer)
 
 

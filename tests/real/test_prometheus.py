@@ -66,7 +66,7 @@ def of() -> Measured:
 
 def test_promtool_finds_nothing_to_say_about_the_page(of: Measured) -> None:
     """Of names, units, types and help; with every metric on it, folded ones too."""
-    with served(of) as server, urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer:
+    with served(of) as server, urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=20) as answer:
         page = answer.read().decode()
     assert promtool("check", "metrics", told=page) == (0, "")
 

@@ -168,8 +168,8 @@ def test_a_process_does_not_wait_for_an_alertmanager_that_hangs() -> None:
     with receiving(hangs) as one, receiving(hangs) as other:
         command = [sys.executable, "-c", ENDS, one.url(), other.url()]
         with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT) as process:
-            until(lambda: len(one.requests) + len(other.requests) == 2, "the posts", 30)
             try:
+                until(lambda: len(one.requests) + len(other.requests) == 2, "the posts", 30)
                 process.communicate(b"\n", timeout=20)
             finally:
                 process.kill()

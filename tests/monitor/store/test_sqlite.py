@@ -41,9 +41,11 @@ def another_monitor(url: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", HOLD, url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        yield process
-        process.kill()
+        try:
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def failed(what: Callable[[], object]) -> str:

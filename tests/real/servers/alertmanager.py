@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.request import urlopen
 
-from tests.real.servers.process import Process, answers, free_ports, installed, until
+from tests.real.servers.process import PATIENCE_S, Process, answers, free_ports, installed, until
 
 PROGRAM: Final = "prometheus-alertmanager"
 TOOL: Final = "amtool"
@@ -60,12 +60,12 @@ class Alertmanager:
 
     def alerts(self) -> list[dict[str, Any]]:
         """Return the alerts that it holds and that are not over, by its API."""
-        with urlopen(f"{self.url}/api/v2/alerts") as answer:  # noqa: S310 - of 127.0.0.1
+        with urlopen(f"{self.url}/api/v2/alerts", timeout=PATIENCE_S) as answer:  # noqa: S310 - of 127.0.0.1
             return list(json.load(answer))
 
     def groups(self) -> list[dict[str, Any]]:
         """Return its alerts in groups, by its API."""
-        with urlopen(f"{self.url}/api/v2/alerts/groups") as answer:  # noqa: S310 - as above
+        with urlopen(f"{self.url}/api/v2/alerts/groups", timeout=PATIENCE_S) as answer:  # noqa: S310 - as above
             return list(json.load(answer))
 
 

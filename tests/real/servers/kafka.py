@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.real.servers.process import PATIENCE_S, Process, ServerError, answers, free_ports, until
@@ -89,8 +89,14 @@ class Kafka:
         """Make a topic, by default one that observations may go to."""
         topic = NewTopic(name, partitions, replicas or self.size, config=dict(LOG_APPEND if config is None else config))
         admin = self.admin()  # held: a client that is let go of gives up what it was asked
-        for future in admin.create_topics([topic], operation_timeout=PATIENCE_S).values():
-            future.result()
+        (answer,) = admin.create_topics([topic], operation_timeout=PATIENCE_S).values()
+        try:
+            answer.result()
+        except KafkaException as error:
+            # A request whose answer was slow to come was sent again by the client.
+            told = error.args[0]
+            if not isinstance(told, KafkaError) or told.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
         until(lambda: self._has(name, partitions), f"the topic {name}")
 
     def delete_topic(self, name: str) -> None:
