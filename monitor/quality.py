@@ -19,7 +19,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Messages of final windows of a range at one node, in sums over its windows: distinct ids, rejected or filtered."""
+    """Messages at one node: distinct ids, summed over the final windows of a range."""
 
     stream: str
     node: str

@@ -12,8 +12,7 @@ from monitor.watch import Finding
 class Alarms:
     """Of one stream or all; of what is ``open`` the last news with its deliveries is in ``news``, by key.
 
-    ``told`` is what was decided in a range, the newest first and not all if there is much, and the ends of what outlasted
-    it. ``findings`` are the newest of ``found``, by stream.
+    ``told`` is what was decided in a range, not all of it if there is much, and the ends of what outlasted it. ``findings`` are the newest of ``found``, by stream.
     """
 
     open: tuple[Open, ...]

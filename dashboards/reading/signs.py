@@ -55,8 +55,8 @@ class WhatIsWrong:
         lately = recorded.told(connection, recorded.in_range(self.from_us, self.to_us, MOST_TOLD))
         later = recorded.told(connection, recorded.ends_after(self.to_us, MOST_TOLD))
         over = [one for one in later if one.notification.since_us < self.to_us]
-        where = self.stream or None, self.from_us, self.to_us
-        found, findings = outliers.newest(connection, *where, ROWS, is_all=self.is_all)
+        span_us = self.from_us, self.to_us
+        found, findings = outliers.newest(connection, self.stream or None, span_us, ROWS, is_all=self.is_all)
         return Alarms(
             tuple(lasting),
             tuple(recorded.told(connection, recorded.beginnings(keys))),
@@ -77,13 +77,15 @@ class WhatIsWrong:
 
 @dataclass(frozen=True, slots=True)
 class WhatWasSetAside:
-    """What was quarantined in ``[from_us, to_us)``, and what did nodes stop?"""
+    """What did nodes stop in windows of ``[from_us, to_us)``, and what was quarantined up to ``arrived_us``?"""
 
     stream: str
     from_us: int
     to_us: int
     step_us: int
+    arrived_us: int
 
     def read(self, connection: Connection) -> Quality:
         """Return it."""
-        return quality.of(connection, self.stream, self.from_us, self.to_us, self.step_us, ROWS)
+        summed = quality.stopped(connection, self.stream, self.from_us, self.to_us, self.step_us)
+        return quality.of(connection, summed, self.from_us, self.arrived_us, ROWS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -24,30 +25,26 @@ Sums = Counter[tuple[str, str, str]]
 """By stream, node and what is summed."""
 
 
-def of(connection: Connection, stream: str, from_us: int, to_us: int, step_us: int, most: int) -> Quality:
-    """Return what was set aside in ``[from_us, to_us)``, and stopped at the nodes of one stream or all.
+def of(connection: Connection, summed: Sequence[Stopped], from_us: int, to_us: int, most: int) -> Quality:
+    """Return what was set aside of what arrived in ``[from_us, to_us)``, with the nodes that :func:`stopped` found.
 
-    Records and holes of the transport are of no stream. From steps of an hour on sums are of the hours that start in
-    the range. Of each list there are at most ``most``.
+    Of each list there are at most ``most``.
     """
-    found = stopped(connection, stream, from_us, to_us, step_us)
-    some = sorted(
-        (one for one in found if one.rejected or one.filtered),
-        key=lambda one: (-one.rejected, -one.filtered, one.stream, one.node),
-    )
     meets = (_holes.before_us >= from_us) & (_holes.after_us < to_us)
-    newest = select(tables.holes).where(meets).order_by(_holes.before_us.desc(), _holes.place, _holes.first_offset)
+    aged = select(tables.holes).where(meets).order_by(_holes.before_us.desc(), _holes.place, _holes.first_offset)
     names = tuple(field.name for field in fields(Quarantined))
     records = select(*(_quarantine[name] for name in names)).where(*_arrived(from_us, to_us))
     records = records.order_by(_quarantine.arrival_us.desc(), _quarantine.path, _quarantine.position)
+    stopping = [one for one in summed if one.rejected or one.filtered]
+    stopping.sort(key=lambda one: (-one.rejected, -one.filtered, one.stream, one.node))
     return Quality(
         _reasons(connection, from_us, to_us),
         tuple(Quarantined(*row) for row in connection.execute(records.limit(most))),
-        tuple(Hole(*row) for row in connection.execute(newest.limit(most))),
+        tuple(Hole(*row) for row in connection.execute(aged.limit(most))),
         int(connection.execute(select(func.count()).select_from(tables.holes).where(meets)).scalar_one()),
-        tuple(some[:most]),
-        len(some),
-        len(found),
+        tuple(stopping[:most]),
+        len(stopping),
+        len(summed),
     )
 
 
