@@ -90,7 +90,12 @@ _STYLES: Final = """
 .hw-signs td, .hw-signs tbody th {vertical-align: top; padding: .55rem .7rem;}
 .hw-signs thead th {padding: .4rem .7rem;}
 .hw-signs td.hw-long {min-width: 14rem; overflow-wrap: anywhere;}
-.hw-signs .hw-name {min-width: 7rem;}
+.hw-signs .hw-name {min-width: 6.5rem;}
+.hw-signs .hw-name .hw-second {font-weight: 400;}
+.hw-signs td.hw-who {min-width: 9.5rem;}
+.hw-signs td.hw-why {min-width: 6.5rem;}
+.hw-signs td.hw-where {min-width: 9rem;}
+.hw-told {white-space: nowrap;}
 .hw-signs .hw-exact {display: inline-block;}
 .hw-pages {display: flex; gap: 1rem; align-items: baseline; font-variant-numeric: tabular-nums;}
 .hw-incident {margin: 0 0 .35rem; line-height: 1.5; overflow-wrap: anywhere;}

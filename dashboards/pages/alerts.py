@@ -15,6 +15,7 @@ from dashboards.reading.told import Standing
 from dashboards.views import alarms, episodes, odd, period
 from dashboards.views.address import Folded
 from dashboards.views.alarms import Delivery, Firing, Place
+from dashboards.views.colours import Mark
 from dashboards.views.episodes import Episode
 from dashboards.views.span import Span
 
@@ -38,8 +39,8 @@ HISTORY: Final = (
 OUTLIERS: Final = (
     ("Window", "hw-narrow"),
     ("Where", "hw-name"),
-    ("", "hw-narrow"),
-    ("Quantity", ""),
+    ("Level", "hw-narrow"),
+    ("Quantity", "hw-narrow"),
     ("Observed", "hw-number"),
     ("Expected", "hw-number"),
     ("Why", "hw-long"),
@@ -53,6 +54,8 @@ def show(looking: Looking, standing: Standing) -> None:
     here = looking.address
     shown = period.of(here, standing, looking.clock.now_us())
     filtering.show(looking, standing)
+    if shown.complaint:
+        st.warning(markup.plain(shown.complaint))
     is_all = here.folded is Folded.SHOWN
     answer = looking.answers.ask(WhatIsWrong(here.stream, shown.from_us, shown.to_us, is_all))
     if answer.value is None:
@@ -107,7 +110,7 @@ def _where(looking: Looking, place: Place) -> str:
     return f'<span class="hw-first">{link}</span><span class="hw-second">{markup.text(whose)}</span>'
 
 
-def _untold(looking: Looking, title: str, rows: tuple[tuple[alarms.Mark, str, str], ...]) -> None:
+def _untold(looking: Looking, title: str, rows: tuple[tuple[Mark, str, str], ...]) -> None:
     if not rows:
         return
     told = "".join(
@@ -134,8 +137,8 @@ def _history(looking: Looking, found: Alarms, shown: Span) -> None:
 
 
 def _episode(looking: Looking, one: Episode) -> tuple[str, ...]:
-    begun = f"begun {_deliveries(looking, one.begun)}" if one.begun else ""
-    ended = f"ended {_deliveries(looking, one.ended)}" if one.ended else ""
+    begun = f"Beginning: {_deliveries(looking, one.begun)}" if one.begun else ""
+    ended = f"End: {_deliveries(looking, one.ended)}" if one.ended else ""
     until = one.until or "still firing"
     place = one.place
     more = f'<span class="hw-second">and {one.more:,} more places</span>' if one.more else ""
@@ -158,16 +161,16 @@ def _deliveries(looking: Looking, found: tuple[Delivery, ...]) -> str:
 def _delivery(looking: Looking, one: Delivery) -> str:
     colour = one.mark.colour(looking.palette)
     note = f' <span class="hw-note">({markup.text(one.note)})</span>' if one.note else ""
-    words = f"{one.mark.icon} {one.channel} {one.mark.word}"
-    return f'<span style="color:{colour}" title="{markup.text(one.mark.meaning)}">{markup.text(words)}</span>{note}'
+    fate = f'<span style="color:{colour}">{markup.text(f"{one.mark.icon} {one.mark.word}")}</span>'
+    hint = markup.text(one.mark.meaning)
+    return f'<span class="hw-told" title="{hint}">{markup.text(one.channel)} {fate}</span>{note}'
 
 
 def _outliers(looking: Looking, found: Alarms, shown: Span) -> None:
     rows = [
         (
             markup.two(row.at, row.since),
-            f'<span class="hw-first">{filtering.place(looking, row.stream, row.node, row.window_us)}</span>'
-            f'<span class="hw-second">{markup.text(row.stream)}</span>',
+            filtering.place_of(looking, row.stream, row.node, row.window_us),
             markup.chip(row.mark, looking.palette),
             markup.text(row.quantity),
             markup.text(row.observed),
@@ -178,12 +181,13 @@ def _outliers(looking: Looking, found: Alarms, shown: Span) -> None:
     ]
     with st.container(border=True):
         title = markup.title(f"Outliers: {found.found:,}", filtering.ends(looking, shown))
+        st.html(title)
         filtering.fold(looking, "Notices too, which nobody is told of")
         left_out = found.found - len(rows)
         more = f"{left_out:,} older ones are not shown. " if left_out else ""
         table = markup.table(OUTLIERS, rows, "hw-signs", "Outliers, the newest first") if rows else ""
         none = "" if rows else "None in this range. "
-        st.html(title + table + _note(f"{none}{more}What to do: {odd.RUNBOOK}"))
+        st.html(table + _note(f"{none}{more}What to do: {odd.RUNBOOK}"))
 
 
 def _note(words: str) -> str:

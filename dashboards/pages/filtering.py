@@ -47,6 +47,12 @@ def place(looking: Looking, stream: str, node: str, window_us: int | None = None
     return markup.link(node or stream, looking.there(**where | away))
 
 
+def place_of(looking: Looking, stream: str, node: str, window_us: int | None = None) -> str:
+    """Return the link to a node, and its stream below it."""
+    link = place(looking, stream, node, window_us)
+    return f'<span class="hw-first">{link}</span><span class="hw-second">{markup.text(stream)}</span>'
+
+
 def _stream(looking: Looking, standing: Standing) -> None:
     here = looking.address
     names = ["", *(one.stream for one in standing.streams)]

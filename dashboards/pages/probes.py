@@ -18,15 +18,15 @@ from monitor.instances import Roll
 
 HEAD: Final = (
     ("Node, stream", "hw-name"),
+    ("Probe", "hw-who"),
     ("State", "hw-narrow"),
-    ("Last heard", "hw-number"),
-    ("Complete through", ""),
-    ("Batches read of due", "hw-number"),
-    ("Missing", ""),
-    ("Drops by cause", ""),
-    ("Set aside", ""),
-    ("Clock", ""),
-    ("Probe", ""),
+    ("Last heard", "hw-narrow"),
+    ("Complete through", "hw-narrow"),
+    ("Batches read", "hw-narrow"),
+    ("Missing", "hw-where"),
+    ("Drops by cause", "hw-why"),
+    ("Set aside", "hw-why"),
+    ("Clock", "hw-why"),
 )
 
 
@@ -57,8 +57,8 @@ def _cells(looking: Looking, row: Row) -> tuple[str, ...]:
     heard = f'<span class="hw-old">⚠ {markup.text(row.heard)}</span>' if row.is_late else markup.text(row.heard)
     chip = markup.chip(row.mark, looking.palette)
     return (
-        f'<span class="hw-first">{filtering.place(looking, row.stream, row.node)}</span>'
-        f'<span class="hw-second">{markup.text(row.stream)}</span>',
+        filtering.place_of(looking, row.stream, row.node),
+        markup.two(*row.who),
         f'{chip}<span class="hw-second">{markup.text(row.note)}</span>',
         heard,
         markup.two(*row.complete),
@@ -67,7 +67,6 @@ def _cells(looking: Looking, row: Row) -> tuple[str, ...]:
         markup.two(*row.drops, is_loud=row.drops[0] != "0"),
         markup.two(*row.aside, is_loud=row.aside[0] != "0"),
         markup.two(*row.skew, is_loud=row.is_ahead),
-        markup.two(*row.who),
     )
 
 
@@ -100,7 +99,7 @@ def _parts(looking: Looking, roll: Roll) -> None:
 
 def _notes() -> str:
     return (
-        f"{instances.VERSIONS} Batches, holes and what was set aside are counted since the start of an instance, drops of "
-        "windows that can still be judged again. What was sent after it arrived shows a clock that is ahead; what was sent "
-        "before may have been long on its way."
+        f"{instances.VERSIONS} Batches, holes and what was set aside are counted since an instance started, drops over "
+        "windows that can still be judged again. A batch that was sent after it arrived shows a clock that is ahead; "
+        "one that was sent long before may have been on its way."
     )

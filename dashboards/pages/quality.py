@@ -33,9 +33,9 @@ STOPPED: Final = (
     ("Node, stream", "hw-name"),
     ("Messages seen", "hw-number"),
     ("Rejected", "hw-number"),
-    ("of seen", "hw-number"),
+    ("Rejected of seen", "hw-number"),
     ("Filtered", "hw-number"),
-    ("of seen", "hw-number"),
+    ("Filtered of seen", "hw-number"),
 )
 HOLES: Final = (
     ("Partition", "hw-name"),
@@ -50,6 +50,8 @@ def show(looking: Looking, standing: Standing) -> None:
     here = looking.address
     shown = period.of(here, standing, looking.clock.now_us())
     filtering.show(looking, standing)
+    if shown.complaint:
+        st.warning(markup.plain(shown.complaint))
     # What came behind the newest window is of a range that moves on, too.
     arrived_us = shown.to_us if here.is_fixed else NEVER_US
     answer = looking.answers.ask(WhatWasSetAside(here.stream, shown.from_us, shown.to_us, shown.step_us, arrived_us))
@@ -70,8 +72,7 @@ def _stopped(looking: Looking, found: Quality, shown: Span) -> None:
         head = markup.title("Rejected and filtered", note)
         rows = [
             (
-                f'<span class="hw-first">{filtering.place(looking, row.stream, row.node)}</span>'
-                f'<span class="hw-second">{markup.text(row.stream)}</span>',
+                filtering.place_of(looking, row.stream, row.node),
                 markup.text(row.seen),
                 markup.loud(row.rejected, is_bad=row.is_bad),
                 markup.loud(row.rejected_share, is_bad=row.is_bad),

@@ -10,9 +10,10 @@ from monitor.watch import Finding
 
 @dataclass(frozen=True, slots=True)
 class Alarms:
-    """Of one stream or all; of what is ``open`` the last news with its deliveries is in ``news``, by key.
+    """Of one stream or all; of what is ``open`` the last news with its deliveries is in ``news``.
 
-    ``told`` is what was decided in a range, not all of it if there is much, and the ends of what outlasted it. ``findings`` are the newest of ``found``, by stream.
+    ``told`` is what was decided in a range, not all of it if there is much, and the ends of what outlasted it.
+    ``findings`` are the newest of ``found``, each with its stream.
     """
 
     open: tuple[Open, ...]

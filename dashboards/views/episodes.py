@@ -46,11 +46,12 @@ def of(alarms: Alarms, now_us: int, zone: tzinfo) -> tuple[Episode, ...]:
     for key in by_key.keys() | lasting.keys():
         parts = _apart(by_key.get(key, []))
         if key in lasting:
-            last = parts.pop() if parts and parts[-1][1] is None else (None, None)
-            found.append(_episode(lasting[key], last[0], None, now_us, zone))
-        found += [
-            _episode((end or begun).notification, begun, end, now_us, zone) for begun, end in parts if end or begun
-        ]  # type: ignore[union-attr]  # one of them is there
+            begun, _ = parts.pop() if parts and parts[-1][1] is None else (None, None)
+            found.append(_episode(lasting[key], begun, None, now_us, zone))
+        for begun, end in parts:
+            last = end or begun
+            if last is not None:
+                found.append(_episode(last.notification, begun, end, now_us, zone))
     kept = [one for one in found if one is not None]
     return tuple(sorted(kept, key=lambda one: (-one.since_us, one.mark.word, one.rule, one.summary)))
 

@@ -84,7 +84,7 @@ def _row(one: Instance, moment_us: int, now_us: int, zone: tzinfo) -> Row:
     holes = book.holes()
     missing = sum(count for count, _, _ in holes)
     due = book.runs[-1].last + 1 if book.runs else 0
-    twice = f"{texts.count(tallies.duplicate_batches)} came twice" if tallies.duplicate_batches else ""
+    twice = f"{texts.count(tallies.duplicate_batches)} twice" if tallies.duplicate_batches else ""
     late = f"{texts.age(now_us - through_us)} ago"
     return Row(
         book.stream,
@@ -94,8 +94,8 @@ def _row(one: Instance, moment_us: int, now_us: int, zone: tzinfo) -> Row:
         _note(one, moment_us),
         f"{texts.age(now_us - book.last_arrival_us)} ago",
         one.state is State.SILENT,
-        (texts.second(through_us, zone), late),
-        (f"{texts.count(read)} of {texts.count(due)}", twice),
+        (late, texts.second(through_us, zone)),
+        (texts.count(read), ", ".join(part for part in (f"of {texts.count(due)} due", twice) if part)),
         (texts.count(missing), _holes(holes, zone)),
         _drops(book),
         _aside(book),
@@ -142,5 +142,5 @@ def _aside(book: Book) -> tuple[str, str]:
 def _skew(book: Book) -> tuple[str, str]:
     """Return how far ahead of its arrival the last batch was sent; before it, nobody can tell a clock from a way."""
     if book.skew_us > 0:
-        return f"{texts.span(book.skew_us)} ahead", "at least: sent after it arrived"
-    return texts.NONE, f"sent {texts.span(-book.skew_us)} before it arrived"
+        return f"{texts.span(book.skew_us)} ahead", "at least: sent after arrival"
+    return texts.NONE, f"sent {texts.span(-book.skew_us)} before arrival"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
 from monitor.instances import AHEAD_US, ALIVE_US, BYE_US, GONE_US, Instance, Roll, State
 from monitor.kernel.books import RETIRED_AFTER_US
@@ -31,11 +32,12 @@ def roll(connection: Connection, asked: Asked, first: int, most: int) -> Roll:
     state, is_gone = _state(moment_us), _is_gone(moment_us)
     counts: dict[State, int] = {}
     folded: dict[State, int] = {}
-    wanted = _chosen(select(state, is_gone, func.count()), asked).group_by(state, is_gone)
+    chosen = list(_chosen(asked))
+    wanted = select(state, is_gone, func.count()).where(*chosen).group_by(state, is_gone)
     for name, gone, count in connection.execute(wanted):
         of = folded if gone and not asked.is_all else counts
         of[State(name)] = of.get(State(name), 0) + int(count)
-    listed = _chosen(select(tables.books, state), asked)
+    listed = select(tables.books, state).where(*chosen)
     listed = listed if asked.is_all else listed.where(~is_gone)
     # Of two in the same state the one that was heard last comes first.
     ordered = listed.order_by(_rank(state), _book.last_arrival_us.desc(), *_KEY).offset(first).limit(most)
@@ -51,14 +53,14 @@ def _moment_us(connection: Connection) -> int:
     return int(connection.execute(newest_us).scalar() or 0)
 
 
-def _chosen(wanted: Select[Any], asked: Asked) -> Select[Any]:
+def _chosen(asked: Asked) -> Iterator[ColumnElement[bool]]:
     # The monitor's own pulse is no probe of anybody's.
-    wanted = wanted.where(_book.stream != MONITOR_STREAM)
-    wanted = wanted.where(_book.stream == asked.stream) if asked.stream else wanted
-    if not asked.search:
-        return wanted
-    names = (_book.stream, _book.node, _book.probe)
-    return wanted.where(or_(*(name.icontains(asked.search, autoescape=True) for name in names)))
+    yield _book.stream != MONITOR_STREAM
+    if asked.stream:
+        yield _book.stream == asked.stream
+    if asked.search:
+        names = (_book.stream, _book.node, _book.probe)
+        yield or_(*(name.icontains(asked.search, autoescape=True) for name in names))
 
 
 def _state(moment_us: int) -> ColumnElement[str]:
