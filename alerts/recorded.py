@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, func, or_, select
 
 from alerts.episode import Phase
 from alerts.events import Event, from_json
@@ -35,6 +35,12 @@ def pending(connection: Connection) -> list[Untold]:
 def covered(connection: Connection) -> list[Untold]:
     """Return the alerts that fire and are not told, because another stands for them, in order of their series."""
     return _untold(connection, Phase.FIRING)
+
+
+def of_stream(wanted: Select[Any], stream: str) -> Select[Any]:
+    """Return what asks for the notifications of one stream alone, and of storms, which may be of any."""
+    of_key = (_history.key.endswith(f"/{own}", autoescape=True) for own in (stream, "*"))
+    return wanted.where(or_(*of_key)) if stream else wanted
 
 
 def told(connection: Connection, wanted: Select[Any]) -> list[Told]:

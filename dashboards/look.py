@@ -95,7 +95,8 @@ _STYLES: Final = """
 .hw-signs td.hw-who {min-width: 9.5rem;}
 .hw-signs td.hw-why {min-width: 6.5rem;}
 .hw-signs td.hw-where {min-width: 9rem;}
-.hw-told {white-space: nowrap;}
+.hw-signs .hw-who .hw-second, .hw-told {white-space: nowrap;}
+.hw-incident .hw-chip {margin-right: .3rem;}
 .hw-signs .hw-exact {display: inline-block;}
 .hw-pages {display: flex; gap: 1rem; align-items: baseline; font-variant-numeric: tabular-nums;}
 .hw-incident {margin: 0 0 .35rem; line-height: 1.5; overflow-wrap: anywhere;}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Select
 
 from alerts import recorded
 from alerts.events import Notification
@@ -52,8 +52,8 @@ class WhatIsWrong:
         """Return it."""
         lasting = [one for one in recorded.open_incidents(connection) if self._concerns(one.notification)]
         keys = [one.notification.key for one in lasting[:MOST_OPEN]]
-        lately = recorded.told(connection, recorded.in_range(self.from_us, self.to_us, MOST_TOLD))
-        later = recorded.told(connection, recorded.ends_after(self.to_us, MOST_TOLD))
+        lately = self._told(connection, recorded.in_range(self.from_us, self.to_us, MOST_TOLD))
+        later = self._told(connection, recorded.ends_after(self.to_us, MOST_TOLD))
         over = [one for one in later if one.notification.since_us < self.to_us]
         span_us = self.from_us, self.to_us
         found, findings = outliers.newest(connection, self.stream or None, span_us, ROWS, is_all=self.is_all)
@@ -67,6 +67,9 @@ class WhatIsWrong:
             tuple(findings),
             found,
         )
+
+    def _told(self, connection: Connection, wanted: Select[Any]) -> list[Told]:
+        return recorded.told(connection, recorded.of_stream(wanted, self.stream))
 
     def _of_stream(self, told: Iterable[Told]) -> tuple[Told, ...]:
         return tuple(one for one in told if self._concerns(one.notification))

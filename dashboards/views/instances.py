@@ -89,7 +89,7 @@ def _row(one: Instance, moment_us: int, now_us: int, zone: tzinfo) -> Row:
     return Row(
         book.stream,
         book.node,
-        (book.probe, f"started {texts.second(book.epoch_us, zone)}"),
+        (book.probe, f"since {texts.second(book.epoch_us, zone)}"),
         MARKS[one.state],
         _note(one, moment_us),
         f"{texts.age(now_us - book.last_arrival_us)} ago",
@@ -143,4 +143,4 @@ def _skew(book: Book) -> tuple[str, str]:
     """Return how far ahead of its arrival the last batch was sent; before it, nobody can tell a clock from a way."""
     if book.skew_us > 0:
         return f"{texts.span(book.skew_us)} ahead", "at least: sent after arrival"
-    return texts.NONE, f"sent {texts.span(-book.skew_us)} before arrival"
+    return texts.NONE, f"{texts.span(-book.skew_us)} to arrival"
