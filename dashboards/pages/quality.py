@@ -81,7 +81,7 @@ def _stopped(looking: Looking, found: Quality, shown: Span) -> None:
             )
             for row in quality.stopped(found)
         ]
-        table = markup.table(STOPPED, rows, "hw-signs hw-matrix", "Messages rejected and filtered at each node")
+        table = markup.table(STOPPED, rows, "hw-signs", "Messages rejected and filtered at each node")
         told = quality.nodes(found) if found.node_count else "No message was seen in a final window of this range."
         st.html(head + (table if rows else "") + _note(f"{told} {quality.NOT_KEPT}"))
 
