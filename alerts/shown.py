@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from sqlalchemy import Engine, Select, select
+from sqlalchemy import Engine, select
 
-from alerts.episode import Phase
-from alerts.events import from_json, to_json
+from alerts import recorded
+from alerts.events import Notification, to_json
+from alerts.record import Open, Sending, Untold
 from monitor.errors import ConfigurationError
 from monitor.results import iso
 from monitor.store import dialect, schema, tables
@@ -16,8 +17,7 @@ from monitor.store import dialect, schema, tables
 Json = dict[str, Any]
 MOST_SHOWN: Final = 1_000
 
-_incidents, _states, _history = tables.alert_incidents.c, tables.alert_states.c, tables.alert_history.c
-_acknowledgements, _outbox = tables.alert_acknowledgements.c, tables.alert_outbox.c
+_incidents, _history = tables.alert_incidents.c, tables.alert_history.c
 
 
 def standing(engine: Engine) -> Json:
@@ -26,12 +26,9 @@ def standing(engine: Engine) -> Json:
     Raises:
         StoreError: the store cannot be read.
     """
-    places = ("rule", "severity", "stream", "node", "since_us")
-    of_phase = select(*(_states[name] for name in places)).where(_states.phase == Phase.PENDING.value)
-    pending = of_phase.order_by(*tables.alert_states.primary_key)
     with schema.reading(engine) as connection:
-        incidents = [_incident(row) for row in connection.execute(_open_incidents()).mappings()]
-        waiting = [_place(row) for row in connection.execute(pending).mappings()]
+        incidents = [_incident(one) for one in recorded.open_incidents(connection)]
+        waiting = [_place(one) for one in recorded.pending(connection)]
     return {"incidents": incidents, "pending": waiting}
 
 
@@ -41,18 +38,12 @@ def history(engine: Engine, key: str | None, from_us: int | None, most: int) -> 
     Raises:
         StoreError: the store cannot be read.
     """
-    wanted = (
-        select(_history.number, _history.notification).order_by(_history.number.desc()).limit(min(most, MOST_SHOWN))
-    )
+    wanted = recorded.newest(min(most, MOST_SHOWN))
     wanted = wanted if key is None else wanted.where(_history.key == key)
     wanted = wanted if from_us is None else wanted.where(_history.at_us >= from_us)
     with schema.reading(engine) as connection:
-        told = {row.number: shown(row.notification) | {"channels": []} for row in connection.execute(wanted)}
-        names = ("number", "channel", "state", "tries", "last_error")
-        sendings = select(*(_outbox[name] for name in names)).where(_outbox.number.in_(told)).order_by(_outbox.channel)
-        for row in connection.execute(sendings).mappings():
-            told[row["number"]]["channels"].append({name: row[name] for name in names[1:]})
-    return list(told.values())
+        told = recorded.told(connection, wanted)
+    return [shown(one.notification) | {"channels": [_sent(sending) for sending in one.sendings]} for one in told]
 
 
 def acknowledge(engine: Engine, key: str, by: str, note: str, now_us: int) -> None:
@@ -72,9 +63,9 @@ def acknowledge(engine: Engine, key: str, by: str, note: str, now_us: int) -> No
         connection.execute(dialect.upsert(connection, tables.alert_acknowledgements), [row])
 
 
-def shown(text: str) -> Json:
+def shown(notification: Notification) -> Json:
     """Return a notification as ``--json`` shows it: moments as ISO 8601, lags in µs."""
-    told: Json = json.loads(to_json(from_json(text)))
+    told: Json = json.loads(to_json(notification))
     del told["is_news"], told["version"]
     for one in (told, *told["alerts"]):
         for name in ("since_us", "at_us", "window_start_us"):
@@ -83,19 +74,16 @@ def shown(text: str) -> Json:
     return told
 
 
-def _open_incidents() -> Select[Any]:
-    joined = tables.alert_incidents.outerjoin(tables.alert_acknowledgements, _acknowledgements.key == _incidents.key)
-    columns = (_incidents.notification, _incidents.opened_us, _acknowledgements.opened_us.label("of_us"))
-    more = (_acknowledgements.at_us, _acknowledgements.by, _acknowledgements.note)
-    return select(*columns, *more).select_from(joined).order_by(_incidents.opened_us, _incidents.key)
+def _sent(sending: Sending) -> Json:
+    told: Json = {"channel": sending.channel, "state": sending.fate.value, "tries": sending.tries}
+    return told | {"last_error": sending.last_error}
 
 
-def _incident(row: Any) -> Json:  # noqa: ANN401 - a row of the query above
-    taken = (
-        {"by": row["by"], "at": iso(row["at_us"]), "note": row["note"]} if row["of_us"] == row["opened_us"] else None
-    )
-    return shown(row["notification"]) | {"opened": iso(row["opened_us"]), "acknowledged": taken}
+def _incident(one: Open) -> Json:
+    taken = {"by": one.taken.by, "at": iso(one.taken.at_us), "note": one.taken.note} if one.taken else None
+    return shown(one.notification) | {"opened": iso(one.opened_us), "acknowledged": taken}
 
 
-def _place(row: Any) -> Json:  # noqa: ANN401 - a row of alert_states
-    return {name: row[name] for name in ("rule", "severity", "stream", "node")} | {"since": iso(row["since_us"])}
+def _place(one: Untold) -> Json:
+    names = ("rule", "severity", "stream", "node")
+    return {name: getattr(one, name) for name in names} | {"since": iso(one.since_us)}

@@ -67,7 +67,7 @@ def _refreshed(answers: Answers, config: str, clock: Clock) -> None:
         st.warning(markup.plain(complaint))
     if standing.value is None:
         empty.show(config, has_store=standing.has_store)
-    elif not standing.value.streams or all(one.last_us is None for one in standing.value.streams):
+    elif all(one.last_us is None for one in standing.value.streams) and not here.address.page.is_of_signs:
         empty.show(config, has_store=True)
     else:
         PAGES[here.address.page](here, standing.value)

@@ -41,7 +41,7 @@ def _ways(looking: Looking) -> str:
     """Return links to all pages; what is looked at goes along where the page knows of it."""
     here = looking.address.page
     return "".join(
-        markup.link(name, looking.query(page=page, stream="", node="", window_us=None, message_id=""))
+        markup.link(name, looking.there(page=page))
         if page is not here
         else f'<span class="hw-here" aria-current="page">{markup.text(name)}</span>'
         for page, name in PAGES.items()

@@ -83,8 +83,23 @@ _STYLES: Final = """
 .hw-figures .hw-what {color: var(--hw-muted); font-size: .8rem; display: block;}
 .hw-figures .hw-value {font-size: 1.2rem; font-weight: 600; font-variant-numeric: tabular-nums; display: block;}
 .hw-matrix td.hw-number, .hw-matrix th {padding: .38rem .9rem;}
-.hw-matrix .hw-bad {color: var(--hw-lossy); font-weight: 600;}
+.hw-matrix .hw-bad, .hw-signs .hw-bad {color: var(--hw-lossy); font-weight: 600;}
 .hw-matrix .hw-chosen {background: var(--hw-raised);}
+.hw-exact {font-size: .8rem; color: inherit; background: var(--hw-blank); padding: .05rem .3rem; border-radius: 4px;
+  overflow-wrap: anywhere;}
+.hw-signs td, .hw-signs tbody th {vertical-align: top; padding: .55rem .7rem;}
+.hw-signs thead th {padding: .4rem .7rem;}
+.hw-signs td.hw-long {min-width: 14rem; overflow-wrap: anywhere;}
+.hw-signs .hw-name {min-width: 6.5rem;}
+.hw-signs .hw-name .hw-second {font-weight: 400;}
+.hw-signs td.hw-who {min-width: 9.5rem;}
+.hw-signs td.hw-why {min-width: 6.5rem;}
+.hw-signs td.hw-where {min-width: 9rem;}
+.hw-signs .hw-who .hw-second, .hw-told {white-space: nowrap;}
+.hw-incident .hw-chip {margin-right: .3rem;}
+.hw-signs .hw-exact {display: inline-block;}
+.hw-pages {display: flex; gap: 1rem; align-items: baseline; font-variant-numeric: tabular-nums;}
+.hw-incident {margin: 0 0 .35rem; line-height: 1.5; overflow-wrap: anywhere;}
 [data-stale="true"] {opacity: 1 !important; transition: none !important;}
 .hw-empty {max-width: 46rem; margin: 2.5rem auto;}
 """

@@ -29,6 +29,11 @@ class Looking:
         """Return the query string of what is looked at, with some of it changed."""
         return query_of(replace(self.address, **fields))
 
+    def there(self, **fields: Any) -> dict[str, str]:  # noqa: ANN401 - the fields of an address
+        """Return the query string of another page: of what is looked at only range, zone and colours go along."""
+        kept = ("range", "from_us", "to_us", "zone", "heat")
+        return query_of(Address(**{name: getattr(self.address, name) for name in kept} | fields))
+
     def go(self, **fields: Any) -> None:  # noqa: ANN401 - the fields of an address
         """Look at something else from now on."""
         st.query_params.from_dict(self.query(**fields))

@@ -31,6 +31,23 @@ def link(words: str, query: Mapping[str, str], title: str = "") -> str:
     return f'<a href="?{text(urlencode(query))}" target="_self"{hint}>{text(words)}</a>'
 
 
+def away(words: str, url: str) -> str:
+    """Return a link to somewhere else, in a tab of its own; what is no address of the web is text."""
+    if not url.startswith(("https://", "http://")):
+        return text(words)
+    return f'<a href="{text(url)}" target="_blank" rel="noopener noreferrer">{text(words)}</a>'
+
+
+def exact(words: str) -> str:
+    """Return words that somebody may copy, such as a path."""
+    return f'<code class="hw-exact">{text(words)}</code>'
+
+
+def stacked(*lines: str) -> str:
+    """Return lines of markup, one below the other."""
+    return "".join(f'<span class="hw-first">{line}</span>' for line in lines if line)
+
+
 def chip(mark: Mark, palette: Palette, note: str = "") -> str:
     """Return a verdict: icon, word and colour."""
     colour = mark.colour(palette)

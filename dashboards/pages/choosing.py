@@ -19,9 +19,7 @@ def show(looking: Looking, shown: Span, stretch: Stretch, window: WindowResult |
     """Draw the choices; whatever is chosen goes into the URL."""
     here = looking.address
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        _range(looking)
-        if here.is_fixed and st.button("Back to the newest", icon=":material/zoom_out:", key="newest"):
-            looking.go(from_us=None, to_us=None)
+        ranges(looking)
         names = ["", *stretch.graph.nodes]
         node = st.selectbox(
             "Node",
@@ -55,7 +53,8 @@ def measure(looking: Looking) -> None:
         looking.go(heat=chosen)
 
 
-def _range(looking: Looking) -> None:
+def ranges(looking: Looking) -> None:
+    """Draw the choice of the range, and the way back from one that stays where it is."""
     here = looking.address
     chosen = st.segmented_control(
         "Range",
@@ -66,6 +65,8 @@ def _range(looking: Looking) -> None:
     )
     if chosen is not None and (chosen != here.range or here.is_fixed):
         looking.go(range=chosen, from_us=None, to_us=None, window_us=None)
+    if here.is_fixed and st.button("Back to the newest", icon=":material/zoom_out:", key="newest"):
+        looking.go(from_us=None, to_us=None)
 
 
 def _windows(looking: Looking, shown: Span, window: WindowResult | None) -> None:

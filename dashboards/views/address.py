@@ -15,6 +15,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 MOST_SHOWN: Final = 80
 """Characters of a wrong value that a sentence repeats."""
+MOST_SEARCHED: Final = 200
+"""Characters of what is searched for; names are no longer than that."""
+MOST_PARTS: Final = 1_000_000
 
 
 Chosen = TypeVar("Chosen", bound=StrEnum)
@@ -35,6 +38,11 @@ class Page(StrEnum):
     def is_of_a_stream(self) -> bool:
         """Whether it shows one stream, and nothing without one."""
         return self in {Page.STREAM, Page.WINDOW}
+
+    @property
+    def is_of_signs(self) -> bool:
+        """Whether it has something to show before any window is there."""
+        return self in {Page.PROBES, Page.ALERTS, Page.QUALITY}
 
 
 class Range(StrEnum):
@@ -61,9 +69,19 @@ class Measure(StrEnum):
     LAG = "lag"
 
 
+class Folded(StrEnum):
+    """What becomes of rows that few people need."""
+
+    AWAY = "away"
+    SHOWN = "shown"
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What is looked at; ``from_us`` and ``to_us`` are a range that stays where it is, and come before ``range``."""
+    """What is looked at; ``from_us`` and ``to_us`` are a range that stays where it is, and come before ``range``.
+
+    ``search`` and ``part``, counted from 1, are of a long list; ``folded`` says whether all of it is shown.
+    """
 
     page: Page = Page.OVERVIEW
     stream: str = ""
@@ -75,6 +93,9 @@ class Address:
     zone: Zone = Zone.UTC
     heat: Measure = Measure.LOSS
     message_id: str = ""
+    search: str = ""
+    part: int = 1
+    folded: Folded = Folded.AWAY
 
     @property
     def is_fixed(self) -> bool:
@@ -109,6 +130,9 @@ def read(query: Mapping[str, str]) -> tuple[Address, tuple[str, ...]]:
         zone=_choice(query, "zone", Zone.UTC, wrong),
         heat=_choice(query, "heat", Measure.LOSS, wrong),
         message_id=query.get("id", ""),
+        search=query.get("find", "")[:MOST_SEARCHED],
+        part=_part(query, wrong),
+        folded=_choice(query, "folded", Folded.AWAY, wrong),
     )
     if address.page.is_of_a_stream and not stream:
         wrong.append("no stream is named: showing all of them")
@@ -123,16 +147,17 @@ def query_of(address: Address) -> dict[str, str]:
     """Return the query string that :func:`read` makes this address of; what is as usual is left out."""
     usual = Address()
     moments = {"window": address.window_us, "from": address.from_us, "to": address.to_us}
-    chosen = {"range": address.range, "zone": address.zone, "heat": address.heat}
+    chosen = {"range": address.range, "zone": address.zone, "heat": address.heat, "folded": address.folded}
     implied = Page.STREAM if address.stream else Page.OVERVIEW
     parts = {} if address.page is implied else {"page": address.page.value}
     parts |= {name: value for name, value in _names(address) if value}
     parts |= {name: iso(value) for name, value in moments.items() if value is not None}
+    parts |= {"part": str(address.part)} if address.part != usual.part else {}
     return parts | {name: value.value for name, value in chosen.items() if value is not getattr(usual, name)}
 
 
 def _names(address: Address) -> tuple[tuple[str, str], ...]:
-    return ("stream", address.stream), ("node", address.node), ("id", address.message_id)
+    return ("stream", address.stream), ("node", address.node), ("id", address.message_id), ("find", address.search)
 
 
 def moment_us(text: str) -> int | None:
@@ -158,6 +183,14 @@ def _moment(query: Mapping[str, str], name: str, wrong: list[str]) -> int | None
 def _window(query: Mapping[str, str], wrong: list[str]) -> int | None:
     window_us = _moment(query, "window", wrong)
     return None if window_us is None else window_us - window_us % WINDOW_US
+
+
+def _part(query: Mapping[str, str], wrong: list[str]) -> int:
+    text = query.get("part", "1")
+    if text.isascii() and text.isdigit() and 1 <= len(text) <= len(str(MOST_PARTS)) and 1 <= int(text) <= MOST_PARTS:
+        return int(text)
+    wrong.append(f"part is a number from 1 on, got {text!r:.{MOST_SHOWN}}: showing the first")
+    return 1
 
 
 def _choice(query: Mapping[str, str], name: str, usual: Chosen, wrong: list[str]) -> Chosen:

@@ -71,11 +71,16 @@ def age(for_us: int) -> str:
     return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
 
 
-def moment(at_us: int, zone: tzinfo = UTC) -> str:
-    """Return a moment of a minute: day, time and zone."""
+def second(at_us: int, zone: tzinfo = UTC) -> str:
+    """Return a moment to the second: day, time and zone."""
+    return moment(at_us, zone, "%Y-%m-%d %H:%M:%S")
+
+
+def moment(at_us: int, zone: tzinfo = UTC, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Return a moment of a minute, or in another form: day, time and zone."""
     try:
         there = (_EPOCH + timedelta(microseconds=at_us)).astimezone(zone)
     except OverflowError:
         # Which only a broken clock tells.
         return f"{at_us} µs since 1970"
-    return f"{there:%Y-%m-%d %H:%M} {there.tzname()}"
+    return f"{there.strftime(form)} {there.tzname()}"

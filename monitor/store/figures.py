@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
+from monitor.instances import ALIVE_US
 from monitor.kernel.books import RETIRED_AFTER_US
 from monitor.metrics.known import Beginning, StoreFigures
 from monitor.parcels import REASONS
@@ -15,9 +16,6 @@ from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
 from monitor.store import lineage, reader, tables
 from probes.contract.limits import MONITOR_STREAM
-
-ALIVE_US: Final = 60_000_000
-"""How long ago, by the watermark, an instance that is alive may have told of: some of its heartbeats."""
 
 _WAITING: Final = [status.value for status in Status if not status.is_final]
 

@@ -139,6 +139,21 @@ def findings(connection: Connection, stream: str, from_us: int, to_us: int) -> l
     return [_finding(row) for row in connection.execute(_in_range(stream, from_us, to_us)).mappings()]
 
 
+def newest(
+    connection: Connection, stream: str | None, span_us: tuple[int, int], most: int, *, is_all: bool
+) -> tuple[int, list[tuple[str, Finding]]]:
+    """Return how many outliers there are in windows that start in a span, its end not included, and the newest ones.
+
+    ``is_all`` counts and returns what was only noticed too.
+    """
+    chosen = _in_range(stream, *span_us)
+    chosen = chosen if is_all else chosen.where(_outliers.is_outlier)
+    count = connection.execute(select(func.count()).select_from(chosen.order_by(None).subquery())).scalar_one()
+    key = _outliers.window_start_us.desc(), _outliers.stream, _outliers.node, _outliers.quantity
+    some = connection.execute(chosen.order_by(None).order_by(*key).limit(most)).mappings()
+    return int(count), [(row["stream"], _finding(row)) for row in some]
+
+
 def _in_range(stream: str | None, from_us: int | None, to_us: int | None) -> Select[Any]:
     wanted = select(tables.outliers).order_by(*tables.outliers.primary_key)
     wanted = wanted if stream is None else wanted.where(_outliers.stream == stream)

@@ -58,12 +58,7 @@ def accounts(connection: Connection) -> Json:
     """Return the monitor's own accounting: what was received, and what became of it."""
     summed = select(*(func.coalesce(func.sum(tables.books.c[name]), 0).label(name) for name in TALLIES))
     row = connection.execute(summed).mappings().one()
-    reason = tables.quarantine.c.reason
-    by_reason = connection.execute(select(reason, func.count()).group_by(reason)).all()
-    pruned = tables.pruned_quarantine.c
-    totals = Counter({name: int(count) for name, count in by_reason})
-    totals.update({row.reason: row.records for row in connection.execute(select(pruned.reason, pruned.records))})
-    quarantined = dict(sorted(totals.items()))
+    quarantined = quarantined_by_reason(connection)
     told: Json = {
         "records": int(row["batches"]) + sum(quarantined.values()),
         "batches": int(row["batches"]),
@@ -77,6 +72,16 @@ def accounts(connection: Connection) -> Json:
         {"partition": hole.place, "from_offset": hole.first, "to_offset": hole.last} for hole in holes(connection)
     ]
     return told | {"aged_out": aged_out} if aged_out else told
+
+
+def quarantined_by_reason(connection: Connection) -> dict[str, int]:
+    """Return how many records were ever quarantined, those that were pruned included, by reason."""
+    reason = tables.quarantine.c.reason
+    by_reason = connection.execute(select(reason, func.count()).group_by(reason)).all()
+    pruned = tables.pruned_quarantine.c
+    totals = Counter({name: int(count) for name, count in by_reason})
+    totals.update({row.reason: row.records for row in connection.execute(select(pruned.reason, pruned.records))})
+    return dict(sorted(totals.items()))
 
 
 def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
@@ -100,16 +105,21 @@ def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> 
 def books(connection: Connection) -> Iterator[Book]:
     """Yield the book of every probe instance."""
     for row in connection.execute(select(tables.books)).mappings():
-        yield Book(
-            **{name: row[name] for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")},
-            last_arrival_us=row["last_arrival_us"],
-            runs=tuple(Run(*run) for run in json.loads(row["runs"])),
-            said_bye=row["said_bye"],
-            skew_us=row["skew_us"],
-            drops={(start_ms, cause): count for start_ms, cause, count in json.loads(row["drops"])},
-            sent=dict(json.loads(row["sent"])),
-            tallies=Tallies(*(row[name] for name in TALLIES)),
-        )
+        yield book(row)
+
+
+def book(row: RowMapping) -> Book:
+    """Return the book of a row."""
+    return Book(
+        **{name: row[name] for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")},
+        last_arrival_us=row["last_arrival_us"],
+        runs=tuple(Run(*run) for run in json.loads(row["runs"])),
+        said_bye=row["said_bye"],
+        skew_us=row["skew_us"],
+        drops={(start_ms, cause): count for start_ms, cause, count in json.loads(row["drops"])},
+        sent=dict(json.loads(row["sent"])),
+        tallies=Tallies(*(row[name] for name in TALLIES)),
+    )
 
 
 def holes(connection: Connection) -> Iterator[Hole]:

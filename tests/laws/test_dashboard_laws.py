@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dashboards import markup
 from dashboards.reading.told import Edge, Graph, Stretch
 from dashboards.views import address, judged, pathway, series, span, texts
-from dashboards.views.address import Address, Measure, Page, Range, Zone
+from dashboards.views.address import Address, Folded, Measure, Page, Range, Zone
 from monitor.results import Verdict, WindowResult
 from tests.alerts.windows import window
 from tests.monitor.store.stored import results
@@ -42,6 +42,9 @@ def addresses(draw: st.DrawFn) -> Address:
         draw(st.sampled_from(Zone)),
         draw(st.sampled_from(Measure)),
         draw(st.text()),
+        draw(st.text(max_size=address.MOST_SEARCHED)),
+        draw(st.integers(1, address.MOST_PARTS)),
+        draw(st.sampled_from(Folded)),
     )
 
 
@@ -53,7 +56,10 @@ def test_a_url_opens_what_it_was_made_of(looked_at: Address) -> None:
 
 @given(
     st.dictionaries(
-        st.sampled_from(["page", "stream", "window", "range", "from", "to", "zone", "heat", "id"]), st.text()
+        st.sampled_from(
+            ["page", "stream", "window", "range", "from", "to", "zone", "heat", "id", "find", "part", "folded"]
+        ),
+        st.text(),
     )
 )
 def test_any_query_string_is_an_address(query: dict[str, str]) -> None:

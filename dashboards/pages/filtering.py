@@ -1,0 +1,75 @@
+"""What a person chooses on the pages of all streams: one of them, the range, whether all rows are shown."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboards import markup
+from dashboards.looking import Looking
+from dashboards.pages import choosing
+from dashboards.reading.told import Standing
+from dashboards.views import texts
+from dashboards.views.address import Folded, Page
+from dashboards.views.span import Span
+
+ALL_STREAMS = "all streams"
+
+
+def show(looking: Looking, standing: Standing, *, has_range: bool = True, has_search: bool = False) -> None:
+    """Draw the choices; whatever is chosen goes into the URL."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if has_range:
+            choosing.ranges(looking)
+        _stream(looking, standing)
+        if has_search:
+            _search(looking)
+
+
+def fold(looking: Looking, words: str) -> None:
+    """Draw the choice whether what is folded away is shown."""
+    here = looking.address
+    chosen = st.toggle(words, value=here.folded is Folded.SHOWN, key=f"folded-{here.folded}")
+    if chosen != (here.folded is Folded.SHOWN):
+        looking.go(folded=Folded.SHOWN if chosen else Folded.AWAY, part=1)
+
+
+def ends(looking: Looking, shown: Span) -> str:
+    """Return which range is shown, in words."""
+    return " to ".join(texts.moment(at, looking.zone) for at in (shown.from_us, shown.to_us))
+
+
+def place(looking: Looking, stream: str, node: str, window_us: int | None = None) -> str:
+    """Return the link to a node of a stream, or to the stream; what is of none is the monitor's own."""
+    if not stream:
+        return markup.link("the monitor itself", looking.there(page=Page.QUALITY))
+    where = {"page": Page.STREAM, "stream": stream, "node": node, "window_us": window_us}
+    away = {} if window_us is None else {"from_us": None, "to_us": None}
+    return markup.link(node or stream, looking.there(**where | away))
+
+
+def place_of(looking: Looking, stream: str, node: str, window_us: int | None = None) -> str:
+    """Return the link to a node, and its stream below it."""
+    link = place(looking, stream, node, window_us)
+    return f'<span class="hw-first">{link}</span><span class="hw-second">{markup.text(stream)}</span>'
+
+
+def _stream(looking: Looking, standing: Standing) -> None:
+    here = looking.address
+    names = ["", *(one.stream for one in standing.streams)]
+    chosen = st.selectbox(
+        "Stream",
+        names,
+        index=names.index(here.stream) if here.stream in names else 0,
+        format_func=lambda name: name or ALL_STREAMS,
+        key=f"stream-{here.stream}",
+        width=260,
+    )
+    if chosen != here.stream:
+        looking.go(stream=chosen, part=1)
+
+
+def _search(looking: Looking) -> None:
+    here = looking.address
+    wanted = st.text_input("Node, probe or stream", here.search, key=f"find-{here.search}", width=260, max_chars=200)
+    if wanted.strip() != here.search:
+        looking.go(search=wanted.strip(), part=1)

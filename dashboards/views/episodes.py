@@ -1,0 +1,93 @@
+"""The history of incidents: from the notifications of a range to one row an incident, with beginning and end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from alerts.events import Event, Kind, Notification
+from alerts.record import Told
+from dashboards.reading.alarms import Alarms
+from dashboards.views import alarms as shown
+from dashboards.views import texts
+from dashboards.views.alarms import SEVERITIES, Delivery, Place
+from dashboards.views.colours import Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """An incident from its beginning to its end; of what had begun before the range its first deliveries are not known.
+
+    ``until`` is empty while it lasts. ``place`` is the worst one, and ``more`` places were hit.
+    """
+
+    mark: Mark
+    rule: str
+    runbook: str
+    summary: str
+    since_us: int
+    since: str
+    until: str
+    lasted: str
+    place: Place | None
+    more: int
+    begun: tuple[Delivery, ...]
+    ended: tuple[Delivery, ...]
+
+
+def of(alarms: Alarms, now_us: int, zone: tzinfo) -> tuple[Episode, ...]:
+    """Return the incidents of a range, the latest first; heartbeats are none."""
+    lasting = {one.notification.key: one.notification for one in alarms.open}
+    by_key: dict[str, list[Told]] = defaultdict(list)
+    for one in sorted(alarms.told, key=lambda told: told.number):
+        by_key[one.notification.key].append(one)
+    found = []
+    for key in by_key.keys() | lasting.keys():
+        parts = _apart(by_key.get(key, []))
+        if key in lasting:
+            begun, _ = parts.pop() if parts and parts[-1][1] is None else (None, None)
+            found.append(_episode(lasting[key], begun, None, now_us, zone))
+        for begun, end in parts:
+            last = end or begun
+            if last is not None:
+                found.append(_episode(last.notification, begun, end, now_us, zone))
+    kept = [one for one in found if one is not None]
+    return tuple(sorted(kept, key=lambda one: (-one.since_us, one.mark.word, one.rule, one.summary)))
+
+
+Part = tuple[Told | None, Told | None]
+"""The last news of an incident but its end, and its end, as far as they are known."""
+
+
+def _apart(told: list[Told]) -> list[Part]:
+    """Return the incidents of one key, in order: each ends with an end."""
+    parts: list[Part] = []
+    begun: Told | None = None
+    for one in told:
+        if one.notification.event is Event.RESOLVED:
+            parts.append((begun, one))
+            begun = None
+        else:
+            begun = one
+    return [*parts, (begun, None)] if begun else parts
+
+
+def _episode(said: Notification, begun: Told | None, end: Told | None, now_us: int, zone: tzinfo) -> Episode | None:
+    if said.kind is Kind.HEARTBEAT:
+        return None
+    ended_us = end.notification.at_us if end else None
+    return Episode(
+        SEVERITIES[said.severity],
+        said.rule,
+        shown.runbook(said),
+        said.summary,
+        said.since_us,
+        texts.moment(said.since_us, zone),
+        "" if ended_us is None else texts.moment(ended_us, zone),
+        texts.age((now_us if ended_us is None else ended_us) - said.since_us),
+        shown.place(said.alerts[0], zone) if said.alerts else None,
+        max(0, said.total - 1),
+        shown.deliveries(begun.sendings if begun else (), now_us),
+        shown.deliveries(end.sendings if end else (), now_us),
+    )

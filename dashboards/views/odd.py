@@ -1,0 +1,77 @@
+"""Outliers as the page tells them: what was observed, what was expected, and why it is strange."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Final
+
+from dashboards.views import texts
+from dashboards.views.colours import Mark
+from monitor.outliers.quantities import Quantity
+from monitor.watch import Finding
+
+OUTLIER: Final = Mark("OUTLIER", "◆", "rare enough to be told of", "unknown")
+NOTICE: Final = Mark("NOTICE", "◇", "noticed, and not rare enough to be told of", "idle")
+RUNBOOK: Final = "docs/runbooks/outlier.md"
+_NAMES: Final = {
+    Quantity.LAG_IN_P95_US: "lag in p95",
+    Quantity.LAG_OUT_P95_US: "lag out p95",
+    Quantity.INSIDE_P95_US: "time inside p95",
+    Quantity.LOSS_RATIO: "loss",
+    Quantity.MESSAGES: "messages",
+    Quantity.DUPLICATES: "duplicates",
+    Quantity.VALUE: "value",
+}
+_LAGS: Final = frozenset({Quantity.LAG_IN_P95_US, Quantity.LAG_OUT_P95_US, Quantity.INSIDE_P95_US})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A window in which an episode of a series begins, or becomes an outlier."""
+
+    mark: Mark
+    stream: str
+    node: str
+    window_us: int
+    at: str
+    since: str
+    quantity: str
+    observed: str
+    expected: str
+    why: tuple[str, ...]
+
+
+def rows(findings: Iterable[tuple[str, Finding]], zone: tzinfo) -> tuple[Row, ...]:
+    """Return the rows in the order of the findings."""
+    return tuple(_row(stream, found, zone) for stream, found in findings)
+
+
+def _row(stream: str, found: Finding, zone: tzinfo) -> Row:
+    why = found.why
+    is_expected = why.low is not None and why.high is not None
+    since = f"since {texts.moment(why.since_us, zone)}" if why.since_us != found.window_start_us else ""
+    return Row(
+        OUTLIER if found.is_outlier else NOTICE,
+        stream,
+        found.node,
+        found.window_start_us,
+        texts.moment(found.window_start_us, zone),
+        since,
+        _NAMES[why.quantity],
+        figure(why.quantity, why.observed),
+        f"{figure(why.quantity, why.low)} to {figure(why.quantity, why.high)}" if is_expected else texts.UNKNOWN,
+        tuple(f"{reason.words} ({reason.rarity})" for reason in why.reasons) or ("nothing is known of it yet",),
+    )
+
+
+def figure(quantity: Quantity, number: float | None) -> str:
+    """Return a figure of a series in the unit that a person would choose."""
+    if number is None:
+        return texts.UNKNOWN
+    if quantity in _LAGS:
+        return texts.span(round(number))
+    if quantity is Quantity.LOSS_RATIO:
+        return texts.ratio(number)
+    return f"{number:.4g}" if quantity is Quantity.VALUE else f"{number:,.0f}"

@@ -1,0 +1,153 @@
+"""What was set aside and what was stopped, as the page tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Final
+
+from dashboards.views import texts
+from monitor.parcels import Quarantined
+from monitor.quality import Quality, Stopped
+
+MEANINGS: Final = {
+    "bad_count": "it says that it holds more observations than a record may, or none where there have to be some",
+    "bad_crc": "its bytes are not those that were written: the checksum is another",
+    "bad_length": "one of its fields is not as long as its count says, or longer than it may be",
+    "bad_marker": "it does not begin as a record of a probe does: another program wrote it",
+    "bad_name": "the name of its stream, node or probe is none",
+    "bad_value": "one of its values cannot be",
+    "foreign_file": "a file of the spool is no segment",
+    "malformed": "it cannot be decoded",
+    "no_arrival_time": "the topic does not keep when records arrive",
+    "oversized": "it is larger than records may be",
+    "torn_tail": "its segment ends in the middle of it: the writer or its host died",
+    "trailing_bytes": "there is more behind its end",
+    "truncated": "it ends too early",
+    "unknown_node": "the configuration has no such node in the stream",
+    "unknown_schema": "its layout is not known here: its probe may be newer than this monitor",
+    "unknown_stream": "the configuration has no such stream",
+}
+MOST_TEXT: Final = 400
+"""Characters that are shown of what is wrong with a record."""
+NOT_KEPT: Final = (
+    "Reasons are not kept in the store: hopwatch find ID shows that of one message, as long as the transport keeps its "
+    "records."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonRow:
+    """A reason: what it means, and how many records."""
+
+    name: str
+    meaning: str
+    in_range: str
+    share: str
+    ever: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRow:
+    """A quarantined record: when it came, why it was set aside, and where its bytes are."""
+
+    arrived: str
+    age: str
+    reason: str
+    message: str
+    path: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedRow:
+    """A node: how many messages it saw, and how many ended there."""
+
+    stream: str
+    node: str
+    seen: str
+    rejected: str
+    rejected_share: str
+    filtered: str
+    filtered_share: str
+    is_bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HoleRow:
+    """Records that aged out of a partition before they were read."""
+
+    place: str
+    offsets: str
+    records: str
+    arrived: str
+
+
+def reasons(quality: Quality) -> tuple[ReasonRow, ...]:
+    """Return the reasons, those of most records in the range first."""
+    total = sum(one.in_range for one in quality.reasons)
+    return tuple(
+        ReasonRow(
+            one.name,
+            MEANINGS.get(one.name, ""),
+            texts.count(one.in_range),
+            texts.percent(one.in_range, total),
+            texts.count(one.ever),
+        )
+        for one in quality.reasons
+    )
+
+
+def records(quality: Quality, now_us: int, zone: tzinfo) -> tuple[RecordRow, ...]:
+    """Return the newest quarantined records."""
+    return tuple(_record(one, now_us, zone) for one in quality.newest)
+
+
+def stopped(quality: Quality) -> tuple[StoppedRow, ...]:
+    """Return the nodes that stopped messages, the most rejected first, in per cent of what each saw."""
+    return tuple(_stopped(one) for one in quality.stopped)
+
+
+def holes(quality: Quality, zone: tzinfo) -> tuple[HoleRow, ...]:
+    """Return the holes of the transport, the newest first."""
+    return tuple(
+        HoleRow(
+            one.place,
+            f"{one.first:,} to {one.last:,}",
+            texts.count(one.last - one.first + 1),
+            f"{texts.second(one.after_us, zone)} to {texts.second(one.before_us, zone)}",
+        )
+        for one in quality.holes
+    )
+
+
+def nodes(quality: Quality) -> str:
+    """Return how many nodes stopped messages and how many did not, in a line."""
+    others = quality.node_count - quality.stopped_count
+    left_out = quality.stopped_count - len(quality.stopped)
+    more = f" {left_out:,} more that stopped fewer are not shown." if left_out else ""
+    return f"{_nodes(quality.stopped_count)} stopped messages, {others:,} did not.{more}"
+
+
+def _nodes(count: int) -> str:
+    return f"{count:,} {'node' if count == 1 else 'nodes'}"
+
+
+def _record(one: Quarantined, now_us: int, zone: tzinfo) -> RecordRow:
+    message = one.message if len(one.message) <= MOST_TEXT else f"{one.message[:MOST_TEXT]}…"
+    where = f"position {texts.count(one.position)}, {texts.count(one.length)} {'byte' if one.length == 1 else 'bytes'}"
+    arrived = texts.second(one.arrival_us, zone)
+    return RecordRow(arrived, f"{texts.age(now_us - one.arrival_us)} ago", one.reason, message, one.path, where)
+
+
+def _stopped(one: Stopped) -> StoppedRow:
+    return StoppedRow(
+        one.stream,
+        one.node,
+        texts.count(one.seen),
+        texts.count(one.rejected),
+        texts.percent(one.rejected, one.seen),
+        texts.count(one.filtered),
+        texts.percent(one.filtered, one.seen),
+        one.rejected > 0,
+    )

@@ -1,0 +1,46 @@
+"""What was set aside, and what was stopped on purpose or as bad: values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from monitor.holes import Hole
+from monitor.parcels import Quarantined
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """How many records were quarantined for a reason: in a range of arrival time, and ever, pruned ones included."""
+
+    name: str
+    in_range: int
+    ever: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Messages at one node: distinct ids, summed over the final windows of a range."""
+
+    stream: str
+    node: str
+    seen: int
+    filtered: int
+    rejected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """All of a range: quarantine and holes of the transport by arrival time, what was stopped by event time.
+
+    ``newest`` are some of the quarantined records of the range, ``holes`` some of what aged out before it was read, and
+    ``hole_count`` how many there are. ``stopped`` are some of the nodes that stopped messages, the most rejected first,
+    and ``node_count`` is how many nodes saw any message.
+    """
+
+    reasons: tuple[Reason, ...]
+    newest: tuple[Quarantined, ...]
+    holes: tuple[Hole, ...]
+    hole_count: int
+    stopped: tuple[Stopped, ...]
+    stopped_count: int
+    node_count: int

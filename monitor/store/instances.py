@@ -1,0 +1,91 @@
+"""Which probe instances there are, those that need a person first, some at a time: there may be thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
+
+from monitor.instances import AHEAD_US, ALIVE_US, BYE_US, GONE_US, Instance, Roll, State
+from monitor.kernel.books import RETIRED_AFTER_US
+from monitor.store import lineage, reader, tables, writer
+from probes.contract.limits import MONITOR_STREAM
+
+_book = tables.books.c
+_KEY: Final = tuple(tables.books.primary_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which instances: of one stream or all, with some text in stream, node or probe; ``is_all`` the long gone too."""
+
+    stream: str = ""
+    search: str = ""
+    is_all: bool = False
+
+
+def roll(connection: Connection, asked: Asked, first: int, most: int) -> Roll:
+    """Return at most ``most`` of the instances that are asked for, without the ``first`` so many."""
+    moment_us = _moment_us(connection)
+    state, is_gone = _state(moment_us), _is_gone(moment_us)
+    counts: dict[State, int] = {}
+    folded: dict[State, int] = {}
+    chosen = list(_chosen(asked))
+    wanted = select(state, is_gone, func.count()).where(*chosen).group_by(state, is_gone)
+    for name, gone, count in connection.execute(wanted):
+        of = folded if gone and not asked.is_all else counts
+        of[State(name)] = of.get(State(name), 0) + int(count)
+    listed = select(tables.books, state).where(*chosen)
+    listed = listed if asked.is_all else listed.where(~is_gone)
+    # Of two in the same state the one that was heard last comes first.
+    ordered = listed.order_by(_rank(state), _book.last_arrival_us.desc(), *_KEY).offset(first).limit(most)
+    found = tuple(Instance(reader.book(row), State(row["state"])) for row in connection.execute(ordered).mappings())
+    return Roll(found, counts, sum(counts.values()), folded, moment_us)
+
+
+def _moment_us(connection: Connection) -> int:
+    """Return the moment that instances are judged by, in arrival time: a monitor that is behind calls nobody silent."""
+    if writer.value(connection, "query_id") != lineage.ONCE:
+        return lineage.watermark_us(connection)
+    newest_us = select(func.max(_book.last_arrival_us)).where(_book.stream != MONITOR_STREAM)
+    return int(connection.execute(newest_us).scalar() or 0)
+
+
+def _chosen(asked: Asked) -> Iterator[ColumnElement[bool]]:
+    # The monitor's own pulse is no probe of anybody's.
+    yield _book.stream != MONITOR_STREAM
+    if asked.stream:
+        yield _book.stream == asked.stream
+    if asked.search:
+        names = (_book.stream, _book.node, _book.probe)
+        yield or_(*(name.icontains(asked.search, autoescape=True) for name in names))
+
+
+def _state(moment_us: int) -> ColumnElement[str]:
+    told_us = _book.complete_through_us
+    is_off = or_(
+        _book.missing_batches > 0,
+        _book.drops != "[]",
+        _book.too_late > 0,
+        _book.implausible > 0,
+        _book.skew_us > AHEAD_US,
+    )
+    return case(
+        (_book.said_bye, State.BYE.value),
+        (told_us < moment_us - RETIRED_AFTER_US, State.RETIRED.value),
+        (told_us < moment_us - ALIVE_US, State.SILENT.value),
+        (is_off, State.TROUBLED.value),
+        else_=State.ALIVE.value,
+    ).label("state")
+
+
+def _rank(state: ColumnElement[str]) -> ColumnElement[int]:
+    return case({one.value: place for place, one in enumerate(State)}, value=state)
+
+
+def _is_gone(moment_us: int) -> ColumnElement[bool]:
+    told_us = _book.complete_through_us
+    gone = and_(_book.said_bye, told_us < moment_us - BYE_US), and_(~_book.said_bye, told_us < moment_us - GONE_US)
+    return or_(*gone).label("is_gone")

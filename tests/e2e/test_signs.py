@@ -1,0 +1,116 @@
+"""From an alert to its cause as a person goes: a real Chromium over a store in which the monitor has decided."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from monitor.store import dialect, schema
+from tests.alerts.test_follow import alerting, play
+from tests.e2e.browser import chromium, dashboard
+from tests.micro_batches import MicroBatches
+from tests.monitor.cli.workplace import CONFIGURATION, Workplace
+from tests.monitor.spooled import RULES
+
+SEEN_WITHIN_MS: Final = 30_000
+REFRESH_MS: Final = 7_000
+"""Longer than it takes a page to be drawn anew by itself."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Yield a browser for all tests."""
+    expect.set_options(timeout=SEEN_WITHIN_MS)
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """Return a place whose monitor has judged minutes that lose messages on their way to b, and told of it."""
+    made = Workplace(tmp_path_factory.mktemp("signs")).configure(CONFIGURATION)
+    engine = dialect.engine(made.store_url)
+    schema.prepare(engine)
+    play(MicroBatches(RULES, engine, follower=alerting()), made.folder / "segments")
+    engine.dispose()
+    return made
+
+
+@pytest.fixture(scope="module")
+def url(place: Workplace) -> Iterator[str]:
+    """Yield the URL of the dashboard over it."""
+    with dashboard(place.config) as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Yield a page of its own."""
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    yield opened
+    opened.close()
+
+
+def told(place: Workplace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds
+    """Return what a command says as JSON."""
+    asked = [sys.executable, "-m", "monitor.cli.main", *command, "--config", str(place.config), "--json"]
+    return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
+
+
+def test_a_person_gets_from_an_alert_to_its_node_by_clicking(place: Workplace, url: str, page: Page) -> None:
+    """From the overview to what fires to the node and the window, with the numbers of the commands at each step."""
+    incidents = told(place, "alerts", "list")["incidents"]
+    (loss,) = [one for one in incidents if one["kind"] == "loss"]
+    (alert,) = loss["alerts"]
+    page.goto(url)
+    page.get_by_role("link", name="Outliers and alerts").click()
+    fires = sum(one["kind"] != "heartbeat" for one in incidents)
+    expect(page.locator(".hw-title").first).to_have_text(f"Firing now: {fires} incidents")
+    incident = page.locator(".hw-incident").filter(has_text=loss["key"])
+    expect(incident).to_contain_text("PAGE")
+    row = page.locator(".hw-signs tr").filter(has_text=alert["summary"]).first
+    expect(row).to_contain_text(f"{alert['affected']:,} of {alert['out_of']:,} messages")
+    row.get_by_role("link", name=alert["node"], exact=True).click()
+    expect(page.locator(".hw-matrix th.hw-chosen")).to_have_text(alert["node"])
+    assert f"window={alert['window_start'].replace(':', '%3A')}" in page.url
+    windows = told(place, "report")["streams"][0]["windows"]
+    (window,) = [one for one in windows if one["window_start"] == alert["window_start"]]
+    losses = page.locator(".hw-matrix tr").filter(has=page.locator("th", has_text=re.compile("^loss of node$")))
+    assert losses.locator("td").all_inner_texts() == [f"{node['loss']:,}" for node in window["nodes"]]
+
+
+def test_quarantine_leads_to_its_records(place: Workplace, url: str, page: Page) -> None:
+    """An alert that is the monitor's own leads to the page of quality, with the counts of the report."""
+    page.goto(f"{url}?page=alerts")
+    page.get_by_role("link", name="the monitor itself").first.click()
+    table = page.locator(".hw-signs").filter(has=page.locator("caption", has_text="Quarantined records by reason"))
+    expect(table).to_be_visible()
+    rows = [row.locator("th, td").all_inner_texts() for row in table.locator("tbody tr").all()]
+    assert {row[0]: row[3] for row in rows} == {
+        reason: f"{count:,}" for reason, count in told(place, "report")["accounts"]["quarantined"].items()
+    }
+
+
+def test_a_search_stays_in_the_url_and_over_a_refresh(url: str, page: Page) -> None:
+    """What is typed and not yet asked for stays, too."""
+    page.goto(f"{url}?page=probes")
+    rows = page.locator(".hw-signs tbody tr")
+    expect(rows).to_have_count(2)
+    box = page.get_by_label("Node, probe or stream")
+    box.fill("probe-of-b")
+    page.wait_for_timeout(REFRESH_MS)
+    expect(box).to_have_value("probe-of-b")
+    expect(rows).to_have_count(2)
+    box.press("Enter")
+    page.wait_for_url(re.compile("find=probe-of-b"), timeout=SEEN_WITHIN_MS)
+    expect(rows).to_have_count(1)
+    page.reload()
+    expect(rows).to_have_count(1)
+    expect(page.get_by_label("Node, probe or stream")).to_have_value("probe-of-b")
