@@ -17,7 +17,7 @@ from monitor.kernel.rollup import Part
 from monitor.kernel.tally import NodeLags, Tally
 from monitor.parcels import unpack_tally
 from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json
-from monitor.store import schema, tables
+from monitor.store import dialect, schema, tables
 from monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
 from probes.contract.limits import ID_BYTES, MONITOR_STREAM
 
@@ -84,22 +84,24 @@ def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
     column = tables.lost_ids.c
     wanted = select(column.message_ids).where(column.stream == stream, column.node == node)
     with schema.reading(engine) as connection:
-        return {message_id for packed in connection.execute(wanted).scalars() for message_id in _apart(packed)}
+        return {message_id for packed in connection.execute(wanted).scalars() for message_id in apart(packed)}
 
 
 def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[tuple[str, int, str]]:
     """Return (stream, start of the window in µs, node) wherever a message is kept as lost."""
     with schema.reading(engine) as connection:
+        holds = dialect.holding(connection, tables.lost_ids.c.message_ids, message_id)
         return [
             (row.stream, row.window_start_us, row.node)
-            for row in connection.execute(_in_range(tables.lost_ids, stream, None, None))
-            if message_id in row.message_ids and message_id in _apart(row.message_ids)
+            for row in connection.execute(_in_range(tables.lost_ids, stream, None, None).where(holds))
+            if message_id in apart(row.message_ids)
         ]
 
 
-def books(connection: Connection) -> Iterator[Book]:
-    """Yield the book of every probe instance."""
-    for row in connection.execute(select(tables.books)).mappings():
+def books(connection: Connection, stream: str | None = None) -> Iterator[Book]:
+    """Yield the book of every probe instance, or of those of one stream."""
+    wanted = select(tables.books) if stream is None else select(tables.books).where(tables.books.c.stream == stream)
+    for row in connection.execute(wanted).mappings():
         yield Book(
             **{name: row[name] for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")},
             last_arrival_us=row["last_arrival_us"],
@@ -194,7 +196,7 @@ def digests(row: RowMapping) -> NodeLags:
 def window_lost_ids(connection: Connection, stream: str, start_us: int) -> set[bytes]:
     """Return the ids that are kept as lost at any node in one window."""
     wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1)
-    return {message_id for row in connection.execute(wanted) for message_id in _apart(row.message_ids)}
+    return {message_id for row in connection.execute(wanted) for message_id in apart(row.message_ids)}
 
 
 def tallies(connection: Connection, stream: str, start_us: int) -> list[Tally]:
@@ -212,6 +214,13 @@ def pathway(connection: Connection, stream: str) -> tuple[list[str], list[list[i
     kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
     nodes, groups, *_ = json.loads(kept or "{}").get(stream, ([], []))
     return nodes, groups
+
+
+def sides(connection: Connection, stream: str) -> list[str]:
+    """Return which sides each node of a stream stamps, ``both``, ``in`` or ``out``; empty of one that is not known."""
+    kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
+    _, _, stamped, *_ = json.loads(kept or "{}").get(stream, ([], [], []))
+    return list(stamped)
 
 
 def stream_names(connection: Connection, stream: str | None) -> list[str]:
@@ -251,11 +260,12 @@ def _lost_by_node(
     wanted = chosen.with_only_columns(column.stream, column.window_start_us, column.node, first)
     found: dict[tuple[str, int, str], list[str]] = defaultdict(list)
     for row in connection.execute(wanted):
-        found[row.stream, row.window_start_us, row.node] = [message_id.hex() for message_id in _apart(row.first)]
+        found[row.stream, row.window_start_us, row.node] = [message_id.hex() for message_id in apart(row.first)]
     return found
 
 
-def _apart(packed: bytes) -> list[bytes]:
+def apart(packed: bytes) -> list[bytes]:
+    """Return ids that are packed, 16 bytes each."""
     return [bytes(packed[at : at + ID_BYTES]) for at in range(0, len(packed), ID_BYTES)]
 
 
