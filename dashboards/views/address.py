@@ -15,6 +15,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 MOST_SHOWN: Final = 80
 """Characters of a wrong value that a sentence repeats."""
+MOST_PART_DIGITS: Final = 6
 
 
 Chosen = TypeVar("Chosen", bound=StrEnum)
@@ -63,7 +64,10 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What is looked at; ``from_us`` and ``to_us`` are a range that stays where it is, and come before ``range``."""
+    """What is looked at; ``from_us`` and ``to_us`` are a range that stays where it is, and come before ``range``.
+
+    ``sought`` is a part of the lost ids that are looked for in a window, ``part`` which piece of a long list is shown.
+    """
 
     page: Page = Page.OVERVIEW
     stream: str = ""
@@ -75,6 +79,8 @@ class Address:
     zone: Zone = Zone.UTC
     heat: Measure = Measure.LOSS
     message_id: str = ""
+    sought: str = ""
+    part: int = 1
 
     @property
     def is_fixed(self) -> bool:
@@ -109,6 +115,8 @@ def read(query: Mapping[str, str]) -> tuple[Address, tuple[str, ...]]:
         zone=_choice(query, "zone", Zone.UTC, wrong),
         heat=_choice(query, "heat", Measure.LOSS, wrong),
         message_id=query.get("id", ""),
+        sought=query.get("sought", ""),
+        part=_part(query, wrong),
     )
     if address.page.is_of_a_stream and not stream:
         wrong.append("no stream is named: showing all of them")
@@ -128,11 +136,15 @@ def query_of(address: Address) -> dict[str, str]:
     parts = {} if address.page is implied else {"page": address.page.value}
     parts |= {name: value for name, value in _names(address) if value}
     parts |= {name: iso(value) for name, value in moments.items() if value is not None}
+    if address.page is Page.WINDOW and address.part != usual.part:
+        parts["part"] = str(address.part)
     return parts | {name: value.value for name, value in chosen.items() if value is not getattr(usual, name)}
 
 
 def _names(address: Address) -> tuple[tuple[str, str], ...]:
-    return ("stream", address.stream), ("node", address.node), ("id", address.message_id)
+    # What is looked for in a window is of no other page.
+    sought = address.sought if address.page is Page.WINDOW else ""
+    return ("stream", address.stream), ("node", address.node), ("id", address.message_id), ("sought", sought)
 
 
 def moment_us(text: str) -> int | None:
@@ -158,6 +170,14 @@ def _moment(query: Mapping[str, str], name: str, wrong: list[str]) -> int | None
 def _window(query: Mapping[str, str], wrong: list[str]) -> int | None:
     window_us = _moment(query, "window", wrong)
     return None if window_us is None else window_us - window_us % WINDOW_US
+
+
+def _part(query: Mapping[str, str], wrong: list[str]) -> int:
+    text = query.get("part", "1")
+    if not (text.isdecimal() and text.isascii() and 1 <= len(text) <= MOST_PART_DIGITS and int(text)):
+        wrong.append(f"part is a number from 1, got {text!r:.{MOST_SHOWN}}: showing the first")
+        return 1
+    return int(text)
 
 
 def _choice(query: Mapping[str, str], name: str, usual: Chosen, wrong: list[str]) -> Chosen:
