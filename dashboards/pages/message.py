@@ -50,8 +50,8 @@ def show(looking: Looking, standing: Standing) -> None:
     now_us = looking.clock.now_us()
     for key, way in zip(terms, ways.value, strict=True):
         _journey(looking, journey.of(found, key, way, now_us, looking.zone))
-    if len(keys) > len(terms):
-        st.html(markup.note(f"{len(keys) - len(terms):,} older windows have messages of this id too."))
+    if older := journey.older(keys):
+        st.html(markup.note(older))
 
 
 def _asked(looking: Looking, standing: Standing) -> None:
@@ -64,7 +64,7 @@ def _asked(looking: Looking, standing: Standing) -> None:
             key=f"id-{here.message_id:.{MOST_SHOWN}}",
             width=460,
         )
-        if text is not None and text.strip() != here.message_id.strip():
+        if text.strip() != here.message_id.strip():
             looking.go(message_id=text.strip())
         streams = ["", *(one.stream for one in standing.streams)]
         stream = st.selectbox(

@@ -33,12 +33,12 @@ def show(looking: Looking, standing: Standing) -> None:
     _head(looking, whole, terms)
     _conservation(looking, whole.result)
     losses.show(looking, whole.result)
-    lost_ids.show(looking, whole)
     left, right = st.columns([3, 2], gap="medium")
     with left.container(border=True, height="stretch"):
         _holes(looking, whole)
     with right.container(border=True, height="stretch"):
         _revisions(looking, whole)
+    lost_ids.show(looking, whole)
 
 
 def _nothing(looking: Looking, start_us: int, trouble: str) -> None:
@@ -59,7 +59,7 @@ def _head(looking: Looking, whole: WholeWindow, terms: Terms | None) -> None:
     at = markup.text(texts.moment(one.window_start_us, looking.zone))
     life = markup.text(f" · {one.status.value}, revision {one.revision}")
     title = f'<p class="hw-title">{chip} &nbsp;{at}<span class="hw-note">{life}</span></p>'
-    state = markup.note(whole_window.status(one, terms, looking.zone))
+    state = f'<div class="hw-state">{markup.note(whole_window.status(one, terms, looking.zone))}</div>'
     reasons = markup.notes(one.reasons) if one.reasons else ""
     st.html(f"{_beside(looking, whole)}{title}{state}{reasons}{losses.figures(one)}")
 

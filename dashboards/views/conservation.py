@@ -44,7 +44,8 @@ def _total(one: WindowResult) -> str:
     """Return the sum in the words of SEMANTICS; until a window is final, nothing is lost in it."""
     sums = [f"{texts.count(getattr(one, name))} {name}" for name in ("delivered", "filtered", "rejected")]
     if one.status.is_final:
-        sums.append(f"{texts.lost(one.lost, one.lost_upper)} lost")
+        surely = f" ({texts.count(one.lost_lower)} surely)" if one.lost_lower < one.lost else ""
+        sums.append(f"{texts.lost(one.lost, one.lost_upper)} lost{surely}")
     if one.in_flight or not one.status.is_final:
         sums.append(f"{texts.count(one.in_flight)} in flight")
     return f"{texts.count(one.known)} known = {' + '.join(sums)}"
@@ -71,7 +72,7 @@ def _part(one: WindowResult, name: str, number: int, kind: str) -> Part:
 def _apart(one: WindowResult) -> tuple[tuple[str, str], ...]:
     """Return what the sum does not hold: bounds, what came late, and what probes counted and did not tell."""
     told = []
-    if one.status.is_final:
+    if one.status.is_final and one.lost_lower != one.lost_upper:
         least, most = texts.count(one.lost_lower), one.lost_upper
         told.append(
             ("loss", f"at least {least}, {'no upper bound' if most is None else f'at most {texts.count(most)}'}")

@@ -94,6 +94,12 @@ def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journe
     )
 
 
+def older(found: Sequence[Key]) -> str:
+    """Return what to say of windows that are not shown; nothing if all are."""
+    more = len(found) - MOST_WINDOWS
+    return f"{more:,} older windows have messages of this id too." if more > 0 else ""
+
+
 def nothing(text: str, found: Searched) -> str:
     """Return one line on a message of which nothing is kept."""
     searched = f"it is in none of the {found.segments:,} segments that are kept"

@@ -14,7 +14,7 @@ from monitor.kernel.tally import MAX_LOST_IDS
 from monitor.results import NodeResult, WindowResult, iso
 from probes.contract.limits import ID_BYTES
 
-A_PAGE: Final = 50
+A_PAGE: Final = 25
 COLUMNS: Final = ("message_id", "stream", "window_start", "node", "last_seen")
 NOT_KNOWN: Final = "not known"
 

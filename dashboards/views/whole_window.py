@@ -14,7 +14,12 @@ from monitor.results import Status, WindowResult
 MOST_CHANGES: Final = 40
 """Lines of one revision that are shown."""
 END_TO_END: Final = "end to end"
-_SHORTER: Final = {"lag_us": "lag", "lag_in_us": "lag in", "lag_out_us": "lag out", "inside_us": "inside"}
+_SHORTER: Final = {
+    "lost_lower": "surely lost",
+    "loss_lower": "surely lost",
+    "lost_upper": "lost at most",
+    "loss_upper": "lost at most",
+}
 _BOUNDS: Final = frozenset({"lost_upper", "loss_upper"})
 _RATIOS: Final = frozenset({"loss_ratio", "coverage"})
 
@@ -87,7 +92,7 @@ def amendment(one: Revision, zone: tzinfo) -> Amendment:
     for name, (before, after) in one.changed.items():
         node, _, field = name.rpartition(".")
         by_node.setdefault(node, []).append(_change(field, before, after))
-    lines = [(node or END_TO_END, ", ".join(told)) for node, told in sorted(by_node.items())]
+    lines = [(node or END_TO_END, " · ".join(told)) for node, told in sorted(by_node.items())]
     return Amendment(
         one.revision,
         texts.moment(one.watermark_us, zone),
