@@ -24,6 +24,7 @@ class Lost(NamedTuple):
     stream: str
     window_start_us: int
     node: str
+    message_id: bytes
 
 
 def stamps(
@@ -47,6 +48,6 @@ def lost(url: str, wanted: tuple[bytes, ...], stream: str | None = None) -> tupl
         return ()
     engine = dialect.engine(url)
     try:
-        return tuple(Lost(*where) for one in wanted for where in reader.where_lost(engine, one, stream))
+        return tuple(Lost(*where, one) for one in wanted for where in reader.where_lost(engine, one, stream))
     finally:
         engine.dispose()

@@ -88,7 +88,7 @@ def _table(looking: Looking, whole: WholeWindow, node: str) -> str:
 
 
 def _row(looking: Looking, message_id: str, seen: str) -> tuple[str, str]:
-    query = looking.query(page=Page.MESSAGE, message_id=message_id, node="", window_us=None)
+    query = looking.query(page=Page.MESSAGE, message_id=lost_ids.unmistakable(message_id), node="", window_us=None)
     return (
         f'<span class="hw-id">{markup.link(message_id, query, "the journey of this message")}</span>',
         markup.text(seen),

@@ -12,6 +12,7 @@ from dashboards.reading.told import Standing
 from dashboards.views import journey, texts
 from dashboards.views.address import MOST_SHOWN, Page
 from dashboards.views.journey import Journey
+from monitor.journey import readings
 
 ALL_STREAMS = "all streams"
 HEAD = (
@@ -36,7 +37,7 @@ def show(looking: Looking, standing: Standing) -> None:
         found = looking.answers.searches.find(text, looking.address.stream)
     for trouble in found.trouble:
         st.error(markup.plain(f"Not all could be searched: {trouble}"))
-    keys = journey.keys(found)
+    keys = journey.keys(found, readings(text))
     if partly := journey.partly(found):
         st.warning(markup.plain(partly))
     if not keys:
@@ -100,7 +101,7 @@ def _journey(looking: Looking, one: Journey) -> None:
     link = markup.link(f"{one.key.stream}, window {at}", window, "everything about this minute")
     with st.container(border=True):
         told = f'<p class="hw-title">{chip} &nbsp;{link}</p>{markup.note(one.told)}'
-        told += "".join(f'<p class="hw-note hw-id">{markup.text(each)}</p>' for each in one.ids)
+        told += f'<p class="hw-note hw-id">{markup.text(one.key.message_id.hex())}</p>'
         if one.steps:
             told += markup.table(HEAD, map(_step, one.steps), "hw-journey", f"Journey: {one.told}")
         told += markup.note(f"{one.left_out:,} more stamps are not shown.") if one.left_out else ""

@@ -10,6 +10,7 @@ from typing import Final
 from dashboards.reading.search_told import Searched, Way
 from dashboards.views import texts
 from dashboards.views.colours import Mark
+from monitor.finding import Lost
 from monitor.journey import Stamp
 from monitor.results import WindowResult
 from probes.contract.batch import Outcome
@@ -30,10 +31,11 @@ UNKNOWN: Final = Mark("UNKNOWN", "?", "what is kept does not tell", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A message of a stream: the window that it is of, by its start."""
+    """A message of a stream, and the window that it is of, by its start."""
 
     stream: str
     start_us: int
+    message_id: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,6 @@ class Journey:
     """What became of a message: a mark, a sentence, its steps, how many are not shown, and until when stamps stay."""
 
     key: Key
-    ids: tuple[str, ...]
     mark: Mark
     told: str
     lost_at: tuple[str, ...]
@@ -73,25 +74,30 @@ class _Moment:
     stamp: Stamp
 
 
-def keys(found: Searched) -> tuple[Key, ...]:
-    """Return the windows that a message is of, the newest first."""
-    stamped = {Key(one.stream, one.event_time_us // WINDOW_US * WINDOW_US) for one in found.stamps}
-    lost = {Key(one.stream, one.window_start_us) for one in found.lost}
-    return tuple(sorted(stamped | lost, key=lambda key: (-key.start_us, key.stream)))
+def keys(found: Searched, meant: Sequence[bytes]) -> tuple[Key, ...]:
+    """Return the messages that were found, in the order of what was meant, and the windows of each, newest first."""
+    rank = {message_id: place for place, message_id in enumerate(meant)}
+    every = {_key(one) for one in found.stamps} | {_key_of(one) for one in found.lost}
+    return tuple(sorted(every, key=lambda key: (rank.get(key.message_id, len(rank)), -key.start_us, key.stream)))
 
 
 def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journey:
     """Return the journey of a message in one window."""
-    stamps = [one for one in found.stamps if Key(one.stream, one.event_time_us // WINDOW_US * WINDOW_US) == key]
-    lost_at = tuple(dict.fromkeys(one.node for one in found.lost if Key(one.stream, one.window_start_us) == key))
+    stamps = [one for one in found.stamps if _key(one) == key]
+    lost_at = tuple(dict.fromkeys(one.node for one in found.lost if _key_of(one) == key))
     moments = _in_order(stamps, way)
     mark, told = _fate(stamps, lost_at, way)
-    steps = [*_steps(moments[:MOST_STAMPS], zone), *(_lost_step(node, stamps, way) for node in lost_at)]
-    ids = tuple(dict.fromkeys(one.message_id.hex() for one in stamps))
+    steps = (*_steps(moments[:MOST_STAMPS], zone), *(_lost_step(node, stamps, way) for node in lost_at))
     left_out = max(0, len(moments) - MOST_STAMPS)
-    return Journey(
-        key, ids, mark, told, lost_at, tuple(steps), left_out, _kept(way, now_us, zone, has_stamps=bool(stamps))
-    )
+    return Journey(key, mark, told, lost_at, steps, left_out, _kept(way, now_us, zone, has_stamps=bool(stamps)))
+
+
+def _key(one: Stamp) -> Key:
+    return Key(one.stream, one.event_time_us // WINDOW_US * WINDOW_US, one.message_id)
+
+
+def _key_of(one: Lost) -> Key:
+    return Key(one.stream, one.window_start_us, one.message_id)
 
 
 def older(found: Sequence[Key]) -> str:
@@ -118,31 +124,32 @@ def partly(found: Searched) -> str:
 
 
 def _fate(stamps: Sequence[Stamp], lost_at: Sequence[str], way: Way) -> tuple[Mark, str]:
-    is_delivered = any(one.outcome == PASSED and _has_left(one, way) for one in stamps if one.node in _terminals(way))
+    terminals = _terminals(way)
+    ends = sorted(
+        {one.node for one in stamps if one.node in terminals and one.outcome == PASSED and _has_left(one, way)}
+    )
     if lost_at:
-        also = " It was delivered on another way." if is_delivered else ""
-        return (
-            LOST,
-            f"Lost {'; '.join(_where(node, stamps, way) for node in lost_at)}.{_how_surely(lost_at, way.window)}{also}",
-        )
-    if is_delivered:
-        return (
-            DELIVERED,
-            f"It left {' and '.join(sorted({one.node for one in stamps} & _terminals(way)))}, the end of its way.",
-        )
+        where = "; ".join(_where(node, stamps, way) for node in lost_at)
+        also = " It was delivered on another way." if ends else ""
+        return LOST, f"Lost {where}.{_how_surely(lost_at, way.window)}{also}"
+    if ends:
+        return DELIVERED, f"It left {' and '.join(ends)}, the end of its way."
     for outcome, mark in ((Outcome.REJECTED, REJECTED), (Outcome.FILTERED, FILTERED)):
         stopped = next((one for one in stamps if one.outcome == outcome.name.lower()), None)
         if stopped:
             why = f": {stopped.reason}" if stopped.reason else ""
             return mark, f"It was {stopped.outcome} at {stopped.node}{why}."
-    if way.window is not None and not way.window.status.is_final:
-        return IN_FLIGHT, "It has not left the end of its way, and its window is not judged yet."
-    if way.window is None:
+    return _untold(way.window)
+
+
+def _untold(window: WindowResult | None) -> tuple[Mark, str]:
+    """Return what to say of a message that neither arrived nor is kept as lost, by how its window stands."""
+    if window is None:
         return UNKNOWN, "The store has no window of it, or has it no more: nobody judged what became of it."
-    return (
-        UNKNOWN,
-        "No stamp that is kept shows it at the end of its way, and it is not among the lost ids that are kept.",
-    )
+    if not window.status.is_final:
+        return IN_FLIGHT, "It has not left the end of its way, and its window is not judged yet."
+    told = "No stamp that is kept shows it at the end of its way"
+    return UNKNOWN, f"{told}, and it is not among the lost ids that are kept."
 
 
 def _how_surely(lost_at: Sequence[str], window: WindowResult | None) -> str:
@@ -224,4 +231,4 @@ def _instant(at_us: int, zone: tzinfo) -> str:
         there = (_EPOCH + timedelta(microseconds=at_us)).astimezone(zone)
     except OverflowError:
         return texts.moment(at_us, zone)
-    return f"{there:%Y-%m-%d %H:%M:%S}.{there.microsecond // 1000:03d}"
+    return f"{there:%Y-%m-%d %H:%M:%S}.{there.microsecond // 1000:03d} {there.tzname()}"

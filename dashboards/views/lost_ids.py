@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 from dashboards.reading.told import Graph
 from monitor.journey import readings
@@ -61,6 +62,11 @@ def counted(page: Page, node: str, kept: int) -> str:
 def apart(packed: bytes) -> list[str]:
     """Return packed ids in hexadecimal, in their own order."""
     return [packed[at : at + ID_BYTES].hex() for at in range(0, len(packed), ID_BYTES)]
+
+
+def unmistakable(message_id: str) -> str:
+    """Return an id with hyphens: 32 digits alone may be a number too."""
+    return str(UUID(hex=message_id))
 
 
 def last_seen(graph: Graph, one: WindowResult, name: str) -> str:

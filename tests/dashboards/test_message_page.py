@@ -71,6 +71,12 @@ def test_a_lost_message_says_where_and_leads_to_its_window(written: str, tmp_pat
     assert "page=window&amp;stream=orders&amp;node=b&amp;window=2026-01-01T00%3A00%3A00Z" in told
 
 
+def test_digits_that_are_a_number_too_are_both(tmp_path: Path) -> None:
+    """What hopwatch find takes them for, each with a journey of its own."""
+    told = words(found(watched(tmp_path, observed([10, 16])), f"{16:032x}"))
+    assert told.index(f">{16:032x}<") < told.index(f">{10:032x}<")
+
+
 def test_a_message_that_arrived_is_delivered(tmp_path: Path) -> None:
     """At the end of the pathway."""
     told = words(found(watched(tmp_path), "3"))

@@ -6,6 +6,7 @@ import csv
 import io
 from dataclasses import replace
 from datetime import UTC
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -40,8 +41,8 @@ def way(*sides: str, status: Status = Status.FINAL, graph: Graph = CHAIN) -> Way
 
 def told(stamps: tuple[Stamp, ...], of: Way, *lost_at: str) -> journey.Journey:
     """Return the journey of these stamps."""
-    lost = tuple(Lost("orders", START_US, node) for node in lost_at)
-    return journey.of(Searched(stamps, lost), Key("orders", START_US), of, START_US, UTC)
+    lost = tuple(Lost("orders", START_US, node, ids(7)) for node in lost_at)
+    return journey.of(Searched(stamps, lost), Key("orders", START_US, ids(7)), of, START_US, UTC)
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS, st.integers(0, 100), COUNTS, st.sampled_from(("?", "known")))
@@ -50,7 +51,13 @@ def test_the_parts_of_the_bar_add_up(
 ) -> None:
     """Whatever a window holds, its parts are the known ones; what nobody knows has no share and no number."""
     lower, is_known = lost * surely // 100, upper == "known"
-    counts = {"delivered": delivered, "filtered": filtered, "rejected": rejected, "lost": lost, "lost_lower": lower}
+    counts: dict[str, Any] = {
+        "delivered": delivered,
+        "filtered": filtered,
+        "rejected": rejected,
+        "lost": lost,
+        "lost_lower": lower,
+    }
     known = delivered + filtered + rejected + lost + in_flight
     one: WindowResult = replace(
         window(0), known=known, in_flight=in_flight, lost_upper=lost if is_known else None, **counts
@@ -188,6 +195,16 @@ def test_what_became_of_a_message(
     assert [step.node for step in found.steps if step.is_lost] == list(lost_at)
 
 
+def test_two_messages_that_an_id_may_mean_are_two_journeys() -> None:
+    """As it is read first comes first, whatever is newer; 16 hexadecimal digits may be a number too."""
+    other = stamp("b", 1_000, None)._replace(message_id=ids(8), event_time_us=at(70))
+    found = Searched((PASSED_A, other), (Lost("orders", START_US, "b", ids(8)),))
+    keys = journey.keys(found, (ids(7), ids(8)))
+    assert [(key.message_id, key.start_us) for key in keys] == [(ids(7), at(0)), (ids(8), at(60)), (ids(8), at(0))]
+    assert [step.node for step in journey.of(found, keys[0], way(), 0, UTC).steps] == ["a", "a"]
+    assert journey.of(found, keys[2], way(), 0, UTC).lost_at == ("b",)
+
+
 def test_a_journey_of_very_many_stamps_is_cut() -> None:
     """And a moment that only a broken clock tells is drawn."""
     found = told(tuple(stamp("a", number, None) for number in range(500)), way())
@@ -214,6 +231,6 @@ def test_what_was_not_searched_is_told() -> None:
     assert "none of the 30 segments that were looked into" in journey.nothing("7", part)
     assert journey.nothing("7", Searched(trouble=("x",))) == "Nothing is kept of '7': not among the lost ids."
     assert journey.partly(Searched(segments=2, looked_into=2)) == ""
-    keys = [Key("orders", number) for number in range(journey.MOST_WINDOWS + 3)]
+    keys = [Key("orders", number, ids(7)) for number in range(journey.MOST_WINDOWS + 3)]
     assert journey.older(keys) == "3 older windows have messages of this id too."
     assert journey.older(keys[:1]) == ""

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -128,7 +129,7 @@ def test_a_person_follows_a_lost_message_to_its_journey(place: Workplace, url: s
     expect(page.locator(".hw-ids tbody tr").first).to_contain_text(lost()[25])
     page.get_by_role("link", name=lost()[30]).click()
     expect(page.locator(".hw-journey")).to_be_visible()
-    told = said_by(place, "find", lost()[30])
+    told = said_by(place, "find", str(UUID(hex=lost()[30])))
     shown = [row.split("\t")[:2] for row in page.locator(".hw-journey tbody tr").all_inner_texts()]
     assert [stamp["node"] for stamp in told["stamps"]] == ["a", "b"]
     assert shown == [["a", "in"], ["a", "out"], ["b", "in"], ["b", "out"], ["c", ""]]
