@@ -8,7 +8,6 @@ import streamlit as st
 
 from dashboards import markup
 from dashboards.looking import Looking
-from dashboards.reading.whole_window import LostAt
 from dashboards.reading.window_told import LostOf, WholeWindow
 from dashboards.views import lost_ids
 from dashboards.views.address import Page
@@ -30,9 +29,8 @@ def show(looking: Looking, whole: WholeWindow) -> None:
         node = next((one for one in whole.result.nodes if one.node == shown.node), None)
         seen = lost_ids.last_seen(whole.graph, whole.result, shown.node)
         rows = [_row(looking, one, seen) for one in page.ids]
-        told = markup.note(lost_ids.counted(page, shown.node, shown.kept)) + markup.note(
-            lost_ids.beyond(node, shown.kept)
-        )
+        lines = (lost_ids.counted(page, shown.node, shown.kept), lost_ids.beyond(node, shown.kept))
+        told = "".join(markup.note(line) for line in lines if line)
         st.html(told + (markup.table(HEAD, rows, "hw-ids", f"Ids that were lost at {shown.node}") if rows else ""))
         _pages(looking, page)
 
@@ -72,19 +70,13 @@ def _choices(looking: Looking, whole: WholeWindow, shown: LostOf, page: lost_ids
         one = whole.result
         st.download_button(
             f"CSV of all {shown.kept:,}",
-            data=partial(_table, looking, whole, shown.node),
+            data=partial(lost_ids.table, one, whole.graph, shown.node, shown.packed),
             file_name=lost_ids.file_name(one, shown.node),
             mime="text/csv",
             icon=":material/download:",
             on_click="ignore",
             key=f"csv-{shown.node}-{one.window_start_us}",
         )
-
-
-def _table(looking: Looking, whole: WholeWindow, node: str) -> str:
-    one = whole.result
-    packed = looking.answers.ask(LostAt(one.stream, one.window_start_us, node)).value or b""
-    return lost_ids.table(one, whole.graph, node, packed)
 
 
 def _row(looking: Looking, message_id: str, seen: str) -> tuple[str, str]:

@@ -78,7 +78,7 @@ def _way(looking: Looking, before: str, start_us: int | None, none: str, after: 
     if start_us is None:
         return f'<span class="hw-off">{markup.text(none)}</span>'
     at = texts.moment(start_us, looking.zone)
-    return markup.link(f"{before}{at}{after}", looking.query(window_us=start_us, part=1))
+    return markup.link(f"{before}{at}{after}", looking.query(window_us=start_us, sought="", part=1))
 
 
 def _conservation(looking: Looking, one: WindowResult) -> None:

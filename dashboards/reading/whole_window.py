@@ -79,7 +79,7 @@ class AllOfAWindow:
 
     def _holes(self, connection: Connection, sighted_us: int, *, is_final: bool) -> Iterator[Hole]:
         horizon_us = self._horizon_us(sighted_us)
-        for book in reader.books(connection, self.stream):
+        for book in reader.books_of_a_window(connection, self.stream, self.start_us, horizon_us):
             hole = hole_of(book, self.start_us, horizon_us, is_due=is_final)
             if hole is not None:
                 yield hole
@@ -89,19 +89,6 @@ class AllOfAWindow:
         for hole in reader.holes(connection):
             if self.terms is not None and touch([hole], self.terms, start, sighted).any():
                 yield AgedOut(hole.place, hole.first, hole.last)
-
-
-@dataclass(frozen=True, slots=True)
-class LostAt:
-    """Which ids are kept as lost at a node in one minute? Packed, 16 bytes each, in their own order."""
-
-    stream: str
-    start_us: int
-    node: str
-
-    def read(self, connection: Connection) -> bytes:
-        """Return them; none where none are kept."""
-        return packed_ids(connection, self.stream, self.start_us, self.node)
 
 
 def lost_at(connection: Connection, stream: str, start_us: int) -> dict[str, int]:

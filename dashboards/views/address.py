@@ -124,6 +124,9 @@ def read(query: Mapping[str, str]) -> tuple[Address, tuple[str, ...]]:
     elif address.page is Page.WINDOW and address.window_us is None:
         wrong.append("no window is named: showing the stream")
         address = replace(address, page=Page.STREAM)
+    if address.page is not Page.WINDOW:
+        # What is looked for in a window is of no other page.
+        address = replace(address, sought="", part=1)
     return address, tuple(wrong)
 
 
@@ -142,7 +145,6 @@ def query_of(address: Address) -> dict[str, str]:
 
 
 def _names(address: Address) -> tuple[tuple[str, str], ...]:
-    # What is looked for in a window is of no other page.
     sought = address.sought if address.page is Page.WINDOW else ""
     return ("stream", address.stream), ("node", address.node), ("id", address.message_id), ("sought", sought)
 

@@ -59,7 +59,10 @@ def _lost(one: WindowResult) -> list[Part]:
         parts.append(_part(one, "lost, not surely", unsure, "lost"))
     if one.lost_upper is None:
         parts.append(Part("more that nobody knows", texts.UNKNOWN, "", 0.0, "unknown"))
-    elif not parts and not one.lost_upper:
+    elif one.lost_upper > one.lost:
+        more = f"{texts.UNKNOWN} up to {texts.count(one.lost_upper - one.lost)}"
+        parts.append(Part("more that may be lost", more, "", 0.0, "unknown"))
+    elif not parts:
         parts.append(_part(one, "lost", 0, "surely"))
     return parts
 

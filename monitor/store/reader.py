@@ -12,7 +12,7 @@ from sqlalchemy import Column, Connection, Engine, RowMapping, Select, Table, fu
 
 from monitor.holes import Hole
 from monitor.kernel import tdigest
-from monitor.kernel.books import Book, Run, Tallies
+from monitor.kernel.books import RETIRED_AFTER_US, Book, Run, Tallies
 from monitor.kernel.rollup import Part
 from monitor.kernel.tally import NodeLags, Tally
 from monitor.parcels import unpack_tally
@@ -98,20 +98,22 @@ def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> 
         ]
 
 
-def books(connection: Connection, stream: str | None = None) -> Iterator[Book]:
-    """Yield the book of every probe instance, or of those of one stream."""
-    wanted = select(tables.books) if stream is None else select(tables.books).where(tables.books.c.stream == stream)
+def books(connection: Connection) -> Iterator[Book]:
+    """Yield the book of every probe instance."""
+    for row in connection.execute(select(tables.books)).mappings():
+        yield _book(row)
+
+
+def books_of_a_window(connection: Connection, stream: str, start_us: int, horizon_us: int) -> Iterator[Book]:
+    """Yield the books of a stream that may have a say in the window of a start and a horizon, and some that have not."""
+    column = tables.books.c
+    lived = (column.epoch_us <= horizon_us) | (column.first_arrival_us <= horizon_us)
+    may_hold = column.complete_through_us >= start_us - RETIRED_AFTER_US
+    start_ms = str(start_us // 1_000)
+    names_it = column.sent.contains(start_ms) | column.drops.contains(start_ms)
+    wanted = select(tables.books).where(column.stream == stream, (lived & may_hold) | names_it)
     for row in connection.execute(wanted).mappings():
-        yield Book(
-            **{name: row[name] for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")},
-            last_arrival_us=row["last_arrival_us"],
-            runs=tuple(Run(*run) for run in json.loads(row["runs"])),
-            said_bye=row["said_bye"],
-            skew_us=row["skew_us"],
-            drops={(start_ms, cause): count for start_ms, cause, count in json.loads(row["drops"])},
-            sent=dict(json.loads(row["sent"])),
-            tallies=Tallies(*(row[name] for name in TALLIES)),
-        )
+        yield _book(row)
 
 
 def holes(connection: Connection) -> Iterator[Hole]:
@@ -267,6 +269,19 @@ def _lost_by_node(
 def apart(packed: bytes) -> list[bytes]:
     """Return ids that are packed, 16 bytes each."""
     return [bytes(packed[at : at + ID_BYTES]) for at in range(0, len(packed), ID_BYTES)]
+
+
+def _book(row: RowMapping) -> Book:
+    return Book(
+        **{name: row[name] for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")},
+        last_arrival_us=row["last_arrival_us"],
+        runs=tuple(Run(*run) for run in json.loads(row["runs"])),
+        said_bye=row["said_bye"],
+        skew_us=row["skew_us"],
+        drops={(start_ms, cause): count for start_ms, cause, count in json.loads(row["drops"])},
+        sent=dict(json.loads(row["sent"])),
+        tallies=Tallies(*(row[name] for name in TALLIES)),
+    )
 
 
 def _result(row: RowMapping, nodes: list[RowMapping]) -> WindowResult:

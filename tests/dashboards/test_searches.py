@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dashboards.reading.searches import LEAST_KEPT_S, MOST_KEPT, PATIENCE_S, Searches, WaysOf, _Looked
-from dashboards.reading.whole_window import AllOfAWindow, LostAt
+from dashboards.reading.whole_window import AllOfAWindow
 from monitor import settings
 from monitor.store import dialect, reader, schema
 from tests.dashboards.places import clock, fill, minutes, url_of
@@ -100,8 +100,6 @@ def test_a_whole_window_is_that_of_the_reader(tmp_path: Path) -> None:
         whole = AllOfAWindow("orders", START_US, "", TERMS).read(connection)
         without = AllOfAWindow("orders", START_US, "b", None).read(connection)
         assert AllOfAWindow("orders", START_US + 1, "", TERMS).read(connection) is None
-        assert LostAt("orders", START_US, "b").read(connection) == ids(9)
-        assert LostAt("orders", START_US, "a").read(connection) == b""
         expected = reader.window(connection, "orders", START_US)
     assert whole is not None
     assert without is not None

@@ -94,6 +94,7 @@ def test_all_parts_of_a_lossy_minute_are_told(tmp_path: Path) -> None:
     assert "<b>20</b> surely lost <small>2.00 %</small>" in told
     assert "<b>10</b> lost, not surely" in told
     assert "at least 20, at most 34" in told
+    assert "<b>? up to 4</b> more that may be lost" in told
     assert "5 recovered" in told
 
 

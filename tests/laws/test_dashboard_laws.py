@@ -42,6 +42,8 @@ def addresses(draw: st.DrawFn) -> Address:
         draw(st.sampled_from(Zone)),
         draw(st.sampled_from(Measure)),
         draw(st.text()),
+        draw(st.text()) if page is Page.WINDOW else "",
+        draw(st.integers(1, 999_999)) if page is Page.WINDOW else 1,
     )
 
 
@@ -53,7 +55,8 @@ def test_a_url_opens_what_it_was_made_of(looked_at: Address) -> None:
 
 @given(
     st.dictionaries(
-        st.sampled_from(["page", "stream", "window", "range", "from", "to", "zone", "heat", "id"]), st.text()
+        st.sampled_from(["page", "stream", "window", "range", "from", "to", "zone", "heat", "id", "sought", "part"]),
+        st.text(),
     )
 )
 def test_any_query_string_is_an_address(query: dict[str, str]) -> None:
