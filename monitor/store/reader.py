@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Engine, RowMapping, Select, Table, func, select
+from sqlalchemy import Column, Connection, Engine, RowMapping, Select, Table, func, or_, select
 
 from monitor.holes import Hole
 from monitor.kernel import tdigest
@@ -105,9 +105,10 @@ def books(connection: Connection) -> Iterator[Book]:
 
 
 def books_of_a_window(connection: Connection, stream: str, start_us: int, horizon_us: int) -> Iterator[Book]:
-    """Yield the books of a stream that may have a say in the window of a start and a horizon, and some that have not."""
+    """Yield the books of a stream that may have a say in a window, given by its start and its horizon; no fewer."""
     column = tables.books.c
-    lived = (column.epoch_us <= horizon_us) | (column.first_arrival_us <= horizon_us)
+    moments = (column.epoch_us, column.first_arrival_us, column.complete_through_us)
+    lived = or_(*(moment <= horizon_us for moment in moments))
     may_hold = column.complete_through_us >= start_us - RETIRED_AFTER_US
     start_ms = str(start_us // 1_000)
     names_it = column.sent.contains(start_ms) | column.drops.contains(start_ms)
