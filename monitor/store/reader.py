@@ -84,7 +84,7 @@ def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
     column = tables.lost_ids.c
     wanted = select(column.message_ids).where(column.stream == stream, column.node == node)
     with schema.reading(engine) as connection:
-        return {message_id for packed in connection.execute(wanted).scalars() for message_id in apart(packed)}
+        return {message_id for packed in connection.execute(wanted).scalars() for message_id in _apart(packed)}
 
 
 def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[tuple[str, int, str]]:
@@ -94,7 +94,7 @@ def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> 
         return [
             (row.stream, row.window_start_us, row.node)
             for row in connection.execute(_in_range(tables.lost_ids, stream, None, None).where(holds))
-            if message_id in apart(row.message_ids)
+            if message_id in _apart(row.message_ids)
         ]
 
 
@@ -199,7 +199,7 @@ def digests(row: RowMapping) -> NodeLags:
 def window_lost_ids(connection: Connection, stream: str, start_us: int) -> set[bytes]:
     """Return the ids that are kept as lost at any node in one window."""
     wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1)
-    return {message_id for row in connection.execute(wanted) for message_id in apart(row.message_ids)}
+    return {message_id for row in connection.execute(wanted) for message_id in _apart(row.message_ids)}
 
 
 def tallies(connection: Connection, stream: str, start_us: int) -> list[Tally]:
@@ -263,12 +263,11 @@ def _lost_by_node(
     wanted = chosen.with_only_columns(column.stream, column.window_start_us, column.node, first)
     found: dict[tuple[str, int, str], list[str]] = defaultdict(list)
     for row in connection.execute(wanted):
-        found[row.stream, row.window_start_us, row.node] = [message_id.hex() for message_id in apart(row.first)]
+        found[row.stream, row.window_start_us, row.node] = [message_id.hex() for message_id in _apart(row.first)]
     return found
 
 
-def apart(packed: bytes) -> list[bytes]:
-    """Return ids that are packed, 16 bytes each."""
+def _apart(packed: bytes) -> list[bytes]:
     return [bytes(packed[at : at + ID_BYTES]) for at in range(0, len(packed), ID_BYTES)]
 
 
