@@ -23,7 +23,7 @@ from monitor.store import lineage, reader, writer
 PATIENCE_S: Final = 10.0
 """How long a search looks into segments; ``hopwatch find`` looks into all."""
 REST: Final = 20
-"""A search is made anew after so many times as long as it took: each id keeps a core busy for 5 % of the time at most."""
+"""A search is made anew after so many times what it took: an id keeps a core busy for 5 % of the time at most."""
 LEAST_KEPT_S: Final = 4.0
 MOST_KEPT: Final = 64
 
