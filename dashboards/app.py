@@ -41,7 +41,7 @@ PAGES: Final[Mapping[Page, Callable[[Looking, Standing], None]]] = {
 def answers_of(config: str) -> Answers:
     """Return the answers of the store that a configuration names; all viewers share them."""
     chosen = settings.load(Path(config), flags={}, environ=os.environ)
-    return Answers(chosen.store.url, SystemClock())
+    return Answers(chosen.store.url, SystemClock(), chosen)
 
 
 def show(answers: Answers, config: str, clock: Clock) -> None:

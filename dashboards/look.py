@@ -101,5 +101,45 @@ _STYLES: Final = """
 .hw-pages {display: flex; gap: 1rem; align-items: baseline; font-variant-numeric: tabular-nums;}
 .hw-incident {margin: 0 0 .35rem; line-height: 1.5; overflow-wrap: anywhere;}
 [data-stale="true"] {opacity: 1 !important; transition: none !important;}
+.hw-steps {margin: 0 0 .9rem; display: flex; flex-wrap: wrap; gap: .3rem 1.4rem; font-size: .9rem;
+  align-items: baseline;}
+.hw-steps .hw-off {color: var(--hw-muted);}
+[data-testid="stHtml"] ul.hw-notes {margin: .3rem 0 0; padding-left: 1.1rem; font-size: .88rem; line-height: 1.5;
+  overflow-wrap: anywhere;}
+.hw-sum {font-size: 1.05rem; font-weight: 600; margin: .5rem 0 .6rem; font-variant-numeric: tabular-nums;}
+.hw-bar {display: flex; gap: 2px; height: 26px; border-radius: 5px; overflow: hidden; background: var(--hw-blank);}
+.hw-bar i {min-width: 4px; background: var(--hw-part);}
+.hw-bar i.hw-of-unknown {flex: 0 0 48px !important;}
+.hw-bar.hw-not-final {outline: 1px dashed var(--hw-muted); outline-offset: 2px; opacity: .65;}
+[data-testid="stHtml"] ul.hw-notes li {margin: 0;}
+[data-testid="stHtml"] .hw-holes ul.hw-notes {list-style: none; padding: 0; margin: 0;}
+[data-testid="stHtml"] ul.hw-keys {list-style: none; display: flex; flex-wrap: wrap; gap: .3rem 1.6rem;
+  margin: .6rem 0 0; padding: 0; font-size: .9rem; font-variant-numeric: tabular-nums;}
+[data-testid="stHtml"] ul.hw-keys li {margin: 0;}
+.hw-keys i {display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin-right: .45rem;
+  vertical-align: -1px; background: var(--hw-part); outline: 1px solid var(--hw-part);}
+i.hw-of-lost, i.hw-of-unknown {
+  background: repeating-linear-gradient(135deg, var(--hw-part) 0 4px, transparent 4px 8px);}
+i.hw-of-flight {background: repeating-linear-gradient(135deg, var(--hw-part) 0 3px, transparent 3px 5px);}
+.hw-keys small {color: var(--hw-muted); margin-left: .25rem;}
+[data-testid="stHtml"] dl.hw-apart {display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem;
+  margin: .5rem 0 0; padding: 0;
+  font-size: .88rem;}
+[data-testid="stHtml"] dl.hw-apart dt {color: var(--hw-muted); font-weight: 400; max-width: 14rem;
+  overflow-wrap: anywhere;}
+[data-testid="stHtml"] dl.hw-apart dd {margin: 0; overflow-wrap: anywhere;}
+.hw-revision {margin-top: .7rem;}
+.hw-state {margin: .45rem 0 0;}
+.hw-id {font-family: ui-monospace, SFMono-Regular, Menlo, 'DejaVu Sans Mono', monospace; font-size: .88rem;}
+.hw-ids td, .hw-ids th {padding: .3rem .9rem;}
+.hw-journey {margin-top: .6rem;}
+.hw-journey tbody th {position: relative; padding-left: 2rem; font-weight: 600;}
+.hw-journey tbody th::before {content: ""; position: absolute; left: .85rem; top: 0; bottom: -1px; width: 2px;
+  background: var(--hw-line);}
+.hw-journey tbody tr:first-child th::before {top: 50%;}
+.hw-journey tbody tr:last-child th::before {bottom: 50%;}
+.hw-journey tbody th::after {content: ""; position: absolute; left: calc(.85rem - 4px); top: calc(50% - 5px);
+  width: 10px; height: 10px; border-radius: 50%; background: var(--hw-link);}
+.hw-journey tbody tr:has(.hw-loud) th::after {background: var(--hw-lossy); border-radius: 2px;}
 .hw-empty {max-width: 46rem; margin: 2.5rem auto;}
 """

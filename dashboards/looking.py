@@ -26,8 +26,12 @@ class Looking:
     zone: tzinfo
 
     def query(self, **fields: Any) -> dict[str, str]:  # noqa: ANN401 - the fields of an address
-        """Return the query string of what is looked at, with some of it changed."""
-        return query_of(replace(self.address, **fields))
+        """Return the query string of what is looked at, with some of it changed.
+
+        On another page what is searched for, and which part of a list is shown, mean something else: they stay behind.
+        """
+        fresh: dict[str, Any] = {"search": "", "part": 1} if "page" in fields else {}
+        return query_of(replace(self.address, **fresh | fields))
 
     def there(self, **fields: Any) -> dict[str, str]:  # noqa: ANN401 - the fields of an address
         """Return the query string of another page: of what is looked at only range, zone and colours go along."""

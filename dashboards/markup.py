@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from dashboards.views.colours import Mark, Palette
+from dashboards.views.conservation import Part
 from dashboards.views.overview import Bar
 
 _SPECIAL: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()<>#+-.!|~$:^="})
@@ -73,6 +74,48 @@ def loud(words: str, *, is_bad: bool) -> str:
 def figure(name: str, told: str) -> str:
     """Return a figure under its name."""
     return f'<div><span class="hw-what">{text(name)}</span><span class="hw-value">{text(told)}</span></div>'
+
+
+def linked_figure(name: str, told: str, query: Mapping[str, str], hint: str) -> str:
+    """Return a figure under its name that leads to what it is made of."""
+    return (
+        f'<div><span class="hw-what">{text(name)}</span><span class="hw-value">{link(told, query, hint)}</span></div>'
+    )
+
+
+def note(words: str) -> str:
+    """Return a line of small words."""
+    return f'<p class="hw-note">{text(words)}</p>'
+
+
+def notes(lines: Iterable[str]) -> str:
+    """Return lines of small words as a list."""
+    return f'<ul class="hw-notes">{"".join(f"<li>{text(line)}</li>" for line in lines)}</ul>'
+
+
+def bar(parts: Sequence[Part], palette: Palette, said: str, *, is_final: bool) -> str:
+    """Return what adds up to a whole as a bar, and below it each part with its number; ``said`` is it in words."""
+    colours = {
+        "delivered": palette.clean,
+        "filtered": palette.series[4],
+        "rejected": palette.series[3],
+        "surely": palette.lossy,
+        "lost": palette.lossy,
+        "flight": palette.pending,
+        "unknown": palette.unknown,
+    }
+    drawn = "".join(
+        f'<i class="hw-of-{part.kind}" style="flex:{part.share:.6f} 1 0;--hw-part:{colours[part.kind]}"></i>'
+        for part in parts
+        if part.share or part.kind == "unknown"
+    )
+    keys = "".join(
+        f'<li><i class="hw-of-{part.kind}" style="--hw-part:{colours[part.kind]}"></i>'
+        f"<b>{text(part.number)}</b> {text(part.name)} <small>{text(part.percent)}</small></li>"
+        for part in parts
+    )
+    kind = "hw-bar" if is_final else "hw-bar hw-not-final"
+    return f'<div class="{kind}" role="img" aria-label="{text(said)}">{drawn}</div><ul class="hw-keys">{keys}</ul>'
 
 
 def title(words: str, note: str = "") -> str:

@@ -4,11 +4,111 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dashboards import markup
 from dashboards.looking import Looking
+from dashboards.reading.search_told import Searched
+from dashboards.reading.searches import WaysOf
 from dashboards.reading.told import Standing
+from dashboards.views import journey, texts
+from dashboards.views.address import MOST_SHOWN, Page
+from dashboards.views.journey import Journey
+from monitor.journey import readings
+
+ALL_STREAMS = "all streams"
+HEAD = (
+    ("Node", "hw-name"),
+    ("Side", "hw-narrow"),
+    ("When, by the probe's clock", "hw-narrow"),
+    ("After its event time", "hw-number"),
+    ("Since the stamp before", "hw-number"),
+    ("Outcome", ""),
+    ("Probe", ""),
+)
 
 
 def show(looking: Looking, standing: Standing) -> None:
-    """Draw the page."""
-    del looking, standing
-    st.text("")
+    """Draw the page: a place to paste an id, and what is kept of its message."""
+    _asked(looking, standing)
+    text = looking.address.message_id
+    if not text.strip():
+        st.html(markup.note("An id is a UUID, 32 hexadecimal digits, a number, or the text that a service calls it."))
+        return
+    with st.spinner("Searching what is kept"):
+        found = looking.answers.searches.find(text, looking.address.stream)
+    for trouble in found.trouble:
+        st.error(markup.plain(f"Not all could be searched: {trouble}"))
+    keys = journey.keys(found, readings(text))
+    if partly := journey.partly(found):
+        st.warning(markup.plain(partly))
+    if not keys:
+        _nothing(looking, text, found)
+        return
+    terms = {key: looking.answers.searches.terms_of(key.stream) for key in keys[: journey.MOST_WINDOWS]}
+    ways = looking.answers.ask(WaysOf(tuple((key.stream, key.start_us, of_key) for key, of_key in terms.items())))
+    if ways.value is None:
+        st.error(markup.plain(ways.trouble or "the store was not read"))
+        return
+    now_us = looking.clock.now_us()
+    for key, way in zip(terms, ways.value, strict=True):
+        _journey(looking, journey.of(found, key, way, now_us, looking.zone))
+    if older := journey.older(keys):
+        st.html(markup.note(older))
+
+
+def _asked(looking: Looking, standing: Standing) -> None:
+    here = looking.address
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        text = st.text_input(
+            "Message id",
+            value=here.message_id,
+            placeholder="0189d1a2-0000-7000-8000-00000000abcd",
+            key=f"id-{here.message_id:.{MOST_SHOWN}}",
+            width=460,
+        )
+        if text.strip() != here.message_id.strip():
+            looking.go(message_id=text.strip())
+        streams = ["", *(one.stream for one in standing.streams)]
+        stream = st.selectbox(
+            "Stream",
+            streams,
+            index=streams.index(here.stream) if here.stream in streams else 0,
+            format_func=lambda name: name or ALL_STREAMS,
+            key=f"stream-{here.stream}",
+            width=220,
+        )
+        if stream != here.stream:
+            looking.go(stream=stream)
+
+
+def _nothing(looking: Looking, text: str, found: Searched) -> None:
+    """Say that nothing is kept, and how long anything is."""
+    st.warning(markup.plain(journey.nothing(text, found)))
+    terms = looking.answers.searches.terms_of(looking.address.stream)
+    span = f", in this stream {texts.age(terms.kept_until_us(0))} from the start of its minute," if terms else ""
+    told = (
+        f"Stamps are kept as long as they may change their window{span} and lost ids as long as their window is kept."
+    )
+    st.html(markup.note(told))
+
+
+def _journey(looking: Looking, one: Journey) -> None:
+    at = texts.moment(one.key.start_us, looking.zone)
+    node = one.lost_at[0] if one.lost_at else ""
+    window = looking.query(
+        page=Page.WINDOW, stream=one.key.stream, window_us=one.key.start_us, message_id="", node=node
+    )
+    chip = markup.chip(one.mark, looking.palette)
+    link = markup.link(f"{one.key.stream}, window {at}", window, "everything about this minute")
+    with st.container(border=True):
+        told = f'<p class="hw-title">{chip} &nbsp;{link}</p>{markup.note(one.told)}'
+        told += f'<p class="hw-note hw-id">{markup.text(one.key.message_id.hex())}</p>'
+        if one.steps:
+            told += markup.table(HEAD, map(_step, one.steps), "hw-journey", f"Journey: {one.told}")
+        told += markup.note(f"{one.left_out:,} more stamps are not shown.") if one.left_out else ""
+        st.html(told + (markup.note(one.kept) if one.kept else ""))
+
+
+def _step(step: journey.Step) -> tuple[str, ...]:
+    outcome = f'<span class="hw-loud">{markup.text(step.outcome)}</span>' if step.is_lost else markup.text(step.outcome)
+    cells = (step.node, step.side, step.when, step.since_event, step.since_before)
+    return (*map(markup.text, cells), outcome, markup.text(step.probe))

@@ -12,11 +12,11 @@ from dashboards.charts import pathway as drawn
 from dashboards.charts import shares, times
 from dashboards.charts.times import Frame
 from dashboards.looking import Looking
-from dashboards.pages import choosing
+from dashboards.pages import choosing, losses
 from dashboards.reading.questions import HowAStreamWent, OneWindow
 from dashboards.reading.told import Standing, Stretch
-from dashboards.views import judged, loss_table, pathway, series, span, texts
-from dashboards.views.address import Measure, Zone
+from dashboards.views import judged, pathway, series, span, texts
+from dashboards.views.address import Measure, Page, Zone
 from dashboards.views.judged import Judged
 from dashboards.views.span import Span
 from monitor.results import WindowResult
@@ -44,7 +44,7 @@ def show(looking: Looking, standing: Standing) -> None:
     _head(looking, shown, one, window)
     _graph(looking, stretch, one)
     if one is not None:
-        _table(looking, one)
+        losses.show(looking, one)
     _charts(looking, shown, stretch, one)
 
 
@@ -67,10 +67,11 @@ def _head(looking: Looking, shown: Span, one: Judged | None, window: WindowResul
     chip = markup.chip(judged.of(one).mark, looking.palette)
     status = f" · {window.status.value}, revision {window.revision}" if window else ""
     more = f'<span class="hw-note">{markup.text(status)}</span>'
-    words = f'<p class="hw-title">{chip} &nbsp;{markup.text(what)}{more}</p>'
-    cells = "".join(markup.figure(name, told) for name, told in loss_table.figures(one))
+    whole = looking.query(page=Page.WINDOW) if window else None
+    link = f" &nbsp;{markup.link('Everything about this minute', whole)}" if whole else ""
+    words = f'<p class="hw-title">{chip} &nbsp;{markup.text(what)}{more}{link}</p>'
     reasons = "".join(f'<p class="hw-note">{markup.text(reason)}</p>' for reason in (window.reasons if window else ()))
-    st.html(f'{words}{reasons}<div class="hw-figures">{cells}</div>')
+    st.html(f"{words}{reasons}{losses.figures(one, whole)}")
 
 
 def _range(looking: Looking, shown: Span) -> str:
@@ -110,23 +111,6 @@ def _chosen(looking: Looking, stretch: Stretch, event: object) -> None:
     if places and 0 <= places[0] < len(stretch.graph.nodes):
         node = stretch.graph.nodes[places[0]]
         looking.go(node="" if node == looking.address.node else node)
-
-
-def _table(looking: Looking, one: Judged) -> None:
-    table = loss_table.of(one)
-    chosen = looking.address.node
-    kinds = {chosen: "hw-number hw-chosen"}
-    head = [("", "hw-narrow"), *((node, kinds.get(node, "hw-number")) for node in table.nodes)]
-    marks = ["", *(markup.chip(seen, looking.palette) for seen in table.marks)]
-    rows = [
-        [markup.text(line.name), *(markup.loud(cell.words, is_bad=cell.is_bad) for cell in line.cells)]
-        for line in table.lines
-    ]
-    with st.container(border=True):
-        st.html(
-            markup.title("Loss of each node")
-            + markup.table(head, [marks, *rows], "hw-matrix", "Counts, loss and lag of each node")
-        )
 
 
 def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None) -> None:

@@ -12,8 +12,10 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from sqlalchemy import Connection, Engine
 
+from dashboards.reading.searches import Searches
 from monitor.clock import Clock
 from monitor.errors import StoreError
+from monitor.settings import Settings
 from monitor.store import dialect, schema
 
 FRESH_US: Final = 4_000_000
@@ -54,8 +56,9 @@ class _Kept:
 class Answers:
     """The answers of one store. Safe to be asked from any thread."""
 
-    def __init__(self, url: str, clock: Clock) -> None:
-        """Take the store's URL; it need not be there yet."""
+    def __init__(self, url: str, clock: Clock, settings: Settings | None = None) -> None:
+        """Take the store's URL; it need not be there yet. The settings say where messages are searched for."""
+        self.searches = Searches(settings, clock)
         self._url, self._clock = url, clock
         self._engine: Engine | None = None
         self._lock = threading.Lock()

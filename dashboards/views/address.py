@@ -16,7 +16,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 MOST_SHOWN: Final = 80
 """Characters of a wrong value that a sentence repeats."""
 MOST_SEARCHED: Final = 200
-"""Characters of what is searched for; names are no longer than that."""
+"""Characters of what is searched for; names and ids are no longer than that."""
 MOST_PARTS: Final = 1_000_000
 
 

@@ -11,6 +11,9 @@ from dashboards.views.colours import Mark
 from dashboards.views.judged import Judged, JudgedNode, is_final, of_node
 from monitor.results import NodeResult, Quantiles
 
+LOSSES: Final = frozenset({"lost end to end", "surely lost", "in flight"})
+"""The figures that lead to the ids behind them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:

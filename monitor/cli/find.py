@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,13 +12,11 @@ from rich import box
 from rich.progress import Progress
 from rich.table import Table
 
-from monitor import journey, settings
+from monitor import finding, journey, settings
 from monitor.cli import console
 from monitor.cli.blocks import print_whole
 from monitor.cli.loss_table import span
 from monitor.results import iso
-from monitor.spark import source
-from monitor.store import dialect, reader, schema
 
 A_FINDING = 1
 
@@ -32,13 +31,13 @@ def command(
     """Show one message's journey, as far as it is kept. Exit 1 when nothing is known of it."""
     chosen = settings.load(config, flags={}, environ=os.environ)
     chosen.check_stream(stream)
-    kept = source.of(chosen).segments()
     wanted = journey.readings(message_id)
     words = console.words()
     with Progress(console=words, transient=True, disable=not words.is_terminal) as progress:
-        segments = progress.track(kept, description="searching")
-        stamps = list(journey.stamps(segments, wanted, stream))
-    told = {"id": message_id, "stamps": [_stamp(s) for s in stamps], "lost": _lost(chosen.store.url, wanted, stream)}
+        searching = partial(progress.track, description="searching")
+        stamps = finding.stamps(chosen, wanted, stream, searching)
+    lost = finding.lost(chosen.store.url, wanted, stream)
+    told = {"id": message_id, "stamps": [_stamp(one) for one in stamps], "lost": [_lost(one) for one in lost]}
     if as_json:
         console.emit_json(told)
     elif told["stamps"] or told["lost"]:
@@ -50,15 +49,8 @@ def command(
         raise typer.Exit(A_FINDING)
 
 
-def _lost(url: str, wanted: tuple[bytes, ...], stream: str | None) -> list[dict[str, str]]:
-    if not schema.is_there(url):
-        return []
-    engine = dialect.engine(url)
-    return [
-        {"stream": name, "window_start": iso(start_us), "node": node}
-        for message_id in wanted
-        for name, start_us, node in reader.where_lost(engine, message_id, stream)
-    ]
+def _lost(where: finding.Lost) -> dict[str, str]:
+    return {"stream": where.stream, "window_start": iso(where.window_start_us), "node": where.node}
 
 
 def _stamp(stamp: journey.Stamp) -> dict[str, Any]:

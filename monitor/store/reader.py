@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Engine, RowMapping, Select, Table, func, select
+from sqlalchemy import Column, Connection, Engine, RowMapping, Select, Table, func, or_, select
 
 from monitor.holes import Hole
 from monitor.kernel import tdigest
-from monitor.kernel.books import Book, Run, Tallies
+from monitor.kernel.books import RETIRED_AFTER_US, Book, Run, Tallies
 from monitor.kernel.rollup import Part
 from monitor.kernel.tally import NodeLags, Tally
 from monitor.parcels import unpack_tally
 from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json
-from monitor.store import schema, tables
+from monitor.store import dialect, schema, tables
 from monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
 from probes.contract.limits import ID_BYTES, MONITOR_STREAM
 
@@ -95,10 +95,11 @@ def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
 def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[tuple[str, int, str]]:
     """Return (stream, start of the window in µs, node) wherever a message is kept as lost."""
     with schema.reading(engine) as connection:
+        holds = dialect.holding(connection, tables.lost_ids.c.message_ids, message_id)
         return [
             (row.stream, row.window_start_us, row.node)
-            for row in connection.execute(_in_range(tables.lost_ids, stream, None, None))
-            if message_id in row.message_ids and message_id in _apart(row.message_ids)
+            for row in connection.execute(_in_range(tables.lost_ids, stream, None, None).where(holds))
+            if message_id in _apart(row.message_ids)
         ]
 
 
@@ -120,6 +121,19 @@ def book(row: RowMapping) -> Book:
         sent=dict(json.loads(row["sent"])),
         tallies=Tallies(*(row[name] for name in TALLIES)),
     )
+
+
+def books_of_a_window(connection: Connection, stream: str, start_us: int, horizon_us: int) -> Iterator[Book]:
+    """Yield the books of a stream that may have a say in a window, given by its start and its horizon; no fewer."""
+    column = tables.books.c
+    moments = (column.epoch_us, column.first_arrival_us, column.complete_through_us)
+    lived = or_(*(moment <= horizon_us for moment in moments))
+    may_hold = column.complete_through_us >= start_us - RETIRED_AFTER_US
+    start_ms = str(start_us // 1_000)
+    names_it = column.sent.contains(start_ms) | column.drops.contains(start_ms)
+    wanted = select(tables.books).where(column.stream == stream, (lived & may_hold) | names_it)
+    for row in connection.execute(wanted).mappings():
+        yield book(row)
 
 
 def holes(connection: Connection) -> Iterator[Hole]:
@@ -222,6 +236,13 @@ def pathway(connection: Connection, stream: str) -> tuple[list[str], list[list[i
     kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
     nodes, groups, *_ = json.loads(kept or "{}").get(stream, ([], []))
     return nodes, groups
+
+
+def sides(connection: Connection, stream: str) -> list[str]:
+    """Return which sides each node of a stream stamps, ``both``, ``in`` or ``out``; empty of one that is not known."""
+    kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
+    _, _, stamped, *_ = json.loads(kept or "{}").get(stream, ([], [], []))
+    return list(stamped)
 
 
 def stream_names(connection: Connection, stream: str | None) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import sqlalchemy
-from sqlalchemy import URL, Connection, Engine, Table
+from sqlalchemy import URL, ColumnElement, Connection, Engine, Table
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.dml import Insert
@@ -23,6 +23,7 @@ __all__ = [
     "engine",
     "errors_named",
     "has_table",
+    "holding",
     "is_empty",
     "is_transient",
     "name_of",
@@ -42,6 +43,9 @@ class _Dialect(Protocol):
 
     def insert(self, table: Table) -> sqlite.Upsert | postgres.Upsert:
         """Return an insert that knows what to do on a conflict."""
+
+    def place_of(self, part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
+        """Return where some bytes begin in those of a column, counted from 1; 0 where it does not hold them."""
 
     def sole_writer(self, url: URL, name: str) -> AbstractContextManager[Hold]:
         """Hold the store against a second monitor."""
@@ -79,6 +83,11 @@ def upsert(connection: Connection, table: Table) -> Insert:
     if not values:
         return insert.on_conflict_do_nothing(index_elements=keys)
     return insert.on_conflict_do_update(index_elements=keys, set_=values)
+
+
+def holding(connection: Connection, column: ColumnElement[bytes], part: bytes) -> ColumnElement[bool]:
+    """Return a condition: the bytes of a column hold these somewhere. The database looks, and sends no others."""
+    return _DIALECTS[connection.dialect.name].place_of(part, column) > 0
 
 
 def database_file(url: str | URL) -> Path | None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import sqlalchemy
-from sqlalchemy import URL, Connection, Engine, Table, event
+from sqlalchemy import URL, ColumnElement, Connection, Engine, Table, event, func
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.pool import NullPool
@@ -108,6 +108,12 @@ def _plain_engine(url: URL, **options: Any) -> Engine:  # noqa: ANN401 - the opt
 def insert(table: Table) -> Upsert:
     """Return an insert that knows what to do on a conflict."""
     return postgresql.insert(table)
+
+
+def place_of(part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
+    """Return where some bytes begin in those of a column, counted from 1; 0 where it does not hold them."""
+    # With the name of its schema it is called as any function is; without one it has a syntax of its own.
+    return func.pg_catalog.position(column, part)
 
 
 class _SessionHold:

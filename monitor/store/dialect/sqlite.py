@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import sqlalchemy
-from sqlalchemy import URL, Engine, Table, event
+from sqlalchemy import URL, ColumnElement, Engine, Table, event, func
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
@@ -61,6 +61,11 @@ def engine(url: URL) -> Engine:
 def insert(table: Table) -> Upsert:
     """Return an insert that knows what to do on a conflict."""
     return sqlite.insert(table)
+
+
+def place_of(part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
+    """Return where some bytes begin in those of a column, counted from 1; 0 where it does not hold them."""
+    return func.instr(column, part)
 
 
 def database_file(url: URL) -> Path | None:

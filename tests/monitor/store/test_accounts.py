@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from sqlalchemy import Engine
 
 from monitor.kernel.books import Book, Run, Tallies
+from monitor.kernel.books import accounts as judge
 from monitor.parcels import Quarantined
 from monitor.store import lineage, reader, writer
 from monitor.store.writer import Changes
-from tests.monitor.spooled import START_MS, at
+from tests.monitor.spooled import START_MS, START_US, at
 from tests.monitor.store.stored import dump
 
 BOOK = Book(
@@ -28,6 +30,7 @@ BOOK = Book(
     sent={START_MS: False, START_MS + 60_000: True},
     tallies=Tallies(6, 1, 500, 40, 30, 20),
 )
+AFTER = (Run(0, 0, at(9_000), at(9_000)),)
 BROKEN = Quarantined("s.seg", 6, 10, at(70), "bad_crc", "CRC-32C 0x1 was written, 0x2 was read")
 
 
@@ -57,6 +60,29 @@ def test_the_newest_book_of_an_instance_stands(engine: Engine) -> None:
         write(engine, Changes(0, books=[book]))
     with engine.begin() as connection:
         assert [(book.epoch_us, book.skew_us) for book in reader.books(connection)] == [(at(-10), 5), (at(0), -3)]
+
+
+def test_every_book_with_a_say_in_a_window_is_read_for_it(engine: Engine) -> None:
+    """Whoever lived then, may hold stamps of it, sent some or dropped some; others long before and after are not."""
+    silent = replace(BOOK, drops={}, sent={}, said_bye=False)
+    alive = replace(silent, first_arrival_us=at(0), runs=(Run(0, 0, at(0), at(90)),))
+    written = [
+        replace(alive, probe="alive"),
+        replace(alive, probe="may-hold", epoch_us=at(-900), runs=(Run(0, 0, at(-900), at(-500)),)),
+        replace(alive, probe="clock-ahead", epoch_us=at(9_000)),
+        replace(alive, probe="sent", runs=(Run(0, 0, at(-9_000), at(-9_000)),), sent={START_MS: False}),
+        replace(alive, probe="dropped", runs=(Run(0, 0, at(-9_000), at(-9_000)),), drops={(START_MS, "full"): 1}),
+        replace(alive, probe="before", runs=(Run(0, 0, at(-9_000), at(-9_000)),)),
+        replace(alive, probe="backwards", epoch_us=at(9_000), first_arrival_us=at(9_000)),
+        replace(alive, probe="after", epoch_us=at(9_000), first_arrival_us=at(9_000), runs=AFTER),
+        replace(alive, probe="elsewhere", stream="trades"),
+    ]
+    write(engine, Changes(0, books=written))
+    start, end, horizon = (np.array([us]) for us in (START_US, START_US + 60_000_000, START_US + 210_000_000))
+    having_a_say = {one.probe for one in written if judge(one, start, end, horizon).has_a_say[0]} - {"elsewhere"}
+    with engine.begin() as connection:
+        found = {one.probe for one in reader.books_of_a_window(connection, "orders", START_US, int(horizon[0]))}
+    assert having_a_say == found == {"alive", "may-hold", "clock-ahead", "sent", "dropped", "backwards"}
 
 
 def test_an_empty_store_accounts_for_nothing(engine: Engine) -> None:

@@ -1,0 +1,39 @@
+"""The loss table of a window or a range, as more than one page shows it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboards import markup
+from dashboards.looking import Looking
+from dashboards.views import loss_table
+from dashboards.views.judged import Judged
+
+
+def show(looking: Looking, one: Judged) -> None:
+    """Draw the table, the node that is looked at with a ground of its own."""
+    table = loss_table.of(one)
+    chosen = looking.address.node
+    kinds = {chosen: "hw-number hw-chosen"}
+    head = [("", "hw-narrow"), *((node, kinds.get(node, "hw-number")) for node in table.nodes)]
+    marks = ["", *(markup.chip(seen, looking.palette) for seen in table.marks)]
+    rows = [
+        [markup.text(line.name), *(markup.loud(cell.words, is_bad=cell.is_bad) for cell in line.cells)]
+        for line in table.lines
+    ]
+    with st.container(border=True):
+        st.html(
+            markup.title("Loss of each node")
+            + markup.table(head, [marks, *rows], "hw-matrix", "Counts, loss and lag of each node")
+        )
+
+
+def figures(one: Judged, query: dict[str, str] | None = None) -> str:
+    """Return the figures of the whole; those of loss lead to where the query goes, if there is one."""
+    cells = (
+        markup.linked_figure(name, told, query, "the lost ids, and all else of this minute")
+        if query and name in loss_table.LOSSES
+        else markup.figure(name, told)
+        for name, told in loss_table.figures(one)
+    )
+    return f'<div class="hw-figures">{"".join(cells)}</div>'

@@ -1,0 +1,139 @@
+"""Everything about one minute of a stream: the question that the page of a window asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from sqlalchemy import Connection, func, select
+
+from dashboards.reading.questions import OneWindow, graph
+from dashboards.reading.window_told import AgedOut, Hole, LostOf, Revision, WholeWindow
+from monitor.holes import touch
+from monitor.kernel.books import Book, accounts
+from monitor.kernel.window import Terms
+from monitor.store import reader, tables
+from probes.contract.limits import ID_BYTES, WINDOW_US
+
+MOST_HOLED: Final = 50
+"""Probe instances with holes that are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllOfAWindow:
+    """What is known of one minute? Of the ids lost at one node all are asked for: at ``node``, or where most were lost.
+
+    ``terms`` are those that the stream is configured with, None where it is not configured any more: its probes then
+    had to tell no more than the minute itself.
+    """
+
+    stream: str
+    start_us: int
+    node: str
+    terms: Terms | None
+
+    def read(self, connection: Connection) -> WholeWindow | None:
+        """Return it; None where the store has no such window."""
+        result = OneWindow(self.stream, self.start_us).read(connection)
+        if result is None:
+            return None
+        column = tables.windows.c
+        here = (column.stream == self.stream, column.window_start_us == self.start_us)
+        is_live, sighted_us = connection.execute(
+            select(column.is_live, column.last_first_sighting_us).where(*here)
+        ).one()
+        holes = sorted(self._holes(connection, sighted_us, is_final=result.status.is_final), key=_by_node)
+        return WholeWindow(
+            result,
+            graph(connection, self.stream),
+            *self._beside(connection),
+            is_live,
+            self._lost(connection),
+            tuple(_revisions(connection, self.stream, self.start_us)),
+            tuple(holes[:MOST_HOLED]),
+            len(holes),
+            tuple(self._aged_out(connection, sighted_us)),
+        )
+
+    def _beside(self, connection: Connection) -> tuple[int | None, int | None]:
+        start = tables.windows.c.window_start_us
+        of_stream = tables.windows.c.stream == self.stream
+        before = select(func.max(start)).where(of_stream, start < self.start_us).scalar_subquery()
+        after = select(func.min(start)).where(of_stream, start > self.start_us).scalar_subquery()
+        before_us, after_us = connection.execute(select(before, after)).one()
+        return before_us, after_us
+
+    def _lost(self, connection: Connection) -> tuple[LostOf, ...]:
+        kept = lost_at(connection, self.stream, self.start_us)
+        chosen = self.node if self.node in kept else max(kept, key=lambda node: kept[node], default="")
+        packed = packed_ids(connection, self.stream, self.start_us, chosen) if chosen else b""
+        return tuple(LostOf(node, count, packed if node == chosen else b"") for node, count in kept.items())
+
+    def _horizon_us(self, sighted_us: int) -> int:
+        if self.terms is None:
+            return self.start_us + WINDOW_US
+        return self.terms.horizon_us(self.start_us, sighted_us)
+
+    def _holes(self, connection: Connection, sighted_us: int, *, is_final: bool) -> Iterator[Hole]:
+        horizon_us = self._horizon_us(sighted_us)
+        for book in reader.books_of_a_window(connection, self.stream, self.start_us, horizon_us):
+            hole = hole_of(book, self.start_us, horizon_us, is_due=is_final)
+            if hole is not None:
+                yield hole
+
+    def _aged_out(self, connection: Connection, sighted_us: int) -> Iterator[AgedOut]:
+        start, sighted = np.array([self.start_us]), np.array([sighted_us])
+        for hole in reader.holes(connection):
+            if self.terms is not None and touch([hole], self.terms, start, sighted).any():
+                yield AgedOut(hole.place, hole.first, hole.last)
+
+
+def lost_at(connection: Connection, stream: str, start_us: int) -> dict[str, int]:
+    """Return how many ids are kept as lost at each node that has any, in the pathway's order."""
+    column = tables.lost_ids.c
+    wanted = select(column.node, func.length(column.message_ids)).where(
+        column.stream == stream, column.window_start_us == start_us
+    )
+    places = {node: place for place, node in enumerate(graph(connection, stream).nodes)}
+    found = sorted(connection.execute(wanted), key=lambda row: places.get(row[0], len(places)))
+    return {node: int(size) // ID_BYTES for node, size in found if size}
+
+
+def packed_ids(connection: Connection, stream: str, start_us: int, node: str) -> bytes:
+    """Return the ids that are kept as lost at a node in a window, 16 bytes each; nothing where none are."""
+    column = tables.lost_ids.c
+    here = (column.stream == stream, column.window_start_us == start_us, column.node == node)
+    return bytes(connection.execute(select(column.message_ids).where(*here)).scalar() or b"")
+
+
+def hole_of(book: Book, start_us: int, horizon_us: int, *, is_due: bool) -> Hole | None:
+    """Return what an instance did not tell of a window, None if nothing; one that still has time is not silent."""
+    start, end = np.array([start_us]), np.array([start_us + WINDOW_US])
+    judged = accounts(book, start, end, np.array([horizon_us]))
+    if not judged.has_a_say[0] or judged.complete[0]:
+        return None
+    missing = sum(count for count, from_us, to_us in book.holes() if from_us <= horizon_us and to_us >= start_us)
+    drops = {cause: count for (start_ms, cause), count in book.drops.items() if start_ms * 1_000 == start_us}
+    through_us = book.complete_through_us
+    is_silent = is_due and not book.said_bye and through_us < horizon_us
+    has_set_aside = dict(book.sent).get(start_us // 1_000, False)
+    if not (missing or drops or is_silent or has_set_aside):
+        return None
+    told_through_us = through_us if is_silent else None
+    return Hole(book.node, book.probe, book.epoch_us, missing, drops, told_through_us, has_set_aside)
+
+
+def _revisions(connection: Connection, stream: str, start_us: int) -> Iterator[Revision]:
+    column = tables.revisions.c
+    here = (column.stream == stream, column.window_start_us == start_us)
+    wanted = select(column.revision, column.watermark_us, column.changed).where(*here).order_by(column.revision.desc())
+    for row in connection.execute(wanted):
+        changed = {name: (before, after) for name, (before, after) in json.loads(row.changed).items()}
+        yield Revision(row.revision, row.watermark_us, changed)
+
+
+def _by_node(hole: Hole) -> tuple[str, str, int]:
+    return hole.node, hole.probe, hole.epoch_us

@@ -1,0 +1,75 @@
+"""What the store tells of one minute beyond its figures: frozen values, moments in µs since 1970."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dashboards.reading.told import Graph
+from monitor.results import WindowResult
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """What a probe instance did not tell of a window in which it has a say.
+
+    ``missing`` are its batches that never came and may belong to the window, ``drops`` the observations that it had to
+    drop, by cause, ``told_through_us`` the moment up to which it told all if that is before the window's horizon, else
+    None. ``has_set_aside`` says that some of its batches of the window came too late or were implausible.
+    """
+
+    node: str
+    probe: str
+    epoch_us: int
+    missing: int
+    drops: Mapping[str, int]
+    told_through_us: int | None
+    has_set_aside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AgedOut:
+    """Records of a partition, both ends included, that had aged out of the topic before they were read."""
+
+    place: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What an amendment of a final window changed: field, before and after; those of a node have its name before it."""
+
+    revision: int
+    watermark_us: int
+    changed: Mapping[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class LostOf:
+    """How many ids are kept as lost at a node; of the one that was asked for, the ids, packed, 16 bytes each."""
+
+    node: str
+    kept: int
+    packed: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeWindow:
+    """All of one minute. ``before_us`` and ``after_us`` start the windows beside it, None where there is none.
+
+    ``holes`` are those of at most so many probe instances as are shown, ``holed`` is how many there are; ``is_live``
+    says whether anything can still change the window.
+    """
+
+    result: WindowResult
+    graph: Graph
+    before_us: int | None
+    after_us: int | None
+    is_live: bool
+    lost: tuple[LostOf, ...]
+    revisions: tuple[Revision, ...]
+    holes: tuple[Hole, ...]
+    holed: int
+    aged_out: tuple[AgedOut, ...]

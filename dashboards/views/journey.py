@@ -1,0 +1,234 @@
+"""A message's journey: what became of it in each window that it is of, and its stamps one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
+
+from dashboards.reading.search_told import Searched, Way
+from dashboards.views import texts
+from dashboards.views.colours import Mark
+from monitor.finding import Lost
+from monitor.journey import Stamp
+from monitor.results import WindowResult
+from probes.contract.batch import Outcome
+from probes.contract.limits import WINDOW_US
+
+MOST_WINDOWS: Final = 20
+MOST_STAMPS: Final = 200
+PASSED: Final = Outcome.PASSED.name.lower()
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+LOST: Final = Mark("LOST", "✕", "it was seen to leave one place, and not seen at the next", "lossy")
+DELIVERED: Final = Mark("DELIVERED", "✓", "it left the end of the pathway", "clean")
+FILTERED: Final = Mark("FILTERED", "○", "it was dropped on purpose", "idle")
+REJECTED: Final = Mark("REJECTED", "○", "it was refused as bad", "idle")
+IN_FLIGHT: Final = Mark("IN FLIGHT", "…", "its window is not judged yet", "pending")
+UNKNOWN: Final = Mark("UNKNOWN", "?", "what is kept does not tell", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A message of a stream, and the window that it is of, by its start."""
+
+    stream: str
+    start_us: int
+    message_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A stamp in words, or where there is none and the message was lost: then ``side`` is empty."""
+
+    node: str
+    side: str
+    when: str
+    since_event: str
+    since_before: str
+    probe: str
+    outcome: str
+    is_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    """What became of a message: a mark, a sentence, its steps, how many are not shown, and until when stamps stay."""
+
+    key: Key
+    mark: Mark
+    told: str
+    lost_at: tuple[str, ...]
+    steps: tuple[Step, ...]
+    left_out: int
+    kept: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    at_us: int | None
+    lag_us: int | None
+    place: int
+    side: str
+    stamp: Stamp
+
+
+def keys(found: Searched, meant: Sequence[bytes]) -> tuple[Key, ...]:
+    """Return the messages that were found, in the order of what was meant, and the windows of each, newest first."""
+    rank = {message_id: place for place, message_id in enumerate(meant)}
+    every = {_key(one) for one in found.stamps} | {_key_of(one) for one in found.lost}
+    return tuple(sorted(every, key=lambda key: (rank.get(key.message_id, len(rank)), -key.start_us, key.stream)))
+
+
+def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journey:
+    """Return the journey of a message in one window."""
+    stamps = [one for one in found.stamps if _key(one) == key]
+    lost_at = tuple(dict.fromkeys(one.node for one in found.lost if _key_of(one) == key))
+    moments = _in_order(stamps, way)
+    mark, told = _fate(stamps, lost_at, way)
+    steps = (*_steps(moments[:MOST_STAMPS], zone), *(_lost_step(node, stamps, way) for node in lost_at))
+    left_out = max(0, len(moments) - MOST_STAMPS)
+    return Journey(key, mark, told, lost_at, steps, left_out, _kept(way, now_us, zone, has_stamps=bool(stamps)))
+
+
+def _key(one: Stamp) -> Key:
+    return Key(one.stream, one.event_time_us // WINDOW_US * WINDOW_US, one.message_id)
+
+
+def _key_of(one: Lost) -> Key:
+    return Key(one.stream, one.window_start_us, one.message_id)
+
+
+def older(found: Sequence[Key]) -> str:
+    """Return what to say of windows that are not shown; nothing if all are."""
+    more = len(found) - MOST_WINDOWS
+    return f"{more:,} older windows have messages of this id too." if more > 0 else ""
+
+
+def nothing(text: str, found: Searched) -> str:
+    """Return one line on a message of which nothing is kept."""
+    searched = f"it is in none of the {found.segments:,} segments that are kept"
+    if found.looked_into < found.segments:
+        searched = f"it is in none of the {found.looked_into:,} segments that were looked into"
+    where = "not among the lost ids" if found.trouble else f"{searched}, and not among the lost ids"
+    return f"Nothing is kept of {text!r:.80}: {where}."
+
+
+def partly(found: Searched) -> str:
+    """Return what to say where not all segments were looked into; nothing where they were."""
+    if found.trouble or found.looked_into >= found.segments:
+        return ""
+    told = f"Of {found.segments:,} segments that are kept the newest {found.looked_into:,} were looked into"
+    return f"{told}, for as long as a page may take: hopwatch find looks into all."
+
+
+def _fate(stamps: Sequence[Stamp], lost_at: Sequence[str], way: Way) -> tuple[Mark, str]:
+    terminals = _terminals(way)
+    ends = sorted(
+        {one.node for one in stamps if one.node in terminals and one.outcome == PASSED and _has_left(one, way)}
+    )
+    if lost_at:
+        where = "; ".join(_where(node, stamps, way) for node in lost_at)
+        also = " It was delivered on another way." if ends else ""
+        return LOST, f"Lost {where}.{_how_surely(lost_at, way.window)}{also}"
+    if ends:
+        return DELIVERED, f"It left {' and '.join(ends)}, the end of its way."
+    for outcome, mark in ((Outcome.REJECTED, REJECTED), (Outcome.FILTERED, FILTERED)):
+        stopped = next((one for one in stamps if one.outcome == outcome.name.lower()), None)
+        if stopped:
+            why = f": {stopped.reason}" if stopped.reason else ""
+            return mark, f"It was {stopped.outcome} at {stopped.node}{why}."
+    return _untold(way.window)
+
+
+def _untold(window: WindowResult | None) -> tuple[Mark, str]:
+    """Return what to say of a message that neither arrived nor is kept as lost, by how its window stands."""
+    if window is None:
+        return UNKNOWN, "The store has no window of it, or has it no more: nobody judged what became of it."
+    if not window.status.is_final:
+        return IN_FLIGHT, "It has not left the end of its way, and its window is not judged yet."
+    told = "No stamp that is kept shows it at the end of its way"
+    return UNKNOWN, f"{told}, and it is not among the lost ids that are kept."
+
+
+def _how_surely(lost_at: Sequence[str], window: WindowResult | None) -> str:
+    """Return a warning where the books do not carry that it was lost there."""
+    found = [node for node in window.nodes if node.node in lost_at] if window else []
+    unsure = [node.node for node in found if node.loss_lower < node.loss]
+    if not unsure:
+        return ""
+    may = "it may have been lost further down, or not at all"
+    return f" Not surely: the probes of {', '.join(unsure)} did not tell all, so {may}."
+
+
+def _where(node: str, stamps: Sequence[Stamp], way: Way) -> str:
+    here = [one for one in stamps if one.node == node]
+    if any(one.outcome == PASSED and _has_left(one, way) for one in here):
+        return f"after {node}"
+    if here:
+        return f"inside {node}"
+    return f"on its way to {node}" if stamps else f"at {node}"
+
+
+def _has_left(one: Stamp, way: Way) -> bool:
+    """Return whether a stamp says that its node was left; of a node that stamps one side any stamp does."""
+    side = dict(zip(way.graph.nodes, way.sides, strict=False)).get(one.node, "both")
+    return one.lag_out_us is not None or (side != "both" and one.lag_in_us is not None)
+
+
+def _terminals(way: Way) -> set[str]:
+    sources = {edge.source for edge in way.graph.edges}
+    return {node for place, node in enumerate(way.graph.nodes) if place not in sources}
+
+
+def _in_order(stamps: Sequence[Stamp], way: Way) -> list[_Moment]:
+    """Return the stamps in the pathway's order, whatever their hosts' clocks say, in before out."""
+    places = {node: place for place, node in enumerate(way.graph.nodes)}
+    moments = []
+    for one in stamps:
+        sides: list[tuple[str, int | None]] = [("in", one.lag_in_us), ("out", one.lag_out_us)]
+        for side, lag_us in [each for each in sides if each[1] is not None] or [("", None)]:
+            at_us = None if lag_us is None else one.event_time_us + lag_us
+            moments.append(_Moment(at_us, lag_us, places.get(one.node, len(places)), side, one))
+    return sorted(moments, key=lambda one: (one.place, one.stamp.node, one.side, one.at_us or 0))
+
+
+def _steps(moments: Sequence[_Moment], zone: tzinfo) -> list[Step]:
+    steps, before_us = [], None
+    for one in moments:
+        since = texts.NONE if before_us is None or one.at_us is None else _signed(one.at_us - before_us)
+        why = f": {one.stamp.reason}" if one.stamp.reason else ""
+        when = texts.NONE if one.at_us is None else _instant(one.at_us, zone)
+        outcome = f"{one.stamp.outcome}{why}"
+        steps.append(Step(one.stamp.node, one.side, when, texts.span(one.lag_us), since, one.stamp.probe, outcome))
+        before_us = before_us if one.at_us is None else one.at_us
+    return steps
+
+
+def _lost_step(node: str, stamps: Sequence[Stamp], way: Way) -> Step:
+    none = texts.NONE
+    return Step(node, "", none, none, none, "", f"lost {_where(node, stamps, way)}", is_lost=True)
+
+
+def _kept(way: Way, now_us: int, zone: tzinfo, *, has_stamps: bool) -> str:
+    """Return until when stamps of the window stay, or that they are gone."""
+    if way.kept_until_us is None:
+        return "" if has_stamps else "No stamp of it is kept."
+    until = texts.moment(way.kept_until_us, zone)
+    if now_us > way.kept_until_us:
+        return f"Stamps of this window were kept until {until}: {'some' if has_stamps else 'all'} may be gone."
+    return f"Stamps of this window are kept until {until}."
+
+
+def _signed(span_us: int) -> str:
+    return f"{texts.span(span_us)}, clocks differ" if span_us < 0 else f"+{texts.span(span_us)}"
+
+
+def _instant(at_us: int, zone: tzinfo) -> str:
+    """Return a moment to the millisecond."""
+    try:
+        there = (_EPOCH + timedelta(microseconds=at_us)).astimezone(zone)
+    except OverflowError:
+        return texts.moment(at_us, zone)
+    return f"{there:%Y-%m-%d %H:%M:%S}.{there.microsecond // 1000:03d} {there.tzname()}"

@@ -1,0 +1,114 @@
+"""The lost ids of a node, a page at a time: which of them are looked for, and where each was seen last."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from dashboards.reading.told import Graph
+from monitor.journey import readings
+from monitor.kernel.tally import MAX_LOST_IDS
+from monitor.results import NodeResult, WindowResult, iso
+from probes.contract.limits import ID_BYTES
+
+A_PAGE: Final = 25
+COLUMNS: Final = ("message_id", "stream", "window_start", "node", "last_seen")
+NOT_KNOWN: Final = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of ids in hexadecimal: how many are looked for in all, and which page of how many this is."""
+
+    ids: tuple[str, ...]
+    found: int
+    part: int
+    parts: int
+
+    @property
+    def before(self) -> int | None:
+        """The number of the page before it, None of the first."""
+        return self.part - 1 if self.part > 1 else None
+
+    @property
+    def after(self) -> int | None:
+        """The number of the page after it, None of the last."""
+        return self.part + 1 if self.part < self.parts else None
+
+
+def page(packed: bytes, search: str, part: int) -> Page:
+    """Return the page ``part``, the last one if there are fewer, of the ids that a text may mean, or that hold it."""
+    ids = apart(packed)
+    if search.strip():
+        ids = _sought(ids, search.strip())
+    parts = max(1, -(-len(ids) // A_PAGE))
+    here = min(part, parts)
+    return Page(tuple(ids[(here - 1) * A_PAGE : here * A_PAGE]), len(ids), here, parts)
+
+
+def counted(page: Page, node: str, kept: int) -> str:
+    """Return which ids a page shows, of how many."""
+    if not page.found:
+        return f"None of the {kept:,} ids that are kept as lost at {node} is that, or holds it."
+    first = (page.part - 1) * A_PAGE + 1
+    told = f"{first:,} to {first + len(page.ids) - 1:,} of {page.found:,}"
+    return told if page.found == kept else f"{told} that are looked for, of {kept:,}"
+
+
+def apart(packed: bytes) -> list[str]:
+    """Return packed ids in hexadecimal, in their own order."""
+    return [packed[at : at + ID_BYTES].hex() for at in range(0, len(packed), ID_BYTES)]
+
+
+def unmistakable(message_id: str) -> str:
+    """Return an id with hyphens: 32 digits alone may be a number too."""
+    return str(UUID(hex=message_id))
+
+
+def last_seen(graph: Graph, one: WindowResult, name: str) -> str:
+    """Return where a message that was lost at a node was seen last, as far as the counts of the node tell."""
+    node = next((each for each in one.nodes if each.node == name), None)
+    if node is None:
+        return NOT_KNOWN
+    sources = [graph.nodes[edge.source] for edge in graph.edges if graph.nodes[edge.target] == name and edge.is_must]
+    told = [f"left {' or '.join(sources)}"] if node.lost_in_transit and sources else []
+    told += [f"arrived at {name}"] if node.lost_inside else []
+    told += [f"left {name}"] if node.lost_after else []
+    return " or ".join(told) or NOT_KNOWN
+
+
+def beyond(node: NodeResult | None, kept: int) -> str:
+    """Return what to say of ids that were lost and are not kept; nothing if all are."""
+    if node is None or node.loss <= kept:
+        return ""
+    return f"{node.loss:,} were lost and {kept:,} ids are kept: the first {MAX_LOST_IDS:,} in byte order at most."
+
+
+def table(one: WindowResult, graph: Graph, node: str, packed: bytes) -> str:
+    """Return all ids that are kept as lost at a node as comma-separated values under a line of names."""
+    seen, start = last_seen(graph, one, node), iso(one.window_start_us)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows((message_id, one.stream, start, node, seen) for message_id in apart(packed))
+    return out.getvalue()
+
+
+def file_name(one: WindowResult, node: str) -> str:
+    """Return a name for that file that any system takes."""
+    start = iso(one.window_start_us).replace(":", "").replace("-", "")
+    named = (
+        "".join(char for char in name if char.isascii() and (char.isalnum() or char in "._-"))
+        for name in (one.stream, node)
+    )
+    return "-".join(("lost", *(name for name in named if name), start)) + ".csv"
+
+
+def _sought(ids: Sequence[str], text: str) -> list[str]:
+    meant = {one.hex() for one in readings(text)}
+    digits = text.replace("-", "").lower()
+    return [one for one in ids if one in meant or digits in one]

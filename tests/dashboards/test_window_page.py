@@ -1,0 +1,261 @@
+"""Tests of the page of a window in every state that it may meet, as Streamlit runs it, without a browser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import Engine
+from streamlit.testing.v1 import AppTest
+
+from dashboards.reading.answers import FRESH_US, Answers
+from monitor import settings
+from monitor.kernel.masks import ids_of
+from monitor.kernel.tally import empty
+from monitor.results import Status, Verdict
+from tests.alerts.windows import window
+from tests.dashboards.places import (
+    HOSTILE,
+    app,
+    chain,
+    clock,
+    fill,
+    judged_or_not,
+    looked_at,
+    minutes,
+    said,
+    url_of,
+    words,
+)
+from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
+from tests.monitor.spooled import ids
+from tests.monitor.store.stored import concluded, write
+
+AT_3 = "2026-01-01T00:03:00Z"
+
+
+def shown(folder: Path, start: str = AT_3, **query: str) -> AppTest:
+    """Return the page of a window of the store in a folder."""
+    tested = looked_at(url_of(folder), page="window", stream="orders", window=start, **query)
+    assert not tested.exception
+    return tested
+
+
+def with_lost(folder: Path, numbers: range, **fields: Any) -> Engine:  # noqa: ANN401 - the fields of a window
+    """Fill a store whose window of minute 3 has lost these messages at b."""
+    lossy = window(3, lost={"b": len(numbers)}, **fields)
+    engine = fill(url_of(folder), *minutes(10))
+    write(engine, concluded(lossy, lost={"b": b"".join(sorted(ids(one) for one in numbers))}))
+    return engine
+
+
+def test_without_a_store_it_says_how_to_begin(tmp_path: Path) -> None:
+    """As every page does."""
+    assert "There is no store yet" in words(shown(tmp_path))
+
+
+def test_a_healthy_minute_adds_up_and_has_no_lost_id(tmp_path: Path) -> None:
+    """With verdict, status, revision, and what lies beside it."""
+    fill(url_of(tmp_path), *minutes())
+    told = words(shown(tmp_path))
+    assert "CLEAN" in told
+    assert "FINAL, revision 0" in told
+    assert "1,000 known = 1,000 delivered + 0 filtered + 0 rejected + 0 lost" in told
+    assert "no message was seen to be lost" in told
+    assert "No probe instance that was heard has a hole in this window." in told
+    assert "None: the first judgement stands." in told
+    assert "← 2026-01-01 00:02 UTC" in told
+    assert "2026-01-01 00:04 UTC →" in told
+
+
+def test_the_first_and_the_last_minute_have_nothing_beside_them(tmp_path: Path) -> None:
+    """And say so, on their one side."""
+    fill(url_of(tmp_path), *minutes())
+    assert "no window before" in words(shown(tmp_path, "2026-01-01T00:00:00Z"))
+    assert "no window after" in words(shown(tmp_path, "2026-01-01T00:09:00Z"))
+
+
+def test_all_parts_of_a_lossy_minute_are_told(tmp_path: Path) -> None:
+    """What was stopped, surely lost, lost not surely, and recovered, each with its number."""
+    counts: dict[str, Any] = {
+        "delivered": 960,
+        "filtered": 7,
+        "rejected": 3,
+        "lost_lower": 20,
+        "lost_upper": 34,
+        "recovered": 5,
+    }
+    fill(url_of(tmp_path), replace(window(3, lost={"b": 30}), **counts), *minutes(1))
+    told = words(shown(tmp_path))
+    assert "1,000 known = 960 delivered + 7 filtered + 3 rejected + 30 lost (20 surely)" in told
+    assert "<b>20</b> surely lost <small>2.00 %</small>" in told
+    assert "<b>10</b> lost, not surely" in told
+    assert "at least 20, at most 34" in told
+    assert "<b>? up to 4</b> more that may be lost" in told
+    assert "5 recovered" in told
+
+
+def test_what_nobody_knows_is_never_0(tmp_path: Path) -> None:
+    """The bar of an UNKNOWN window has a part without a number, and its reasons stand there."""
+    fill(url_of(tmp_path), window(3, verdict=Verdict.UNKNOWN, reasons=("b: no probe instance was heard",)), *minutes(1))
+    told = words(shown(tmp_path))
+    assert "? UNKNOWN" in told.replace("</span>", "")
+    assert "+ ? lost" in told
+    assert "0 lost" not in told
+    assert "<b>?</b> more that nobody knows" in told
+    assert "no upper bound" in told
+    assert "b: no probe instance was heard" in told
+
+
+@pytest.mark.parametrize("status", [Status.OPEN, Status.PROVISIONAL])
+def test_a_minute_that_is_not_final_looks_so(status: Status, tmp_path: Path) -> None:
+    """Its status is its chip, its bar is drawn apart, what is missing is in flight, and nothing is called lost."""
+    one = window(3, status=status, delivered=900, in_flight=100)
+    fill(url_of(tmp_path), judged_or_not(one), *minutes(1))
+    told = words(shown(tmp_path))
+    assert status.value in told
+    assert "hw-not-final" in told
+    assert "900 delivered + 0 filtered + 0 rejected + 100 in flight" in told
+    assert "surely lost" not in told
+    assert "what is missing is in flight" in told
+
+
+def test_lost_ids_are_shown_a_page_at_a_time(tmp_path: Path) -> None:
+    """Each leads to its journey; part of the URL is which page, and one beyond the last is the last."""
+    with_lost(tmp_path, range(100, 160))
+    told = words(shown(tmp_path))
+    assert "1 to 25 of 60" in told
+    assert f"{100:032x}" in told
+    assert f"id={UUID(int=100)}" in told
+    assert f"{125:032x}" not in told
+    assert "page 1 of 3" in told
+    assert "left a" in told
+    last = words(shown(tmp_path, part="99"))
+    assert "51 to 60 of 60" in last
+
+
+@pytest.mark.parametrize("search", [f"{142:032x}", f"{142:x}".zfill(6), "142"])
+def test_an_id_is_looked_for_by_its_digits_or_as_it_is_written(search: str, tmp_path: Path) -> None:
+    """What is typed goes into the URL."""
+    with_lost(tmp_path, range(100, 160))
+    tested = shown(tmp_path)
+    next(one for one in tested.text_input if one.label == "Look for an id").set_value(search).run()
+    assert tested.query_params["find"] == search
+    told = words(tested)
+    assert "1 to 1 of 1 that are looked for, of 60" in told
+    assert f"id={UUID(int=142)}" in told
+
+
+def test_an_id_that_was_not_lost_here_is_told(tmp_path: Path) -> None:
+    """Of how many it is none."""
+    with_lost(tmp_path, range(100, 160))
+    assert "None of the 60 ids that are kept as lost at b is that" in words(shown(tmp_path, find="nobody"))
+
+
+def test_more_were_lost_than_ids_are_kept(tmp_path: Path) -> None:
+    """Which is told where the ids stand."""
+    with_lost(tmp_path, range(100, 103), nodes={"b": {"loss": 20_000}})
+    assert "20,000 were lost and 3 ids are kept" in words(shown(tmp_path))
+
+
+def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
+    """Field by field in words, before and after, end to end first."""
+    changed = {
+        "verdict": ["UNKNOWN", "CLEAN"],
+        "reasons": [["b: silent"], []],
+        "lost_upper": [None, 0],
+        "loss_ratio": [0.25, 0.0],
+        "lag_us": [None, {"p95": 2_000}],
+        "b.seen": [0, 1_000],
+        "b.process_duration_p95_us": [None, 1_000],
+    }
+    engine = fill(url_of(tmp_path), *minutes())
+    amended = window(3, status=Status.AMENDED, revision=1)
+    write(engine, concluded(amended, changed=changed))
+    told = words(shown(tmp_path))
+    assert "AMENDED, revision 1" in told
+    assert "verdict UNKNOWN → CLEAN · reasons b: silent → none · lost at most no bound → 0" in told
+    assert "loss ratio 25.0 % → 0 % · lag p95 \u2013 → 2.0 ms" in told
+    assert "seen 0 → 1,000 · process duration p95 \u2013 → 1.0 ms" in told
+
+
+def test_the_holes_of_probes_are_told(tmp_path: Path) -> None:
+    """One that fell silent without a bye has told all up to a moment, and no more."""
+    place = Workplace(tmp_path).configure().watch(*one_of_ten_lost()[:2])
+    now = clock()
+    answers = Answers(place.store_url, now, settings.load(place.config, flags={}, environ={}))
+    told = words(app(answers, now, page="window", stream="orders", window="2026-01-01T00:00:00Z"))
+    assert "probe-of-a" in told
+    assert "silent without a bye: it told all up to 2026-01-01 00:01 UTC, and no more" in told
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ({"window": "2026-01-01T05:00:00Z"}, "The store has no window of 2026-01-01 05:00 UTC for this stream"),
+        ({"window": AT_3, "part": "x"}, "part is a number from 1, got 'x'"),
+        ({"window": AT_3, "part": "0"}, "part is a number from 1, got '0'"),
+    ],
+)
+def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str, tmp_path: Path) -> None:
+    """And there is a way on."""
+    fill(url_of(tmp_path), *minutes())
+    tested = looked_at(url_of(tmp_path), page="window", stream="orders", **query)
+    assert not tested.exception
+    (warning,) = tested.warning
+    assert told in warning.value.replace("\\", "")
+    assert "stream=orders" in words(tested)
+
+
+def test_a_window_that_is_no_time_is_told_and_the_stream_shown(tmp_path: Path) -> None:
+    """Both what is wrong and what is shown instead."""
+    fill(url_of(tmp_path), *minutes())
+    tested = looked_at(url_of(tmp_path), page="window", stream="orders", window="yesterday")
+    assert not tested.exception
+    first, second = (one.value.replace("\\", "") for one in tested.warning)
+    assert "window is a time such as" in first
+    assert "no window is named: showing the stream" in second
+
+
+def test_when_the_store_goes_away_the_window_stays(tmp_path: Path) -> None:
+    """As it was last known; one that was not read before says why it cannot be."""
+    fill(url_of(tmp_path), *minutes()).dispose()
+    now = clock()
+    answers, query = Answers(url_of(tmp_path), now), {"page": "window", "stream": "orders"}
+    app(answers, now, **query, window=AT_3)
+    (tmp_path / "store.db").write_bytes(b"this is no database any more" * 1_000)
+    now.advance(FRESH_US / 1e6 + 1)
+    kept = app(answers, now, **query, window=AT_3)
+    assert not kept.exception
+    assert "1,000 known = 1,000 delivered" in words(kept)
+    new = app(answers, now, **query, window="2026-01-01T00:04:00Z")
+    assert not new.exception
+    assert "The window of 2026-01-01 00:04 UTC was not read" in "".join(said(new, "error")).replace("\\", "")
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    """In tables, links, holes and revisions."""
+    for name in HOSTILE:
+        (folder := tmp_path / str(HOSTILE.index(name))).mkdir()
+        one = window(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 1}, reasons=(f"{name}: silent",))
+        engine = fill(url_of(folder), one)
+        lost = tuple(ids_of(ids(7)) for _ in HOSTILE)
+        changed = {f"{name}.seen": [1, 2], "reasons": [[name], []]}
+        made = concluded()._replace(result=one, tally=empty(chain(*HOSTILE)), lost_ids=lost, changed=changed)
+        write(engine, made)
+        tested = looked_at(url_of(folder), page="window", stream=name, node=name, window=AT_3, find=name)
+        assert not tested.exception
+        told = "".join(said(tested, "html"))
+        assert "<img src=x" not in told
+        assert not any(name in one for one in said(tested, "markdown"))
+
+
+def test_the_page_of_the_stream_leads_here(tmp_path: Path) -> None:
+    """From the window that is chosen, and from the figures of its loss."""
+    fill(url_of(tmp_path), *minutes(lost={"b": 20}))
+    told = words(looked_at(url_of(tmp_path), stream="orders", window=AT_3))
+    assert "Everything about this minute" in told
+    assert told.count("page=window&amp;stream=orders&amp;window=2026-01-01T00%3A03%3A00Z") == 3

@@ -1,0 +1,236 @@
+"""Tests of what the pages of a window and of a message show: laws of their parts, decided without a store."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from datetime import UTC
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboards.reading.search_told import Searched, Way
+from dashboards.reading.told import Edge, Graph
+from dashboards.reading.window_told import AgedOut, Hole, Revision
+from dashboards.views import conservation, journey, lost_ids, texts, whole_window
+from dashboards.views.journey import Key
+from monitor.finding import Lost
+from monitor.journey import Stamp
+from monitor.results import Status, WindowResult
+from tests.alerts.windows import START_US, window
+from tests.dashboards.places import HOSTILE
+from tests.monitor.spooled import TERMS, at, ids
+
+CHAIN = Graph(("a", "b"), (Edge(0, 1, is_must=True),))
+COUNTS = st.integers(0, 10**9)
+
+
+def stamp(node: str, lag_in_us: int | None, lag_out_us: int | None, outcome: str = "passed") -> Stamp:
+    """Return a stamp of message 7."""
+    return Stamp(START_US, ids(7), "orders", node, "p", lag_in_us, lag_out_us, outcome, "")
+
+
+def way(*sides: str, status: Status = Status.FINAL, graph: Graph = CHAIN) -> Way:
+    """Return a chain of two nodes, both sides of which are stamped."""
+    judged = window(0, status=status)
+    return Way(graph, sides or ("both", "both"), judged if status.is_final else replace(judged, verdict=None))
+
+
+def told(stamps: tuple[Stamp, ...], of: Way, *lost_at: str) -> journey.Journey:
+    """Return the journey of these stamps."""
+    lost = tuple(Lost("orders", START_US, node, ids(7)) for node in lost_at)
+    return journey.of(Searched(stamps, lost), Key("orders", START_US, ids(7)), of, START_US, UTC)
+
+
+@given(COUNTS, COUNTS, COUNTS, COUNTS, st.integers(0, 100), COUNTS, st.sampled_from(("?", "known")))
+def test_the_parts_of_the_bar_add_up(
+    delivered: int, filtered: int, rejected: int, lost: int, surely: int, in_flight: int, upper: str
+) -> None:
+    """Whatever a window holds, its parts are the known ones; what nobody knows has no share and no number."""
+    lower, is_known = lost * surely // 100, upper == "known"
+    counts: dict[str, Any] = {
+        "delivered": delivered,
+        "filtered": filtered,
+        "rejected": rejected,
+        "lost": lost,
+        "lost_lower": lower,
+    }
+    known = delivered + filtered + rejected + lost + in_flight
+    one: WindowResult = replace(
+        window(0), known=known, in_flight=in_flight, lost_upper=lost if is_known else None, **counts
+    )
+    bar = conservation.of(one)
+    numbered = [part for part in bar.parts if part.kind != "unknown"]
+    assert sum(int(part.number.replace(",", "")) for part in numbered) == known
+    assert sum(part.share for part in numbered) == pytest.approx(1 if known else 0)
+    assert [part.number for part in bar.parts if part.kind == "unknown"] == ([] if is_known else [texts.UNKNOWN])
+    if not is_known:
+        assert not bar.total.endswith(" 0 lost")
+
+
+@given(st.lists(st.binary(min_size=16, max_size=16), unique=True, max_size=130), st.integers(1, 10**6))
+def test_the_pages_of_lost_ids_are_all_of_them_once(packed: list[bytes], beyond: int) -> None:
+    """One page after the other gives the list, no page is longer than it may be, and none lies beyond the last."""
+    joined = b"".join(packed)
+    first = lost_ids.page(joined, "", 1)
+    pages = [lost_ids.page(joined, "", part) for part in range(1, first.parts + 1)]
+    assert [one for page in pages for one in page.ids] == [one.hex() for one in packed]
+    assert all(len(page.ids) <= lost_ids.A_PAGE for page in pages)
+    assert [page.after for page in pages] == [*range(2, first.parts + 1), None]
+    assert [page.before for page in pages] == [None, *range(1, first.parts)]
+    assert lost_ids.page(joined, "", first.parts + beyond) == pages[-1]
+
+
+@given(st.lists(st.binary(min_size=16, max_size=16), unique=True, min_size=1, max_size=40), st.data())
+def test_every_lost_id_is_found_by_itself(packed: list[bytes], data: st.DataObject) -> None:
+    """With and without hyphens, in either case, and by any part of its digits."""
+    one = data.draw(st.sampled_from(packed)).hex()
+    hyphens = f"{one[:8]}-{one[8:12]}-{one[12:16]}-{one[16:20]}-{one[20:]}"
+    start = data.draw(st.integers(0, 28))
+    for text in (one, hyphens.upper(), f" {one} ", one[start : start + 4]):
+        assert one in lost_ids.page(b"".join(packed), text, 1).ids or lost_ids.page(b"".join(packed), text, 1).parts > 1
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "b"])
+def test_the_csv_holds_every_id_and_names_as_they_are(name: str) -> None:
+    """Read back by a reader of such files; the name of the file is one that any system takes."""
+    one = window(0, stream=name, names=(name, "z"), lost={name: 2})
+    rows = list(csv.DictReader(io.StringIO(lost_ids.table(one, CHAIN, name, ids(1, 2)))))
+    assert [row["message_id"] for row in rows] == [ids(1).hex(), ids(2).hex()]
+    assert {(row["stream"], row["node"], row["window_start"]) for row in rows} == {(name, name, "2026-01-01T00:00:00Z")}
+    assert all(char.isalnum() or char in "._-" for char in lost_ids.file_name(one, name))
+
+
+@pytest.mark.parametrize(
+    ("counts", "seen"),
+    [
+        ({"lost_in_transit": 2}, "left a"),
+        ({"lost_in_transit": 0, "lost_inside": 2}, "arrived at b"),
+        ({"lost_in_transit": 1, "lost_inside": 1}, "left a or arrived at b"),
+        ({"lost_in_transit": 0, "lost_after": 2}, "left b"),
+        ({"lost_in_transit": 0}, "not known"),
+    ],
+)
+def test_where_an_id_was_seen_last_is_no_more_than_the_counts_tell(counts: dict[str, int], seen: str) -> None:
+    """Two places where they tell of two."""
+    one = window(0, lost={"b": 2}, nodes={"b": counts})
+    assert lost_ids.last_seen(CHAIN, one, "b") == seen
+    assert lost_ids.last_seen(CHAIN, one, "nobody") == "not known"
+
+
+def test_holes_in_words() -> None:
+    """Each kind in a line of its own, and a batch alone is one."""
+    hole = Hole("b", "p", at(-10), 2, {"queue_full": 3, "encode": 1_000}, at(65), has_set_aside=True)
+    line = whole_window.hole(hole, UTC)
+    assert (line.node, line.probe, line.since) == ("b", "p", "2025-12-31 23:59 UTC")
+    assert line.holes == (
+        "2 missing batches that may belong to this window",
+        "1,000 observations dropped: encode",
+        "3 observations dropped: queue_full",
+        "batches of this window that came too late, or were implausible, and do not count",
+        "silent without a bye: it told all up to 2026-01-01 00:01 UTC, and no more",
+    )
+    assert whole_window.hole(Hole("b", "p", 0, 1, {}, None, has_set_aside=False), UTC).holes == (
+        "1 missing batch that may belong to this window",
+    )
+    told = whole_window.aged_out(AgedOut("topic/0", 5, 1_004))
+    assert told == "1,000 records of topic/0, 5 to 1,004, had aged out before they were read."
+
+
+def test_where_a_window_stands_in_words() -> None:
+    """With when it is judged where that is known, and what is in flight in a final one."""
+    assert whole_window.status(window(0, status=Status.OPEN), TERMS, UTC) == (
+        "It still receives: these are the counts so far. It is judged after 2026-01-01 00:04 UTC."
+    )
+    assert "judged after" not in whole_window.status(window(0, status=Status.PROVISIONAL), None, UTC)
+    assert "1,500 came late and are in flight" in whole_window.status(window(0, in_flight=1_500), TERMS, UTC)
+    assert whole_window.status(window(0, status=Status.AMENDED), TERMS, UTC).endswith("by what came after.")
+
+
+def test_what_was_dropped_is_not_denied_when_it_is_not_kept() -> None:
+    """A window that is past changing has no causes any more; one that is not final has no hole so far."""
+    dropped = window(0, nodes={"b": {"dropped": 3}})
+    assert "and that is over" in whole_window.no_hole(dropped, is_live=False)
+    assert "so far" in whole_window.no_hole(window(0, status=Status.OPEN), is_live=True)
+
+
+def test_a_revision_of_many_nodes_is_cut() -> None:
+    """And says by how much; a node's name may have dots."""
+    changed = {f"node.{number:03d}.seen": (0, 1) for number in range(100)}
+    told = whole_window.amendment(Revision(2, at(0), changed), UTC)
+    assert len(told.lines) + told.left_out == 100
+    assert told.lines[0] == ("node.000", "seen 0 → 1")
+
+
+PASSED_A = stamp("a", 1_000, 2_000)
+
+
+@pytest.mark.parametrize(
+    ("stamps", "of", "lost_at", "word", "sentence"),
+    [
+        ((PASSED_A, stamp("b", 3_000, 4_000)), way(), (), "DELIVERED", "It left b"),
+        ((PASSED_A, stamp("b", 3_000, None)), way("both", "in"), (), "DELIVERED", "It left b"),
+        ((PASSED_A, stamp("b", 3_000, None)), way(), ("b",), "LOST", "Lost inside b."),
+        ((PASSED_A,), way(), ("b",), "LOST", "Lost on its way to b."),
+        ((PASSED_A,), way(), ("a",), "LOST", "Lost after a."),
+        ((), way(), ("b",), "LOST", "Lost at b."),
+        ((PASSED_A, stamp("b", 3_000, None)), way(), (), "UNKNOWN", "No stamp that is kept shows it at the end"),
+        ((PASSED_A,), way(status=Status.PROVISIONAL), (), "IN FLIGHT", "its window is not judged yet"),
+        ((PASSED_A,), replace(way(), window=None), (), "UNKNOWN", "The store has no window of it"),
+        ((stamp("a", 1_000, None, "rejected"),), way(), (), "REJECTED", "It was rejected at a."),
+        ((stamp("b", None, None, "filtered"),), way(), (), "FILTERED", "It was filtered at b."),
+        ((PASSED_A, stamp("b", 3_000, 4_000)), way(), ("a",), "LOST", "It was delivered on another way."),
+    ],
+)
+def test_what_became_of_a_message(
+    stamps: tuple[Stamp, ...], of: Way, lost_at: tuple[str, ...], word: str, sentence: str
+) -> None:
+    """By its stamps, by the lost ids, and by how its window stands."""
+    found = told(stamps, of, *lost_at)
+    assert found.mark.word == word
+    assert sentence in found.told
+    assert [step.node for step in found.steps if step.is_lost] == list(lost_at)
+
+
+def test_two_messages_that_an_id_may_mean_are_two_journeys() -> None:
+    """As it is read first comes first, whatever is newer; 16 hexadecimal digits may be a number too."""
+    other = stamp("b", 1_000, None)._replace(message_id=ids(8), event_time_us=at(70))
+    found = Searched((PASSED_A, other), (Lost("orders", START_US, "b", ids(8)),))
+    keys = journey.keys(found, (ids(7), ids(8)))
+    assert [(key.message_id, key.start_us) for key in keys] == [(ids(7), at(0)), (ids(8), at(60)), (ids(8), at(0))]
+    assert [step.node for step in journey.of(found, keys[0], way(), 0, UTC).steps] == ["a", "a"]
+    assert journey.of(found, keys[2], way(), 0, UTC).lost_at == ("b",)
+
+
+def test_a_journey_of_very_many_stamps_is_cut() -> None:
+    """And a moment that only a broken clock tells is drawn."""
+    found = told(tuple(stamp("a", number, None) for number in range(500)), way())
+    assert (len(found.steps), found.left_out) == (journey.MOST_STAMPS, 300)
+    broken = told((stamp("a", 2**62, None), stamp("b", None, None)), way())
+    assert broken.steps[0].when == f"{START_US + 2**62} µs since 1970"
+    assert broken.steps[1].when == texts.NONE
+
+
+def test_until_when_stamps_are_kept_is_told() -> None:
+    """Before that moment, after it, and where nobody knows it."""
+    kept = replace(way(), kept_until_us=START_US + 60_000_000)
+    assert told((PASSED_A,), kept).kept == "Stamps of this window are kept until 2026-01-01 00:01 UTC."
+    past = replace(way(), kept_until_us=START_US - 60_000_000)
+    assert told((PASSED_A,), past).kept.endswith("were kept until 2025-12-31 23:59 UTC: some may be gone.")
+    assert told((), past, "b").kept.endswith("all may be gone.")
+    assert told((PASSED_A,), way()).kept == ""
+
+
+def test_what_was_not_searched_is_told() -> None:
+    """How many segments were looked into, and that the command looks into all; how many windows are older."""
+    part = Searched(segments=2_000, looked_into=30)
+    assert journey.partly(part).startswith("Of 2,000 segments that are kept the newest 30 were looked into")
+    assert "none of the 30 segments that were looked into" in journey.nothing("7", part)
+    assert journey.nothing("7", Searched(trouble=("x",))) == "Nothing is kept of '7': not among the lost ids."
+    assert journey.partly(Searched(segments=2, looked_into=2)) == ""
+    keys = [Key("orders", number, ids(7)) for number in range(journey.MOST_WINDOWS + 3)]
+    assert journey.older(keys) == "3 older windows have messages of this id too."
+    assert journey.older(keys[:1]) == ""
