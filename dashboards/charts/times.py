@@ -49,12 +49,10 @@ def lags(frame: Frame, points: Sequence[Point], found: Sequence[Outlier], side: 
     """Return one side's lag: a line a percentile, in ms, outliers marked."""
     palette = frame.palette
     of_side = [point for point in points if point.line == side]
-    percentiles = alt.Color(
-        "part:N",
-        title=None,
-        sort=list(PERCENTILES),
-        scale=alt.Scale(domain=list(PERCENTILES), range=[palette.series[4], palette.series[0], palette.series[1]]),
-    )
+    colours = dict(zip(PERCENTILES, (palette.series[4], palette.series[0], palette.series[1]), strict=True))
+    drawn = [part for part in PERCENTILES if any(point.part == part for point in of_side)]
+    scale = alt.Scale(domain=drawn, range=[colours[part] for part in drawn])
+    percentiles = alt.Color("part:N", title=None, sort=drawn, scale=scale)
     base = alt.Chart(_frame_of(of_side, frame.span))
     lines = base.mark_line(strokeWidth=1.8, point=_dots(of_side)).encode(
         frame.moments(), _value(f"{side}, ms"), percentiles, tooltip=_tooltip("part", "percentile")
