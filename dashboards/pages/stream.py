@@ -148,7 +148,7 @@ def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None)
     with _panel("Expected and arrived", note, stream, "arrivals", lambda: sheets.arrivals(stretch, node)):
         points = series.arrivals(stretch, node, zone)
         _drawn(looking, times.arrivals(frame, points, step), "arrivals", told.arrivals(points, name))
-    late = node or _latest(stretch, one)
+    late = node or series.telling(stretch, one)
     _lags(looking, frame, stretch, late)
     nodes = series.slowest(one, span.thinned(len(stretch.steps), series.MOST_COLOURS)) if one is not None else ()
     if nodes:
@@ -186,13 +186,6 @@ def _panel(title: str, note: str, stream: str, what: str, made: Callable[[], She
         files.titled(title, note, stream, what, made)
         yield
         files.table(what, made)
-
-
-def _latest(stretch: Stretch, one: Judged | None) -> str:
-    """Return the node that is looked at where none is chosen: the one that lost most, else the last."""
-    losses = {node.node: node.loss for node in one.nodes} if one is not None else {}
-    worst = max(losses, key=lambda name: losses[name], default="")
-    return worst if losses.get(worst) else stretch.graph.nodes[-1]
 
 
 def _heat(looking: Looking, frame: Frame, stretch: Stretch) -> None:

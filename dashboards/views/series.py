@@ -202,6 +202,13 @@ def worst(stretch: Stretch, most: int) -> tuple[str, ...]:
     return tuple(name for name in names if name in kept)
 
 
+def telling(stretch: Stretch, one: Judged | None) -> str:
+    """Return the node whose lags are shown where none is chosen: the one that lost most, else the last."""
+    losses = {node.node: node.loss for node in one.nodes} if one is not None else {}
+    lossiest = max(losses, key=lambda name: losses[name], default="")
+    return lossiest if losses.get(lossiest) else stretch.graph.nodes[-1]
+
+
 def bands(stretch: Stretch) -> tuple[Band, ...]:
     """Return where steps are not final, or nothing can be shown; steps in a row are one band."""
     found: list[Band] = []

@@ -130,8 +130,9 @@ def losses(one: Judged) -> Sheet:
         counts = [getattr(node, name) for name in NODE_COUNTS]
         coverage = node.coverage if isinstance(node, NodeResult) else None
         lags = [figure for name in _LAGS for figure in _quantiles(getattr(node, name))]
-        parts = node.loss_upper, node.loss_ratio, coverage
-        rows.append((node.node, seen, *counts, *parts, *lags, node.process_duration_p95_us))
+        rows.append(
+            (node.node, seen, *counts, node.loss_upper, node.loss_ratio, coverage, *lags, node.process_duration_p95_us)
+        )
     counted = [name if name == "lag_negative" else f"{name}_messages" for name in NODE_COUNTS]
     of_lags = [column for name in _LAGS for column in _columns(name.removesuffix("_us"))]
     parts = ("loss_upper_messages", "loss_ratio", "coverage_ratio")
