@@ -41,8 +41,8 @@ def values(low: float, high: float) -> tuple[float, ...]:
     size = max(high - low, 1e-6 * max(abs(low), abs(high)), 1e-9) / VALUES
     whole = 10.0 ** math.floor(math.log10(size))
     step = next(whole * factor for factor in _ROUND if whole * factor >= size * (1 - 1e-9))
-    first, last = math.floor(low / step + 1e-9), max(math.ceil(high / step - 1e-9), math.floor(low / step) + 1)
-    return tuple(round(place * step, 12) for place in range(first, last + 1))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return tuple(round(place * step, 12) for place in range(first, max(last, first + 1) + 1))
 
 
 def moments(from_us: int, to_us: int) -> tuple[int, ...]:
