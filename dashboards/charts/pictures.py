@@ -171,7 +171,8 @@ def durations(picture: Picture, pieces: Sequence[Piece], nodes: Sequence[str], b
 
 def heat(picture: Picture, cells: Sequence[Cell], rows: Sequence[str]) -> str:
     """Return a row end to end and one a node, darker where the value is higher; what is not known has a frame."""
-    most = max((cell.value for cell in cells if cell.value), default=1.0)
+    worst = max((cell for cell in cells if cell.value), key=lambda cell: cell.value or 0, default=None)
+    most = (worst.value if worst else None) or 1.0
     for place, row in enumerate(rows):
         shown = row if len(row) <= MOST_NAME else f"{row[: MOST_NAME - 1]}…"
         picture.text(LEFT - 8, TOP + place * ROW + 15, shown, "end")
@@ -184,7 +185,8 @@ def heat(picture: Picture, cells: Sequence[Cell], rows: Sequence[str]) -> str:
         elif cell.word in _WORDS:
             style = f"fill:var({_WORDS[cell.word]});fill-opacity:.16;stroke:var({_WORDS[cell.word]})"
         picture.rect(box, style, f"{cell.when}, {cell.row}: {cell.icon} {cell.word}, {cell.said}")
-    picture.legend([("UNKNOWN", "--hw-unknown", ""), ("not final", "--hw-pending", ""), ("highest", "--hw-lossy", "")])
+    names = [("UNKNOWN", "--hw-unknown", ""), ("not final", "--hw-pending", "")]
+    picture.legend([*names, (f"at most {worst.said}", "--hw-lossy", "")] if worst else names)
     return picture.markup()
 
 

@@ -120,7 +120,7 @@ def heat(frame: Frame, cells: Sequence[Cell], nodes: Sequence[str], unit: str) -
         fill=alt.Fill("word:N", scale=seen, legend=None), stroke=alt.Stroke("word:N", scale=seen, legend=None)
     )
     layers = alt.layer(known.encode(colour), frames).add_params(click).resolve_scale(color="independent")
-    return _dressed(layers.properties(height=ROW_PX * len(rows) + AROUND_PX))
+    return _dressed(layers.properties(height=ROW_PX * len(rows) + AROUND_PX), palette)
 
 
 def _layered(frame: Frame, *layers: alt.Chart) -> alt.LayerChart:
@@ -138,14 +138,16 @@ def _layered(frame: Frame, *layers: alt.Chart) -> alt.LayerChart:
     drag = alt.selection_interval(name=DRAG, encodings=["x"])
     first, *others = layers
     chart = alt.layer(ground, first.add_params(drag), *others).properties(height=HIGH_PX)
-    return _dressed(chart)
+    return _dressed(chart, palette)
 
 
-def _dressed(chart: alt.LayerChart | alt.FacetChart) -> alt.LayerChart:
+def _dressed(chart: alt.LayerChart | alt.FacetChart, palette: Palette) -> alt.LayerChart:
+    # Streamlit's own colours of labels are too weak to be read by everybody.
+    words = {"labelColor": palette.muted, "titleColor": palette.muted}
     dressed: Any = chart.configure_legend(
-        orient="top", direction="horizontal", labelLimit=240, titlePadding=6, symbolStrokeWidth=2.5
-    ).configure_view(strokeWidth=0)
-    return cast("alt.LayerChart", dressed)
+        orient="top", direction="horizontal", labelLimit=240, titlePadding=6, symbolStrokeWidth=2.5, **words
+    )
+    return cast("alt.LayerChart", dressed.configure_axis(**words).configure_view(strokeWidth=0))
 
 
 def _axis(*, grid: bool = True, whole: bool = False) -> alt.Axis:

@@ -74,12 +74,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    """Return a place with an hour of a stream, lossy at last, of one that is unknown, and of one that is silent."""
+    """Return a place with an hour of a stream that is lossy at last, and of one of every other verdict."""
     made = Workplace(tmp_path_factory.mktemp("files")).configure()
     unknown = [window(minute, stream="parcels", verdict=Verdict.UNKNOWN) for minute in range(60)]
     silent = [window(minute, stream="quiet", known=0, verdict=Verdict.SILENT) for minute in range(60)]
     idle = [window(minute, stream="rest", known=0) for minute in range(60)]
-    fill(made.store_url, *_orders(), *unknown, *silent, *idle).dispose()
+    clean = [window(minute, stream="sound") for minute in range(60)]
+    fill(made.store_url, *_orders(), *unknown, *silent, *idle, *clean).dispose()
     return made
 
 
@@ -126,12 +127,14 @@ def test_the_numbers_of_every_chart_are_a_file(browser: Browser, url: str) -> No
     ]
     lines = files["hopwatch-orders-lag-in.csv"].decode().splitlines()
     assert lines[0].startswith("start,seen_as,node,lag_in_stamps,lag_in_min_us,lag_in_p50_us,lag_in_p95_us")
-    assert lines[1] == "2026-01-01T00:00:00Z,CLEAN,b,1000,8000,8000,20000,20000,20000,20000,"
+    assert lines[1] == "2026-01-01T00:00:00Z,CLEAN,b,1000,8000,8000,20000,20000,20000,"
     assert len(lines) == 61
     page.goto(url)
     name, content = saved(page, page.get_by_role("button", name="CSV"))
     assert name == "hopwatch-overview.csv"
-    assert {line.split(",")[0] for line in content.decode().splitlines()[1:]} == {"orders", "parcels", "quiet", "rest"}
+    assert {line.split(",")[0] for line in content.decode().splitlines()[1:]} == {
+        *("orders", "parcels", "quiet", "rest", "sound")
+    }
     page.close()
 
 
@@ -180,7 +183,7 @@ def test_all_text_stands_out_from_its_ground(browser: Browser, url: str, scheme:
     page.wait_for_timeout(2_000)
     seen += page.evaluate(TEXTS)
     page.goto(url)
-    expect(page.locator(".hw-overview tbody tr")).to_have_count(4)
+    expect(page.locator(".hw-overview tbody tr")).to_have_count(5)
     seen += page.evaluate(TEXTS)
     page.close()
     assert {"LOSSY", "UNKNOWN", "SILENT", "IDLE", "CLEAN", "CSV", "lag in, ms"} <= {one["words"] for one in seen}
@@ -189,7 +192,7 @@ def test_all_text_stands_out_from_its_ground(browser: Browser, url: str, scheme:
         for one in seen
         if one["contrast"] < (LARGE if one["is_large"] else READ)
     }
-    assert weak == set()
+    assert sorted(weak) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -205,7 +208,7 @@ def test_a_report_opens_from_disk_without_scripts(browser: Browser, place: Workp
     page.on("console", lambda message: complaints.append(message.text))
     page.goto(file.as_uri())
     assert (asked, complaints) == ([file.as_uri()], [])
-    assert page.locator(".hw-steps").count() == 4
+    assert page.locator(".hw-steps").count() == 5
     assert page.locator("svg path").first.bounding_box() is not None
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     seen = page.evaluate(TEXTS)
