@@ -86,7 +86,7 @@ _STYLES: Final = """
 .hw-matrix .hw-bad {color: var(--hw-lossy); font-weight: 600;}
 .hw-matrix .hw-chosen {background: var(--hw-raised);}
 .hw-sheet th, .hw-sheet td {padding: .2rem .9rem; font-size: .85rem;}
-[data-testid="stExpander"] summary p {color: var(--hw-muted);}
+[data-testid="stExpander"] summary, [data-testid="stExpander"] summary * {color: var(--hw-muted); opacity: 1;}
 [data-stale="true"] {opacity: 1 !important; transition: none !important;}
 .hw-empty {max-width: 46rem; margin: 2.5rem auto;}
 """

@@ -143,7 +143,7 @@ def _layered(frame: Frame, *layers: alt.Chart) -> alt.LayerChart:
 
 def _dressed(chart: alt.LayerChart | alt.FacetChart, palette: Palette) -> alt.LayerChart:
     # Streamlit's own colours of labels are too weak to be read by everybody.
-    words = {"labelColor": palette.muted, "titleColor": palette.muted}
+    words: dict[str, Any] = {"labelColor": palette.muted, "titleColor": palette.muted}
     dressed: Any = chart.configure_legend(
         orient="top", direction="horizontal", labelLimit=240, titlePadding=6, symbolStrokeWidth=2.5, **words
     )

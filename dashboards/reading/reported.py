@@ -58,7 +58,8 @@ class HowAllWent:
         return Report(streams, self.from_us, self.to_us, self.step_us, reader.accounts(connection))
 
     def _of(self, connection: Connection, stream: str) -> StreamReport:
-        where = connection, stream, self.from_us or 0, self.to_us or _EVER_US
+        to_us = _EVER_US if self.to_us is None else self.to_us
+        where = connection, stream, self.from_us or 0, to_us
         steps = self._steps(*where)
         first_us, last_us = where[2:]
         if self.step_us == DAY_US:

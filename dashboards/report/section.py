@@ -53,9 +53,13 @@ def _charts(stretch: Stretch) -> str:
     told = described.Told(UTC, step)
     points, cells = series.arrivals(stretch, "", UTC), series.heat(stretch, Measure.LOSS, UTC)
     rows = tuple(dict.fromkeys(cell.row for cell in cells))
+    left_out = len(stretch.graph.nodes) + 1 - len(rows)
+    more = f", those that lost most; {left_out:,} more are not shown" if left_out else ""
     high = pictures.TOP + pictures.ROW * len(rows) + pictures.BOTTOM
     drawn = [
-        pictures.heat(_picture(stretch, "Loss of each node over time", told.heat(cells, "loss"), high), cells, rows),
+        pictures.heat(
+            _picture(stretch, f"Loss of each node over time{more}", told.heat(cells, "loss"), high), cells, rows
+        ),
         pictures.arrivals(
             _picture(stretch, "Expected and arrived, end to end", told.arrivals(points, series.END_TO_END)),
             points,

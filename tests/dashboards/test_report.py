@@ -14,7 +14,7 @@ import pytest
 
 from dashboards.reading.reported import MOST_STEPS, HowAllWent
 from dashboards.report import page, tables
-from dashboards.views import texts
+from dashboards.views import span, texts
 from monitor.cli.main import main
 from monitor.results import Status, Verdict, WindowResult
 from monitor.store import dialect, rollups, schema
@@ -234,11 +234,27 @@ def test_a_range_that_is_too_long_is_told_with_what_to_do(tmp_path: Path, capsys
     one = window(0)
     many = [replace(one, window_start_us=at(minute)) for minute in range(MOST_STEPS + 1)]
     place = filled(tmp_path, *many)
+    assert MOST_STEPS == span.MOST_STEPS
     assert place.run("report", "--html", str(tmp_path / "r.html")) == 2
     said = capsys.readouterr().err
     assert "a report has room for 1,000 windows of a stream, and orders has 1,001 in the range" in said
     assert "narrow it with --from and --to, or take longer spans with --by" in said
     assert len(written(place, "--by", "hour").tables["hw-steps"][0]) == 18
+
+
+def test_nodes_that_a_chart_has_no_room_for_are_counted(tmp_path: Path) -> None:
+    """Those that lost most stay; the tables have all."""
+    names = tuple(f"n{place}" for place in range(40))
+    place = filled(tmp_path, *[window(minute, names=names, lost={"n39": 1}) for minute in range(60)])
+    document = written(place)
+    assert "Loss of each node over time, those that lost most; 8 more are not shown" in document.words
+    assert document.tables["hw-matrix"][0][0][1:] == list(names)
+
+
+def test_nothing_is_in_a_range_that_ends_before_it_begins(tmp_path: Path) -> None:
+    """At the beginning of time, too."""
+    place = filled(tmp_path, *minutes(3))
+    assert "Nothing of this stream was read in the range." in written(place, "--to", "1970-01-01T00:00:00Z").words
 
 
 def test_lists_are_bounded_and_say_what_is_left_out(tmp_path: Path) -> None:
