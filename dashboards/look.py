@@ -100,6 +100,8 @@ _STYLES: Final = """
 .hw-signs .hw-exact {display: inline-block;}
 .hw-pages {display: flex; gap: 1rem; align-items: baseline; font-variant-numeric: tabular-nums;}
 .hw-incident {margin: 0 0 .35rem; line-height: 1.5; overflow-wrap: anywhere;}
+.hw-sheet th, .hw-sheet td {padding: .2rem .9rem; font-size: .85rem;}
+[data-testid="stExpander"] summary, [data-testid="stExpander"] summary * {color: var(--hw-muted); opacity: 1;}
 [data-stale="true"] {opacity: 1 !important; transition: none !important;}
 .hw-steps {margin: 0 0 .9rem; display: flex; flex-wrap: wrap; gap: .3rem 1.4rem; font-size: .9rem;
   align-items: baseline;}

@@ -160,3 +160,16 @@ def _bar(place: int, bar: Bar, palette: Palette) -> str:
     high = max(LEAST_PX, round(bar.height * SPARK_PX))
     look = f'fill="{bar.mark.colour(palette)}"' + ("" if bar.is_final else ' fill-opacity="0.4"')
     return f'<rect x="{left}" y="{SPARK_PX - high}" width="{BAR_PX}" height="{high}" {look}/>'
+
+
+def badge(mark: Mark) -> str:
+    """Return a verdict whose colours are the document's: icon, word and class."""
+    return (
+        f'<span class="hw-chip hw-is-{text(mark.name)}" title="{text(mark.meaning)}">'
+        f'<span aria-hidden="true">{text(mark.icon)}</span> {text(mark.word)}</span>'
+    )
+
+
+def elements(name: str, words: Iterable[str], kind: str = "") -> str:
+    """Return an element of a kind for each of some words."""
+    return "".join(f'<{name} class="{kind}">{text(one)}</{name}>' for one in words)

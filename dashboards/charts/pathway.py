@@ -9,6 +9,7 @@ from dashboards.views.pathway import Arrow, Drawing, Node
 
 ROW_PX: Final = 104
 SIDE_PX: Final = 84
+ABOVE_PX, BELOW_PX = 30, 58
 LEAST_PX: Final = 210
 MOST_WORD: Final = 18
 
@@ -28,7 +29,7 @@ def option(drawing: Drawing, palette: Palette, chosen: str) -> dict[str, Any]:
         "animation": False,
         "tooltip": {"confine": True, "formatter": "{b}"},
         # Hidden axes, so that a node is round whatever the shape of the drawing.
-        "grid": {"left": SIDE_PX, "right": SIDE_PX, "top": 30, "bottom": 58},
+        "grid": {"left": SIDE_PX, "right": SIDE_PX, "top": ABOVE_PX, "bottom": BELOW_PX},
         "xAxis": hidden | {"min": 0, "max": max(columns, 1)},
         "yAxis": hidden | {"min": -max(rows, 0.5), "max": max(rows, 0.5), "inverse": True},
         "series": [

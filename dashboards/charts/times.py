@@ -49,12 +49,10 @@ def lags(frame: Frame, points: Sequence[Point], found: Sequence[Outlier], side: 
     """Return one side's lag: a line a percentile, in ms, outliers marked."""
     palette = frame.palette
     of_side = [point for point in points if point.line == side]
-    percentiles = alt.Color(
-        "part:N",
-        title=None,
-        sort=list(PERCENTILES),
-        scale=alt.Scale(domain=list(PERCENTILES), range=[palette.series[4], palette.series[0], palette.series[1]]),
-    )
+    colours = dict(zip(PERCENTILES, (palette.series[4], palette.series[0], palette.series[1]), strict=True))
+    drawn = [part for part in PERCENTILES if any(point.part == part for point in of_side)]
+    scale = alt.Scale(domain=drawn, range=[colours[part] for part in drawn])
+    percentiles = alt.Color("part:N", title=None, sort=drawn, scale=scale)
     base = alt.Chart(_frame_of(of_side, frame.span))
     lines = base.mark_line(strokeWidth=1.8, point=_dots(of_side)).encode(
         frame.moments(), _value(f"{side}, ms"), percentiles, tooltip=_tooltip("part", "percentile")
@@ -122,7 +120,7 @@ def heat(frame: Frame, cells: Sequence[Cell], nodes: Sequence[str], unit: str) -
         fill=alt.Fill("word:N", scale=seen, legend=None), stroke=alt.Stroke("word:N", scale=seen, legend=None)
     )
     layers = alt.layer(known.encode(colour), frames).add_params(click).resolve_scale(color="independent")
-    return _dressed(layers.properties(height=ROW_PX * len(rows) + AROUND_PX))
+    return _dressed(layers.properties(height=ROW_PX * len(rows) + AROUND_PX), palette)
 
 
 def _layered(frame: Frame, *layers: alt.Chart) -> alt.LayerChart:
@@ -140,14 +138,16 @@ def _layered(frame: Frame, *layers: alt.Chart) -> alt.LayerChart:
     drag = alt.selection_interval(name=DRAG, encodings=["x"])
     first, *others = layers
     chart = alt.layer(ground, first.add_params(drag), *others).properties(height=HIGH_PX)
-    return _dressed(chart)
+    return _dressed(chart, palette)
 
 
-def _dressed(chart: alt.LayerChart | alt.FacetChart) -> alt.LayerChart:
+def _dressed(chart: alt.LayerChart | alt.FacetChart, palette: Palette) -> alt.LayerChart:
+    # Streamlit's own colours of labels are too weak to be read by everybody.
+    words: dict[str, Any] = {"labelColor": palette.muted, "titleColor": palette.muted}
     dressed: Any = chart.configure_legend(
-        orient="top", direction="horizontal", labelLimit=240, titlePadding=6, symbolStrokeWidth=2.5
-    ).configure_view(strokeWidth=0)
-    return cast("alt.LayerChart", dressed)
+        orient="top", direction="horizontal", labelLimit=240, titlePadding=6, symbolStrokeWidth=2.5, **words
+    )
+    return cast("alt.LayerChart", dressed.configure_axis(**words).configure_view(strokeWidth=0))
 
 
 def _axis(*, grid: bool = True, whole: bool = False) -> alt.Axis:

@@ -6,7 +6,8 @@ import streamlit as st
 
 from dashboards import markup
 from dashboards.looking import Looking
-from dashboards.views import loss_table
+from dashboards.pages import files
+from dashboards.views import loss_table, sheets
 from dashboards.views.judged import Judged
 
 
@@ -22,10 +23,8 @@ def show(looking: Looking, one: Judged) -> None:
         for line in table.lines
     ]
     with st.container(border=True):
-        st.html(
-            markup.title("Loss of each node")
-            + markup.table(head, [marks, *rows], "hw-matrix", "Counts, loss and lag of each node")
-        )
+        files.titled("Loss of each node", "", looking.address.stream, "loss", lambda: sheets.losses(one))
+        st.html(markup.table(head, [marks, *rows], "hw-matrix", "Counts, loss and lag of each node"))
 
 
 def figures(one: Judged, query: dict[str, str] | None = None) -> str:

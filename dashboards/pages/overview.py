@@ -6,8 +6,9 @@ import streamlit as st
 
 from dashboards import markup
 from dashboards.looking import Looking
+from dashboards.pages import files
 from dashboards.reading.told import Standing
-from dashboards.views import overview
+from dashboards.views import overview, sheets
 from dashboards.views.address import Page
 from dashboards.views.overview import Row
 from monitor.results import Verdict
@@ -27,7 +28,7 @@ HEAD = (
 def show(looking: Looking, standing: Standing) -> None:
     """Draw the page."""
     rows = overview.rows(standing, looking.clock.now_us())
-    st.html(f'<p class="hw-note">{markup.text(overview.summary(rows))}</p>')
+    files.titled("", overview.summary(rows), "", "overview", lambda: sheets.overview(standing))
     cells = [_cells(looking, row) for row in rows]
     st.html(markup.table(HEAD, cells, "hw-overview", "All streams, those that need a person first"))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -12,12 +15,13 @@ from dashboards.charts import pathway as drawn
 from dashboards.charts import shares, times
 from dashboards.charts.times import Frame
 from dashboards.looking import Looking
-from dashboards.pages import choosing, losses
+from dashboards.pages import choosing, files, losses
 from dashboards.reading.questions import HowAStreamWent, OneWindow
 from dashboards.reading.told import Standing, Stretch
-from dashboards.views import judged, pathway, series, span, texts
+from dashboards.views import described, judged, pathway, series, sheets, span, texts
 from dashboards.views.address import Measure, Page, Zone
 from dashboards.views.judged import Judged
+from dashboards.views.sheets import Sheet
 from dashboards.views.span import Span
 from monitor.results import WindowResult
 
@@ -84,18 +88,20 @@ def _graph(looking: Looking, stretch: Stretch, one: Judged | None) -> None:
     high = drawn.high_px(drawing)
     left, right = st.columns([5, 3], gap="medium")
     with left.container(border=True, height=WIDE):
-        st.html(markup.title("Pathway", "Click a node to look at it. Dashed: one of several ways."))
+        note, stream = "Click a node to look at it. Dashed: one of several ways.", stretch.stream
+        files.titled("Pathway", note, stream, "pathway", lambda: sheets.pathway_of(stretch.graph, one))
         event = st.echarts_chart(
             drawn.option(drawing, looking.palette, looking.address.node),
             key=f"pathway-{looking.address.node}-{looking.address.window_us}",
             on_select="rerun",
-            renderer="svg",
+            renderer="canvas",  # of which the browser makes a PNG; it makes none of SVG
             height=high,
             alt=drawing.said,
         )
         _chosen(looking, stretch, event)
     with right.container(border=True, height=WIDE):
-        st.html(markup.title("Process duration p95", "The share of each node in the time inside."))
+        note = "The share of each node in the time inside."
+        files.titled("Process duration p95", note, stretch.stream, "shares", lambda: sheets.shares(one))
         nodes = series.slowest(one) if one is not None else ()
         points = series.shares(one, nodes) if one is not None else ()
         if points:
@@ -123,26 +129,34 @@ def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None)
     _heat(looking, frame, stretch)
     shaded = _shaded(frame)
     name = node or "all nodes, end to end"
-    with _panel(
-        "Expected and arrived", f"{name}: what should have arrived, what did. Drag across to choose a range.{shaded}"
-    ):
+    stream, told = stretch.stream, described.Told(zone, step)
+    note = f"{name}: what should have arrived, what did. Drag across to choose a range.{shaded}"
+    with _panel("Expected and arrived", note, stream, "arrivals", lambda: sheets.arrivals(stretch, node)):
         points = series.arrivals(stretch, node, zone)
-        _drawn(looking, times.arrivals(frame, points, step), "arrivals", f"Expected and arrived messages, {name}")
-    late = node or _latest(stretch, one)
-    points, found = series.lags(stretch, late, zone), series.outliers(stretch, late, zone)
-    for side, _, _ in series.SIDES:
-        with _panel(side.capitalize(), f"{late}: p50, p95 and p99 a {step}; a diamond is an outlier.{shaded}"):
-            if any(point.line == side for point in points):
-                _drawn(looking, times.lags(frame, points, found, side), side, f"{side} of {late}, percentiles in ms")
-            else:
-                st.html('<p class="hw-note">This side is not stamped here.</p>')
+        _drawn(looking, times.arrivals(frame, points, step), "arrivals", told.arrivals(points, name))
+    late = node or series.telling(stretch, one)
+    _lags(looking, frame, stretch, late)
     nodes = series.slowest(one, span.thinned(len(stretch.steps), series.MOST_COLOURS)) if one is not None else ()
     if nodes:
-        with _panel(
-            "Process duration p95", f"p95 of lag out less p95 of lag in, one node on top of the other.{shaded}"
-        ):
+        note = f"p95 of lag out less p95 of lag in, one node on top of the other.{shaded}"
+        with _panel("Process duration p95", note, stream, "durations", lambda: sheets.durations(stretch)):
             pieces = series.durations(stretch, nodes, zone)
-            _drawn(looking, times.durations(frame, pieces, nodes), "durations", "Process duration p95 of each node, ms")
+            _drawn(looking, times.durations(frame, pieces, nodes), "durations", told.durations(pieces))
+
+
+def _lags(looking: Looking, frame: Frame, stretch: Stretch, node: str) -> None:
+    """Draw the lag of both sides of a node."""
+    step, parts = span.STEP_WORDS[stretch.step_us], texts.listed(series.percentiles(stretch))
+    note = f"{node}: {parts} a {step}; a diamond is an outlier.{_shaded(frame)}"
+    points, found = series.lags(stretch, node, looking.zone), series.outliers(stretch, node, looking.zone)
+    for side, _, _ in series.SIDES:
+        made = partial(sheets.lags, stretch, node, side)
+        with _panel(side.capitalize(), note, stretch.stream, side.replace(" ", "-"), made):
+            if any(point.line == side for point in points):
+                said = described.Told(looking.zone, step).lags(points, found, side, node)
+                _drawn(looking, times.lags(frame, points, found, side), side, said)
+            else:
+                st.html('<p class="hw-note">This side is not stamped here.</p>')
 
 
 def _shaded(frame: Frame) -> str:
@@ -151,17 +165,13 @@ def _shaded(frame: Frame) -> str:
     return f" Shaded: {', '.join(words)}." if words else ""
 
 
-def _panel(title: str, note: str) -> st.delta_generator.DeltaGenerator:
-    panel = st.container(border=True)
-    panel.html(markup.title(title, note))
-    return panel
-
-
-def _latest(stretch: Stretch, one: Judged | None) -> str:
-    """Return the node that is looked at where none is chosen: the one that lost most, else the last."""
-    losses = {node.node: node.loss for node in one.nodes} if one is not None else {}
-    worst = max(losses, key=lambda name: losses[name], default="")
-    return worst if losses.get(worst) else stretch.graph.nodes[-1]
+@contextmanager
+def _panel(title: str, note: str, stream: str, what: str, made: Callable[[], Sheet]) -> Iterator[None]:
+    """Draw what is inside in a panel, with a way to its numbers as a file above it and as a table below."""
+    with st.container(border=True):
+        files.titled(title, note, stream, what, made)
+        yield
+        files.table(what, made)
 
 
 def _heat(looking: Looking, frame: Frame, stretch: Stretch) -> None:
@@ -172,7 +182,7 @@ def _heat(looking: Looking, frame: Frame, stretch: Stretch) -> None:
     more = f" The {len(shown):,} nodes that lost most; {left_out:,} more are not shown." if left_out else ""
     unit = "loss, %" if measure is Measure.LOSS else "lag out p95, ms"
     note = f"A framed cell is not known or not final; click one to look at its window.{more}"
-    with _panel("Nodes over time", note):
+    with _panel("Nodes over time", note, stretch.stream, "nodes-over-time", lambda: sheets.heat(stretch, measure)):
         choosing.measure(looking)
         chart = times.heat(frame, cells, shown, unit)
         key = f"heat-{looking.address.node}-{looking.address.window_us}-{measure}-{looking.query()}"
@@ -182,7 +192,7 @@ def _heat(looking: Looking, frame: Frame, stretch: Stretch) -> None:
             key=key,
             on_select="rerun",
             selection_mode=times.CLICK,
-            alt=f"{unit} of each node over time",
+            alt=described.Told(looking.zone, span.STEP_WORDS[stretch.step_us]).heat(cells, unit),
         )
         picked = event["selection"].get(times.CLICK) or []
         if picked:

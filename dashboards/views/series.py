@@ -11,7 +11,7 @@ from dashboards.reading.told import Stretch
 from dashboards.views import judged, texts
 from dashboards.views.address import Measure
 from dashboards.views.judged import Judged, JudgedNode
-from dashboards.views.span import thinned
+from dashboards.views.span import MOST_POINTS, thinned
 from monitor.outliers.quantities import Quantity
 from monitor.results import Quantiles
 
@@ -80,23 +80,34 @@ class Outlier:
 
 
 def lags(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Point, ...]:
-    """Return the lag in and out of one node in ms, three percentiles each; a side that is not stamped has none."""
-    points = []
+    """Return the lag in and out of one node in ms, :func:`percentiles` each; a side that is not stamped has none."""
+    points, parts = [], percentiles(stretch)
     for one, of_node in _steps_of(stretch, node):
         when = texts.moment(judged.start_us(one), zone)
         for side, name, _ in SIDES:
             lag: Quantiles | None = getattr(of_node, name)
             points += [
                 Point(judged.start_us(one), when, side, part, getattr(lag, part) / 1e3, texts.span(getattr(lag, part)))
-                for part in PERCENTILES
+                for part in parts
                 if lag
             ]
     return tuple(points)
 
 
+def percentiles(stretch: Stretch) -> tuple[str, ...]:
+    """Return which percentiles of a lag are shown: the highest of them where all would be too many points."""
+    return PERCENTILES[-thinned(len(stretch.steps), len(PERCENTILES)) :]
+
+
 def outliers(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Outlier, ...]:
-    """Return what the detector found in the lags of a node; none where steps are longer than its windows."""
+    """Return what the detector found in the lags of a node, in order of time.
+
+    As many as are left of a chart's points: outliers before what is only odd, the newest of them.
+    """
     sides = {quantity: side for side, _, quantity in SIDES}
+    of_node = [found for found in stretch.findings if found.node == node and found.why.quantity in sides]
+    left = MOST_POINTS - len(stretch.steps) * len(percentiles(stretch))
+    kept = sorted(of_node, key=lambda found: (not found.is_outlier, -found.window_start_us))[:left]
     return tuple(
         Outlier(
             found.window_start_us,
@@ -105,8 +116,7 @@ def outliers(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Outlier, ...]:
             found.why.observed / 1e3,
             ("outlier: " if found.is_outlier else "odd: ") + "; ".join(reason.words for reason in found.why.reasons),
         )
-        for found in stretch.findings
-        if found.node == node and found.why.quantity in sides
+        for found in sorted(kept, key=lambda found: found.window_start_us)
     )
 
 
@@ -114,13 +124,17 @@ def arrivals(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Point, ...]:
     """Return what should have arrived and what did: at a node, or end to end where none is named."""
     points = []
     for one in stretch.steps:
-        found = next((each for each in one.nodes if each.node == node), None)
-        due = one.known - one.filtered - one.rejected
-        expected, seen = (found.expected, found.seen) if found else (due, one.delivered)
+        expected, seen = due_and_seen(one, node)
         at, when = judged.start_us(one), texts.moment(judged.start_us(one), zone)
         points.append(Point(at, when, "expected", "", expected, texts.count(expected)))
         points.append(Point(at, when, "arrived", "", seen, texts.count(seen)))
     return tuple(points)
+
+
+def due_and_seen(one: Judged, node: str) -> tuple[int, int]:
+    """Return how many messages should have arrived at a node and did, or end to end where it names none."""
+    found = next((each for each in one.nodes if each.node == node), None)
+    return (found.expected, found.seen) if found else (one.known - one.filtered - one.rejected, one.delivered)
 
 
 def durations(stretch: Stretch, nodes: Sequence[str], zone: tzinfo) -> tuple[Piece, ...]:
@@ -186,6 +200,13 @@ def worst(stretch: Stretch, most: int) -> tuple[str, ...]:
     losses = {node.node: node.loss for node in stretch.whole.nodes}
     kept = sorted(names, key=lambda name: -losses.get(name, 0))[: max(0, most)]
     return tuple(name for name in names if name in kept)
+
+
+def telling(stretch: Stretch, one: Judged | None) -> str:
+    """Return the node whose lags are shown where none is chosen: the one that lost most, else the last."""
+    losses = {node.node: node.loss for node in one.nodes} if one is not None else {}
+    lossiest = max(losses, key=lambda name: losses[name], default="")
+    return lossiest if losses.get(lossiest) else stretch.graph.nodes[-1]
 
 
 def bands(stretch: Stretch) -> tuple[Band, ...]:

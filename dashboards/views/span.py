@@ -16,6 +16,8 @@ MOST_POINTS: Final = 2_000
 MOST_MINUTES: Final = 6 * 60
 """Windows that are shown one by one at most; of longer ranges the hours are."""
 MOST_HOURS: Final = 31 * 24
+MOST_STEPS: Final = MOST_POINTS // 2
+"""Steps of any range: a chart has two lines at least."""
 
 LENGTHS_US: Final = {
     Range.HOUR: HOUR_US,
@@ -71,7 +73,7 @@ def stepped(from_us: int, to_us: int) -> Span:
     """Return the range in whole steps: minutes, hours where there are too many of them, or days."""
     step_us = next((step for step, most in _MOST if to_us - from_us <= most * step), DAY_US)
     whole_us = -(-to_us // step_us) * step_us
-    return Span(max(from_us // step_us * step_us, whole_us - MOST_POINTS * step_us), whole_us, step_us)
+    return Span(max(from_us // step_us * step_us, whole_us - MOST_STEPS * step_us), whole_us, step_us)
 
 
 def dragged(first_ms: float, last_ms: float) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
@@ -69,6 +70,11 @@ def age(for_us: int) -> str:
     if hours:
         return f"{hours} h {minutes % 60} min"
     return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them."""
+    return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part) if words else ""
 
 
 def second(at_us: int, zone: tzinfo = UTC) -> str:

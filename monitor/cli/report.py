@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from sqlalchemy import Engine
 
-from monitor import settings
+from monitor import __version__, settings
 from monitor.cli import console, loss_table, span_table
+from monitor.clock import SystemClock
 from monitor.errors import ConfigurationError
 from monitor.store import dialect, reader, rollups, schema
+from probes.contract.limits import WINDOW_US
 
 A_FINDING = 1
 
@@ -33,6 +36,9 @@ def command(  # noqa: PLR0913 - one a flag
     by: Annotated[Span | None, typer.Option("--by", help="Hours or days, UTC, instead of windows.")] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write one file to attach to an incident: tables and charts.")
+    ] = None,
     fail_on_loss: Annotated[
         float | None,
         typer.Option(
@@ -46,18 +52,45 @@ def command(  # noqa: PLR0913 - one a flag
     from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
     schema.require(chosen.store.url)
     engine = dialect.engine(chosen.store.url)
+    if html is not None:
+        _write(html, engine, stream, (from_us, to_us), by)
+        if not as_json and fail_on_loss is None:
+            return
     if by is None:
         told = reader.report(engine, stream, from_us, to_us)
     else:
         told = rollups.report(engine, by.value, stream, from_us, to_us)
     if as_json:
         console.emit_json(told)
+    elif html is not None:
+        pass
     elif by is None:
         loss_table.show(console.data(), told)
     else:
         span_table.show(console.data(), told, f"{by.value}s")
     if fail_on_loss is not None and any(_lost_part(one) > fail_on_loss for one in _judged(told, by)):
         raise typer.Exit(A_FINDING)
+
+
+def _write(
+    file: Path, engine: Engine, stream: str | None, span: tuple[int | None, int | None], by: Span | None
+) -> None:
+    """Write the report as one file.
+
+    Raises:
+        ConfigurationError: the file cannot be written, or there is more than it has room for.
+    """
+    from dashboards.reading.reported import HowAllWent
+    from dashboards.report import page
+
+    step_us = {None: WINDOW_US, Span.HOUR: rollups.HOUR_US, Span.DAY: rollups.DAY_US}[by]
+    with schema.reading(engine) as connection:
+        told = HowAllWent(stream, *span, step_us).read(connection)
+    try:
+        file.write_text(page.of(told, SystemClock().now_us(), __version__), "utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigurationError(f"--html cannot write {file}: {error.strerror or error}") from error
+    console.words().print(f"hopwatch: the report is in {file}")
 
 
 def _judged(told: reader.Json, by: Span | None) -> list[reader.Json]:

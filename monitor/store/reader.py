@@ -42,7 +42,7 @@ def report(engine: Engine, stream: str | None = None, from_us: int | None = None
         StoreError: the store cannot be read.
     """
     with schema.reading(engine) as connection:
-        nodes, lost = _by_window(connection, stream, from_us, to_us), _lost_by_node(connection, stream, from_us, to_us)
+        nodes, lost = _by_window(connection, stream, from_us, to_us), first_lost_ids(connection, stream, from_us, to_us)
         streams: dict[str, list[Json]] = {name: [] for name in stream_names(connection, stream)}
         for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
             key = row["stream"], row["window_start_us"]
@@ -90,6 +90,20 @@ def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
     wanted = select(column.message_ids).where(column.stream == stream, column.node == node)
     with schema.reading(engine) as connection:
         return {message_id for packed in connection.execute(wanted).scalars() for message_id in _apart(packed)}
+
+
+def first_lost_ids(
+    connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
+) -> dict[tuple[str, int, str], list[str]]:
+    """Return the first ``REPORTED_IDS`` lost ids, hexadecimal, by stream, start of the window in µs, and node."""
+    column = tables.lost_ids.c
+    first = func.substr(column.message_ids, 1, REPORTED_IDS * ID_BYTES).label("first")
+    chosen = _in_range(tables.lost_ids, stream, from_us, to_us)
+    wanted = chosen.with_only_columns(column.stream, column.window_start_us, column.node, first)
+    found: dict[tuple[str, int, str], list[str]] = defaultdict(list)
+    for row in connection.execute(wanted):
+        found[row.stream, row.window_start_us, row.node] = [message_id.hex() for message_id in _apart(row.first)]
+    return found
 
 
 def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[tuple[str, int, str]]:
@@ -270,19 +284,6 @@ def _by_window(
     wanted = _in_range(tables.node_windows, stream, from_us, to_us).with_only_columns(*columns)
     for row in connection.execute(wanted).mappings():
         found[row["stream"], row["window_start_us"]].append(row)
-    return found
-
-
-def _lost_by_node(
-    connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
-) -> dict[tuple[str, int, str], list[str]]:
-    column = tables.lost_ids.c
-    first = func.substr(column.message_ids, 1, REPORTED_IDS * ID_BYTES).label("first")
-    chosen = _in_range(tables.lost_ids, stream, from_us, to_us)
-    wanted = chosen.with_only_columns(column.stream, column.window_start_us, column.node, first)
-    found: dict[tuple[str, int, str], list[str]] = defaultdict(list)
-    for row in connection.execute(wanted):
-        found[row.stream, row.window_start_us, row.node] = [message_id.hex() for message_id in _apart(row.first)]
     return found
 
 

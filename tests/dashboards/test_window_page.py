@@ -196,8 +196,8 @@ def test_the_holes_of_probes_are_told(tmp_path: Path) -> None:
     ("query", "told"),
     [
         ({"window": "2026-01-01T05:00:00Z"}, "The store has no window of 2026-01-01 05:00 UTC for this stream"),
-        ({"window": AT_3, "part": "x"}, "part is a number from 1, got 'x'"),
-        ({"window": AT_3, "part": "0"}, "part is a number from 1, got '0'"),
+        ({"window": AT_3, "part": "x"}, "part is a number from 1 on, got 'x'"),
+        ({"window": AT_3, "part": "0"}, "part is a number from 1 on, got '0'"),
     ],
 )
 def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str, tmp_path: Path) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import replace
 from datetime import UTC
 from typing import Final
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dashboards import markup
 from dashboards.reading.told import Edge, Graph, Stretch
 from dashboards.views import address, judged, pathway, series, span, texts
 from dashboards.views.address import Address, Folded, Measure, Page, Range, Zone
+from monitor.outliers.explain import Explanation
+from monitor.outliers.quantities import Quantity
 from monitor.results import Verdict, WindowResult
-from tests.alerts.windows import window
+from monitor.watch import Finding
+from tests.alerts.windows import lag, window
 from tests.monitor.store.stored import results
 
 MOST_US: Final = 4_000_000_000_000_000
@@ -77,7 +81,7 @@ def test_no_range_has_more_steps_than_a_chart_has_points(
     start, end = sorted((from_us, to_us))
     for looked_at in (Address(range=moving, window_us=window_us), Address(from_us=start, to_us=end + 1)):
         found = span.of(looked_at, first_us, last_us)
-        assert 0 < found.steps <= span.MOST_POINTS
+        assert 0 < found.steps <= span.MOST_STEPS
         assert found.from_us % found.step_us == found.to_us % found.step_us == 0
     moved = span.of(Address(range=moving), first_us, last_us)
     assert moved.from_us <= last_us < moved.to_us
@@ -146,6 +150,29 @@ def test_no_heat_map_has_too_many_cells(steps: int, nodes: int, measure: Measure
     cells = series.heat(Stretch("orders", graph, made, 60_000_000, None), measure, UTC)
     assert len(cells) <= max(span.MOST_POINTS, steps)
     assert sum(cell.row == series.END_TO_END for cell in cells) == steps
+
+
+@given(st.integers(1, span.MOST_STEPS), st.integers(1, 12), st.integers(0, 3_000), st.randoms(use_true_random=False))
+@settings(max_examples=20)
+def test_no_chart_has_more_points_than_can_be_told_apart(steps: int, nodes: int, odd: int, dice: random.Random) -> None:
+    """Lines times steps, and marks of outliers, however many of each there are; the highest percentile stays."""
+    names = tuple(f"n{place}" for place in range(nodes))
+    lags = {"lag_in_us": lag(5_000), "lag_out_us": lag(6_000), "process_duration_p95_us": 1_000}
+    one = window(0, names=names, nodes=dict.fromkeys(names, lags))
+    made = tuple(replace(one, window_start_us=one.window_start_us + 60_000_000 * step) for step in range(steps))
+    why = Explanation(Quantity.LAG_IN_P95_US, 9_000, None, None, (), 0, 1.0)
+    findings = tuple(Finding(dice.randrange(steps), names[0], dice.random() < 0.5, why) for _ in range(odd))
+    stretch = Stretch("orders", Graph(names, ()), made, 60_000_000, None, findings)
+    assert len(series.arrivals(stretch, "", UTC)) <= span.MOST_POINTS
+    chosen = series.slowest(one, span.thinned(steps, series.MOST_COLOURS))
+    assert len(series.durations(stretch, chosen, UTC)) <= span.MOST_POINTS
+    points, marked = series.lags(stretch, names[0], UTC), series.outliers(stretch, names[0], UTC)
+    for side in ("lag in", "lag out"):
+        drawn = [point for point in points if point.line == side]
+        assert {point.start_us for point in drawn if point.part == "p99"} == {each.window_start_us for each in made}
+        assert len(drawn) + sum(mark.line == side for mark in marked) <= span.MOST_POINTS
+    told = sum(found.is_outlier for found in findings)
+    assert sum("outlier" in mark.said for mark in marked) == min(told, span.MOST_POINTS - len(points) // 2)
 
 
 @given(st.integers(1, 12), st.sets(st.tuples(st.integers(0, 12), st.integers(0, 12))))

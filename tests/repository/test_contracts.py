@@ -31,6 +31,7 @@ FORBIDDEN: Final = [
     ("monitor", "dashboards"),
     ("dashboards.pages", "sqlalchemy"),
     ("dashboards.views", "time"),
+    ("dashboards.report", "altair"),
 ]
 """For each contract, in their order, an import that it forbids."""
 

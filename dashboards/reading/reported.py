@@ -1,0 +1,90 @@
+"""What a report of a range is made of: all that the store says of some streams, as it stands at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, select
+
+from dashboards.reading.questions import DAY_US, HOUR_US, graph
+from dashboards.reading.told import Stretch
+from monitor.errors import ConfigurationError
+from monitor.results import RollUp, WindowResult
+from monitor.store import outliers, reader, rollups, tables
+
+MOST_STEPS: Final = 1_000
+"""Windows, hours or days of a stream that one report has room for."""
+_EVER_US: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReport:
+    """A range of a stream; ``lost_ids`` in hexadecimal by window and node, the first hundred of each."""
+
+    stretch: Stretch
+    lost_ids: Mapping[tuple[int, str], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Streams by name, the range that was asked for, and the monitor's own accounting."""
+
+    streams: tuple[StreamReport, ...]
+    from_us: int | None
+    to_us: int | None
+    step_us: int
+    accounts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HowAllWent:
+    """How did one stream go, or did all, in ``[from_us, to_us)``, by windows, hours or days?"""
+
+    stream: str | None
+    from_us: int | None
+    to_us: int | None
+    step_us: int
+
+    def read(self, connection: Connection) -> Report:
+        """Return it.
+
+        Raises:
+            ConfigurationError: there are more windows, hours or days than a report has room for.
+        """
+        names = reader.stream_names(connection, self.stream)
+        streams = tuple(self._of(connection, name) for name in names)
+        return Report(streams, self.from_us, self.to_us, self.step_us, reader.accounts(connection))
+
+    def _of(self, connection: Connection, stream: str) -> StreamReport:
+        to_us = _EVER_US if self.to_us is None else self.to_us
+        where = connection, stream, self.from_us or 0, to_us
+        steps = self._steps(*where)
+        first_us, last_us = where[2:]
+        if self.step_us == DAY_US:
+            # Days are asked for by their start, and so are all of their hours.
+            first_us, last_us = (-(-moment_us // DAY_US) * DAY_US for moment_us in where[2:])
+        whole = rollups.whole(connection, stream, first_us, last_us, self.step_us)
+        found = tuple(outliers.findings(*where))
+        lost = {} if self.step_us >= HOUR_US else reader.first_lost_ids(*where)
+        ids = {(start_us, node): tuple(of_node) for (_, start_us, node), of_node in lost.items() if of_node}
+        return StreamReport(Stretch(stream, graph(connection, stream), steps, self.step_us, whole, found), ids)
+
+    def _steps(
+        self, connection: Connection, stream: str, from_us: int, to_us: int
+    ) -> tuple[WindowResult, ...] | tuple[RollUp, ...]:
+        if self.step_us >= HOUR_US:
+            spans = (rollups.hours if self.step_us == HOUR_US else rollups.days)(connection, stream, from_us, to_us)
+            _check(stream, len(spans), "hours or days")
+            return tuple(spans)
+        column = tables.windows.c
+        of_range = (column.stream == stream, column.window_start_us >= from_us, column.window_start_us < to_us)
+        _check(stream, int(connection.execute(select(func.count()).where(*of_range)).scalar_one()), "windows")
+        return tuple(reader.results(connection, stream, from_us, to_us))
+
+
+def _check(stream: str, count: int, what: str) -> None:
+    if count > MOST_STEPS:
+        told = f"a report has room for {MOST_STEPS:,} {what} of a stream, and {stream} has {count:,} in the range"
+        raise ConfigurationError(f"{told}: narrow it with --from and --to, or take longer spans with --by")

@@ -1,0 +1,138 @@
+"""The tables of a report: steps, nodes, lost ids, outliers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC
+from typing import Final
+
+from dashboards import markup
+from dashboards.reading.reported import StreamReport
+from dashboards.reading.told import Stretch
+from dashboards.views import judged, loss_table, series, texts
+from dashboards.views.judged import Judged
+from monitor.results import RollUp, Verdict, WindowResult
+from monitor.watch import Finding
+
+MOST_IDS: Final = 1_000
+"""Lost ids of a stream that a report lists."""
+MOST_DETAILS: Final = 100
+"""Windows of a stream of which every node is listed."""
+_NUMBER, _NARROW = "hw-number", "hw-narrow"
+
+
+def steps(stretch: Stretch) -> str:
+    """Return a row a window, hour or day, each with what it was judged and why."""
+    first = stretch.steps[0] if stretch.steps else None
+    is_rolled = isinstance(first, RollUp)
+    counts = ("known", "delivered", "filtered", "rejected", "lost", "in flight", "recovered")
+    ends = (("surely lost to at most", _NUMBER), ("lag p95", _NUMBER))
+    more = (("windows", _NUMBER), ("by verdict", "")) if is_rolled else (("life", _NARROW), ("why", ""))
+    head = (("start", _NARROW), ("seen as", _NARROW), *((name, _NUMBER) for name in counts), *ends, *more)
+    rows = [_step(one, counts) for one in stretch.steps]
+    return markup.table(head, rows, "hw-steps", "Figures of each step of the range")
+
+
+def nodes(one: Judged, caption: str) -> str:
+    """Return the loss table of a window or a range, nodes as columns."""
+    told = loss_table.of(one)
+    head = [("", _NARROW), *((node, _NUMBER) for node in told.nodes)]
+    marks = ["", *(markup.badge(mark) for mark in told.marks)]
+    rows = [
+        [markup.text(line.name), *(markup.loud(cell.words, is_bad=cell.is_bad) for cell in line.cells)]
+        for line in told.lines
+    ]
+    return markup.table(head, [marks, *rows], "hw-matrix", caption)
+
+
+def details(stretch: Stretch) -> str:
+    """Return every node of each window that is not well, those that surely lost most first if there are many."""
+    ill = [one for one in stretch.steps if isinstance(one, WindowResult) and one.verdict not in _WELL]
+    shown = sorted(ill, key=lambda one: (-one.lost_lower, one.window_start_us))[:MOST_DETAILS]
+    left = len(ill) - len(shown)
+    more = markup.elements("p", [f"{left:,} more windows are not listed node by node."], "hw-note") if left else ""
+    return "".join(_detail(one) for one in sorted(shown, key=lambda one: one.window_start_us)) + more
+
+
+def lost_ids(told: StreamReport) -> str:
+    """Return the ids of messages that were lost, by window and node, the first ``MOST_IDS``; empty without any."""
+    rows, left = [], MOST_IDS
+    for (start_us, node), ids in sorted(told.lost_ids.items()):
+        shown = ids[:left]
+        left -= len(shown)
+        if shown:
+            lost = _losses(told.stretch.steps).get((start_us, node))
+            codes = " ".join(f"<code>{markup.text(one)}</code>" for one in shown)
+            rows.append((markup.text(texts.moment(start_us)), markup.text(node), texts.count(lost), codes))
+    if not rows:
+        return ""
+    kept = sum(len(ids) for ids in told.lost_ids.values())
+    note = f"The first 100 of each window and node; {MOST_IDS - left:,} of {kept:,} are listed."
+    head = (("window", _NARROW), ("node", ""), ("loss of node", _NUMBER), ("message ids", ""))
+    return markup.elements("p", [note], "hw-note") + markup.table(head, rows, "hw-ids", "Ids of lost messages")
+
+
+def outliers(findings: Sequence[Finding]) -> str:
+    """Return what the detector found, outliers before what is only odd, as many as a report has room for."""
+    ordered = sorted(findings, key=lambda one: (not one.is_outlier, one.window_start_us))
+    rows = [
+        (
+            markup.text(texts.moment(one.window_start_us)),
+            markup.text(one.node or series.END_TO_END),
+            "outlier" if one.is_outlier else "odd",
+            markup.text(str(one.why)),
+        )
+        for one in ordered[:MOST_IDS]
+    ]
+    if not rows:
+        return ""
+    left = len(ordered) - len(rows)
+    more = markup.elements("p", [f"{left:,} more are not listed."], "hw-note") if left else ""
+    head = (("window", _NARROW), ("node", ""), ("found", _NARROW), ("why", ""))
+    return markup.table(head, rows, "hw-outliers", "Outliers") + more
+
+
+def accounts(told: Mapping[str, object]) -> str:
+    """Return the monitor's own accounting, a row a figure."""
+    rows = []
+    for name, value in told.items():
+        words = value if isinstance(value, int) else ", ".join(_items(value)) or "none"
+        shown = texts.count(words) if isinstance(words, int) else words
+        rows.append((markup.text(name.replace("_", " ")), markup.text(shown)))
+    return markup.table((("received", ""), ("", _NUMBER)), rows, "hw-accounts", "The monitor's own accounting")
+
+
+def _items(value: object) -> list[str]:
+    if isinstance(value, Mapping):
+        return [f"{name}: {texts.count(count)}" for name, count in value.items()]
+    return [str(one) for one in value] if isinstance(value, list) else [str(value)]
+
+
+def _step(one: Judged, counts: Sequence[str]) -> list[str]:
+    figures = [texts.count(getattr(one, name.replace(" ", "_"))) for name in counts]
+    lost = counts.index("lost")
+    bounds = f"{texts.count(one.lost_lower)} to {texts.count(one.lost_upper)}"
+    cells = [markup.loud(figure, is_bad=place == lost and one.lost > 0) for place, figure in enumerate(figures)]
+    ends = [bounds, texts.span(one.lag_us.p95 if one.lag_us else None)]
+    if isinstance(one, RollUp):
+        verdicts = [(verdict, getattr(one, verdict.value.lower())) for verdict in Verdict]
+        why = [texts.count(one.windows), ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts if count)]
+    else:
+        life = one.status.value if not one.revision else f"{one.status.value}, revision {one.revision}"
+        why = [life, "; ".join(one.reasons)]
+    start = markup.text(texts.moment(judged.start_us(one), UTC))
+    return [start, markup.badge(judged.of(one).mark), *cells, *(markup.text(words) for words in [*ends, *why])]
+
+
+def _detail(one: WindowResult) -> str:
+    at = texts.moment(one.window_start_us)
+    lost = f"{texts.lost(one.lost, one.lost_upper)} lost of {texts.count(one.known)}"
+    head = f"<summary>{markup.text(at)} {markup.badge(judged.of(one).mark)} {markup.text(lost)}</summary>"
+    return f"<details>{head}{markup.elements('p', one.reasons, 'hw-note')}{nodes(one, f'Nodes at {at}')}</details>"
+
+
+def _losses(found: Sequence[Judged]) -> dict[tuple[int, str], int]:
+    return {(judged.start_us(one), node.node): node.loss for one in found for node in one.nodes}
+
+
+_WELL: Final = (Verdict.CLEAN, Verdict.IDLE)

@@ -1,0 +1,49 @@
+"""Tests of charts in words: what is in them, over which time, and what stands out."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+from dashboards.reading.told import Edge, Graph, Stretch
+from dashboards.views import series
+from dashboards.views.address import Measure
+from dashboards.views.described import Told
+from monitor.results import Verdict
+from tests.alerts.windows import lag, window
+
+TOLD = Told(UTC, "minute")
+STEPS = (
+    window(0, nodes={"a": {"lag_in_us": lag(5_000), "process_duration_p95_us": 1_000}}),
+    window(1, lost={"b": 20}, nodes={"a": {"lag_in_us": lag(9_000), "process_duration_p95_us": 3_000}}),
+    window(2, verdict=Verdict.UNKNOWN),
+)
+STRETCH = Stretch("orders", Graph(("a", "b"), (Edge(0, 1, is_must=True),)), STEPS, 60_000_000, None)
+OVER = "By the minute from 2026-01-01 00:00 UTC to 2026-01-01 00:02 UTC."
+
+
+def test_arrivals_say_how_many_are_missing_and_where_most() -> None:
+    """In all, and at the worst step."""
+    said = TOLD.arrivals(series.arrivals(STRETCH, "", UTC), "end to end")
+    worst = "3,000 expected, 2,980 arrived; most are missing at 2026-01-01 00:01 UTC: 20."
+    assert said == f"Expected and arrived messages, end to end. {OVER} {worst}"
+
+
+def test_lags_say_how_far_each_percentile_goes() -> None:
+    """And when it is highest."""
+    said = TOLD.lags(series.lags(STRETCH, "a", UTC), (), "lag in", "a")
+    assert said.startswith("lag in of a. By the minute from 2026-01-01 00:00 UTC to 2026-01-01 00:01 UTC.")
+    assert "p95 5.0 ms to 9.0 ms, highest at 2026-01-01 00:01 UTC" in said
+
+
+def test_durations_and_heat_say_what_is_highest_and_what_is_not_known() -> None:
+    """Row by row."""
+    assert "a 1.0 ms to 3.0 ms" in TOLD.durations(series.durations(STRETCH, ("a",), UTC))
+    said = TOLD.heat(series.heat(STRETCH, Measure.LOSS, UTC), "loss, %")
+    assert "end to end: highest 2.00 % lost at 2026-01-01 00:01 UTC, 1 not known" in said
+    assert "a: no figure, 1 not known" in said
+
+
+def test_a_chart_of_nothing_says_so() -> None:
+    """Rather than a range from nowhere."""
+    assert "There is nothing to show." in TOLD.arrivals((), "end to end")
+    assert "There is nothing to show." in TOLD.durations(())

@@ -1,0 +1,271 @@
+"""Tests of the report that is a file: the numbers of the JSON, no network, no script, no Streamlit, names as text."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboards.reading.reported import MOST_STEPS, HowAllWent
+from dashboards.report import page, tables
+from dashboards.views import span, texts
+from monitor.cli.main import main
+from monitor.results import Status, Verdict, WindowResult
+from monitor.store import dialect, rollups, schema
+from tests.alerts.windows import at, lag, window
+from tests.dashboards.places import HOSTILE, chain, fill, judged_or_not, minutes
+from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
+
+BARE = """
+import importlib.abc, sys
+class Bare(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"streamlit", "altair"}:
+            raise ModuleNotFoundError(f"not here: {name}", name=name)
+sys.meta_path.insert(0, Bare())
+from monitor.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+class Document(HTMLParser):
+    """A report as a program reads it: the cells of each table by its class, all tags with their attributes, words."""
+
+    def __init__(self, text: str) -> None:
+        """Read it."""
+        super().__init__()
+        self.tables: dict[str, list[list[list[str]]]] = {}
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self._rows: list[list[str]] = []
+        self._in_cell = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag; a table, a row or a cell begins."""
+        found = dict(attrs)
+        self.tags.append((tag, found))
+        if tag == "table":
+            self._rows = []
+            self.tables.setdefault(str(found["class"]).split()[-1], []).append(self._rows)
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag in {"th", "td"}:
+            self._in_cell = True
+            self._rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note where a cell ends."""
+        self._in_cell = self._in_cell and tag not in {"th", "td"}
+
+    def handle_data(self, data: str) -> None:
+        """Note words."""
+        self.words += data
+        if self._in_cell:
+            self._rows[-1][-1] += data
+
+
+def written(place: Workplace, *flags: str) -> Document:
+    """Return the report that the command writes."""
+    file = place.folder / "incident.html"
+    assert place.run("report", "--html", str(file), *flags) == 0
+    return Document(file.read_text())
+
+
+def told(place: Workplace, capsys: pytest.CaptureFixture[str], *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
+    """Return what the command says as JSON of the same range."""
+    capsys.readouterr()
+    assert place.run("report", "--json", *flags) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def filled(folder: Path, *results: WindowResult) -> Workplace:
+    """Return a place with these windows in its store."""
+    place = Workplace(folder).configure()
+    fill(place.store_url, *results).dispose()
+    return place
+
+
+def busy() -> list[WindowResult]:
+    """Return windows of every verdict, and one that is not final."""
+    lags = {"b": {"lag_in_us": lag(40_000), "lag_out_us": lag(52_500), "process_duration_p95_us": 12_500}}
+    made = [window(minute, known=1_000 + minute, nodes=lags, lag_us=lag(52_500)) for minute in range(8)]
+    made[3] = window(3, lost={"b": 30}, lost_upper=None, reasons=("a hole in the books of b",), revision=2)
+    made[5] = window(5, verdict=Verdict.UNKNOWN, reasons=("b is silent",))
+    return [*made, judged_or_not(window(8, status=Status.PROVISIONAL, in_flight=4))]
+
+
+COUNTS = ("known", "delivered", "filtered", "rejected", "lost", "in_flight", "recovered")
+
+
+def assert_same(row: list[str], one: dict[str, Any]) -> None:
+    """Check that a row of the file says what the JSON says of a step."""
+    assert row[2:9] == [texts.count(one[name]) for name in COUNTS]
+    assert row[9] == f"{texts.count(one['lost_lower'])} to {texts.count(one['lost_upper'])}"
+    assert row[10] == texts.span(one["lag_us"]["p95"] if one["lag_us"] else None)
+
+
+def test_it_has_the_numbers_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Window by window, verdict and reasons included, of the same range."""
+    place = filled(tmp_path, *busy())
+    flags = ("--from", "2026-01-01T00:01:00Z", "--to", "2026-01-01T00:09:00Z")
+    document = written(place, *flags)
+    ((_, *rows),) = document.tables["hw-steps"]
+    windows = told(place, capsys, *flags)["streams"][0]["windows"]
+    assert len(rows) == len(windows) == 8
+    for row, one in zip(rows, windows, strict=True):
+        assert_same(row, one)
+        assert row[0] == one["window_start"].replace("T", " ").replace(":00Z", " UTC")
+        assert row[1].split()[-1] == (one["verdict"] or one["status"])
+        assert row[11].split(",")[0] == one["status"]
+        assert row[12] == "; ".join(one["reasons"])
+
+
+@pytest.mark.parametrize("by", ["hour", "day"])
+def test_hours_and_days_have_the_numbers_of_the_json(
+    by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the whole has their sum."""
+    place = filled(tmp_path, *busy(), *[replace(window(60 * hour), lost_upper=0) for hour in (1, 2, 30)])
+    document = written(place, "--by", by)
+    ((_, *rows),) = document.tables["hw-steps"]
+    spans = told(place, capsys, "--by", by)["streams"][0][f"{by}s"]
+    assert len(rows) == len(spans) > 1
+    for row, one in zip(rows, spans, strict=True):
+        assert_same(row, one)
+        assert row[11] == texts.count(one["windows"])
+    ((_, whole),) = document.tables["hw-streams"]
+    assert whole[2] == texts.count(sum(one["known"] for one in spans))
+
+
+def test_nodes_and_lost_ids_are_those_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a store that a monitor has filled."""
+    place = Workplace(tmp_path).configure().watch(*one_of_ten_lost())
+    document = written(place)
+    (one,) = told(place, capsys)["streams"][0]["windows"]
+    ids = [lost for node in one["nodes"] for lost in node["lost_ids"]]
+    ((_, row),) = document.tables["hw-ids"]
+    assert row[3].split() == ids
+    assert len(ids) == 1
+    for head, _, *lines in document.tables["hw-matrix"]:
+        assert head[1:] == [node["node"] for node in one["nodes"]]
+        found = {line[0]: line[1:] for line in lines}
+        assert found["count"] == [texts.count(node["seen"]) for node in one["nodes"]]
+        assert found["loss of node"] == [texts.lost(node["loss"], node["loss_upper"]) for node in one["nodes"]]
+
+
+def test_it_fetches_nothing_and_runs_nothing(tmp_path: Path) -> None:
+    """No script, no link out of it, no picture from elsewhere; every chart has a title and is told in words."""
+    document = written(filled(tmp_path, *busy()))
+    names = {name for name, _ in document.tags}
+    assert not names & {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
+    assert all(str(found.get("href", "#")).startswith("#") for _, found in document.tags)
+    assert not any("src" in found or any(key.startswith("on") for key in found) for _, found in document.tags)
+    policy = next(found["content"] for name, found in document.tags if found.get("http-equiv"))
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
+    pictures = [name for name, _ in document.tags].count("svg")
+    assert pictures == [name for name, _ in document.tags].count("desc") == 4
+    assert "url(" not in (tmp_path / "incident.html").read_text()
+
+
+def test_it_needs_no_streamlit(tmp_path: Path) -> None:
+    """What is installed for the monitor is enough."""
+    place = filled(tmp_path, *busy())
+    command = [sys.executable, "-c", BARE, "report", "--config", str(place.config), "--html", str(tmp_path / "r.html")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert "the report is in" in ended.stderr
+    assert (tmp_path / "r.html").stat().st_size > 10_000
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    """Of streams and of nodes, in tables and charts."""
+    made = [one for name in HOSTILE for one in minutes(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 5})]
+    document = written(filled(tmp_path, *made))
+    assert "img" not in {name for name, _ in document.tags}
+    assert all(name in document.words for name in HOSTILE)
+
+
+def test_a_stream_of_which_nothing_came_says_so(tmp_path: Path) -> None:
+    """Beside one that has windows, of which none is final yet."""
+    place = Workplace(tmp_path).configure()
+    provisional = judged_or_not(window(0, status=Status.PROVISIONAL))
+    fill(place.store_url, provisional, pathways={"quiet": chain("a", "b")}).dispose()
+    words = written(place).words
+    assert "Nothing of this stream was read in the range." in words
+    assert "No window of the range is final yet." in words
+
+
+def test_one_stream_may_be_chosen(tmp_path: Path) -> None:
+    """Then no other is in the file."""
+    place = filled(tmp_path, *minutes(3), *minutes(3, stream="parcels"))
+    place.configure(place.config.read_text() + '[streams.parcels]\npath = "a -> b"\n')
+    assert "parcels" in written(place).words
+    assert "parcels" not in written(place, "--stream", "orders").words
+
+
+def test_it_may_go_with_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And with a threshold, whose exit code is as ever; without them stdout is empty."""
+    place = filled(tmp_path, *busy())
+    file = str(tmp_path / "r.html")
+    capsys.readouterr()
+    assert place.run("report", "--html", file, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["streams"][0]["stream"] == "orders"
+    assert place.run("report", "--html", file, "--fail-on-loss", "0.001") == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a line, with exit 2."""
+    place = filled(tmp_path, *busy())
+    file = tmp_path / "nowhere" / "r.html"
+    assert main(["report", "--config", str(place.config), "--html", str(file)]) == 2
+    assert f"--html cannot write {file}: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_range_that_is_too_long_is_told_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before it is read; by the hour it is written."""
+    one = window(0)
+    many = [replace(one, window_start_us=at(minute)) for minute in range(MOST_STEPS + 1)]
+    place = filled(tmp_path, *many)
+    assert MOST_STEPS == span.MOST_STEPS
+    assert place.run("report", "--html", str(tmp_path / "r.html")) == 2
+    said = capsys.readouterr().err
+    assert "a report has room for 1,000 windows of a stream, and orders has 1,001 in the range" in said
+    assert "narrow it with --from and --to, or take longer spans with --by" in said
+    assert len(written(place, "--by", "hour").tables["hw-steps"][0]) == 18
+
+
+def test_nodes_that_a_chart_has_no_room_for_are_counted(tmp_path: Path) -> None:
+    """Those that lost most stay; the tables have all."""
+    names = tuple(f"n{place}" for place in range(40))
+    place = filled(tmp_path, *[window(minute, names=names, lost={"n39": 1}) for minute in range(60)])
+    document = written(place)
+    assert "Loss of each node over time, those that lost most; 8 more are not shown" in document.words
+    assert document.tables["hw-matrix"][0][0][1:] == list(names)
+
+
+def test_nothing_is_in_a_range_that_ends_before_it_begins(tmp_path: Path) -> None:
+    """At the beginning of time, too."""
+    place = filled(tmp_path, *minutes(3))
+    assert "Nothing of this stream was read in the range." in written(place, "--to", "1970-01-01T00:00:00Z").words
+
+
+def test_lists_are_bounded_and_say_what_is_left_out(tmp_path: Path) -> None:
+    """Lost ids and windows node by node."""
+    place = filled(tmp_path, *[window(minute, lost={"b": 1}) for minute in range(tables.MOST_DETAILS + 5)])
+    engine = dialect.engine(place.store_url)
+    with schema.reading(engine) as connection:
+        found = HowAllWent(None, None, None, rollups.HOUR_US // 60).read(connection)
+    (stream,) = found.streams
+    ids = {(at(minute), "b"): tuple(f"{number:032x}" for number in range(100)) for minute in range(11)}
+    document = Document(page.of(replace(found, streams=(replace(stream, lost_ids=ids),)), at(0), "0"))
+    assert "5 more windows are not listed node by node." in document.words
+    assert f"{tables.MOST_IDS:,} of 1,100 are listed." in document.words
+    assert sum(len(row[3].split()) for row in document.tables["hw-ids"][0][1:]) == tables.MOST_IDS
