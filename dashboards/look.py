@@ -15,6 +15,7 @@ OPTIONS: Final[dict[str, Any]] = {
     "client.toolbarMode": "minimal",
     "logger.hideWelcomeMessage": True,
     "runner.magicEnabled": False,
+    "secrets.files": [],
     "server.fileWatcherType": "none",
     "server.headless": True,
     "theme.baseRadius": "6px",
@@ -87,4 +88,6 @@ _STYLES: Final = """
 .hw-matrix .hw-chosen {background: var(--hw-raised);}
 [data-stale="true"] {opacity: 1 !important; transition: none !important;}
 .hw-empty {max-width: 46rem; margin: 2.5rem auto;}
+.st-key-entrance {margin-top: 12vh;}
+[data-testid="stLayoutWrapper"]:has(> .st-key-entrance) {align-self: center;}
 """

@@ -21,10 +21,12 @@ def command(
     host: Annotated[str, typer.Option("--host", help="The address to listen at; this machine's own alone.")] = HOST,
 ) -> None:
     """Show the dashboard in a browser: which stream is unhealthy, where, and since when."""
-    settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ)
     from dashboards import serving
 
-    serving.check(host, port)
+    login = chosen.dashboard.login
+    serving.check(host, port, login)
     shown = f"[{host}]" if ":" in host else host
-    console.words().print(f"hopwatch: the dashboard is at http://{shown}:{port}/, Ctrl-C ends it")
-    serving.serve(config, host, port)
+    place = login.url if login else f"http://{shown}:{port}"
+    console.words().print(f"hopwatch: the dashboard is at {place}/, Ctrl-C ends it")
+    serving.serve(config, host, port, login)
