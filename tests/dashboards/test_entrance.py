@@ -17,7 +17,7 @@ from monitor.errors import ConfigurationError
 from monitor.settings.dashboard import LoginSettings
 from tests.dashboards.places import PATIENCE_S, fill, minutes, words
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
-from tests.monitor.settings.test_dashboard import HIDDEN, LOGIN
+from tests.monitor.settings.test_dashboard import HIDDEN, LOGIN, SIGNING
 
 ALLOWED = frozenset({"@host.example", "guest@other.example"})
 GUEST = "guest@other.example"
@@ -77,8 +77,8 @@ def test_streamlit_is_told_all_that_it_wants(tmp_path: Path) -> None:
     assert one["auth"]["redirect_uri"] == "https://hopwatch.example/oauth2callback"
     assert len(one["auth"]["cookie_secret"]) == 64
     assert one["auth"]["cookie_secret"] != other["auth"]["cookie_secret"]
-    kept = entrance.secrets_of(login(tmp_path, 'cookie_secret = "0123456789abcdef"\nallowed = ["@a.example"]\n'))
-    assert kept["auth"]["cookie_secret"] == "0123456789abcdef"
+    kept = entrance.secrets_of(login(tmp_path, 'allowed = ["@a.example"]\n' + f'cookie_secret = "{SIGNING}"\n'))
+    assert kept["auth"]["cookie_secret"] == SIGNING
     assert kept["hopwatch"] == {"allowed": ["@a.example"]}
 
 

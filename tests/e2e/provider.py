@@ -111,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.kept = kept
         super().__init__(*how)
 
-    def do_GET(self) -> None:  # noqa: N802 - the library's name
+    def do_GET(self) -> None:
         parts = urlsplit(self.path)
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
         match parts.path:
@@ -128,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
             case _:
                 self.send_error(404)
 
-    def do_POST(self) -> None:  # noqa: N802 - the library's name
+    def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers["Content-Length"])).decode()
         sent = {name: values[0] for name, values in parse_qs(text).items()}
         self._answer(json.dumps(self.kept.token(sent, self.headers["Authorization"])), "application/json")
