@@ -16,8 +16,10 @@ NEEDED_FOR_LOGIN: Final = "authlib.integrations.starlette_client"
 """What Streamlit talks to a provider with."""
 
 
-def serve(config: Path, host: str, port: int, login: LoginSettings | None = None) -> None:
+def serve(config: Path, host: str, port: int, *, base_path: str = "", login: LoginSettings | None = None) -> None:
     """Serve the dashboard over the store of a configuration; return when SIGINT or SIGTERM ends it.
+
+    It is below ``base_path`` of its host.
 
     Raises:
         DependencyError: the address cannot be had.
@@ -31,7 +33,7 @@ def serve(config: Path, host: str, port: int, login: LoginSettings | None = None
 
     if login is not None:
         secrets_singleton.merge_programmatic_secrets(entrance.secrets_of(login))
-    flags = look.options() | {"server.address": host, "server.port": port}
+    flags = look.options() | {"server.address": host, "server.port": port, "server.baseUrlPath": base_path}
     options = {name.replace(".", "_"): value for name, value in flags.items()}
     bootstrap.load_config_options(options)
     bootstrap.run(str(APP), is_hello=False, args=[str(config.absolute())], flag_options=options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import socket
@@ -46,13 +45,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def dashboard(config: Path, port: int | None = None, **environ: str) -> Iterator[str]:
+def dashboard(config: Path, port: int | None = None, *flags: str) -> Iterator[str]:
     """Yield the URL of ``hopwatch dashboard`` over a configuration; Ctrl-C ends it, and it ends well."""
     port = port or free_port()
-    command = [sys.executable, "-m", "monitor.cli.main", "dashboard", "--config", str(config), "--port", str(port)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | environ
-    ) as process:
+    base = [sys.executable, "-m", "monitor.cli.main", "dashboard", "--config", str(config), "--port", str(port)]
+    with subprocess.Popen([*base, *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             _await(port, process)
             yield f"http://127.0.0.1:{port}/"
