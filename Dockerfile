@@ -21,6 +21,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY probes probes
 COPY monitor monitor
 COPY alerts alerts
+COPY dashboards dashboards
 COPY demo demo
 RUN /opt/hopwatch/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation .
 

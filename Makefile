@@ -4,6 +4,7 @@
 # make check     linter, formatter, types, import contracts
 # make servers   fetches the servers that tests and benches start, and the jars that Spark reads Kafka with
 # make bench     measures against peers; flags in ARGS
+# make pictures  takes the pictures of the dashboard that the docs show anew, into docs/images
 # make lock      writes requirements/dev.txt anew, the newest of all packages with ARGS=--upgrade
 # make clean     removes what the above made
 
@@ -17,7 +18,7 @@ SERVERS := postgresql prometheus prometheus-alertmanager
 PIP_TOOLS := pip-tools==7.6.2
 ARGS ?=
 
-.PHONY: install demo test check bench lock clean java servers
+.PHONY: install demo test check bench pictures lock clean java servers
 .NOTPARALLEL:
 
 install: java $(VENV)/installed
@@ -36,6 +37,9 @@ check: $(VENV)/installed
 
 bench: java $(VENV)/installed servers
 	@$(VENV)/bin/python -m bench $(ARGS)
+
+pictures: $(VENV)/installed
+	@PICTURES=1 $(VENV)/bin/python -m pytest tests/e2e/test_pictures.py $(ARGS)
 
 # Spark takes the Java of JAVA_HOME, and only without one that of PATH.
 java:

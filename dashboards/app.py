@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from typing import Final
 
 import streamlit as st
 
-from dashboards import frame, look, looking, markup
+from dashboards import entrance, frame, look, looking, markup
 from dashboards.looking import Looking
 from dashboards.pages import alerts, empty, message, overview, probes, quality, stream, window
 from dashboards.reading.answers import Answers
@@ -24,6 +25,7 @@ from dashboards.views import address
 from dashboards.views.address import Page
 from monitor import settings
 from monitor.clock import Clock, SystemClock
+from monitor.errors import ConfigurationError
 
 REFRESH_S = 5
 PAGES: Final[Mapping[Page, Callable[[Looking, Standing], None]]] = {
@@ -37,26 +39,65 @@ PAGES: Final[Mapping[Page, Callable[[Looking, Standing], None]]] = {
 }
 
 
+def run(config: str) -> None:
+    """Draw the page over the store that a configuration names, or say what is wrong with that."""
+    try:
+        answers = answers_of(config)
+    except ConfigurationError as error:
+        told = str(error)
+        _guarded(lambda: _wrong(config, told))
+    else:
+        show(answers, config, SystemClock())
+
+
 @st.cache_resource(show_spinner=False)
 def answers_of(config: str) -> Answers:
-    """Return the answers of the store that a configuration names; all viewers share them."""
+    """Return the answers of the store that a configuration names; all viewers share them.
+
+    Raises:
+        ConfigurationError: it has become wrong since the dashboard was started.
+    """
     chosen = settings.load(Path(config), flags={}, environ=os.environ)
+    entrance.check(chosen.dashboard.login)
     return Answers(chosen.store.url, SystemClock(), chosen)
 
 
 def show(answers: Answers, config: str, clock: Clock) -> None:
     """Draw the page that the URL names."""
+    _guarded(lambda: _refreshed(answers, config, clock))
+
+
+def _guarded(draw: Callable[[], None]) -> None:
+    """Draw a page for who may see it, and the entrance for others."""
     st.set_page_config(page_title="Hopwatch", page_icon="〽️", layout="wide", initial_sidebar_state="collapsed")
 
     def page() -> None:
-        _refreshed(answers, config, clock)
+        if entrance.is_let_in():
+            draw()
+        else:
+            entrance.show()
 
     # With pages of its own, Streamlit makes none of the folder's files.
     st.navigation([st.Page(page, title="Hopwatch", url_path="", default=True)], position="hidden").run()
 
 
 @st.fragment(run_every=REFRESH_S)
+def _wrong(config: str, told: str) -> None:
+    """Say what is wrong with the configuration until it is right again."""
+    with contextlib.suppress(ConfigurationError):
+        answers_of(config)
+        st.rerun()
+    st.html(look.styles(looking.palette()))
+    with st.container(key="entrance", width="stretch"):
+        st.subheader("Hopwatch", anchor=False)
+        st.error("The configuration has become wrong since the dashboard was started. Mend it, and this page goes on.")
+        st.code(told, language=None, wrap_lines=True)
+
+
+@st.fragment(run_every=REFRESH_S)
 def _refreshed(answers: Answers, config: str, clock: Clock) -> None:
+    if not entrance.is_let_in():
+        st.rerun()
     read, wrong = address.read(st.query_params.to_dict())
     here = Looking(answers, clock, read, looking.palette(), looking.zone_of(read))
     st.html(look.styles(here.palette))
@@ -85,4 +126,4 @@ def _known(here: Looking, standing: Standing | None, wrong: tuple[str, ...]) -> 
 
 
 if __name__ == "__main__":
-    show(answers_of(sys.argv[1]), sys.argv[1], SystemClock())
+    run(sys.argv[1])

@@ -6,7 +6,7 @@ from typing import Final
 
 import streamlit as st
 
-from dashboards import markup
+from dashboards import entrance, markup
 from dashboards.looking import Looking
 from dashboards.reading.answers import Answer
 from dashboards.reading.told import Standing
@@ -30,8 +30,9 @@ def show(looking: Looking, standing: Answer[Standing]) -> None:
     fresh = freshness.line(now_us, standing.read_us, watermark_us) if standing.value else ""
     ways, times = st.columns([5, 2], vertical_alignment="center")
     ways.html(f'<nav class="hw-brand" aria-label="Pages"><b>Hopwatch</b>{_ways(looking)}</nav>')
-    with times.container(horizontal=True, horizontal_alignment="right"):
+    with times.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
         _zone(looking)
+        entrance.leave()
     st.html(f'<div class="hw-trail">{_trail(looking)}<span class="hw-fresh">{markup.text(fresh)}</span></div>')
     for notice in freshness.notices(now_us, standing.read_us, watermark_us, standing.trouble):
         (st.error if notice.is_grave else st.warning)(markup.plain(notice.words), icon="⚠️")

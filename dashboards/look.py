@@ -15,6 +15,7 @@ OPTIONS: Final[dict[str, Any]] = {
     "client.toolbarMode": "minimal",
     "logger.hideWelcomeMessage": True,
     "runner.magicEnabled": False,
+    "secrets.files": [],
     "server.fileWatcherType": "none",
     "server.headless": True,
     "theme.baseRadius": "6px",
@@ -144,4 +145,6 @@ i.hw-of-flight {background: repeating-linear-gradient(135deg, var(--hw-part) 0 3
   width: 10px; height: 10px; border-radius: 50%; background: var(--hw-link);}
 .hw-journey tbody tr:has(.hw-loud) th::after {background: var(--hw-lossy); border-radius: 2px;}
 .hw-empty {max-width: 46rem; margin: 2.5rem auto;}
+.st-key-entrance {margin-top: 12vh;}
+[data-testid="stLayoutWrapper"]:has(> .st-key-entrance) {align-self: center;}
 """

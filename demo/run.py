@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from rich.console import Console
 
+from demo.beside import Dashboard
 from demo.compare import compare
 from demo.config import SETTLE_S, TRANSIT_S, Layout, check_store, lay_out
 from demo.faults import Faults
@@ -38,7 +39,7 @@ class Wishes:
 
     ``brokers`` are those of Kafka, empty for sockets; ``store_url`` is empty for a file of the run's own; ``sink_url``
     is where the probes write to if another monitor is to watch, and empty for a monitor of the run's own, which tells
-    the Alertmanager at ``alertmanager_url``, if there is one.
+    the Alertmanager at ``alertmanager_url``, if there is one. ``dashboard_port`` is ``None`` for no dashboard.
     """
 
     folder: Path
@@ -49,6 +50,7 @@ class Wishes:
     store_url: str = ""
     sink_url: str = ""
     alertmanager_url: str = ""
+    dashboard_port: int | None = None
 
 
 class PipelineLike(Protocol):
@@ -92,6 +94,8 @@ class Demo:
     results: ResultsLike
     screen: Screen
     interrupts: Interrupts
+    news: Callable[[], Iterable[str]] = tuple
+    """What is new of those who stand beside the pipeline, a line each."""
     now_s: Callable[[], float] = time.monotonic
     wall_s: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -140,6 +144,8 @@ class Demo:
 
     def _tick(self, status: str) -> None:
         self.monitor.check()
+        for words in self.news():
+            self.screen.say(words)
         if self._is_due("report", REPORT_EVERY_S) and (report := self.results.report()) is not None:
             self._windows = windows_of(report)
         self.screen.show(status, self._windows)
@@ -177,14 +183,18 @@ def run(wishes: Wishes, console: Console) -> int:
             laid(links, screen),
             Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline,
             MonitorProcess(layout) as monitor,
+            Dashboard(layout, wishes.dashboard_port) as dashboard,
         ):
-            demo = Demo(wishes, layout, pipeline, monitor, results, screen, interrupts)
+            demo = Demo(wishes, layout, pipeline, monitor, results, screen, interrupts, dashboard.news)
             demo.produce()
             truth = Truth(layout.truth_logs()) if demo.drain() else None
             finished = truth is not None and demo.await_final(truth.last_window_us)
             screen.say("stopping the monitor")
             monitor.stop()
-    return conclude(wishes, truth if finished else None, results, screen)
+    code = conclude(wishes, truth if finished else None, results, screen)
+    if wishes.dashboard_port is not None:
+        screen.say(dashboard.later)
+    return code
 
 
 @contextmanager

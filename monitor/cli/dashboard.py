@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,21 +11,36 @@ import typer
 
 from monitor import settings
 from monitor.cli import console
+from monitor.errors import ConfigurationError
 
 PORT: Final = 8501
 HOST: Final = "127.0.0.1"
+PATH: Final = re.compile(r"[A-Za-z0-9/_-]*")
 
 
 def command(
     config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Where to listen.")] = PORT,
     host: Annotated[str, typer.Option("--host", help="The address to listen at; this machine's own alone.")] = HOST,
+    base_path: Annotated[
+        str, typer.Option("--base-path", metavar="/PATH", help="Below which path of its host a proxy shows it.")
+    ] = "",
 ) -> None:
     """Show the dashboard in a browser: which stream is unhealthy, where, and since when."""
-    settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ)
     from dashboards import serving
 
-    serving.check(host, port)
+    below = _path(base_path)
+    login = chosen.dashboard.login
+    serving.check(host, port, login)
     shown = f"[{host}]" if ":" in host else host
-    console.words().print(f"hopwatch: the dashboard is at http://{shown}:{port}/, Ctrl-C ends it")
-    serving.serve(config, host, port)
+    place = login.url if login else f"http://{shown}:{port}{below}"
+    console.words().print(f"hopwatch: the dashboard is at {place}/, Ctrl-C ends it")
+    serving.serve(config, host, port, base_path=below, login=login)
+
+
+def _path(asked: str) -> str:
+    """Return a path as it stands behind a host: empty, or with a slash before it and none at its end."""
+    if not PATH.fullmatch(asked):
+        raise ConfigurationError(f"--base-path is a path such as /hopwatch, got {asked!r:.80}")
+    return "/" + asked.strip("/") if asked.strip("/") else ""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from demo import flags
+from demo import beside, flags
 from demo.config import default_folder
 from demo.feed import feed
 from demo.run import Wishes, run
@@ -63,14 +63,18 @@ def command(  # noqa: PLR0913 - one parameter a flag
     ] = None,
     rate: Annotated[float, typer.Option(min=1, max=20_000, help="Messages a second.")] = 2000,
     seed: Annotated[int, typer.Option(help="The same seed, the same messages are hit.")] = 0,
-    no_dashboard: Annotated[  # noqa: ARG001 - scripts may ask for it already
-        bool, typer.Option("--no-dashboard", help="Show the terminal's table alone, as it does anyway.")
-    ] = False,
+    no_dashboard: Annotated[bool, typer.Option("--no-dashboard", help="Show the terminal's table alone.")] = False,
+    dashboard_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=65_535, help=f"Where the dashboard listens on this machine; {beside.PORT}, or any free one."
+        ),
+    ] = None,
     workdir: Annotated[
         Path | None, typer.Option(help="A new folder for the files of the run; var/demo/TIME by default.")
     ] = None,
 ) -> None:
-    """Start a small pipeline with probes and a monitor, and show its loss and lag.
+    """Start a small pipeline with probes, a monitor and a dashboard, and show its loss and lag.
 
     The nodes are ingest, router, norm and connector; what names a NODE may be given once for each. At the end the demo
     holds what it did against what was measured: exit code 1 if the two differ.
@@ -87,9 +91,12 @@ def command(  # noqa: PLR0913 - one parameter a flag
     run_s = None if minutes is None else minutes * 60
     faults = flags.read_faults(seed, {flag: values or () for flag, values in wishes.items()}, kill or (), run_s=run_s)
     faults = flags.healed(faults, heal_after, rate, run_s=run_s)
-    for flag, what in (("--store", store), ("--alertmanager", alertmanager)):
+    own = {"--store": store, "--alertmanager": alertmanager, "--dashboard-port": dashboard_port}
+    for flag, what in own.items():
         if what is not None and into is not None:
             raise ConfigurationError(f"{flag} is for the demo's own monitor, and with --into it has none")
+    if no_dashboard and dashboard_port is not None:
+        raise ConfigurationError("--no-dashboard and --dashboard-port contradict each other: keep one of them")
     wish = Wishes(
         workdir or default_folder(),
         faults,
@@ -99,6 +106,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
         _url("--store", store, "store", places.store_url),
         _url("--into", into, "transport", places.transport_url),
         _receiver(alertmanager),
+        None if no_dashboard else dashboard_port or beside.PORT,
     )
     raise typer.Exit((feed if wish.sink_url else run)(wish, console.data()))
 

@@ -18,7 +18,7 @@ INTERRUPTED_EXIT_CODE: Final = 130
 TAPS_EXTRAS: Final = "taps,kafka"
 TAPS_PACKAGES: Final = frozenset({"confluent_kafka", "fastapi", "granian", "orjson"})
 """What the sidecars need and the monitor does not."""
-DASHBOARD_PACKAGES: Final = frozenset({"altair", "streamlit"})
+DASHBOARD_PACKAGES: Final = frozenset({"altair", "authlib", "httpx", "streamlit"})
 OWN_PACKAGES: Final = frozenset({"alerts", "bench", "dashboards", "demo", "monitor", "probes"})
 
 
@@ -74,7 +74,7 @@ def _extras(package: str | None) -> str:
     """Return the extras of the distribution that bring a package."""
     if package in TAPS_PACKAGES:
         return TAPS_EXTRAS
-    return "monitor,dashboards" if package in DASHBOARD_PACKAGES else "monitor,demo"
+    return "monitor,dashboards" if (package or "").partition(".")[0] in DASHBOARD_PACKAGES else "monitor,demo"
 
 
 def _usage(error: _UsageError) -> str:

@@ -16,6 +16,7 @@ PREFIX: Final = "HOPWATCH_"
 NESTING: Final = "__"
 KAFKA: Final = ("transport", "kafka")
 CHANNELS: Final = ("alerts", "channels")
+LOGIN: Final = ("dashboard", "login")
 TEXTS: Final = frozenset(
     {"bearer_token", "headers", "password", "routing_key", "secret", "template", "title", "url", "username"}
 )
@@ -80,10 +81,10 @@ def from_flags(flags: Mapping[str, Any]) -> Layer:
 def from_environ(environ: Mapping[str, str], streams: Iterable[str], channels: Iterable[str] = ()) -> Layer:
     """Take the variables that name a setting, ``HOPWATCH_STORE__URL`` for ``url`` of ``[store]``.
 
-    A value is read as TOML if it is some, and else as text; those of ``[transport.kafka]``, which probes read too, and
-    those of channels that are secrets are text as they stand. ``streams`` and ``channels`` are those known so far: a
-    variable can only spell their names in capitals, with ``_`` for all that is no letter or digit. Variables without
-    ``__`` are not settings: other programs have some that start alike.
+    A value is read as TOML if it is some, and else as text; those of ``[transport.kafka]``, which probes read too,
+    those of ``[dashboard.login]`` and those of channels that are secrets are text as they stand. ``streams`` and
+    ``channels`` are those known so far: a variable can only spell their names in capitals, with ``_`` for all that is
+    no letter or digit. Variables without ``__`` are not settings: other programs have some that start alike.
     """
     known = {_capital(stream): stream for stream in streams}
     named = {_capital(channel): channel for channel in channels}
@@ -113,7 +114,7 @@ def _capital(name: str) -> str:
 
 def _is_text(key: Key) -> bool:
     """Return whether a value stands for itself: a secret of digits alone is no number."""
-    return key[:-1] == KAFKA or (key[:2] == CHANNELS and bool(set(key[3:4]) & TEXTS))
+    return key[:-1] in (KAFKA, LOGIN) or (key[:2] == CHANNELS and bool(set(key[3:4]) & TEXTS))
 
 
 def _toml_or_text(text: str) -> object:

@@ -25,6 +25,7 @@ from monitor.pathway import Pathway, PathwayError
 from monitor.rules import StreamRules
 from monitor.settings.alerting import AlertsSettings, rule_misfits
 from monitor.settings.channels import channel_misfits
+from monitor.settings.dashboard import DashboardSettings
 from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole
 from monitor.settings.kafka import KafkaSettings
 from monitor.settings.metrics import MetricsSettings
@@ -177,6 +178,7 @@ class Settings(BaseSettings):
     streams: Mapping[Annotated[str, AfterValidator(_stream_name)], StreamSettings] = {}
     alerts: AlertsSettings = AlertsSettings()
     metrics: MetricsSettings = MetricsSettings()
+    dashboard: DashboardSettings = DashboardSettings()
 
     def __init__(self, *layers: Mapping[str, Any]) -> None:
         """Merge the layers, the first wins key by key.

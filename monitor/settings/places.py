@@ -123,8 +123,8 @@ def folder(value: object) -> Path:
 def anchored(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """Return the settings with their relative paths made absolute from ``base``; what is no path stays as it is.
 
-    What they say of access to Kafka, and of channels, is made whole, :func:`kafka.whole` and :func:`secrets.whole`,
-    because files may stand there for secrets.
+    What they say of access to Kafka, of channels and of the login is made whole, :func:`kafka.whole` and
+    :func:`secrets.whole`, because files may stand there for secrets.
     """
     anchored_layer = {name: dict(table) if isinstance(table, Mapping) else table for name, table in layer.items()}
     for table, key, scheme in (("transport", "url", SPOOL), ("store", "url", SQLITE), ("monitor", "workdir", "")):
@@ -133,10 +133,14 @@ def anchored(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
         path = value.removeprefix(scheme) if isinstance(value, str) and value.startswith(scheme) else ""
         if path and path != ":memory:":
             anchored_layer[table][key] = f"{scheme}{base / path}"
+    dashboard = anchored_layer.get("dashboard")
+    login = dashboard.get("login") if isinstance(dashboard, dict) else None
+    if isinstance(login, Mapping):
+        anchored_layer["dashboard"]["login"] = _with_secrets(login, base)
     alerts = anchored_layer.get("alerts")
     channels = alerts.get("channels") if isinstance(alerts, dict) else None
     if isinstance(channels, Mapping):
-        anchored_layer["alerts"]["channels"] = {name: _channel(table, base) for name, table in channels.items()}
+        anchored_layer["alerts"]["channels"] = {name: _with_secrets(table, base) for name, table in channels.items()}
     transport = anchored_layer.get("transport")
     access = transport.get("kafka") if isinstance(transport, dict) else None
     if isinstance(access, Mapping):
@@ -144,5 +148,5 @@ def anchored(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
     return anchored_layer
 
 
-def _channel(table: object, base: Path) -> object:
+def _with_secrets(table: object, base: Path) -> object:
     return secrets.whole(secrets.anchored(table, base)) if isinstance(table, Mapping) else table

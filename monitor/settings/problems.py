@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 from monitor.errors import Problem
 from monitor.settings import channels
 from monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
+from monitor.settings.dashboard import DashboardSettings, LoginSettings
 from monitor.settings.kafka import KafkaSettings
 from monitor.settings.layers import Layer
 from monitor.settings.lines import Key
@@ -24,13 +25,18 @@ from probes.contract.kafka import SECRETS
 
 _TABLES: Final[dict[str | int, type[BaseModel]]] = {
     "alerts": AlertsSettings,
+    "dashboard": DashboardSettings,
     "metrics": MetricsSettings,
     "monitor": MonitorSettings,
     "store": StoreSettings,
     "streams": StreamSettings,
     "transport": TransportSettings,
 }
-_KAFKA: Final = ("transport", "kafka")
+_BELOW: Final[dict[Key, type[BaseModel]]] = {
+    ("transport", "kafka"): KafkaSettings,
+    ("dashboard", "login"): LoginSettings,
+}
+_HIDDEN: Final = frozenset({*SECRETS, *LoginSettings.FORMS})
 _RULES: Final = ("alerts", "rules")
 _CHANNELS: Final = ("alerts", "channels")
 _KINDS: Final[Mapping[Key, tuple[str, Mapping[str, type[BaseModel]]]]] = {
@@ -43,6 +49,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 _MISSING: Final[dict[str | int, str]] = {
     "streams": 'a stream has a path, such as path = "a -> b -> c"',
+    "dashboard": "this is required",
     "alerts": 'a window has all four of these: { rate = 14.4, long = "1h", short = "5m", severity = "page" }',
 }
 
@@ -105,7 +112,7 @@ def _is_secret(key: Key) -> bool:
     """Return whether what stands at a key is no one's business, or may be: a channel as a whole holds secrets."""
     if key[:2] == _CHANNELS:
         return len(key) <= len(_CHANNELS) + 2 or bool(set(key[4:]) & channels.HIDDEN)
-    return bool(set(key) & set(SECRETS))
+    return bool(set(key) & _HIDDEN) or key == ("dashboard", "login")
 
 
 def _unknown_kind(key: Key, details: ErrorDetails) -> str:
@@ -121,7 +128,7 @@ def _table(key: Key) -> type[BaseModel]:
     if len(key) == 1:
         return Settings
     if key[:2] not in _KINDS:
-        return KafkaSettings if key[:-1] == _KAFKA else _TABLES[key[0]]
+        return _BELOW.get(key[:-1]) or _TABLES[key[0]]
     return BurnWindow if "windows" in key else _KINDS[key[:2]][1][str(key[3])]
 
 

@@ -11,6 +11,7 @@ import pytest
 from dashboards import look, serving
 from monitor.cli.main import main
 from monitor.errors import DependencyError
+from tests.monitor.cli.workplace import Workplace
 
 
 def test_an_address_that_somebody_has_is_told() -> None:
@@ -23,9 +24,16 @@ def test_an_address_that_somebody_has_is_told() -> None:
             serving.check("127.0.0.1", port)
 
 
-@pytest.mark.parametrize("flags", [("--port", "0"), ("--port", "many"), ("--config", "nowhere.toml")])
-def test_what_cannot_be_ends_with_2(flags: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "flags",
+    [("--port", "0"), ("--port", "many"), ("--base-path", "https://h/p"), ("--config", "nowhere.toml")],
+)
+def test_what_cannot_be_ends_with_2(
+    flags: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Before anything starts, with what was got."""
+    monkeypatch.chdir(tmp_path)
+    Workplace(tmp_path).configure()
     assert main(["dashboard", *flags]) == 2
     assert flags[1] in capsys.readouterr().err
 

@@ -45,7 +45,7 @@ def test_flags_become_wishes(asked: list[Wishes]) -> None:
     nodes = {node: replace(faults, healed_from=30_000) for node, faults in nodes.items()}
     faults = Faults(7, nodes, (Kill("norm", 40.0),))
     urls = "h:1,[::1]:2", f"sqlite:///{Path.cwd()}/x.db", "", "http://h:9093"
-    assert asked == [Wishes(Path("there"), faults, 500.0, 180.0, *urls)]
+    assert asked == [Wishes(Path("there"), faults, 500.0, 180.0, *urls, dashboard_port=None)]
 
 
 def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None:
@@ -55,6 +55,13 @@ def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None
     assert (asked[0].rate_per_s, asked[0].run_s) == (2000.0, None)
     assert asked[0].folder.parent == Path("var/demo")
     assert (asked[0].brokers, asked[0].store_url, asked[0].sink_url) == ("", "", "")
+    assert asked[0].dashboard_port == 8501
+
+
+def test_the_dashboard_listens_where_it_is_told_to(asked: list[Wishes]) -> None:
+    """On any port of this machine."""
+    main(["demo", "--dashboard-port", "8502"])
+    assert asked[0].dashboard_port == 8502
 
 
 def test_what_another_monitor_watches_is_fed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +104,15 @@ def test_what_another_monitor_watches_is_fed(monkeypatch: pytest.MonkeyPatch) ->
             "--into spool:there --alertmanager http://h:9093",
             "hopwatch: --alertmanager is for the demo's own monitor, and with --into it has none",
         ),
+        (
+            "--into spool:there --dashboard-port 8502",
+            "hopwatch: --dashboard-port is for the demo's own monitor, and with --into it has none",
+        ),
+        (
+            "--no-dashboard --dashboard-port 8502",
+            "hopwatch: --no-dashboard and --dashboard-port contradict each other: keep one of them",
+        ),
+        ("--dashboard-port 0", "Invalid value for '--dashboard-port'"),
         ("--alertmanager h:9093", "hopwatch: --alertmanager: this is a URL such as"),
         ("--minutes 1 --heal-after 60", "hopwatch: --heal-after 60: faults end before the run does, at 60 s"),
         ("--store mysql://me:secret@h/d", "hopwatch: --store: a store is a SQLite file, "),

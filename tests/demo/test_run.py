@@ -113,6 +113,15 @@ def test_it_runs_for_its_time_and_says_what_happens(tmp_path: Path) -> None:
     assert "norm is killed (SIGKILL)" in run.lines
 
 
+def test_what_is_new_beside_the_pipeline_is_said(tmp_path: Path) -> None:
+    """Once, when it is new."""
+    run = PaperRun(tmp_path)
+    news = [["the dashboard is at http://127.0.0.1:8501/"]]
+    run.demo.news = lambda: news.pop() if news and run.clock.s >= 2 else []
+    run.demo.produce()
+    assert run.lines.count("the dashboard is at http://127.0.0.1:8501/") == 1
+
+
 def test_without_a_time_it_runs_until_ctrl_c(tmp_path: Path) -> None:
     """Ctrl-C ends the run, and draining and waiting go on as ever."""
     run = PaperRun(tmp_path, run_s=None)

@@ -36,14 +36,20 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@contextmanager
-def dashboard(config: Path) -> Iterator[str]:
-    """Yield the URL of ``hopwatch dashboard`` over a configuration; Ctrl-C ends it, and it ends well."""
+def free_port() -> int:
+    """Return a port that nobody listens at."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "monitor.cli.main", "dashboard", "--config", str(config), "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        port: int = free.getsockname()[1]
+        return port
+
+
+@contextmanager
+def dashboard(config: Path, port: int | None = None, *flags: str) -> Iterator[str]:
+    """Yield the URL of ``hopwatch dashboard`` over a configuration; Ctrl-C ends it, and it ends well."""
+    port = port or free_port()
+    base = [sys.executable, "-m", "monitor.cli.main", "dashboard", "--config", str(config), "--port", str(port)]
+    with subprocess.Popen([*base, *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             _await(port, process)
             yield f"http://127.0.0.1:{port}/"

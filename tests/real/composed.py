@@ -22,6 +22,8 @@ from tests.repository.deployment.deployment import Deployment
 PREFIX: Final = "KAFKA_"
 OF_JAVA: Final = "KAFKA_HEAP_OPTS"
 """The one variable of the broker's image that is no property of the broker."""
+OF_DASHBOARD: Final = "8501"
+"""The port of the dashboard, which its command names by itself."""
 SERVERS: Final[dict[str, Callable[[], str]]] = {
     "prometheus": lambda: installed("prometheus", prometheus.PACKAGE),
     "alertmanager": lambda: installed(alertmanager.PROGRAM, alertmanager.PACKAGE),
@@ -72,8 +74,10 @@ class Services:
     def __init__(self, folder: Path, kafka: Kafka, store: str, password: str) -> None:
         """Make a ``hopwatch`` for their shell and the files that they mount; ``store`` is HOST:PORT/DATABASE."""
         self._deployment, self._folder = Deployment(), folder
-        self.ports = dict(zip(("monitor", "prometheus", "alertmanager"), free_ports(3), strict=True))
+        self.ports = dict(zip(("monitor", "dashboard", "prometheus", "alertmanager"), free_ports(4), strict=True))
         self._instead = {
+            # First: what stands instead of others may have such digits in it.
+            OF_DASHBOARD: str(self.ports["dashboard"]),
             "kafka:9092": kafka.bootstrap,
             "postgres:5432/hopwatch": store,
             "/var/lib/hopwatch": str(folder / "work"),
@@ -107,6 +111,8 @@ class Services:
         kind, *words = self._deployment.services[service]["healthcheck"]["test"]
         if kind == "CMD-SHELL":
             return self.call(service, "sh", "-c", self._here(*words)).returncode == 0
+        if words[0] == "python":
+            return self.call(service, sys.executable, *map(self._here, words[1:])).returncode == 0
         assert words[:-1] == ["wget", "-q", "-O", "/dev/null"]
         return _is_well(self._here(words[-1]))
 

@@ -33,8 +33,11 @@ def test_the_services_come_up_one_after_the_other(broker: Broker, services: Serv
     assert second.stdout.splitlines()[-1] == f"the topic {TOPIC} will do: 6 partitions, replication 1"
     assert second.stdout.count("weak, and allowed: ") == 2
     assert not services.is_healthy("monitor")
-    monitor = services.start("monitor")
+    assert not services.is_healthy("dashboard")
+    monitor, dashboard = services.start("monitor"), services.start("dashboard")
     until(lambda: services.is_up("monitor", monitor), "a healthy monitor", PATIENCE_S)
+    until(lambda: services.is_up("dashboard", dashboard), "a healthy dashboard", PATIENCE_S)
+    dashboard.stop(60)
     with Probe("flights", "ingest", f"kafka://127.0.0.1:{broker.host_port}/{TOPIC}") as probe:
         probe.arrived(uuid.uuid4(), time.time_ns() // 1_000)
     until(lambda: _known(services) == 1, "the message in the report", PATIENCE_S)
@@ -44,7 +47,7 @@ def test_the_services_come_up_one_after_the_other(broker: Broker, services: Serv
     until(lambda: _known(services) > 200, "the messages of the demo in the report", PATIENCE_S)
     demo.stop(60)
     monitor.stop(60)
-    assert (demo.exit_code, monitor.exit_code) == (0, 0)
+    assert (demo.exit_code, dashboard.exit_code, monitor.exit_code) == (0, 0, 0)
     for commit in (tmp_path / "services" / "work" / "checkpoint" / "commits").iterdir():
         os.utime(commit, (time.time() - 180, time.time() - 180))
     assert not services.is_healthy("monitor")

@@ -24,6 +24,7 @@ from tests.repository.deployment import (
     compose,
     confinement,
     dockerfile,
+    pages,
     places,
     programs,
     variables,
@@ -32,7 +33,7 @@ from tests.repository.deployment.changes import CHANGES, CONFIG, DOCKERFILE_CHAN
 from tests.repository.deployment.compose import MissingError
 from tests.repository.deployment.deployment import Deployment
 
-RULES: Final = (*confinement.RULES, *programs.RULES, *places.RULES, *variables.RULES, *alerting.RULES)
+RULES: Final = (*confinement.RULES, *programs.RULES, *places.RULES, *variables.RULES, *alerting.RULES, *pages.RULES)
 
 
 def _problems(deployment: Deployment) -> list[str]:

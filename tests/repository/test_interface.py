@@ -14,6 +14,7 @@ from monitor.kernel.books import Tallies
 from monitor.results import NodeResult, NodeRollUp, Quantiles, RollUp, Verdict, WindowResult
 from monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings, TransportSettings
 from monitor.settings.alerting import AlertsSettings
+from monitor.settings.dashboard import DashboardSettings, LoginSettings
 from monitor.settings.durations import duration_us
 from monitor.settings.kafka import KafkaSettings
 from monitor.settings.metrics import MetricsSettings
@@ -35,10 +36,12 @@ def test_every_key_is_listed_with_its_default() -> None:
         ("streams.NAME", StreamSettings),
         ("alerts", AlertsSettings),
         ("metrics", MetricsSettings),
+        ("dashboard", DashboardSettings),
+        ("dashboard.login", LoginSettings),
     )
     for table, model in tables:
         for name, field in model.model_fields.items():
-            if name == "kafka":
+            if name in {"kafka", "login"}:
                 continue
             default = ", ".join(field.default) or "[]" if isinstance(field.default, tuple) else str(field.default)
             value = "required" if field.is_required() else default

@@ -182,6 +182,8 @@ def test_a_package_that_is_not_installed_is_named(
     assert ended_by(ModuleNotFoundError("No module named 'streamlit'", name="streamlit")) == DependencyError.exit_code
     told = "hopwatch: the Python package 'streamlit' is not installed: pip install 'hopwatch[monitor,dashboards]'\n"
     assert capsys.readouterr().err == told
+    ended_by(ModuleNotFoundError("No module named 'authlib'", name="authlib.integrations"))
+    assert "pip install 'hopwatch[monitor,dashboards]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from monitor.settings import Settings
 from monitor.settings.channels import AlertmanagerChannel
 from tests.repository import ROOT
 from tests.repository.deployment import commands, compose
-from tests.repository.deployment.deployment import Deployment, image_of, is_monitor
+from tests.repository.deployment.deployment import Deployment, dashboard_place, image_of, is_monitor
 from tests.repository.deployment.variables import valid_settings
 
 PORTS: Final = {"prom/prometheus": 9090, "prom/alertmanager": 9093}
@@ -81,7 +81,7 @@ def data_is_kept(deployment: Deployment) -> Iterator[str]:
 
 
 def listening(deployment: Deployment) -> set[str]:
-    """Return the SERVICE:PORT at which metrics, Prometheus and Alertmanager are found from other services."""
+    """Return the SERVICE:PORT at which metrics, dashboard, Prometheus and Alertmanager are found from elsewhere."""
     found = set()
     for name in _servers(deployment):
         service = deployment.services[name]
@@ -90,6 +90,10 @@ def listening(deployment: Deployment) -> set[str]:
     for name, chosen in _monitors(deployment).items():
         if chosen and chosen.metrics.listen and chosen.metrics.listen.host not in OWN:
             found.add(f"{name}:{chosen.metrics.listen.port}")
+    for name, service in deployment.services.items():
+        host, port = dashboard_place(service)
+        if host and host not in OWN:
+            found.add(f"{name}:{port}")
     return found
 
 

@@ -56,6 +56,7 @@ CHANGES: Final[list[tuple[tuple[str, ...], Any, list[str]]]] = [
         [
             "postgres: goes on, and has no healthcheck",
             "monitor: waits for postgres to be healthy, which has no healthcheck",
+            "dashboard: waits for postgres to be healthy, which has no healthcheck",
         ],
     ),
     (
@@ -235,6 +236,7 @@ CHANGES: Final[list[tuple[tuple[str, ...], Any, list[str]]]] = [
         [
             "topic: writes to postgres:5432, where no service has that user and database",
             "monitor: writes to postgres:5432, where no service has that user and database",
+            "dashboard: writes to postgres:5432, where no service has that user and database",
         ],
     ),
     (("demo", "command", "2"), "--kafka=broker:9092", ["demo: is linked by broker:9092, where no service is"]),
@@ -258,6 +260,27 @@ CHANGES: Final[list[tuple[tuple[str, ...], Any, list[str]]]] = [
         ("kafka", "environment", "KAFKA_AUTO_CREATE_TOPICS_ENABLE"),
         GONE,
         ["kafka: makes topics by itself, which have no time of arrival"],
+    ),
+    # the dashboard
+    (
+        ("dashboard", "command", "5"),
+        "127.0.0.1",
+        ["dashboard: the port 8501 is published, and nothing is advertised there"],
+    ),
+    (
+        ("dashboard", "command", "7"),
+        "8502",
+        [
+            "dashboard: the port 8501 is published, and nothing is advertised there",
+            "dashboard: its healthcheck does not ask http://127.0.0.1:8502/_stcore/health",
+            "monitor: links of its alerts lead to http://localhost:8501/, where no dashboard is",
+        ],
+    ),
+    (("dashboard", "ports", "0"), "8501:8501", ["dashboard: the port 8501 is open to all of the network"]),
+    (
+        ("dashboard", "ports"),
+        GONE,
+        ["monitor: links of its alerts lead to http://localhost:8501/, where no dashboard is"],
     ),
     # metrics and alerts
     (
@@ -350,7 +373,7 @@ DOCKERFILE_CHANGES: Final[list[tuple[str, str, list[str]]]] = [
         "HOPWATCH_MONITOR__WORKDIRS=/var/lib/hopwatch",
         [
             f"{name}: environment HOPWATCH_MONITOR__WORKDIRS: monitor.workdirs: {NO_WORKDIR}"
-            for name in ("topic", "monitor", "demo")
+            for name in ("topic", "monitor", "dashboard", "demo")
         ],
     ),
 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from monitor.cli.dashboard import HOST, PORT
 from tests.repository.deployment import commands, compose, dockerfile
 from tests.repository.deployment.compose import Tree
 from tests.repository.deployment.dockerfile import Instruction
@@ -63,6 +64,14 @@ def is_monitor(service: Tree) -> bool:
 def is_pipeline(service: Tree) -> bool:
     """Whether a service runs the demo's pipeline."""
     return _runs(service, "demo")
+
+
+def dashboard_place(service: Tree) -> tuple[str, str]:
+    """Return the host and the port at which a service shows the dashboard; empty where it shows none."""
+    for words in commands.simple(service.get("command", [])):
+        if words[:2] == [commands.PROGRAM, "dashboard"]:
+            return commands.option(words, "--host") or HOST, commands.option(words, "--port") or str(PORT)
+    return "", ""
 
 
 def _runs(service: Tree, command: str) -> bool:

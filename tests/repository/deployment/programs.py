@@ -14,13 +14,13 @@ PROGRAMS: Final = {
     # Upon BusyBox.
     "prom/prometheus": {"/bin/prometheus", "wget"},
     "prom/alertmanager": {"/bin/alertmanager", "wget"},
-    # The program itself; the others no Debian is without.
-    "hopwatch": {"hopwatch", "sh", "find", "grep"},
+    # The program and the Python that runs it; the others no Debian is without.
+    "hopwatch": {"hopwatch", "python", "sh", "find", "grep"},
 }
 """What each image has, of what is called."""
 ENTRYPOINTS: Final = {"prom/prometheus": "/bin/prometheus", "prom/alertmanager": "/bin/alertmanager"}
 """The program that some images put before the command, which is its flags; ``tests/real`` starts both with them."""
-GOES_ON: Final = ("run", "demo")
+GOES_ON: Final = ("run", "dashboard", "demo")
 """The commands that end when they are told to."""
 
 

@@ -1,0 +1,86 @@
+"""``[dashboard.login]``: who may look at the dashboard, asked of an OpenID Connect provider."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar, Final
+
+from pydantic import AfterValidator, BeforeValidator, SecretStr
+
+from monitor.settings import receivers
+from monitor.settings.secrets import SecretTable
+from monitor.settings.table import Table
+
+DISCOVERY: Final = "/.well-known/openid-configuration"
+CALLBACK: Final = "/oauth2callback"
+"""Where the provider sends people back to, below the dashboard's own URL."""
+_DOMAIN: Final = re.compile(r"@[A-Za-z0-9.-]{1,250}")
+
+
+def _place(text: str) -> str:
+    receivers.url(text)
+    if "?" in text or "#" in text:
+        raise ValueError('this is a URL without ? and #, such as "https://host.example/hopwatch"')
+    return text.rstrip("/")
+
+
+def _issuer(text: str) -> str:
+    return _place(text).removesuffix(DISCOVERY)
+
+
+def _some(text: str) -> str:
+    if not text:
+        raise ValueError("this is required: the name that the provider knows the dashboard by")
+    return text
+
+
+def _entries(value: object) -> tuple[str, ...]:
+    said = value.split() if isinstance(value, str) else value
+    if isinstance(said, list | tuple) and all(isinstance(entry, str) for entry in said):
+        return tuple(said)
+    raise ValueError(f'this is a list such as ["@host.example", "on-call@host.example"], got {value!r:.80}')
+
+
+def _entry(text: str) -> str:
+    if not _DOMAIN.fullmatch(text):
+        try:
+            receivers.address(text)
+        except ValueError:
+            forms = 'an address such as "on-call@host.example", or "@host.example" for all of a domain'
+            raise ValueError(f"who is let in is {forms}; got {text!r:.80}") from None
+    return text.lower()
+
+
+Place = Annotated[str, AfterValidator(_place)]
+Entries = Annotated[tuple[Annotated[str, AfterValidator(_entry)], ...], BeforeValidator(_entries)]
+
+
+class LoginSettings(SecretTable):
+    """``[dashboard.login]``: the provider, what it knows the dashboard by, and who of those it knows is let in."""
+
+    FORMS: ClassVar = {"client_secret": receivers.one_word, "cookie_secret": receivers.long_enough}
+    NEEDED: ClassVar = ("client_secret",)
+    url: Place
+    provider: Annotated[str, AfterValidator(_issuer)]
+    client_id: Annotated[str, AfterValidator(_some)]
+    client_secret: SecretStr = SecretStr("")
+    client_secret_file: str = ""
+    cookie_secret: SecretStr = SecretStr("")
+    cookie_secret_file: str = ""
+    allowed: Entries = ()
+
+    @property
+    def discovery_url(self) -> str:
+        """Where the provider says what it can do."""
+        return self.provider + DISCOVERY
+
+    @property
+    def callback_url(self) -> str:
+        """Where the provider sends people back to."""
+        return self.url + CALLBACK
+
+
+class DashboardSettings(Table):
+    """``[dashboard]``: nobody is asked who they are without a login."""
+
+    login: LoginSettings | None = None

@@ -1,0 +1,122 @@
+"""Tests of ``[dashboard.login]``: what is right, what is said of what is not, and where its secrets may stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from monitor.errors import SettingsError
+from monitor.settings import load
+
+HIDDEN: Final = "T0P-5ECRET"
+LOGIN: Final = f"""[dashboard.login]
+url = "https://hopwatch.example/"
+provider = "https://id.example/realms/ops"
+client_id = "hopwatch"
+client_secret = "{HIDDEN}"
+"""
+SIGNING: Final = "0123456789abcdef"
+
+
+def login(folder: Path, text: str = LOGIN, **environ: str) -> Any:  # noqa: ANN401 - the settings of one table
+    """Return what a file and variables make of the table."""
+    file = folder / "h.toml"
+    file.write_text(text)
+    return load(file, flags={}, environ=environ).dashboard.login
+
+
+def test_without_a_word_nobody_is_asked(tmp_path: Path) -> None:
+    """There is no login by default."""
+    assert login(tmp_path, "") is None
+
+
+def test_a_login_has_all_that_the_provider_wants(tmp_path: Path) -> None:
+    """Where it is asked, and where it sends people back to; everybody whom it knows is let in."""
+    found = login(tmp_path)
+    assert found.discovery_url == "https://id.example/realms/ops/.well-known/openid-configuration"
+    assert found.callback_url == "https://hopwatch.example/oauth2callback"
+    assert (found.said("client_secret"), found.said("cookie_secret"), found.allowed) == (HIDDEN, "", ())
+    assert HIDDEN not in repr(found)
+
+
+def test_the_page_that_a_provider_is_known_by_may_be_named_in_full(tmp_path: Path) -> None:
+    """As its documents have it."""
+    text = LOGIN.replace("/realms/ops", "/realms/ops/.well-known/openid-configuration")
+    assert login(tmp_path, text) == login(tmp_path)
+
+
+def test_addresses_and_domains_are_let_in_however_they_are_written(tmp_path: Path) -> None:
+    """As a list in the file, with blanks between them in a variable."""
+    text = LOGIN + 'allowed = ["@Host.example", "On-Call@other.example"]\n'
+    expected = ("@host.example", "on-call@other.example")
+    assert login(tmp_path, text).allowed == expected
+    assert (
+        login(tmp_path, HOPWATCH_DASHBOARD__LOGIN__ALLOWED="@host.example  on-call@other.example").allowed == expected
+    )
+
+
+def test_a_secret_may_stand_in_a_file_or_a_variable(tmp_path: Path) -> None:
+    """A variable comes before both forms in the file, and one of digits is text."""
+    (tmp_path / "secret").write_text("in-a-file\n")
+    text = LOGIN.replace(f'client_secret = "{HIDDEN}"', 'client_secret_file = "secret"')
+    assert login(tmp_path, text).said("client_secret") == "in-a-file"
+    environ = {"HOPWATCH_DASHBOARD__LOGIN__CLIENT_SECRET": "123"}
+    assert login(tmp_path, text, **environ).said("client_secret") == "123"
+    (tmp_path / "secret").write_text(SIGNING)
+    file = str(tmp_path / "secret")
+    assert login(tmp_path, HOPWATCH_DASHBOARD__LOGIN__COOKIE_SECRET_FILE=file).said("cookie_secret") == SIGNING
+
+
+URL: Final = 'this is a URL such as "https://host.example/path", without user, password or blanks in it'
+WRONG: Final = {
+    "no url": (LOGIN.replace("url =", "#"), "dashboard.login.url: this is required"),
+    "no client": (LOGIN.replace("client_id =", "#"), "dashboard.login.client_id: this is required"),
+    "no name": (
+        LOGIN.replace('"hopwatch"', '""'),
+        "dashboard.login.client_id: this is required",
+    ),
+    "no secret": (
+        LOGIN.replace("client_secret =", "#"),
+        "client_secret: this is required: client_secret, or client_secret_file for a file that holds it",
+    ),
+    "a secret twice": (
+        LOGIN + 'client_secret_file = "secret"\n',
+        "client_secret and client_secret_file both say it: keep one of them",
+    ),
+    "no file": (
+        LOGIN.replace(f'client_secret = "{HIDDEN}"', 'client_secret_file = "nowhere"'),
+        "nowhere cannot be read: No such file or directory",
+    ),
+    "words": (LOGIN.replace(HIDDEN, f"{HIDDEN} {HIDDEN}"), "this is one word of ASCII"),
+    "short": (
+        LOGIN + 'cookie_secret = "T0P-5ECRET"\n',
+        "a signing secret has at least 16 characters, this one 10: make one by openssl rand -hex 32",
+    ),
+    "number": (
+        LOGIN.replace(f'"{HIDDEN}"', "7"),
+        "dashboard.login.client_secret: input should be a valid string, got ***",
+    ),
+    "url": (LOGIN.replace("https://hopwatch.example/", "hopwatch"), f"dashboard.login.url: {URL}"),
+    "query": (LOGIN.replace('example/"', 'example/?a=b"'), "this is a URL without ? and #"),
+    "provider": (LOGIN.replace("https://id.example", "id"), f"dashboard.login.provider: {URL}"),
+    "allowed": (LOGIN + "allowed = 7\n", 'this is a list such as ["@host.example", "on-call@host.example"], got 7'),
+    "entry": (
+        LOGIN + 'allowed = ["host.example"]\n',
+        'who is let in is an address such as "on-call@host.example", or "@host.example" for all of a domain; got',
+    ),
+    "unknown": (LOGIN + 'client = "x"\n', "dashboard.login.client: there is no such key; did you mean 'client_id'?"),
+    "no table": ('[dashboard]\nlogin = "T0P-5ECRET"\n', "dashboard.login: this is a table, got ***"),
+    "no such table": ("[dashboard]\nlogins = 1\n", "dashboard.logins: there is no such key; did you mean 'login'?"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_told_and_no_secret_is(text: str, words: str, tmp_path: Path) -> None:
+    """With its line and what may stand there."""
+    (tmp_path / "secret").write_text("in-a-file\n")
+    with pytest.raises(SettingsError) as refused:
+        login(tmp_path, text)
+    assert words in str(refused.value)
+    assert HIDDEN not in str(refused.value)
