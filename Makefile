@@ -13,8 +13,8 @@ VENV := .venv
 LOCK := requirements/dev.txt
 # So many processes test: real servers and the clock are waited for half of the time.
 TESTERS := 3
-# Debian's packages of the servers that are not a jar.
-SERVERS := postgresql prometheus prometheus-alertmanager
+# Debian's packages of the servers that are not a jar, and of the browser.
+SERVERS := postgresql prometheus prometheus-alertmanager chromium
 PIP_TOOLS := pip-tools==7.6.2
 ARGS ?=
 
@@ -65,7 +65,7 @@ $(VENV)/installed: $(LOCK) pyproject.toml
 # The real servers of the tests, and what Spark reads Kafka with. Of Debian's packages it installs what is missing, as root.
 servers: $(VENV)/jars/connector $(VENV)/jars/broker
 	@{ [ -n "$$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] && \
-	  command -v prometheus promtool prometheus-alertmanager amtool >/dev/null; } || { [ "$$(id -u)" = 0 ] && \
+	  command -v prometheus promtool prometheus-alertmanager amtool chromium >/dev/null; } || { [ "$$(id -u)" = 0 ] && \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 	  $(SERVERS) >/dev/null; } || { \
 	  echo "the tests need servers of Debian's: install them with 'apt-get install $(SERVERS)'" >&2; exit 1; }
