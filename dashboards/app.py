@@ -97,7 +97,9 @@ def _wrong(config: str, told: str) -> None:
 @st.fragment(run_every=REFRESH_S)
 def _refreshed(answers: Answers, config: str, clock: Clock) -> None:
     if not entrance.is_let_in():
-        st.rerun()
+        # Who has just logged out; a rerun here would throw away what sends the browser to the provider.
+        entrance.show()
+        return
     read, wrong = address.read(st.query_params.to_dict())
     here = Looking(answers, clock, read, looking.palette(), looking.zone_of(read))
     st.html(look.styles(here.palette))
