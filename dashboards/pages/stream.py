@@ -13,7 +13,7 @@ from dashboards.charts import shares, times
 from dashboards.charts.times import Frame
 from dashboards.looking import Looking
 from dashboards.pages import choosing
-from dashboards.reading.questions import HowAStreamWent, OneWindow
+from dashboards.reading.questions import MOST_NODES, HowAStreamWent
 from dashboards.reading.told import Standing, Stretch
 from dashboards.views import judged, loss_table, pathway, series, span, texts
 from dashboards.views.address import Measure, Zone
@@ -33,12 +33,12 @@ def show(looking: Looking, standing: Standing) -> None:
     shown = span.of(looking.address, now.first_us, now.last_us)
     if shown.complaint:
         st.warning(markup.plain(shown.complaint))
-    answer = looking.answers.ask(HowAStreamWent(now.stream, shown.from_us, shown.to_us, shown.step_us))
+    answer = looking.answers.ask(_question(looking, shown, now.stream))
     stretch = answer.value
     if stretch is None:
         st.error(markup.plain(answer.trouble or "nothing was read"))
         return
-    window = _window(looking, now.stream)
+    window = _window(looking, stretch)
     choosing.show(looking, shown, stretch, window)
     one: Judged | None = window or stretch.whole
     _head(looking, shown, one, window)
@@ -48,15 +48,19 @@ def show(looking: Looking, standing: Standing) -> None:
     _charts(looking, shown, stretch, one)
 
 
-def _window(looking: Looking, stream: str) -> WindowResult | None:
+def _question(looking: Looking, shown: Span, stream: str) -> HowAStreamWent:
+    """Return the one question of this page, with no more nodes at each step than a chart can show."""
+    most = span.thinned(shown.steps, MOST_NODES)
+    here = looking.address
+    return HowAStreamWent(stream, shown.from_us, shown.to_us, shown.step_us, here.node, here.window_us, most)
+
+
+def _window(looking: Looking, stretch: Stretch) -> WindowResult | None:
     """Return the window that is looked at; one that is not there is told, with a way back."""
-    if looking.address.window_us is None:
-        return None
-    found = looking.answers.ask(OneWindow(stream, looking.address.window_us)).value
-    if found is None:
+    if looking.address.window_us is not None and stretch.window is None:
         at = texts.moment(looking.address.window_us, looking.zone)
         st.warning(markup.plain(f"the store has no window of {at} for this stream: showing the range"))
-    return found
+    return stretch.window
 
 
 def _head(looking: Looking, shown: Span, one: Judged | None, window: WindowResult | None) -> None:

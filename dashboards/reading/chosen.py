@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from monitor.results import RollUp, WindowResult
+
+MOST_SLOW: Final = 8
+"""Nodes whose process durations are told apart by colour at most."""
 
 Whole = WindowResult | RollUp
 

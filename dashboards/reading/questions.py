@@ -37,8 +37,8 @@ class HowAllStands:
 class HowAStreamWent:
     """How did a stream go in ``[from_us, to_us)``, by windows, hours or days?
 
-    Its steps are told with ``most`` nodes that lost most, as many that take longest, and the node that is looked at; the
-    same of the window that is looked at.
+    Its steps are told with ``most`` nodes that lost most, those that take longest, the last one and the one that is
+    looked at; and with those of the window that is looked at.
     """
 
     stream: str
@@ -56,7 +56,7 @@ class HowAStreamWent:
 
         def nodes(whole: RollUp | None) -> set[str]:
             seen = [one for one in (whole, window) if one is not None]
-            slow = (name for one in seen for name in chosen.slowest(one, self.most))
+            slow = (name for one in seen for name in chosen.slowest(one, min(self.most, chosen.MOST_SLOW)))
             lossy = (name for one in seen or [None] for name in chosen.worst(of_stream.nodes, one, self.most))
             return {self.node, *slow, *lossy, *of_stream.nodes[-1:]}
 

@@ -6,7 +6,7 @@ into the beginning and the end of each. The law: the same to the byte as reading
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
@@ -23,6 +23,7 @@ _PLAIN_FORMS: Final = 1
 """The forms up to this one have whole means."""
 _SHORT_BYTES: Final = 9
 """Numbers of up to so many bytes fit into 63 bits, whatever their bits are."""
+_BATCH_BYTES: Final = 100_000
 _MORE: Final = np.uint8(0x80)
 _LOW: Final = np.uint8(0x7F)
 _ONE: Final = np.uint64(1)
@@ -49,6 +50,24 @@ def merged(groups: Sequence[Sequence[bytes]]) -> list[Digest]:
     Raises:
         DigestError: the bytes of one of them are those of no digest.
     """
+    return [digest for some in _batches(groups) for digest in _merged_batch(some)]
+
+
+def _batches(groups: Sequence[Sequence[bytes]]) -> Iterator[list[Sequence[bytes]]]:
+    """Yield groups in turn, so many that what is made of them on the way fits into a processor's cache."""
+    some: list[Sequence[bytes]] = []
+    size = 0
+    for group in groups:
+        some.append(group)
+        size += sum(map(len, group))
+        if size > _BATCH_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _merged_batch(groups: Sequence[Sequence[bytes]]) -> list[Digest]:
     stored = list(chain.from_iterable(groups))
     laid = _laid(stored) if stored else None
     if laid is None:

@@ -6,7 +6,7 @@ However many nodes a stream has, figures of a node at a step are read of those a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -54,15 +54,16 @@ def read(connection: Connection, where: Where, chosen: Chosen, kept: Kept) -> Ra
     live_us = rollups.live(connection, where.stream)
     sums = _sums(source, planned(where.from_us, where.to_us, where.step_us, live_us))
     whole = told(shape, where.stream, where.from_us, sums).figures if sums else None
-    names = frozenset(chosen(whole))
+    names = chosen(whole)
+    places = frozenset(place for place, name in enumerate(rules[0]) if name in names)
     span = connection, where.stream, where.from_us, where.to_us
     if where.step_us < HOUR_US:
-        return Range(tuple(reader.results(*span, names)), whole)
-    rolled = rollups.stored(*span, rollups.DAY if where.step_us == DAY_US else rollups.HOUR, names)
+        return Range(tuple(reader.results(*span, places)), whole)
+    rolled = rollups.stored(*span, rollups.DAY if where.step_us == DAY_US else rollups.HOUR, places)
     for at in {at // where.step_us * where.step_us for at in live_us}:
         if where.from_us <= at < where.to_us:
             made = _sums(source, planned(at, at + where.step_us, HOUR_US, live_us))
-            rolled |= {at: _told(shape, where.stream, at, made, names)} if made else {}
+            rolled |= {at: _told(shape, where.stream, at, made, places)} if made else {}
     return Range(tuple(rolled[at] for at in sorted(rolled)), whole)
 
 
@@ -79,9 +80,10 @@ def _sums(source: Source, plan: Plan) -> Sums | None:
     return found
 
 
-def _told(shape: Shape, stream: str, at_us: int, sums: Sums, names: Iterable[str]) -> RollUp:
+def _told(shape: Shape, stream: str, at_us: int, sums: Sums, places: Collection[int]) -> RollUp:
     """Return an hour or a day of these sums, with some of its nodes."""
-    some = set(names)
-    places = [place for place, name in enumerate(sums.names) if name in some or shape.is_terminal[place]]
-    one = told(shape.of(places), stream, at_us, picked(sums, places)).figures
-    return replace(one, nodes=tuple(node for node in one.nodes if node.node in some))
+    # Those that end the pathway say when messages arrive end to end.
+    needed = [place for place, ends in enumerate(shape.is_terminal) if ends or place in places]
+    one = told(shape.of(needed), stream, at_us, picked(sums, needed)).figures
+    nodes = tuple(node for place, node in zip(needed, one.nodes, strict=True) if place in places)
+    return replace(one, nodes=nodes)

@@ -168,15 +168,15 @@ def finals(connection: Connection, stream: str, from_us: int) -> Iterator[Window
 
 
 def results(
-    connection: Connection, stream: str, from_us: int, to_us: int, names: Collection[str] | None = None
+    connection: Connection, stream: str, from_us: int, to_us: int, places: Collection[int] | None = None
 ) -> list[WindowResult]:
     """Return the windows of a stream that start in ``[from_us, to_us)``, in order of time; no digest is read.
 
-    Each has all of its nodes, or those that are named.
+    Each has all of its nodes, or those at some places.
     """
     nodes: dict[int, list[RowMapping]] = defaultdict(list)
     of_nodes = _in_range(tables.node_windows, stream, from_us, to_us).with_only_columns(*_PLAIN)
-    of_nodes = of_nodes if names is None else of_nodes.where(tables.node_windows.c.node.in_(sorted(names)))
+    of_nodes = of_nodes if places is None else of_nodes.where(tables.node_windows.c.place.in_(sorted(places)))
     for row in connection.execute(of_nodes).mappings():
         nodes[row["window_start_us"]].append(row)
     rows = connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings()

@@ -114,10 +114,10 @@ def days(connection: Connection, stream: str, from_us: int | None, to_us: int | 
 
 
 def stored(  # noqa: PLR0913, PLR0917 - the range, and what of it
-    connection: Connection, stream: str, from_us: int, to_us: int, span: str, names: Collection[str]
+    connection: Connection, stream: str, from_us: int, to_us: int, span: str, places: Collection[int]
 ) -> dict[int, RollUp]:
-    """Return the hours or days in a range that are rolled up, by their start, with the nodes that are named."""
-    found = _stored(connection, span, stream, from_us, to_us, names)
+    """Return the hours or days in a range that are rolled up, by their start, with the nodes at some places."""
+    found = _stored(connection, span, stream, from_us, to_us, places)
     return {start_us: _figures(*one) for start_us, one in found.items()}
 
 
@@ -181,13 +181,13 @@ def _stored(  # noqa: PLR0913, PLR0917 - the range, and what of it
     stream: str,
     from_us: int | None,
     to_us: int | None,
-    names: Collection[str] | None = None,
+    places: Collection[int] | None = None,
 ) -> dict[int, Stored]:
-    """Return the roll-ups in a range by their start; where nodes are named, with these, and without digests."""
+    """Return the roll-ups in a range by their start; where places are named, with the nodes there, and without digests."""
     nodes: dict[int, list[RowMapping]] = defaultdict(list)
     of_nodes = _in_range(tables.node_rollups, span, stream, from_us, to_us)
-    if names is not None:
-        of_nodes = of_nodes.with_only_columns(*_PLAIN).where(tables.node_rollups.c.node.in_(sorted(names)))
+    if places is not None:
+        of_nodes = of_nodes.with_only_columns(*_PLAIN).where(tables.node_rollups.c.place.in_(sorted(places)))
     for row in connection.execute(of_nodes).mappings():
         nodes[row["start_us"]].append(row)
     rows = connection.execute(_in_range(tables.rollups, span, stream, from_us, to_us)).mappings()
