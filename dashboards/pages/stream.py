@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -9,9 +11,11 @@ from altair import LayerChart
 
 from dashboards import markup
 from dashboards.charts import pathway as drawn
-from dashboards.charts import shares, times
+from dashboards.charts import ready, shares, times
+from dashboards.charts.ready import Spec
 from dashboards.charts.times import Frame
 from dashboards.looking import Looking
+from dashboards.once import Once
 from dashboards.pages import choosing
 from dashboards.reading.questions import MOST_NODES, HowAStreamWent
 from dashboards.reading.told import Standing, Stretch
@@ -22,6 +26,7 @@ from dashboards.views.span import Span
 from monitor.results import WindowResult
 
 WIDE: Final = "stretch"
+_ONCE: Final = Once()
 
 
 def show(looking: Looking, standing: Standing) -> None:
@@ -146,14 +151,17 @@ def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None)
     with _panel(
         "Expected and arrived", f"{name}: what should have arrived, what did. Drag across to choose a range.{shaded}"
     ):
-        points = series.arrivals(stretch, node, zone)
-        _drawn(looking, times.arrivals(frame, points, step), "arrivals", f"Expected and arrived messages, {name}")
+        chart = _ready(
+            looking, frame, stretch, "arrivals", lambda: times.arrivals(frame, series.arrivals(stretch, node, zone), step)
+        )
+        _drawn(looking, chart, "arrivals", f"Expected and arrived messages, {name}")
     late = node or _latest(stretch, one)
     points, found = series.lags(stretch, late, zone), series.outliers(stretch, late, zone)
     for side, _, _ in series.SIDES:
         with _panel(side.capitalize(), f"{late}: p50, p95 and p99 a {step}; a diamond is an outlier.{shaded}"):
             if any(point.line == side for point in points):
-                _drawn(looking, times.lags(frame, points, found, side), side, f"{side} of {late}, percentiles in ms")
+                chart = _ready(looking, frame, stretch, side, partial(times.lags, frame, points, found, side))
+                _drawn(looking, chart, side, f"{side} of {late}, percentiles in ms")
             else:
                 st.html('<p class="hw-note">This side is not stamped here.</p>')
     nodes = series.slowest(one, span.thinned(len(stretch.steps), series.MOST_COLOURS)) if one is not None else ()
@@ -161,8 +169,14 @@ def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None)
         with _panel(
             "Process duration p95", f"p95 of lag out less p95 of lag in, one node on top of the other.{shaded}"
         ):
-            pieces = series.durations(stretch, nodes, zone)
-            _drawn(looking, times.durations(frame, pieces, nodes), "durations", "Process duration p95 of each node, ms")
+            chart = _ready(
+                looking,
+                frame,
+                stretch,
+                "durations",
+                lambda: times.durations(frame, series.durations(stretch, nodes, zone), nodes),
+            )
+            _drawn(looking, chart, "durations", "Process duration p95 of each node, ms")
 
 
 def _shaded(frame: Frame) -> str:
@@ -194,10 +208,10 @@ def _heat(looking: Looking, frame: Frame, stretch: Stretch) -> None:
     note = f"A framed cell is not known or not final; click one to look at its window.{more}"
     with _panel("Nodes over time", note):
         choosing.measure(looking)
-        chart = times.heat(frame, cells, shown, unit)
+        chart = _ready(looking, frame, stretch, "heat", lambda: times.heat(frame, cells, shown, unit))
         key = f"heat-{looking.address.node}-{looking.address.window_us}-{measure}-{looking.query()}"
-        event = st.altair_chart(
-            chart,
+        event = st.vega_lite_chart(
+            spec=chart,
             width=WIDE,
             key=key,
             on_select="rerun",
@@ -211,10 +225,18 @@ def _heat(looking: Looking, frame: Frame, stretch: Stretch) -> None:
             looking.go(window_us=int(picked[0]["start_us"]) if stretch.step_us == span.MINUTE_US else None, node=node)
 
 
-def _drawn(looking: Looking, chart: LayerChart, name: str, said: str) -> None:
+def _ready(looking: Looking, frame: Frame, stretch: Stretch, name: str, make: Callable[[], LayerChart]) -> Spec:
+    """Return a chart of what is looked at, made once for all who look at the same."""
+    key = name, looking.address, frame.span, looking.palette, str(looking.zone)
+    return _ONCE.of(stretch, key, lambda: ready.of(make()))
+
+
+def _drawn(looking: Looking, chart: Spec, name: str, said: str) -> None:
     """Draw a chart on which a drag across chooses the range of all."""
     key = f"{name}-{looking.address.from_us}-{looking.address.to_us}-{looking.address.range}"
-    event = st.altair_chart(chart, width=WIDE, key=key, on_select="rerun", selection_mode=times.DRAG, alt=said)
+    event = st.vega_lite_chart(
+        spec=chart, width=WIDE, key=key, on_select="rerun", selection_mode=times.DRAG, alt=said
+    )
     dragged = (event["selection"].get(times.DRAG) or {}).get("at")
     if dragged:
         from_us, to_us = span.dragged(*dragged)
