@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from sqlalchemy import Connection, Engine, Table, delete, insert, literal, select, text, update
+from sqlalchemy import Connection, Engine, delete, insert, literal, select, text, update
 
 from bench import windows
 from bench.speed import Tell
@@ -23,7 +23,7 @@ from monitor.kernel.tally import NodeLags, empty
 from monitor.ledger import Conclusion
 from monitor.results import Status
 from monitor.rules import StreamRules
-from monitor.store import dialect, lineage, rollups, schema, tables, writer
+from monitor.store import lineage, rollups, schema, tables, writer
 from monitor.store.rollups import DAY_US, HOUR_US
 from probes.contract.limits import WINDOW_US
 
@@ -110,17 +110,22 @@ def _day(engine: Engine, paths: Mapping[str, tuple[str, ...]], rules: Mapping[st
 def _concluded(  # noqa: PLR0913, PLR0917 - all that a window is made of
     stream: str, nodes: tuple[str, ...], start_us: int, rules: StreamRules, pool: list[tdigest.Digest], dice: Dice
 ) -> Conclusion:
-    is_lossy = dice.random() < (0.0 if stream.endswith("0") else 0.02)  # noqa: PLR2004 - one in fifty
+    is_lossy = dice.random() < (0.0 if stream.endswith("0") else 0.02)
     result = windows.window(stream, nodes, start_us, dice, is_lossy=is_lossy, messages=MESSAGES)
     drawn = dice.integers(0, POOL, (len(nodes), 3)).tolist()
     lags = tuple(NodeLags(*(pool[place] for place in of_node)) for of_node in drawn)
     tally = replace(empty(rules.pathway), lags=lags)
-    return Conclusion(result, tally, tuple(windows.ids(dice, 0) for _ in nodes), is_settled=True, books=b"", changed=None)
+    return Conclusion(
+        result, tally, tuple(windows.ids(dice, 0) for _ in nodes), is_settled=True, books=b"", changed=None
+    )
 
 
 def _copy(connection: Connection, later_us: int) -> None:
     """Copy the first day to another one."""
-    for table, start in [*((one, one.c.window_start_us) for one in _BY_WINDOW), *((one, one.c.start_us) for one in _BY_SPAN)]:
+    for table, start in [
+        *((one, one.c.window_start_us) for one in _BY_WINDOW),
+        *((one, one.c.start_us) for one in _BY_SPAN),
+    ]:
         columns = [column if column is not start else (column + literal(later_us)) for column in table.c]
         of_first = select(*columns).where(start >= START_US, start < START_US + DAY_US)
         connection.execute(insert(table).from_select(list(table.c), of_first))
@@ -145,9 +150,7 @@ def _break_off(connection: Connection, month: Month) -> None:
     for name in month.paths:
         # Its day is made anew with it, of the hours that are left.
         rollups.roll(connection, name, live_us - HOUR_US)
-    rows = [
-        {"stream": name, "first_start_us": START_US, "last_start_us": end_us - WINDOW_US} for name in month.paths
-    ]
+    rows = [{"stream": name, "first_start_us": START_US, "last_start_us": end_us - WINDOW_US} for name in month.paths]
     connection.execute(insert(tables.streams), rows)
     writer.set_values(connection, {"watermark_us": str(end_us)})
 

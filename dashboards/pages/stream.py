@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import tzinfo
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import streamlit as st
-from altair import LayerChart
 
 from dashboards import markup
 from dashboards.charts import pathway as drawn
@@ -27,6 +27,8 @@ from monitor.results import WindowResult
 
 WIDE: Final = "stretch"
 _ONCE: Final = Once()
+
+Made = TypeVar("Made")
 
 
 def show(looking: Looking, standing: Standing) -> None:
@@ -143,7 +145,8 @@ def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None)
         st.info("No window of this stream falls into the range.")
         return
     zone, node = looking.zone, looking.address.node
-    frame = Frame(shown, looking.address.zone is Zone.UTC, looking.palette, series.bands(stretch))
+    bands = _once(looking, shown, stretch, "bands", lambda: series.bands(stretch))
+    frame = Frame(shown, looking.address.zone is Zone.UTC, looking.palette, bands)
     step = span.STEP_WORDS[shown.step_us]
     _heat(looking, frame, stretch)
     shaded = _shaded(frame)
@@ -151,17 +154,20 @@ def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None)
     with _panel(
         "Expected and arrived", f"{name}: what should have arrived, what did. Drag across to choose a range.{shaded}"
     ):
-        chart = _ready(
-            looking, frame, stretch, "arrivals", lambda: times.arrivals(frame, series.arrivals(stretch, node, zone), step)
+        chart = _once(
+            looking,
+            shown,
+            stretch,
+            "arrivals",
+            lambda: ready.of(times.arrivals(frame, series.arrivals(stretch, node, zone), step)),
         )
         _drawn(looking, chart, "arrivals", f"Expected and arrived messages, {name}")
     late = node or _latest(stretch, one)
-    points, found = series.lags(stretch, late, zone), series.outliers(stretch, late, zone)
     for side, _, _ in series.SIDES:
         with _panel(side.capitalize(), f"{late}: p50, p95 and p99 a {step}; a diamond is an outlier.{shaded}"):
-            if any(point.line == side for point in points):
-                chart = _ready(looking, frame, stretch, side, partial(times.lags, frame, points, found, side))
-                _drawn(looking, chart, side, f"{side} of {late}, percentiles in ms")
+            lagging = _once(looking, shown, stretch, side, partial(_lags, frame, stretch, late, side, zone))
+            if lagging is not None:
+                _drawn(looking, lagging, side, f"{side} of {late}, percentiles in ms")
             else:
                 st.html('<p class="hw-note">This side is not stamped here.</p>')
     nodes = series.slowest(one, span.thinned(len(stretch.steps), series.MOST_COLOURS)) if one is not None else ()
@@ -169,12 +175,12 @@ def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None)
         with _panel(
             "Process duration p95", f"p95 of lag out less p95 of lag in, one node on top of the other.{shaded}"
         ):
-            chart = _ready(
+            chart = _once(
                 looking,
-                frame,
+                shown,
                 stretch,
                 "durations",
-                lambda: times.durations(frame, series.durations(stretch, nodes, zone), nodes),
+                lambda: ready.of(times.durations(frame, series.durations(stretch, nodes, zone), nodes)),
             )
             _drawn(looking, chart, "durations", "Process duration p95 of each node, ms")
 
@@ -200,15 +206,13 @@ def _latest(stretch: Stretch, one: Judged | None) -> str:
 
 def _heat(looking: Looking, frame: Frame, stretch: Stretch) -> None:
     measure = looking.address.heat
-    cells = series.heat(stretch, measure, looking.zone)
-    shown = [node for node in stretch.graph.nodes if any(cell.row == node for cell in cells)]
+    unit = "loss, %" if measure is Measure.LOSS else "lag out p95, ms"
+    chart, shown = _once(looking, frame.span, stretch, "heat", lambda: _heated(looking, frame, stretch, unit))
     left_out = len(stretch.graph.nodes) - len(shown)
     more = f" The {len(shown):,} nodes that lost most; {left_out:,} more are not shown." if left_out else ""
-    unit = "loss, %" if measure is Measure.LOSS else "lag out p95, ms"
     note = f"A framed cell is not known or not final; click one to look at its window.{more}"
     with _panel("Nodes over time", note):
         choosing.measure(looking)
-        chart = _ready(looking, frame, stretch, "heat", lambda: times.heat(frame, cells, shown, unit))
         key = f"heat-{looking.address.node}-{looking.address.window_us}-{measure}-{looking.query()}"
         event = st.vega_lite_chart(
             spec=chart,
@@ -225,18 +229,31 @@ def _heat(looking: Looking, frame: Frame, stretch: Stretch) -> None:
             looking.go(window_us=int(picked[0]["start_us"]) if stretch.step_us == span.MINUTE_US else None, node=node)
 
 
-def _ready(looking: Looking, frame: Frame, stretch: Stretch, name: str, make: Callable[[], LayerChart]) -> Spec:
-    """Return a chart of what is looked at, made once for all who look at the same."""
-    key = name, looking.address, frame.span, looking.palette, str(looking.zone)
-    return _ONCE.of(stretch, key, lambda: ready.of(make()))
+def _heated(looking: Looking, frame: Frame, stretch: Stretch, unit: str) -> tuple[Spec, list[str]]:
+    """Return the heat map, and the nodes that have a row in it."""
+    cells = series.heat(stretch, looking.address.heat, looking.zone)
+    rows = {cell.row for cell in cells}
+    shown = [node for node in stretch.graph.nodes if node in rows]
+    return ready.of(times.heat(frame, cells, shown, unit)), shown
+
+
+def _lags(frame: Frame, stretch: Stretch, node: str, side: str, zone: tzinfo) -> Spec | None:
+    """Return the chart of one side's lag; none where it is not stamped."""
+    points = series.lags(stretch, node, zone)
+    if not any(point.line == side for point in points):
+        return None
+    return ready.of(times.lags(frame, points, series.outliers(stretch, node, zone), side))
+
+
+def _once(looking: Looking, shown: Span, stretch: Stretch, name: str, make: Callable[[], Made]) -> Made:
+    """Return what is made of what is looked at, made once for all who look at the same."""
+    return _ONCE.of(stretch, (name, looking.address, shown, looking.palette, str(looking.zone)), make)
 
 
 def _drawn(looking: Looking, chart: Spec, name: str, said: str) -> None:
     """Draw a chart on which a drag across chooses the range of all."""
     key = f"{name}-{looking.address.from_us}-{looking.address.to_us}-{looking.address.range}"
-    event = st.vega_lite_chart(
-        spec=chart, width=WIDE, key=key, on_select="rerun", selection_mode=times.DRAG, alt=said
-    )
+    event = st.vega_lite_chart(spec=chart, width=WIDE, key=key, on_select="rerun", selection_mode=times.DRAG, alt=said)
     dragged = (event["selection"].get(times.DRAG) or {}).get("at")
     if dragged:
         from_us, to_us = span.dragged(*dragged)

@@ -49,7 +49,9 @@ def _minutes(connection: Connection, since_us: dict[str, int]) -> dict[str, list
     if not since_us:
         return found
     wanted, window = _table(since_us.items()), tables.windows.c
-    chosen = select(window.stream, window.window_start_us, window.status, window.verdict, window.known, window.lost_lower)
+    chosen = select(
+        window.stream, window.window_start_us, window.status, window.verdict, window.known, window.lost_lower
+    )
     is_late = and_(window.stream == wanted.c.stream, window.window_start_us > wanted.c.at_us)
     for row in connection.execute(chosen.join_from(wanted, tables.windows, is_late)):
         found[row.stream].append(_minute(row))

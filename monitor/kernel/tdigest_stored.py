@@ -107,7 +107,7 @@ def _laid(stored: Sequence[bytes]) -> _Laid | None:
 def _numbers(body: Bytes, upto_bytes: Places, upto_numbers: Places) -> Numbers | None:
     """Return the LEB128 numbers; none unless so many of them end where each digest does, and all are short."""
     ends = np.flatnonzero(body < _MORE)
-    if ends.size != upto_numbers[-1] or ends.size and ends[-1] != body.size - 1:
+    if ends.size != upto_numbers[-1] or (ends.size and ends[-1] != body.size - 1):
         return None
     # Where a digest ends, as many numbers have ended as it and those before it are made of.
     closing = np.concatenate(([0], ends + 1))[upto_numbers]

@@ -6,7 +6,6 @@ from the hours that are written. So what is read is always what the windows say,
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
