@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -40,6 +41,8 @@ PAGES: Final[Mapping[Page, Callable[[Looking, Standing], None]]] = {
 @st.cache_resource(show_spinner=False)
 def answers_of(config: str) -> Answers:
     """Return the answers of the store that a configuration names; all viewers share them."""
+    # Streamlit collects garbage after each run of each viewer, and would look through all modules each time.
+    gc.freeze()
     chosen = settings.load(Path(config), flags={}, environ=os.environ)
     return Answers(chosen.store.url, SystemClock())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import tzinfo
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import streamlit as st
 
@@ -22,6 +22,7 @@ from dashboards.reading.told import Standing, Stretch
 from dashboards.views import judged, loss_table, pathway, series, span, texts
 from dashboards.views.address import Measure, Zone
 from dashboards.views.judged import Judged
+from dashboards.views.pathway import Drawing
 from dashboards.views.span import Span
 from monitor.results import WindowResult
 
@@ -49,9 +50,10 @@ def show(looking: Looking, standing: Standing) -> None:
     choosing.show(looking, shown, stretch, window)
     one: Judged | None = window or stretch.whole
     _head(looking, shown, one, window)
-    _graph(looking, stretch, one)
+    _graph(looking, shown, stretch, one)
     if one is not None:
-        _table(looking, one)
+        with st.container(border=True):
+            st.html(_once(looking, shown, stretch, "table", partial(_table, looking, one)))
     _charts(looking, shown, stretch, one)
 
 
@@ -89,14 +91,14 @@ def _range(looking: Looking, shown: Span) -> str:
     return f"{' to '.join(ends)}, final windows by the {span.STEP_WORDS[shown.step_us]}"
 
 
-def _graph(looking: Looking, stretch: Stretch, one: Judged | None) -> None:
-    drawing = pathway.of(stretch.graph, one)
+def _graph(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None) -> None:
+    drawing, graph = _once(looking, shown, stretch, "graph", lambda: _graphed(looking, stretch, one))
     high = drawn.high_px(drawing)
     left, right = st.columns([5, 3], gap="medium")
     with left.container(border=True, height=WIDE):
         st.html(markup.title("Pathway", "Click a node to look at it. Dashed: one of several ways."))
         event = st.echarts_chart(
-            drawn.option(drawing, looking.palette, looking.address.node),
+            graph,
             key=f"pathway-{looking.address.node}-{looking.address.window_us}",
             on_select="rerun",
             renderer="svg",
@@ -115,6 +117,12 @@ def _graph(looking: Looking, stretch: Stretch, one: Judged | None) -> None:
             st.html('<p class="hw-note">No node stamps both sides.</p>')
 
 
+def _graphed(looking: Looking, stretch: Stretch, one: Judged | None) -> tuple[Drawing, dict[str, Any]]:
+    """Return what is drawn of the pathway, and the options of its chart."""
+    drawing = pathway.of(stretch.graph, one)
+    return drawing, drawn.option(drawing, looking.palette, looking.address.node)
+
+
 def _chosen(looking: Looking, stretch: Stretch, event: object) -> None:
     groups = event.selection.selected if hasattr(event, "selection") else ()
     places = [place for group in groups if group["data_type"] == "node" for place in group["data_indices"]]
@@ -123,7 +131,7 @@ def _chosen(looking: Looking, stretch: Stretch, event: object) -> None:
         looking.go(node="" if node == looking.address.node else node)
 
 
-def _table(looking: Looking, one: Judged) -> None:
+def _table(looking: Looking, one: Judged) -> str:
     table = loss_table.of(one)
     chosen = looking.address.node
     kinds = {chosen: "hw-number hw-chosen"}
@@ -133,11 +141,8 @@ def _table(looking: Looking, one: Judged) -> None:
         [markup.text(line.name), *(markup.loud(cell.words, is_bad=cell.is_bad) for cell in line.cells)]
         for line in table.lines
     ]
-    with st.container(border=True):
-        st.html(
-            markup.title("Loss of each node")
-            + markup.table(head, [marks, *rows], "hw-matrix", "Counts, loss and lag of each node")
-        )
+    drawn_table = markup.table(head, [marks, *rows], "hw-matrix", "Counts, loss and lag of each node")
+    return markup.title("Loss of each node") + drawn_table
 
 
 def _charts(looking: Looking, shown: Span, stretch: Stretch, one: Judged | None) -> None:
