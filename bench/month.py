@@ -62,9 +62,24 @@ class Month:
         return START_US + (self.days - 1) * DAY_US + LAST_MINUTE * WINDOW_US
 
     @property
+    def start_us(self) -> int:
+        """The start of the first window."""
+        return START_US
+
+    @property
+    def finals_end_us(self) -> int:
+        """The end of the last final window."""
+        return self.end_us - PENDING * WINDOW_US
+
+    @property
+    def minutes(self) -> int:
+        """How many windows a stream has."""
+        return (self.end_us - START_US) // WINDOW_US
+
+    @property
     def node_windows(self) -> int:
         """How many windows of nodes the great stream has."""
-        return self.nodes * (self.end_us - START_US) // WINDOW_US
+        return self.nodes * self.minutes
 
 
 def fill(engine: Engine, month: Month, tell: Tell) -> None:
@@ -97,7 +112,7 @@ def _day(engine: Engine, paths: Mapping[str, tuple[str, ...]], rules: Mapping[st
         tell(f"hour {hour + 1} of the first day")
         starts_us = range(START_US + hour * HOUR_US, START_US + (hour + 1) * HOUR_US, WINDOW_US)
         made = [
-            _concluded(name, nodes, start_us, rules[name], pool, dice)
+            concluded(name, nodes, start_us, rules[name], pool, dice)
             for name, nodes in paths.items()
             for start_us in starts_us
         ]
@@ -107,12 +122,13 @@ def _day(engine: Engine, paths: Mapping[str, tuple[str, ...]], rules: Mapping[st
                 rollups.roll(connection, name, starts_us[0])
 
 
-def _concluded(  # noqa: PLR0913, PLR0917 - all that a window is made of
+def concluded(  # noqa: PLR0913, PLR0917 - all that a window is made of
     stream: str, nodes: tuple[str, ...], start_us: int, rules: StreamRules, pool: list[tdigest.Digest], dice: Dice
 ) -> Conclusion:
+    """Return a final window with digests of a pool, one in fifty of a stream with losses."""
     is_lossy = dice.random() < (0.0 if stream.endswith("0") else 0.02)
     result = windows.window(stream, nodes, start_us, dice, is_lossy=is_lossy, messages=MESSAGES)
-    drawn = dice.integers(0, POOL, (len(nodes), 3)).tolist()
+    drawn = dice.integers(0, len(pool), (len(nodes), 3)).tolist()
     lags = tuple(NodeLags(*(pool[place] for place in of_node)) for of_node in drawn)
     tally = replace(empty(rules.pathway), lags=lags)
     return Conclusion(

@@ -21,7 +21,7 @@ class _Making:
 
 
 class Once:
-    """Things made of subjects, the latest used ones. Safe from any thread; a subject is the very object, not its like."""
+    """Things made of subjects, the latest used ones; safe from any thread. A subject is the object, not its like."""
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         """Keep so many."""

@@ -1,4 +1,4 @@
-"""A chart made ready to be sent: its specification, and its tables as Arrow, so that the same can go to every viewer."""
+"""A chart made ready to be sent: its specification, and its tables as Arrow, the same for every viewer."""
 
 from __future__ import annotations
 

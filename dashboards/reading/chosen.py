@@ -1,4 +1,4 @@
-"""Which nodes a range is told with at each of its steps: so many that a chart can show, those that need a look first."""
+"""Which nodes a range is told with at each of its steps: as many as a chart can show, those that need a look first."""
 
 from __future__ import annotations
 

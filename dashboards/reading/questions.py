@@ -57,7 +57,7 @@ class HowAStreamWent:
         def nodes(whole: RollUp | None) -> set[str]:
             seen = [one for one in (whole, window) if one is not None]
             slow = (name for one in seen for name in chosen.slowest(one, min(self.most, chosen.MOST_SLOW)))
-            lossy = (name for one in seen or [None] for name in chosen.worst(of_stream.nodes, one, self.most))
+            lossy = (name for one in (whole, window) for name in chosen.worst(of_stream.nodes, one, self.most))
             return {self.node, *slow, *lossy, *of_stream.nodes[-1:]}
 
         where = Where(self.stream, self.from_us, self.to_us, self.step_us)

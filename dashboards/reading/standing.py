@@ -60,7 +60,7 @@ def _minutes(connection: Connection, since_us: dict[str, int]) -> dict[str, list
     return found
 
 
-def _minute(row: Row[Any]) -> Minute:
+def _minute(row: Row[*tuple[Any, ...]]) -> Minute:
     verdict = Verdict(row.verdict) if row.verdict else None
     return Minute(row.window_start_us, Status(row.status), verdict, row.known, row.lost_lower)
 

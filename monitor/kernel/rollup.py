@@ -53,8 +53,8 @@ class Part(Generic[Figures]):
 class Sums:
     """What parts come to before anything is told of it: counts by name, those of each node in order, and digests.
 
-    ``counts`` are windows, those of each verdict, ``COUNTS`` and the upper bound; ``nodes`` have ``NODE_COUNTS`` and the
-    upper bound. A bound is none where it is unknown of a part.
+    ``counts`` are windows, those of each verdict, ``COUNTS`` and the upper bound; ``nodes`` have ``NODE_COUNTS`` and
+    the upper bound. A bound is none where it is unknown of a part.
     """
 
     counts: Mapping[str, int | None]

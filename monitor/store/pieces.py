@@ -1,4 +1,4 @@
-"""What ranges are made of: sums and merged digests of windows, hours and days, made once and kept while nothing changes.
+"""What ranges are made of: sums and merged digests of windows, hours and days, kept while nothing changes.
 
 Windows are summed ten minutes at a time, so that a range that moves on by a minute reads what came in that minute. The
 database adds the counts; digests are merged as they are stored. A piece is known by all that its windows or roll-ups

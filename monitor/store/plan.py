@@ -13,7 +13,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The ranges that are read from windows, from hours and from days; together they are the range, each moment once."""
+    """The ranges that are read from windows, hours and days; together they are the range, each moment once."""
 
     windows: Ranges
     hours: Ranges

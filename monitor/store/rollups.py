@@ -182,7 +182,7 @@ def _stored(  # noqa: PLR0913, PLR0917 - the range, and what of it
     to_us: int | None,
     places: Collection[int] | None = None,
 ) -> dict[int, Stored]:
-    """Return the roll-ups in a range by their start; where places are named, with the nodes there, and without digests."""
+    """Return the roll-ups in a range by their start; with the nodes at some places, and then no digest."""
     nodes: dict[int, list[RowMapping]] = defaultdict(list)
     of_nodes = _in_range(tables.node_rollups, span, stream, from_us, to_us)
     if places is not None:
