@@ -14,6 +14,8 @@ import typer
 from rich.console import RenderableType
 
 from bench import (
+    dashboard,
+    dashboard_tables,
     deciding,
     detection_tables,
     growth,
@@ -30,6 +32,7 @@ from bench import (
     watch,
 )
 from bench.alone import ContestantError
+from bench.month import Month
 from bench.speed import Tell
 from bench.steps import Steps
 from monitor import java
@@ -37,6 +40,7 @@ from monitor.cli import console
 from monitor.errors import ConfigurationError, HopwatchError
 
 OBSERVATIONS: Final = 40_000_000
+DAYS: Final = 30
 LEAST: Final = 400_000
 MOST: Final = 400_000_000
 FAILED_EXIT_CODE: Final = 1
@@ -57,6 +61,7 @@ class What(StrEnum):
     NOISE = "noise"
     NAB = "nab"
     ALERTS = "alerts"
+    DASHBOARD = "dashboard"
     ALL = "all"
 
 
@@ -67,6 +72,7 @@ class Asked(NamedTuple):
     scratch: Path
     data: Path | None = None
     scorer: Path | None = None
+    days: int = DAYS
 
 
 Measured = tuple[list[Any], RenderableType]
@@ -92,6 +98,10 @@ _MEASURES: Final[dict[What, Callable[[Asked, Tell], Measured]]] = {
         detection_tables.nab(lines),
     ),
     What.ALERTS: lambda of, tell: (lines := deciding.measure(of.scratch, tell), detection_tables.alerts(lines)),
+    What.DASHBOARD: lambda of, tell: (
+        lines := dashboard.measure(of.scratch, tell, Month(of.days)),
+        dashboard_tables.dashboard(lines),
+    ),
 }
 _BY_DEFAULT: Final = (What.SPEED, What.PROBES, What.LIVE)
 
@@ -115,6 +125,7 @@ def bench(  # noqa: PLR0913 - one a flag
         Path | None, typer.Option(file_okay=False, help="Of nab: labelled series, as data/ and windows.json.")
     ] = None,
     scorer: Annotated[Path | None, typer.Option(dir_okay=False, help="Of nab: the program that scores them.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=365, help="Of dashboard: how much its store holds.")] = DAYS,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON value instead of tables.")] = False,
 ) -> None:
     """Measure the monitor beside its peers, on two cores, in one run; every result is checked."""
@@ -126,7 +137,7 @@ def bench(  # noqa: PLR0913 - one a flag
         console.data().print(str(on))
     with _folder(scratch) as folder, Steps(console.words()) as steps:
         for one in chosen:
-            measured, table = _MEASURES[one](Asked(observations, folder, data, scorer), steps.tell)
+            measured, table = _MEASURES[one](Asked(observations, folder, data, scorer, days), steps.tell)
             told[one.value] = [asdict(line) for line in measured]
             if not as_json:
                 console.data().print(table)

@@ -48,21 +48,38 @@ class Fleet:
     @property
     def settings(self) -> Settings:
         """A configuration of these streams and of nothing else."""
-        paths = {name: {"path": " -> ".join(nodes)} for name, nodes in self.paths.items()}
-        return Settings({"streams": paths}, DEFAULTS)
+        return _settings_of(self.paths)
 
     def stream_rules(self) -> Mapping[str, StreamRules]:
         """Return what the monitor knows of the streams."""
-        return rules.of(self.settings)
+        return rules_of(self.paths)
 
     def alert_rules(self) -> Rules:
         """Return the alert rules that are there without any configuration."""
         return configured.of(self.settings)
 
 
-def window(stream: str, nodes: tuple[str, ...], start_us: int, dice: Dice, *, is_lossy: bool = False) -> WindowResult:
+def _settings_of(paths: Mapping[str, tuple[str, ...]]) -> Settings:
+    told = {name: {"path": " -> ".join(nodes)} for name, nodes in paths.items()}
+    return Settings({"streams": told}, DEFAULTS)
+
+
+def rules_of(paths: Mapping[str, tuple[str, ...]]) -> Mapping[str, StreamRules]:
+    """Return what the monitor knows of streams that are chains of these nodes."""
+    return rules.of(_settings_of(paths))
+
+
+def window(  # noqa: PLR0913 - all that a window is made of
+    stream: str,
+    nodes: tuple[str, ...],
+    start_us: int,
+    dice: Dice,
+    *,
+    is_lossy: bool = False,
+    messages: int = MESSAGES,
+) -> WindowResult:
     """Return a final window of a chain whose books are complete; ``is_lossy`` lets each node lose some messages."""
-    known = left = int(dice.poisson(MESSAGES))
+    known = left = int(dice.poisson(messages))
     lags_us = (_LAG_US * np.exp(_SPREAD * dice.normal(size=(len(nodes), 3)))).astype(int).tolist()
     duplicates = dice.poisson(1, len(nodes)).tolist()
     made = []
@@ -112,7 +129,7 @@ def conclusion(result: WindowResult, of: StreamRules, dice: Dice) -> Conclusion:
     """Return a window with the digests and the lost ids that go with it; all nodes share the figures of one."""
     digests = [tdigest.build((_LAG_US * dice.lognormal(size=1_000)).astype(np.int64)) for _ in range(3)]
     tally = replace(empty(of.pathway), lags=(NodeLags(*digests),) * len(result.nodes))
-    lost = tuple(_ids(dice, LOST_IDS if node.loss_lower else 0) for node in result.nodes)
+    lost = tuple(ids(dice, LOST_IDS if node.loss_lower else 0) for node in result.nodes)
     return Conclusion(result, tally, lost, is_settled=True, books=b"", changed=None)
 
 
@@ -121,5 +138,6 @@ def moved(one: Conclusion, start_us: int) -> Conclusion:
     return one._replace(result=replace(one.result, window_start_us=start_us))
 
 
-def _ids(dice: Dice, count: int) -> Ids:
+def ids(dice: Dice, count: int) -> Ids:
+    """Return so many message ids."""
     return ids_of(dice.bytes(ID_BYTES * count))

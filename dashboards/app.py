@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -57,6 +58,8 @@ def answers_of(config: str) -> Answers:
     Raises:
         ConfigurationError: it has become wrong since the dashboard was started.
     """
+    # Streamlit collects garbage after each run of each viewer, and would look through all modules each time.
+    gc.freeze()
     chosen = settings.load(Path(config), flags={}, environ=os.environ)
     entrance.check(chosen.dashboard.login)
     return Answers(chosen.store.url, SystemClock(), chosen)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
-from typing import Any
+from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
+from dashboards.once import Once
 from dashboards.reading.answers import Answers
 from dashboards.views.address import Address, Zone, query_of
 from dashboards.views.colours import DARK, LIGHT, Palette
 from monitor.clock import Clock
+
+Made = TypeVar("Made")
+_ONCE: Final = Once()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,10 @@ class Looking:
         """Return the query string of another page: of what is looked at only range, zone and colours go along."""
         kept = ("range", "from_us", "to_us", "zone", "heat")
         return query_of(Address(**{name: getattr(self.address, name) for name in kept} | fields))
+
+    def once(self, answer: object, name: str, make: Callable[[], Made]) -> Made:
+        """Return what is made of an answer, made once for all who look at the same in the same way."""
+        return _ONCE.of(answer, (name, self.address, self.palette, str(self.zone)), make)
 
     def go(self, **fields: Any) -> None:  # noqa: ANN401 - the fields of an address
         """Look at something else from now on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import altair as alt
@@ -196,7 +196,7 @@ def _frame_of(
     columns: tuple[str, ...] = _POINT,
 ) -> pd.DataFrame:
     """Return rows as a table with the moments that they begin and end at."""
-    table = pd.DataFrame([asdict(row) for row in rows], columns=list(columns))
+    table = pd.DataFrame([tuple(getattr(row, name) for name in columns) for row in rows], columns=list(columns))
     table["at"] = _moment(table["start_us"])
     table["end"] = _moment(table["start_us"] + span.step_us)
     return table

@@ -20,6 +20,8 @@ from monitor.store import dialect, schema
 
 FRESH_US: Final = 4_000_000
 """How long an answer is as good as a new one: less than pages take to ask again."""
+RECENT_US: Final = 2 * FRESH_US
+"""How long an answer does for others while one of those who look asks for a new one."""
 MOST_KEPT: Final = 256
 
 Value_co = TypeVar("Value_co", covariant=True)
@@ -50,7 +52,7 @@ class Answer(Generic[Value]):
 class _Kept:
     lock: threading.Lock = field(default_factory=threading.Lock)
     answer: Answer[Any] | None = None
-    asked_us: int = 0
+    answered_us: int = 0
 
 
 class Answers:
@@ -65,13 +67,27 @@ class Answers:
         self._kept: OrderedDict[Question[Any], _Kept] = OrderedDict()
 
     def ask(self, question: Question[Value]) -> Answer[Value]:
-        """Return the answer: a new one, or one of a moment ago. Trouble with the store is told in it and not raised."""
+        """Return the answer: a new one, or one of a moment ago. Trouble with the store is told in it and not raised.
+
+        While one asks the store, others get what was known before, if anything was lately.
+        """
         kept = self._of(question)
-        with kept.lock:
-            if kept.answer is None or not 0 <= self._clock.now_us() - kept.asked_us < FRESH_US:
-                kept.asked_us = self._clock.now_us()
-                kept.answer = self._asked(question, kept.answer)
+        if not kept.lock.acquire(blocking=not self._is_recent(kept)):
             return cast("Answer[Value]", kept.answer)
+        try:
+            if kept.answer is None or self._age_us(kept) >= FRESH_US:
+                kept.answer, kept.answered_us = self._asked(question, kept.answer), self._clock.now_us()
+            return cast("Answer[Value]", kept.answer)
+        finally:
+            kept.lock.release()
+
+    def _is_recent(self, kept: _Kept) -> bool:
+        return kept.answer is not None and self._age_us(kept) < RECENT_US
+
+    def _age_us(self, kept: _Kept) -> int:
+        """Return how old an answer is; one from the future is no answer, and older than any."""
+        age_us = self._clock.now_us() - kept.answered_us
+        return age_us if age_us >= 0 else RECENT_US
 
     def _of(self, question: Question[Any]) -> _Kept:
         with self._lock:
@@ -87,7 +103,10 @@ class Answers:
             if not schema.is_there(self._url):
                 return Answer(None, now_us, has_store=False)
             with schema.reading(self._opened()) as connection:
-                return Answer(question.read(connection), now_us)
+                value = question.read(connection)
+            # The same object as long as it says the same: what was made of it stays as good.
+            is_same = before is not None and before.value == value
+            return Answer(before.value if before is not None and is_same else value, now_us)
         except StoreError as error:
             last = before or Answer(None, now_us)
             return replace(last, trouble=str(error))

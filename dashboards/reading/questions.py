@@ -5,17 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection
 
-from dashboards.reading.told import Edge, Graph, Minute, Standing, StreamNow, Stretch
-from monitor.results import RollUp, Status, Verdict, WindowResult
-from monitor.store import lineage, outliers, reader, rollups, tables, writer
-from probes.contract.limits import WINDOW_US
+from dashboards.reading import chosen, standing
+from dashboards.reading.told import Edge, Graph, Standing, Stretch
+from monitor.results import RollUp, WindowResult
+from monitor.store import outliers, ranges, reader, rollups
+from monitor.store.pieces import Kept
+from monitor.store.ranges import Where
 
 HOUR_US: Final = rollups.HOUR_US
 DAY_US: Final = rollups.DAY_US
-LATELY_US: Final = HOUR_US
-"""How far back the overview looks."""
+MOST_NODES: Final = 255
+"""As many nodes as a stream may have."""
+
+
+_KEPT: Final = Kept()
+"""What all questions of this process have read of ranges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,41 +30,40 @@ class HowAllStands:
 
     def read(self, connection: Connection) -> Standing:
         """Return it; a stream of which nothing came is there too."""
-        ranges = reader.stream_ranges(connection)
-        names = reader.stream_names(connection, None)
-        newest_us = max((ranges[name][1] for name in names if name in ranges), default=0)
-        streams = tuple(_now(connection, name, ranges.get(name), newest_us) for name in names)
-        was_once = writer.value(connection, "query_id") == lineage.ONCE
-        return Standing(streams, None if was_once else lineage.watermark_us(connection))
+        return standing.read(connection)
 
 
 @dataclass(frozen=True, slots=True)
 class HowAStreamWent:
-    """How did a stream go in ``[from_us, to_us)``, by windows, hours or days?"""
+    """How did a stream go in ``[from_us, to_us)``, by windows, hours or days?
+
+    Its steps are told with ``most`` nodes that lost most, those that take longest, the last one and the one that is
+    looked at; and with those of the window that is looked at.
+    """
 
     stream: str
     from_us: int
     to_us: int
     step_us: int
+    node: str = ""
+    window_us: int | None = None
+    most: int = MOST_NODES
 
     def read(self, connection: Connection) -> Stretch:
         """Return it; a stream that the store does not know has no node."""
-        return Stretch(
-            self.stream,
-            graph(connection, self.stream),
-            self._steps(connection),
-            self.step_us,
-            rollups.whole(connection, self.stream, self.from_us, self.to_us, self.step_us),
-            tuple(outliers.findings(connection, self.stream, self.from_us, self.to_us)),
-        )
+        of_stream = graph(connection, self.stream)
+        window = None if self.window_us is None else OneWindow(self.stream, self.window_us).read(connection)
 
-    def _steps(self, connection: Connection) -> tuple[WindowResult, ...] | tuple[RollUp, ...]:
-        where = connection, self.stream, self.from_us, self.to_us
-        if self.step_us == HOUR_US:
-            return tuple(rollups.hours(*where))
-        if self.step_us == DAY_US:
-            return tuple(rollups.days(*where))
-        return tuple(reader.results(*where))
+        def nodes(whole: RollUp | None) -> set[str]:
+            seen = [one for one in (whole, window) if one is not None]
+            slow = (name for one in seen for name in chosen.slowest(one, min(self.most, chosen.MOST_SLOW)))
+            lossy = (name for one in (whole, window) for name in chosen.worst(of_stream.nodes, one, self.most))
+            return {self.node, *slow, *lossy, *of_stream.nodes[-1:]}
+
+        where = Where(self.stream, self.from_us, self.to_us, self.step_us)
+        found = ranges.read(connection, where, nodes, _KEPT)
+        odd = tuple(outliers.findings(connection, self.stream, self.from_us, self.to_us))
+        return Stretch(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +84,3 @@ def graph(connection: Connection, stream: str) -> Graph:
     nodes, groups = reader.pathway(connection, stream)
     edges = [Edge(source, target, len(targets) == 1) for source, *targets in groups for target in targets]
     return Graph(tuple(nodes), tuple(edges))
-
-
-def _now(connection: Connection, stream: str, kept: tuple[int, int] | None, newest_us: int) -> StreamNow:
-    if kept is None:
-        return StreamNow(stream, None)
-    final_us = reader.newest_final_us(connection, stream)
-    newest = None if final_us is None else OneWindow(stream, final_us).read(connection)
-    return StreamNow(stream, newest, _lately(connection, stream, newest_us), *kept)
-
-
-def _lately(connection: Connection, stream: str, newest_us: int) -> tuple[Minute, ...]:
-    column = tables.windows.c
-    wanted = select(column.window_start_us, column.status, column.verdict, column.known, column.lost_lower).where(
-        column.stream == stream,
-        column.window_start_us > newest_us - LATELY_US,
-        column.window_start_us <= newest_us + WINDOW_US,
-    )
-    return tuple(_minute(row) for row in connection.execute(wanted.order_by(column.window_start_us)).mappings())
-
-
-def _minute(row: RowMapping) -> Minute:
-    verdict = Verdict(row["verdict"]) if row["verdict"] else None
-    return Minute(row["window_start_us"], Status(row["status"]), verdict, row["known"], row["lost_lower"])

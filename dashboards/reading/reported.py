@@ -12,7 +12,9 @@ from dashboards.reading.questions import DAY_US, HOUR_US, graph
 from dashboards.reading.told import Stretch
 from monitor.errors import ConfigurationError
 from monitor.results import RollUp, WindowResult
-from monitor.store import outliers, reader, rollups, tables
+from monitor.store import outliers, ranges, reader, rollups, tables
+from monitor.store.pieces import Kept
+from monitor.store.ranges import Where
 
 MOST_STEPS: Final = 1_000
 """Windows, hours or days of a stream that one report has room for."""
@@ -61,11 +63,11 @@ class HowAllWent:
         to_us = _EVER_US if self.to_us is None else self.to_us
         where = connection, stream, self.from_us or 0, to_us
         steps = self._steps(*where)
-        first_us, last_us = where[2:]
-        if self.step_us == DAY_US:
-            # Days are asked for by their start, and so are all of their hours.
-            first_us, last_us = (-(-moment_us // DAY_US) * DAY_US for moment_us in where[2:])
-        whole = rollups.whole(connection, stream, first_us, last_us, self.step_us)
+        whole = None
+        if steps:
+            first_us, last_us = (one.window_start_us if isinstance(one, WindowResult) else one.start_us for one in (steps[0], steps[-1]))
+            of_all = Where(stream, first_us, last_us + self.step_us, self.step_us)
+            whole = ranges.read(connection, of_all, lambda _: (), Kept()).whole
         found = tuple(outliers.findings(*where))
         lost = {} if self.step_us >= HOUR_US else reader.first_lost_ids(*where)
         ids = {(start_us, node): tuple(of_node) for (_, start_us, node), of_node in lost.items() if of_node}

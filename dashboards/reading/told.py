@@ -66,7 +66,8 @@ class Graph:
 class Stretch:
     """A range of a stream: its windows, or its hours or days, in order of time, and the whole of it.
 
-    ``whole`` is of final windows alone, its percentiles from merged digests; None without any.
+    ``whole`` is of final windows alone, its percentiles from merged digests; None without any. Steps have those of the
+    nodes that were asked for, ``whole`` and ``window``, the one that is looked at, have all.
     """
 
     stream: str
@@ -75,3 +76,4 @@ class Stretch:
     step_us: int
     whole: RollUp | None
     findings: tuple[Finding, ...] = field(default=())
+    window: WindowResult | None = None

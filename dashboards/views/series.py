@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
+from dashboards.reading import chosen
 from dashboards.reading.told import Stretch
 from dashboards.views import judged, texts
 from dashboards.views.address import Measure
@@ -18,7 +19,7 @@ from monitor.results import Quantiles
 END_TO_END: Final = "end to end"
 PERCENTILES: Final = ("p50", "p95", "p99")
 SIDES: Final = (("lag in", "lag_in_us", Quantity.LAG_IN_P95_US), ("lag out", "lag_out_us", Quantity.LAG_OUT_P95_US))
-MOST_COLOURS: Final = 8
+MOST_COLOURS: Final = chosen.MOST_SLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +156,13 @@ def durations(stretch: Stretch, nodes: Sequence[str], zone: tzinfo) -> tuple[Pie
 
 def slowest(one: Judged, most: int = MOST_COLOURS) -> tuple[str, ...]:
     """Return the nodes that have a process duration, the longest ones if there are many, in the pathway's order."""
-    timed = [node for node in one.nodes if node.process_duration_p95_us is not None]
-    longest = sorted(timed, key=lambda node: -(node.process_duration_p95_us or 0))[:most]
-    return tuple(node.node for node in timed if node in longest)
+    return chosen.slowest(one, most)
 
 
 def shares(one: Judged, nodes: Sequence[str]) -> tuple[Point, ...]:
     """Return the process duration p95 of some nodes over a whole, ms; one that is not over 0 has no share."""
-    chosen = [node for node in one.nodes if node.node in nodes and (node.process_duration_p95_us or 0) > 0]
-    total_us = sum(node.process_duration_p95_us or 0 for node in chosen)
+    timed = [node for node in one.nodes if node.node in nodes and (node.process_duration_p95_us or 0) > 0]
+    total_us = sum(node.process_duration_p95_us or 0 for node in timed)
     return tuple(
         Point(
             judged.start_us(one),
@@ -173,7 +172,7 @@ def shares(one: Judged, nodes: Sequence[str]) -> tuple[Point, ...]:
             (node.process_duration_p95_us or 0) / 1e3,
             texts.span(node.process_duration_p95_us),
         )
-        for node in chosen
+        for node in timed
     )
 
 
@@ -194,12 +193,7 @@ def heat(stretch: Stretch, measure: Measure, zone: tzinfo) -> tuple[Cell, ...]:
 
 def worst(stretch: Stretch, most: int) -> tuple[str, ...]:
     """Return at most so many nodes, those that lost most, in the pathway's order."""
-    names = stretch.graph.nodes
-    if len(names) <= most or stretch.whole is None:
-        return names[: max(0, most)]
-    losses = {node.node: node.loss for node in stretch.whole.nodes}
-    kept = sorted(names, key=lambda name: -losses.get(name, 0))[: max(0, most)]
-    return tuple(name for name in names if name in kept)
+    return chosen.worst(stretch.graph.nodes, stretch.whole, most)
 
 
 def telling(stretch: Stretch, one: Judged | None) -> str:

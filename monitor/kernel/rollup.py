@@ -6,9 +6,9 @@ of :mod:`monitor.kernel.tdigest`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from monitor.kernel import tdigest
 from monitor.kernel.figures import lag_fields, quantiles_of, ratio
@@ -31,6 +31,12 @@ class Shape:
     is_terminal: tuple[bool, ...]
     is_one_sided: tuple[bool, ...]
 
+    def of(self, places: Sequence[int]) -> Shape:
+        """Return it for some of the nodes."""
+        return Shape(
+            tuple(self.is_terminal[place] for place in places), tuple(self.is_one_sided[place] for place in places)
+        )
+
 
 Figures = TypeVar("Figures", WindowResult, RollUp)
 
@@ -43,6 +49,20 @@ class Part(Generic[Figures]):
     lags: tuple[NodeLags, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """What parts come to before anything is told of it: counts by name, those of each node in order, and digests.
+
+    ``counts`` are windows, those of each verdict, ``COUNTS`` and the upper bound; ``nodes`` have ``NODE_COUNTS`` and
+    the upper bound. A bound is none where it is unknown of a part.
+    """
+
+    counts: Mapping[str, int | None]
+    names: tuple[str, ...]
+    nodes: tuple[Mapping[str, int | None], ...]
+    lags: tuple[NodeLags, ...]
+
+
 def roll_up(
     shape: Shape, stream: str, start_us: int, parts: Sequence[Part[WindowResult]] | Sequence[Part[RollUp]]
 ) -> Part[RollUp]:
@@ -50,39 +70,78 @@ def roll_up(
 
     What is unknown of one part is unknown of the whole.
     """
-    figures = [part.figures for part in parts]
-    lags = tuple(
-        NodeLags(*(tdigest.merge([getattr(part.lags[place], name) for part in parts]) for name in _LAGS))
-        for place in range(len(shape.is_terminal))
+    return told(shape, stream, start_us, added([_sums(part) for part in parts]))
+
+
+def added(parts: Sequence[Sums]) -> Sums:
+    """Return the sums of parts, at least one, of the same nodes."""
+    first, *others = parts
+    if not others:
+        return first
+    places = range(len(first.names))
+    return Sums(
+        _added([part.counts for part in parts]),
+        first.names,
+        tuple(_added([part.nodes[place] for part in parts]) for place in places),
+        tuple(
+            NodeLags(*(tdigest.merge([getattr(part.lags[place], name) for part in parts]) for name in _LAGS))
+            for place in places
+        ),
     )
-    counts = {name: sum(getattr(one, name) for one in figures) for name in COUNTS}
-    ends = [of_node.lag_out_us for of_node, ends in zip(lags, shape.is_terminal, strict=True) if ends]
+
+
+def picked(sums: Sums, places: Sequence[int]) -> Sums:
+    """Return sums with some of their nodes."""
+    return Sums(
+        sums.counts,
+        tuple(sums.names[place] for place in places),
+        tuple(sums.nodes[place] for place in places),
+        tuple(sums.lags[place] for place in places),
+    )
+
+
+def told(shape: Shape, stream: str, start_us: int, sums: Sums) -> Part[RollUp]:
+    """Return the span that begins at ``start_us`` and comes to these sums."""
+    ends = [of_node.lag_out_us for of_node, ends in zip(sums.lags, shape.is_terminal, strict=True) if ends]
     whole = RollUp(
         stream=stream,
         start_us=start_us,
-        windows=sum(1 if isinstance(one, WindowResult) else one.windows for one in figures),
-        **{verdict.value.lower(): sum(_judged(one, verdict) for one in figures) for verdict in Verdict},
-        **counts,
-        lost_upper=_sum([one.lost_upper for one in figures]),
-        loss_ratio=ratio(counts["lost"], counts["known"]),
+        **cast("dict[str, Any]", dict(sums.counts)),
+        loss_ratio=ratio(_known(sums.counts["lost"]), _known(sums.counts["known"])),
         lag_us=quantiles_of(tdigest.merge(ends)),
-        nodes=tuple(_node(shape, place, figures, lags[place]) for place in range(len(lags))),
+        nodes=tuple(_node(shape, place, sums) for place in range(len(sums.names))),
     )
-    return Part(whole, lags)
+    return Part(whole, sums.lags)
 
 
-def _node(shape: Shape, place: int, figures: Sequence[WindowResult | RollUp], lags: NodeLags) -> NodeRollUp:
-    nodes = [one.nodes[place] for one in figures]
-    counts = {name: sum(getattr(node, name) for node in nodes) for name in NODE_COUNTS}
+def _sums(part: Part[WindowResult] | Part[RollUp]) -> Sums:
+    one = part.figures
+    counts: dict[str, int | None] = {"windows": 1 if isinstance(one, WindowResult) else one.windows}
+    counts |= {verdict.value.lower(): _judged(one, verdict) for verdict in Verdict}
+    counts |= {name: getattr(one, name) for name in (*COUNTS, "lost_upper")}
+    nodes = tuple({name: getattr(node, name) for name in (*NODE_COUNTS, "loss_upper")} for node in one.nodes)
+    return Sums(counts, tuple(node.node for node in one.nodes), nodes, part.lags)
+
+
+def _added(counts: Sequence[Mapping[str, int | None]]) -> dict[str, int | None]:
+    return {name: _sum([one[name] for one in counts]) for name in counts[0]}
+
+
+def _node(shape: Shape, place: int, sums: Sums) -> NodeRollUp:
+    counts = sums.nodes[place]
     # Expected or seen: what was expected and not seen is lost on the way, or was not observed.
-    eligible = counts["seen"] + counts["lost_in_transit"] + counts["unobserved"]
+    eligible = sum(_known(counts[name]) for name in ("seen", "lost_in_transit", "unobserved"))
     return NodeRollUp(
-        node=nodes[0].node,
-        **counts,
-        loss_upper=_sum([node.loss_upper for node in nodes]),
-        loss_ratio=ratio(counts["loss"], eligible),
-        **lag_fields(lags, is_one_sided=shape.is_one_sided[place]),
+        node=sums.names[place],
+        **cast("dict[str, Any]", dict(counts)),
+        loss_ratio=ratio(_known(counts["loss"]), eligible),
+        **lag_fields(sums.lags[place], is_one_sided=shape.is_one_sided[place]),
     )
+
+
+def _known(count: int | None) -> int:
+    """Return a count that is no bound, and so is known."""
+    return 0 if count is None else count
 
 
 def _judged(one: WindowResult | RollUp, verdict: Verdict) -> int:

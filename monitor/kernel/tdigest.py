@@ -49,6 +49,7 @@ __all__ = [
     "cdf",
     "from_bytes",
     "from_dict",
+    "joined",
     "merge",
     "quantile",
     "quantiles",
@@ -110,8 +111,13 @@ def merge(digests: Sequence[Digest]) -> Digest:
     means, weights = np.concatenate([part.means for part in parts]), np.concatenate([part.weights for part in parts])
     pure = np.concatenate([part.pure for part in parts])
     low, high = min(part.min for part in parts), max(part.max for part in parts)
-    order = np.lexsort((pure, means))
-    together = grouped(Digest(means[order], weights[order], pure[order], low, high))
+    return joined(Digest(means, weights, pure, low, high))
+
+
+def joined(laid: Digest) -> Digest:
+    """Return the digest of the centroids of several, laid end to end in any order."""
+    order = np.lexsort((laid.pure, laid.means))
+    together = grouped(Digest(laid.means[order], laid.weights[order], laid.pure[order], laid.min, laid.max))
     return together if together.means.size <= EXACT_UP_TO else _joined(together)
 
 

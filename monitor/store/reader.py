@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Engine, RowMapping, Select, Table, func, or_, select
+from sqlalchemy import Column, Connection, Engine, FromClause, RowMapping, Select, Table, and_, func, or_, select
 
 from monitor.holes import Hole
 from monitor.kernel import tdigest
@@ -205,15 +205,35 @@ def finals(connection: Connection, stream: str, from_us: int) -> Iterator[Window
             yield _result(row, nodes[stream, row["window_start_us"]])
 
 
-def results(connection: Connection, stream: str, from_us: int, to_us: int) -> list[WindowResult]:
-    """Return the windows of a stream that start in ``[from_us, to_us)``, in order of time; no digest is read."""
-    bare = [column for column in tables.node_windows.c if not column.name.endswith("_digest")]
+def results(
+    connection: Connection, stream: str, from_us: int, to_us: int, places: Collection[int] | None = None
+) -> list[WindowResult]:
+    """Return the windows of a stream that start in ``[from_us, to_us)``, in order of time; no digest is read.
+
+    Each has all of its nodes, or those at some places.
+    """
     nodes: dict[int, list[RowMapping]] = defaultdict(list)
-    of_nodes = _in_range(tables.node_windows, stream, from_us, to_us).with_only_columns(*bare)
+    of_nodes = _in_range(tables.node_windows, stream, from_us, to_us).with_only_columns(*_PLAIN)
+    of_nodes = of_nodes if places is None else of_nodes.where(tables.node_windows.c.place.in_(sorted(places)))
     for row in connection.execute(of_nodes).mappings():
         nodes[row["window_start_us"]].append(row)
     rows = connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings()
     return [_result(row, nodes[row["window_start_us"]]) for row in rows]
+
+
+def some(connection: Connection, wanted: FromClause) -> list[WindowResult]:
+    """Return the windows that a table of ``stream`` and ``at_us`` names, of any streams; no digest is read."""
+    window, of_node = tables.windows, tables.node_windows
+    nodes: dict[tuple[str, int], list[RowMapping]] = defaultdict(list)
+    for row in connection.execute(_named(of_node, wanted).with_only_columns(*_PLAIN)).mappings():
+        nodes[row["stream"], row["window_start_us"]].append(row)
+    rows = connection.execute(_named(window, wanted).with_only_columns(*window.c)).mappings()
+    return [_result(row, nodes[row["stream"], row["window_start_us"]]) for row in rows]
+
+
+def _named(table: Table, wanted: FromClause) -> Select[Any]:
+    is_it = and_(table.c.stream == wanted.c.stream, table.c.window_start_us == wanted.c.at_us)
+    return select(table).join_from(wanted, table, is_it).order_by(*table.primary_key)
 
 
 def newest_final_us(connection: Connection, stream: str) -> int | None:
@@ -247,15 +267,23 @@ def pathway(connection: Connection, stream: str) -> tuple[list[str], list[list[i
 
     Both are empty of a stream that no configuration of this store has had.
     """
-    kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
-    nodes, groups, *_ = json.loads(kept or "{}").get(stream, ([], []))
+    nodes, groups, *_ = rules(connection, stream) or ([], [])
     return nodes, groups
+
+
+def rules(connection: Connection, stream: str) -> list[Any]:
+    """Return the rules of a stream as they are kept: its nodes, its arrows, what each stamps, its shards.
+
+    Empty of a stream that no configuration of this store has had.
+    """
+    kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
+    found: list[Any] = json.loads(kept or "{}").get(stream, [])
+    return found
 
 
 def sides(connection: Connection, stream: str) -> list[str]:
     """Return which sides each node of a stream stamps, ``both``, ``in`` or ``out``; empty of one that is not known."""
-    kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
-    _, _, stamped, *_ = json.loads(kept or "{}").get(stream, ([], [], []))
+    _, _, stamped, *_ = rules(connection, stream) or ([], [], [])
     return list(stamped)
 
 

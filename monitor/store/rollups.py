@@ -6,13 +6,12 @@ from the hours that are written. So what is read is always what the windows say,
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, select, update
+from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, exists, select, update
 
 from monitor.kernel import tdigest
 from monitor.kernel.rollup import Part, Shape, roll_up
@@ -29,6 +28,7 @@ Json = dict[str, Any]
 
 _FIGURES: Final = tuple(field.name for field in fields(RollUp))
 _NODE_FIGURES: Final = tuple(field.name for field in fields(NodeRollUp))
+_PLAIN: Final = tuple(column for column in tables.node_rollups.c if not column.name.endswith("_digest"))
 
 
 def report(
@@ -112,20 +112,32 @@ def days(connection: Connection, stream: str, from_us: int | None, to_us: int | 
     return [made[start_us] for start_us in sorted(made)]
 
 
-def whole(connection: Connection, stream: str, from_us: int, to_us: int, step_us: int) -> RollUp | None:
-    """Return the final windows that start in ``[from_us, to_us)`` as one span; None where there is none.
+def stored(  # noqa: PLR0913, PLR0917 - the range, and what of it
+    connection: Connection, stream: str, from_us: int, to_us: int, span: str, places: Collection[int]
+) -> dict[int, RollUp]:
+    """Return the hours or days in a range that are rolled up, by their start, with the nodes at some places."""
+    found = _stored(connection, span, stream, from_us, to_us, places)
+    return {start_us: _figures(*one) for start_us, one in found.items()}
 
-    It is made of windows where ``step_us`` is shorter than an hour, else of the hours that start in the range.
-    """
-    if not reader.pathway(connection, stream)[0]:
-        return None
-    shape = _shape(connection, stream)
-    if step_us < HOUR_US:
-        windows = reader.parts(connection, stream, from_us, to_us)
-        return roll_up(shape, stream, from_us, windows).figures if windows else None
-    hours = {at: _part(*one) for at, one in _stored(connection, HOUR, stream, from_us, to_us).items()}
-    hours |= dict(_fresh(connection, stream, from_us, to_us))
-    return roll_up(shape, stream, from_us, list(hours.values())).figures if hours else None
+
+def live(connection: Connection, stream: str) -> list[int]:
+    """Return the starts of the hours of a stream that are read from their windows, as these may change yet."""
+    column, rolled = tables.stale_hours.c, tables.rollups.c
+    is_frozen = exists().where(
+        rolled.stream == column.stream,
+        rolled.span == HOUR,
+        rolled.start_us == column.start_us,
+        rolled.is_frozen,
+    )
+    found = select(column.start_us).where(column.stream == stream, ~is_frozen).order_by(column.start_us)
+    return list(connection.execute(found).scalars())
+
+
+def shape_of(rules: Sequence[Any]) -> Shape:
+    """Return what the rules of a stream, as the store keeps them, say of its nodes."""
+    nodes, groups, stamps, _ = rules
+    sources = {group[0] for group in groups}
+    return Shape(tuple(place not in sources for place in range(len(nodes))), tuple(side != "both" for side in stamps))
 
 
 def _fresh(
@@ -149,11 +161,7 @@ def _of_windows(connection: Connection, shape: Shape, stream: str, hour_us: int)
 
 
 def _shape(connection: Connection, stream: str) -> Shape:
-    """Return what the rules of a stream, as the store keeps them, say of its nodes."""
-    kept = connection.execute(select(tables.meta.c.value).where(tables.meta.c.name == "rules")).scalar()
-    nodes, groups, stamps, _ = json.loads(kept or "{}")[stream]
-    sources = {group[0] for group in groups}
-    return Shape(tuple(place not in sources for place in range(len(nodes))), tuple(side != "both" for side in stamps))
+    return shape_of(reader.rules(connection, stream))
 
 
 def _is_frozen(connection: Connection, stream: str, hour_us: int) -> bool:
@@ -166,12 +174,20 @@ Stored = tuple[RowMapping, list[RowMapping]]
 """A roll-up as it is kept: its row, and those of its nodes in order."""
 
 
-def _stored(
-    connection: Connection, span: str, stream: str, from_us: int | None, to_us: int | None
+def _stored(  # noqa: PLR0913, PLR0917 - the range, and what of it
+    connection: Connection,
+    span: str,
+    stream: str,
+    from_us: int | None,
+    to_us: int | None,
+    places: Collection[int] | None = None,
 ) -> dict[int, Stored]:
-    """Return the roll-ups in a range by their start."""
+    """Return the roll-ups in a range by their start; with the nodes at some places, and then no digest."""
     nodes: dict[int, list[RowMapping]] = defaultdict(list)
-    for row in connection.execute(_in_range(tables.node_rollups, span, stream, from_us, to_us)).mappings():
+    of_nodes = _in_range(tables.node_rollups, span, stream, from_us, to_us)
+    if places is not None:
+        of_nodes = of_nodes.with_only_columns(*_PLAIN).where(tables.node_rollups.c.place.in_(sorted(places)))
+    for row in connection.execute(of_nodes).mappings():
         nodes[row["start_us"]].append(row)
     rows = connection.execute(_in_range(tables.rollups, span, stream, from_us, to_us)).mappings()
     return {row["start_us"]: (row, nodes[row["start_us"]]) for row in rows}

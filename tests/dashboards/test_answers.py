@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,3 +80,60 @@ def test_so_many_answers_are_kept_at_most(tmp_path: Path) -> None:
     for number in range(MOST_KEPT):
         answers.ask(Counted(str(number)))
     assert answers.ask(first).value == 2
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A question that waits until it is let go, and says that it has been asked."""
+
+    asked: threading.Event = field(compare=False, hash=False, default_factory=threading.Event)
+    let_go: threading.Event = field(compare=False, hash=False, default_factory=threading.Event)
+    reads: list[str] = field(compare=False, hash=False, default_factory=list)
+
+    def read(self, connection: Connection) -> int:
+        """Return how often it was read, when it may."""
+        del connection
+        self.reads.append("")
+        self.asked.set()
+        self.let_go.wait()
+        return len(self.reads)
+
+
+def test_while_one_asks_others_get_what_was_known(tmp_path: Path) -> None:
+    """As long as it was known lately; so nobody waits for a slow question that somebody else has asked."""
+    fill(url_of(tmp_path))
+    now, question = clock(), Slow()
+    answers = Answers(url_of(tmp_path), now)
+    question.let_go.set()
+    assert answers.ask(question).value == 1
+    question.let_go.clear()
+    question.asked.clear()
+    now.advance(FRESH_US / 1e6)
+    with ThreadPoolExecutor(1) as other:
+        asking = other.submit(answers.ask, question)
+        question.asked.wait()
+        assert answers.ask(question).value == 1
+        question.let_go.set()
+        assert asking.result().value == 2
+
+
+@dataclass(frozen=True)
+class Same:
+    """A question whose answers are equal, and each an object of its own."""
+
+    def read(self, connection: Connection) -> list[str]:
+        """Return the same words."""
+        del connection
+        return ["nothing new"]
+
+
+def test_an_answer_that_says_the_same_is_the_same(tmp_path: Path) -> None:
+    """So that what was made of it is as good as before; it was read later."""
+    fill(url_of(tmp_path))
+    now = clock()
+    answers = Answers(url_of(tmp_path), now)
+    first = answers.ask(Same())
+    now.advance(FRESH_US / 1e6)
+    again = answers.ask(Same())
+    assert again.value is first.value
+    assert again.read_us > first.read_us

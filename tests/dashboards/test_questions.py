@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
+from dashboards.reading.answers import Question
 from dashboards.reading.questions import DAY_US, HOUR_US, HowAllStands, HowAStreamWent, OneWindow
 from dashboards.reading.told import Edge
 from dashboards.views import judged
-from monitor.results import iso
+from monitor.results import Status, iso
 from monitor.store import dialect, reader, rollups, schema
+from tests.alerts.windows import window
 from tests.dashboards.places import chain, fill, minutes, url_of
 from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
 from tests.monitor.spooled import START_US
 
 MINUTE_US = 60_000_000
+LIVE_STATEMENTS = 4
+"""What an hour that is not rolled up yet takes at most."""
 
 
 def went(engine: Engine, step_us: int, to_us: int) -> HowAStreamWent:
@@ -73,3 +77,75 @@ def test_a_stream_of_which_nothing_came_is_there_too(tmp_path: Path) -> None:
         nothing = HowAStreamWent("orders", START_US, START_US + HOUR_US, MINUTE_US).read(connection)
         assert (nothing.steps, nothing.whole, nothing.graph.nodes) == ((), None, ("a", "b"))
         assert HowAStreamWent("nobody", 0, HOUR_US, HOUR_US).read(connection).graph.nodes == ()
+
+
+def counted(engine: Engine, *questions: Question[object]) -> list[int]:
+    """Return how many statements each question takes, those of the check of the store's version included."""
+    found: list[int] = []
+
+    def note(*_: object) -> None:
+        found[-1] += 1
+
+    event.listen(engine, "before_cursor_execute", note)
+    for question in questions:
+        found.append(0)
+        with schema.reading(engine) as connection:
+            question.read(connection)
+    event.remove(engine, "before_cursor_execute", note)
+    return found
+
+
+def test_a_few_statements_answer_for_all_streams(tmp_path: Path) -> None:
+    """As many for forty streams as for one."""
+    (one_only := tmp_path / "one").mkdir()
+    few = counted(fill(url_of(one_only), *minutes(3)), HowAllStands())
+    many = [window for number in range(40) for window in minutes(3, stream=f"s{number:02d}")]
+    assert counted(fill(url_of(tmp_path), *many), HowAllStands()) == few
+
+
+def test_a_range_takes_no_more_statements_than_an_hour(tmp_path: Path) -> None:
+    """However long it is, and asked again it takes fewer."""
+    engine = fill(url_of(tmp_path), *minutes(), *[window(60 * 24 * day) for day in range(1, 6)])
+    hour, month = (
+        HowAStreamWent("orders", START_US, START_US + 30 * DAY_US, step_us) for step_us in (60_000_000, HOUR_US)
+    )
+    first, again = counted(engine, hour, hour)
+    assert again < first
+    assert counted(engine, month)[0] <= first + LIVE_STATEMENTS * 6
+
+
+def test_each_stream_has_its_newest_final_window_and_its_last_hour(tmp_path: Path) -> None:
+    """Also where that is long ago, or nothing of the last hour is final yet."""
+    old = minutes(3, stream="old")
+    waits = [
+        window(0, stream="waits"),
+        *(window(n, stream="waits", status=Status.OPEN, verdict=None) for n in (90, 91)),
+    ]
+    now = [window(n, stream="now", lost={"b": 3}) for n in range(100, 103)]
+    engine = fill(url_of(tmp_path), *old, *waits, *now)
+    with schema.reading(engine) as connection:
+        standing = HowAllStands().read(connection)
+        expected = {name: reader.newest_final_us(connection, name) for name in ("old", "waits", "now")}
+        for one in standing.streams:
+            assert one.newest == reader.window(connection, one.stream, expected[one.stream] or 0)
+    assert {one.stream: [at.start_us for at in one.lately] for one in standing.streams} == {
+        "old": [],
+        "waits": [START_US + n * MINUTE_US for n in (90, 91)],
+        "now": [START_US + n * MINUTE_US for n in (100, 101, 102)],
+    }
+
+
+def test_a_step_has_no_more_nodes_than_are_shown(tmp_path: Path) -> None:
+    """Those that lost most, the last one and the one that is looked at; the whole and the window have all."""
+    names = tuple(f"n{number}" for number in range(20))
+    engine = fill(url_of(tmp_path), *minutes(3, names=names, lost={"n7": 9}), window(3, names=names, lost={"n4": 9}))
+    question = HowAStreamWent("orders", START_US, START_US + HOUR_US, MINUTE_US, "n2", START_US + 3 * MINUTE_US, most=1)
+    with schema.reading(engine) as connection:
+        found = question.read(connection)
+    shown = {tuple(node.node for node in step.nodes) for step in found.steps}
+    assert len(shown) == 1
+    assert {"n2", "n4", "n7", "n19"} <= set(*shown)
+    assert len(*shown) < len(names)
+    assert found.whole is not None
+    assert found.window is not None
+    assert len(found.whole.nodes) == len(found.window.nodes) == len(names)

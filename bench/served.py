@@ -1,0 +1,132 @@
+"""A dashboard in a process of its own, whose statements are counted: ours, or the plain page it is held against."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Final
+
+from sqlalchemy import Engine, event
+
+from bench.alone import CORES
+from bench.footprint import Peak
+
+STARTS_WITHIN_S: Final = 60.0
+TOLD_EVERY_S: Final = 0.2
+OURS, PLAIN = "ours", "plain"
+PAGE: Final = Path(__file__).with_name("plain_page.py")
+
+
+class ServerFailedError(RuntimeError):
+    """The dashboard does not answer; the message ends with what it said last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a server had done at a moment: seconds of its processor, trips to the database, statements in them."""
+
+    at_s: float
+    cpu_s: float
+    trips: int
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server that runs."""
+
+    url: str
+    process: int
+    counts: Path
+    peak: Peak
+
+    def sample(self) -> Sample:
+        """Return what it has done so far; its counts are as old as it tells them."""
+        time.sleep(2 * TOLD_EVERY_S)
+        trips, statements = json.loads(self.counts.read_text("ascii"))
+        fields = Path(f"/proc/{self.process}/stat").read_text("ascii").rpartition(")")[2].split()
+        cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        self.peak.look(self.process, self.counts.parent)
+        return Sample(time.perf_counter(), cpu_s, trips, statements)
+
+
+@contextmanager
+def served(kind: str, folder: Path, *arguments: str) -> Iterator[Served]:
+    """Yield a server of a kind, on the cores that contestants have.
+
+    Raises:
+        ServerFailedError: it does not start.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    counts, said = folder / f"counts-{kind}.json", folder / f"said-{kind}.txt"
+    command = [sys.executable, "-m", "bench.served", kind, str(counts), str(port), *arguments]
+    with said.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:  # noqa: S603 - ours
+        try:
+            _await(port, process, counts, said)
+            yield Served(f"http://127.0.0.1:{port}/", process.pid, counts, Peak())
+            process.send_signal(signal.SIGINT)
+            process.wait(STARTS_WITHIN_S)
+        finally:
+            process.kill()
+
+
+def _await(port: int, process: subprocess.Popen[bytes], counts: Path, said: Path) -> None:
+    until_s = time.monotonic() + STARTS_WITHIN_S
+    while time.monotonic() < until_s and process.poll() is None:
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) == 0 and counts.exists():
+                return
+        time.sleep(TOLD_EVERY_S)
+    raise ServerFailedError(f"the dashboard did not start: {said.read_text('utf-8', errors='replace')[-2_000:]}")
+
+
+def main(kind: str, counts: str, port: str, *arguments: str) -> None:
+    """Serve in this process, until SIGINT."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    counted = [0, 0]
+
+    @event.listens_for(Engine, "begin")
+    def _trip(*_: object) -> None:
+        counted[0] += 1
+
+    @event.listens_for(Engine, "before_cursor_execute")
+    def _statement(*_: object) -> None:
+        counted[1] += 1
+
+    Thread(target=_tell, args=(counted, Path(counts)), daemon=True).start()
+    from streamlit.web import bootstrap  # noqa: PLC0415 - a second, and of use here alone
+
+    from dashboards import look, serving  # noqa: PLC0415
+
+    if kind == OURS:
+        serving.serve(Path(arguments[0]), "127.0.0.1", int(port))
+        return
+    flags = look.options() | {"server.address": "127.0.0.1", "server.port": int(port)}
+    options = {name.replace(".", "_"): value for name, value in flags.items()}
+    bootstrap.load_config_options(options)
+    bootstrap.run(str(PAGE), is_hello=False, args=list(arguments), flag_options=options)
+
+
+def _tell(counted: list[int], file: Path) -> None:
+    """Write the counts again and again, each time whole."""
+    while True:
+        written = file.with_suffix(".new")
+        written.write_text(json.dumps(counted), "ascii")
+        written.replace(file)
+        time.sleep(TOLD_EVERY_S)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

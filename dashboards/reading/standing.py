@@ -1,0 +1,87 @@
+"""How all streams stand: a few statements for all of them, however many there are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Final
+
+from sqlalchemy import Connection, FromClause, Row, and_, column, select, values
+
+from dashboards.reading.told import Minute, Standing, StreamNow
+from monitor.results import Status, Verdict, WindowResult
+from monitor.store import lineage, reader, rollups, tables, writer
+from monitor.store.tables import Words
+from probes.contract.limits import WINDOW_US
+
+LATELY_US: Final = rollups.HOUR_US
+"""How far back the overview looks."""
+
+Start = tuple[str, int]
+"""A window: stream and start, µs."""
+
+
+def read(connection: Connection) -> Standing:
+    """Return how all streams stand; one of which nothing came is there too."""
+    ranges = reader.stream_ranges(connection)
+    names = reader.stream_names(connection, None)
+    newest_us = max((ranges[name][1] for name in names if name in ranges), default=0)
+    # A stream of which nothing came for long has its newest windows further back than the last hour of all.
+    minutes = _minutes(connection, {name: ranges[name][1] - LATELY_US for name in names if name in ranges})
+    newest = _windows(connection, _finals(connection, minutes))
+    since_us, until_us = newest_us - LATELY_US, newest_us + WINDOW_US
+    streams = tuple(
+        StreamNow(
+            name,
+            newest.get(name),
+            tuple(minute for minute in minutes[name] if since_us < minute.start_us <= until_us),
+            *ranges.get(name, (None, None)),
+        )
+        for name in names
+    )
+    was_once = writer.value(connection, "query_id") == lineage.ONCE
+    return Standing(streams, None if was_once else lineage.watermark_us(connection))
+
+
+def _minutes(connection: Connection, since_us: dict[str, int]) -> dict[str, list[Minute]]:
+    """Return the windows of each stream that start after a moment, in short and in order."""
+    found: dict[str, list[Minute]] = defaultdict(list)
+    if not since_us:
+        return found
+    wanted, window = _table(since_us.items()), tables.windows.c
+    chosen = select(
+        window.stream, window.window_start_us, window.status, window.verdict, window.known, window.lost_lower
+    )
+    is_late = and_(window.stream == wanted.c.stream, window.window_start_us > wanted.c.at_us)
+    for row in connection.execute(chosen.join_from(wanted, tables.windows, is_late)):
+        found[row.stream].append(_minute(row))
+    for minutes in found.values():
+        minutes.sort(key=lambda minute: minute.start_us)
+    return found
+
+
+def _minute(row: Row[*tuple[Any, ...]]) -> Minute:
+    verdict = Verdict(row.verdict) if row.verdict else None
+    return Minute(row.window_start_us, Status(row.status), verdict, row.known, row.lost_lower)
+
+
+def _finals(connection: Connection, minutes: dict[str, list[Minute]]) -> list[Start]:
+    """Return the newest final window of each stream that has one, by those that are read where one of them is."""
+    found = []
+    for stream, of_stream in minutes.items():
+        newest_us = max((minute.start_us for minute in of_stream if minute.status.is_final), default=None)
+        if newest_us is None:
+            newest_us = reader.newest_final_us(connection, stream)
+        found += [] if newest_us is None else [(stream, newest_us)]
+    return found
+
+
+def _windows(connection: Connection, starts: list[Start]) -> dict[str, WindowResult]:
+    """Return one window of each of some streams."""
+    return {one.stream: one for one in reader.some(connection, _table(starts))} if starts else {}
+
+
+def _table(rows: Iterable[Start]) -> FromClause:
+    """Return streams and moments as a table to join with."""
+    names = column("stream", Words()), column("at_us", tables.windows.c.window_start_us.type)
+    return values(*names).data(list(rows)).cte("wanted")

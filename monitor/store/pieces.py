@@ -1,0 +1,201 @@
+"""What ranges are made of: sums and merged digests of windows, hours and days, kept while nothing changes.
+
+Windows are summed ten minutes at a time, so that a range that moves on by a minute reads what came in that minute. The
+database adds the counts; digests are merged as they are stored. A piece is known by all that its windows or roll-ups
+say of the whole stream, so one that was made before stands for it exactly as long as these say the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, false, func, literal, or_, select
+
+from monitor.kernel.rollup import COUNTS, NODE_COUNTS, Sums
+from monitor.kernel.tally import NodeLags
+from monitor.kernel.tdigest_stored import merged
+from monitor.results import Status, Verdict
+from monitor.store import rollups, tables
+from monitor.store.plan import Plan, Ranges
+from monitor.store.tables import NODE_LAGS, QUANTILES
+
+BLOCK_US: Final = 600_000_000
+MOST_KEPT: Final = 96
+"""Pieces; one of 100 nodes takes about 2 MB."""
+_VERDICTS: Final = tuple(verdict.value.lower() for verdict in Verdict)
+_SUMMED: Final = (*COUNTS, "lost_upper")
+_NODE_SUMMED: Final = (*NODE_COUNTS, "loss_upper")
+_WINDOW: Final = tuple(
+    tables.windows.c[name]
+    for name in ("window_start_us", "verdict", "revision", "is_settled", "status", *_SUMMED)
+) + tuple(tables.windows.c[f"lag_us_{part}"] for part in QUANTILES)  # fmt: skip
+_SPAN: Final = tuple(
+    tables.rollups.c[name] for name in ("span", "start_us", "windows", *_VERDICTS, *_SUMMED)
+) + tuple(tables.rollups.c[f"lag_us_{part}"] for part in QUANTILES)  # fmt: skip
+_ROLLED: Final = -1
+"""Stands for the block of what is rolled up."""
+
+Rows = Sequence[Row[Any]]
+Where = ColumnElement[bool]
+
+
+@dataclass(slots=True)
+class Kept:
+    """Pieces that were made before, as many as were used last; safe from any thread."""
+
+    most: int = MOST_KEPT
+    _pieces: OrderedDict[Hashable, Sums] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def find(self, key: Hashable) -> Sums | None:
+        """Return the piece of a key, if it is there."""
+        with self._lock:
+            if key in self._pieces:
+                self._pieces.move_to_end(key)
+            return self._pieces.get(key)
+
+    def keep(self, key: Hashable, piece: Sums) -> None:
+        """Keep a piece; the one that was used longest ago goes if there are too many."""
+        with self._lock:
+            self._pieces[key] = piece
+            while len(self._pieces) > self.most:
+                self._pieces.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream of a store, and the pieces that are kept; ``known_as`` tells store and rules from all others."""
+
+    connection: Connection
+    stream: str
+    known_as: str
+    kept: Kept
+
+
+def of_windows(source: Source, ranges: Ranges) -> dict[int, Sums]:
+    """Return the sums of the final windows in some ranges, by the start of the ten minutes that they fall into."""
+    if not ranges:
+        return {}
+    column, start = tables.windows.c, tables.windows.c.window_start_us
+    chosen = select(*_WINDOW).where(_within(start, ranges, column.stream == source.stream)).order_by(start)
+    blocks: dict[int, list[Row[Any]]] = defaultdict(list)
+    waiting = []
+    for row in source.connection.execute(chosen):
+        if Status(row.status).is_final:
+            blocks[row.window_start_us // BLOCK_US * BLOCK_US].append(row)
+        else:
+            waiting.append(row.window_start_us)
+    keys = {at: (source.stream, source.known_as, tuple(map(tuple, rows))) for at, rows in blocks.items()}
+    found = {at: piece for at, key in keys.items() if (piece := source.kept.find(key)) is not None}
+    missing = sorted(blocks.keys() - found.keys())
+    if missing:
+        of_nodes = tables.node_windows.c
+        some = _clipped(ranges, missing)
+        where = _within(of_nodes.window_start_us, some, of_nodes.stream == source.stream)
+        where = and_(where, of_nodes.window_start_us.not_in(waiting)) if waiting else where
+        block = of_nodes.window_start_us // literal(BLOCK_US)
+        counts = {at: _counted(rows) for at, rows in blocks.items()}
+        for number, piece in _made(source.connection, tables.node_windows, where, block, counts, BLOCK_US).items():
+            found[number] = piece
+            # What is not settled yet may be written again under the same revision.
+            if all(row.is_settled for row in blocks[number]):
+                source.kept.keep(keys[number], piece)
+    return found
+
+
+def of_spans(source: Source, plan: Plan) -> Sums | None:
+    """Return the sums of the hours and days of a plan; none without any."""
+    rows = source.connection.execute(
+        select(*_SPAN).where(_spans(tables.rollups, source.stream, plan)).order_by(*tables.rollups.primary_key)
+    ).all()
+    if not rows:
+        return None
+    key = source.stream, source.known_as, plan.hours, plan.days, tuple(map(tuple, rows))
+    found = source.kept.find(key)
+    if found is None:
+        where = _spans(tables.node_rollups, source.stream, plan)
+        counts = {_ROLLED: _added(rows, ("windows", *_VERDICTS, *_SUMMED))}
+        (found,) = _made(source.connection, tables.node_rollups, where, literal(_ROLLED), counts, 1).values()
+        source.kept.keep(key, found)
+    return found
+
+
+def _made(  # noqa: PLR0913, PLR0917 - all that pieces are made of
+    connection: Connection,
+    table: Table,
+    where: Where,
+    group: ColumnElement[int],
+    counts: Mapping[int, Mapping[str, int | None]],
+    unit: int,
+) -> dict[int, Sums]:
+    """Return the pieces of the rows of nodes that are chosen, by their group times ``unit``."""
+    column = table.c
+    sums = [func.sum(column[name]) for name in _NODE_SUMMED]
+    unknown = func.sum(case((column.loss_upper.is_(None), 1), else_=0))
+    # Named, as PostgreSQL does not know an expression again that has a value bound in it.
+    labelled = group.label("piece")
+    summed = select(labelled, column.place, func.min(column.node), unknown, *sums).where(where)
+    nodes: dict[int, dict[int, tuple[str, dict[str, int | None]]]] = defaultdict(dict)
+    for number, place, name, blind, *values in connection.execute(summed.group_by("piece", column.place)):
+        told: dict[str, int | None] = dict(zip(_NODE_SUMMED, map(int, (one or 0 for one in values)), strict=True))
+        nodes[number * unit][place] = name, told | ({"loss_upper": None} if blind else {})
+    lags = _merged(connection, table, where, labelled, unit)
+    return {
+        at: Sums(
+            counts[at],
+            tuple(of_nodes[place][0] for place in sorted(of_nodes)),
+            tuple(of_nodes[place][1] for place in sorted(of_nodes)),
+            tuple(lags[at, place] for place in sorted(of_nodes)),
+        )
+        for at, of_nodes in nodes.items()
+    }
+
+
+def _merged(
+    connection: Connection, table: Table, where: Where, group: ColumnElement[int], unit: int
+) -> dict[tuple[int, int], NodeLags]:
+    """Return the merged digests of each piece and node."""
+    stored: dict[tuple[int, int], tuple[list[bytes], ...]] = defaultdict(lambda: ([], [], []))
+    wanted = select(group, table.c.place, *(table.c[f"{name}_digest"] for name in NODE_LAGS)).where(where)
+    for number, place, *digests in connection.execute(wanted):
+        for kept, digest in zip(stored[number * unit, place], digests, strict=True):
+            kept.append(digest)
+    found = iter(merged([of_lag for of_node in stored.values() for of_lag in of_node]))
+    return {key: NodeLags(next(found), next(found), next(found)) for key in stored}
+
+
+def _counted(windows: Rows) -> dict[str, int | None]:
+    """Return the counts of windows: how many there are, of each verdict, and their sums."""
+    told: dict[str, int | None] = {"windows": len(windows)}
+    told |= {name: sum(row.verdict == name.upper() for row in windows) for name in _VERDICTS}
+    return told | _added(windows, _SUMMED)
+
+
+def _added(rows: Rows, names: Sequence[str]) -> dict[str, int | None]:
+    values = {name: [getattr(row, name) for row in rows] for name in names}
+    return {name: None if None in found else sum(found) for name, found in values.items()}
+
+
+def _clipped(ranges: Ranges, blocks: Sequence[int]) -> Ranges:
+    """Return what of some ranges falls into some blocks."""
+    return tuple(
+        (max(begin, block), min(end, block + BLOCK_US))
+        for block in blocks
+        for begin, end in ranges
+        if begin < block + BLOCK_US and block < end
+    )
+
+
+def _spans(table: Table, stream: str, plan: Plan) -> Where:
+    column = table.c
+    hours = _within(column.start_us, plan.hours, and_(column.stream == stream, column.span == rollups.HOUR))
+    return or_(hours, _within(column.start_us, plan.days, and_(column.stream == stream, column.span == rollups.DAY)))
+
+
+def _within(column: ColumnElement[int], ranges: Ranges, of: Where) -> Where:
+    """Return what chooses ranges of what is chosen; said in each of them anew, so that an index serves each."""
+    return or_(false(), *(and_(of, column >= begin, column < end) for begin, end in ranges))

@@ -1,0 +1,57 @@
+"""Which roll-ups and windows a range is made of: days where they are whole, hours beside them, windows for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from monitor.store.rollups import DAY_US, HOUR_US
+
+Ranges = tuple[tuple[int, int], ...]
+"""Ranges ``[from, to)`` in µs, in order, none of which touches the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The ranges that are read from windows, hours and days; together they are the range, each moment once."""
+
+    windows: Ranges
+    hours: Ranges
+    days: Ranges
+
+
+def planned(from_us: int, to_us: int, step_us: int, live_us: Collection[int]) -> Plan:
+    """Return the plan of ``[from_us, to_us)``; hours that start in ``live_us`` are not rolled up yet.
+
+    With steps of an hour or longer, an hour belongs to the range if it starts in it.
+    """
+    first_us = _up(from_us, HOUR_US)
+    last_us = to_us // HOUR_US * HOUR_US if step_us < HOUR_US else _up(to_us, HOUR_US)
+    if step_us < HOUR_US and first_us >= last_us:
+        return Plan(_joined([(from_us, to_us)]), (), ())
+    live = {at for at in live_us if first_us <= at < last_us}
+    windows = [(at, at + HOUR_US) for at in live]
+    if step_us < HOUR_US:
+        windows += [(from_us, first_us), (last_us, to_us)]
+    busy = {at // DAY_US * DAY_US for at in live}
+    days = [at for at in range(_up(first_us, DAY_US), last_us // DAY_US * DAY_US, DAY_US) if at not in busy]
+    done = set(days)
+    hours = [at for at in range(first_us, last_us, HOUR_US) if at not in live and at // DAY_US * DAY_US not in done]
+    return Plan(
+        _joined(windows), _joined((at, at + HOUR_US) for at in hours), _joined((at, at + DAY_US) for at in days)
+    )
+
+
+def _up(at_us: int, step_us: int) -> int:
+    return -(-at_us // step_us) * step_us
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Return ranges in order, those that touch as one, empty ones left out."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in sorted(one for one in ranges if one[0] < one[1]):
+        if joined and joined[-1][1] == begin:
+            joined[-1] = joined[-1][0], end
+        else:
+            joined.append((begin, end))
+    return tuple(joined)

@@ -1,0 +1,89 @@
+"""A range of a stream as it is shown: the whole of it, and its windows, hours or days with some of their nodes.
+
+However many nodes a stream has, figures of a node at a step are read of those alone that are shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from monitor.kernel.rollup import Shape, Sums, added, picked, told
+from monitor.results import RollUp, WindowResult
+from monitor.store import pieces, reader, rollups
+from monitor.store.pieces import Kept, Source
+from monitor.store.plan import Plan, planned
+from monitor.store.rollups import DAY_US, HOUR_US
+
+Steps = tuple[WindowResult, ...] | tuple[RollUp, ...]
+Chosen = Callable[[RollUp | None], Collection[str]]
+"""Says of the whole of a range which of its nodes the steps are told with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range: its steps in order, with those nodes that were chosen, and the whole, None without a final window."""
+
+    steps: Steps
+    whole: RollUp | None
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which range of which stream, in steps of windows, hours or days: those that start in ``[from_us, to_us)``."""
+
+    stream: str
+    from_us: int
+    to_us: int
+    step_us: int
+
+
+def read(connection: Connection, where: Where, chosen: Chosen, kept: Kept) -> Range:
+    """Return a range; empty of a stream that no configuration of this store has had.
+
+    The whole is of final windows alone, its percentiles from merged digests. ``kept`` saves reading what was read.
+    """
+    rules = reader.rules(connection, where.stream)
+    if not rules:
+        return Range((), None)
+    shape = rollups.shape_of(rules)
+    source = Source(connection, where.stream, f"{connection.engine.url} {json.dumps(rules)}", kept)
+    live_us = rollups.live(connection, where.stream)
+    sums = _sums(source, planned(where.from_us, where.to_us, where.step_us, live_us))
+    whole = told(shape, where.stream, where.from_us, sums).figures if sums else None
+    names = chosen(whole)
+    places = frozenset(place for place, name in enumerate(rules[0]) if name in names)
+    span = connection, where.stream, where.from_us, where.to_us
+    if where.step_us < HOUR_US:
+        return Range(tuple(reader.results(*span, places)), whole)
+    rolled = rollups.stored(*span, rollups.DAY if where.step_us == DAY_US else rollups.HOUR, places)
+    for at in {at // where.step_us * where.step_us for at in live_us}:
+        if where.from_us <= at < where.to_us:
+            made = _sums(source, planned(at, at + where.step_us, HOUR_US, live_us))
+            rolled |= {at: _told(shape, where.stream, at, made, places)} if made else {}
+    return Range(tuple(rolled[at] for at in sorted(rolled)), whole)
+
+
+def _sums(source: Source, plan: Plan) -> Sums | None:
+    """Return what the windows and roll-ups of a plan come to; none where there are none."""
+    blocks, rest = pieces.of_windows(source, plan.windows), pieces.of_spans(source, plan)
+    parts = (*(blocks[at] for at in sorted(blocks)), *([rest] if rest else []))
+    if len(parts) <= 1:
+        return parts[0] if parts else None
+    found = source.kept.find(parts)
+    if found is None:
+        found = added(parts)
+        source.kept.keep(parts, found)
+    return found
+
+
+def _told(shape: Shape, stream: str, at_us: int, sums: Sums, places: Collection[int]) -> RollUp:
+    """Return an hour or a day of these sums, with some of its nodes."""
+    # Those that end the pathway say when messages arrive end to end.
+    needed = [place for place, ends in enumerate(shape.is_terminal) if ends or place in places]
+    one = told(shape.of(needed), stream, at_us, picked(sums, needed)).figures
+    nodes = tuple(node for place, node in zip(needed, one.nodes, strict=True) if place in places)
+    return replace(one, nodes=nodes)

@@ -1,0 +1,114 @@
+"""Tests of the bench of the dashboard: its store is as a monitor leaves it, and what is counted is what happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench import asking, month
+from bench.dashboard import Asked, Crowd, Viewed, configuration
+from bench.dashboard_tables import dashboard
+from bench.month import GREAT, Month
+from bench.served import OURS, PLAIN, ServerFailedError, served
+from bench.truth import WrongResultError
+from bench.viewers import looked
+from monitor import settings
+from monitor.store import dialect, reader, rollups, schema
+from monitor.store.rollups import DAY_US, HOUR_US
+from tests.bench.contestants import quiet
+
+LITTLE = Month(days=2, nodes=2)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a store of two days, and a configuration that names it."""
+    folder = tmp_path_factory.mktemp("month")
+    patch = pytest.MonkeyPatch()
+    patch.setattr(month, "SMALL", 1)
+    engine = dialect.engine(url_of(folder))
+    month.fill(engine, LITTLE, quiet)
+    engine.dispose()
+    (folder / "hopwatch.toml").write_text(configuration(url_of(folder), LITTLE))
+    patch.undo()
+    return folder
+
+
+def url_of(folder: Path) -> str:
+    """Return the URL of the store in a folder."""
+    return f"sqlite:///{folder}/month.db"
+
+
+def test_the_store_is_as_a_monitor_leaves_it(place: Path) -> None:
+    """Hours and days are those of their windows, copied days too; the last hours are live, the last minutes wait."""
+    engine = dialect.engine(url_of(place))
+    with schema.reading(engine) as connection:
+        windows = reader.results(connection, GREAT, 0, 2**62)
+        hours, days = (of(connection, GREAT, None, None) for of in (rollups.hours, rollups.days))
+        live = rollups.live(connection, GREAT)
+    assert len(windows) == LITTLE.minutes
+    assert sum(not one.status.is_final for one in windows) == month.PENDING
+    assert [one.windows for one in days] == [1440, LITTLE.minutes - 1440 - month.PENDING]
+    assert [one.known for one in days] == [
+        sum(one.known for one in hours if one.start_us // DAY_US == day.start_us // DAY_US) for day in days
+    ]
+    last_us = (LITTLE.end_us - 1) // HOUR_US * HOUR_US
+    assert live == [last_us - HOUR_US, last_us]
+    assert settings.load(place / "hopwatch.toml", flags={}, environ={}).store.url == url_of(place)
+
+
+def test_questions_are_timed_and_checked(place: Path) -> None:
+    """Each has a number of statements; pandas reads all of what it is asked for."""
+    told = asking.ours(place, url_of(place), LITTLE.days, LITTLE.nodes)
+    assert set(told) == {asking.STANDING, "1h", "6h", "24h", "7d", "30d"}
+    assert all(0 < one["statements"] < 30 and one["first_ms"] > 0 for one in told.values())
+    assert asking.plain(place, url_of(place), LITTLE.days, LITTLE.nodes, ["1h", "30d"]).keys() == {"1h", "30d"}
+
+
+def test_what_was_not_read_whole_is_told(place: Path) -> None:
+    """With what there is and what was read."""
+    with pytest.raises(WrongResultError, match="pandas read 120 node-windows of 1h, there are 180"):
+        asking.plain(place, url_of(place), LITTLE.days, 3, ["1h"])
+    with pytest.raises(WrongResultError, match="1h has 0 final windows, there are 57"):
+        asking.ours(place, url_of(place), 4, LITTLE.nodes)
+
+
+def test_viewers_of_the_dashboard_share_their_questions(place: Path, tmp_path: Path) -> None:
+    """Those who come at one time cost the database less than a trip each; the plain page a trip each and refresh."""
+    with served(OURS, tmp_path, str(place / "hopwatch.toml")) as server:
+        samples = []
+        spans_s = looked(server.url, [f"stream={GREAT}"] * 8, 1, lambda: samples.append(server.sample()))
+        after = server.sample()
+        assert len(spans_s) == 8
+        assert after.trips - samples[0].trips < 8
+        assert after.cpu_s > 0
+    with served(PLAIN, tmp_path, url_of(place), GREAT, str(LITTLE.end_us)) as server:
+        samples = []
+        looked(server.url, [""] * 3, 1, lambda: samples.append(server.sample()))
+        assert server.sample().trips - samples[0].trips == 3
+
+
+def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
+    """With what it said last."""
+    with (
+        pytest.raises(ServerFailedError, match=r"(?s)the dashboard did not start: .*IndexError"),
+        served(OURS, tmp_path),
+    ):
+        pass
+
+
+def test_tables_have_every_line() -> None:
+    """Questions with ratios, pages with goals, viewers with what a refresh costs."""
+    lines: list[Asked | Viewed | Crowd] = [
+        Asked("SQLite", "30d", 900.0, 100.0, 17, 36_000.0),
+        Viewed("SQLite", "overview, new session", 20, 0.5, 0.75, 1.0, 2.0),
+        Crowd("SQLite", "ours", 50, 300, 0.08, 0.7, 0.04, 0.4, 231_000_000, 0.05, 0.07),
+    ]
+    console = Console(width=200, record=True, file=None, quiet=False)
+    with console.capture() as told:
+        console.print(dashboard(lines))
+    assert "40.00" in told.get()
+    assert "4.00" in told.get()
+    assert "0.080" in told.get()

@@ -1,0 +1,199 @@
+"""Tests of ranges: what is read in pieces is what all of its windows say, and what was read is not read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Connection, Engine, event
+
+from bench import windows
+from bench.month import concluded
+from monitor.kernel import tdigest
+from monitor.kernel.rollup import roll_up
+from monitor.ledger import Conclusion
+from monitor.results import RollUp, Status
+from monitor.store import lineage, ranges, reader, rollups, schema, writer
+from monitor.store.pieces import Kept
+from monitor.store.plan import Ranges, planned
+from monitor.store.ranges import Range, Where
+from monitor.store.rollups import DAY_US, HOUR_US
+from probes.contract.limits import WINDOW_US
+
+START_US = windows.START_US
+PATHS = {"orders": ("a", "b", "c")}
+RULES = windows.rules_of(PATHS)
+ROLLED, HOURS = 26, 29
+"""Hours that are rolled up, of so many in all, an hour in three empty: a day is whole, and the last hours are live."""
+
+
+def everything(whole: RollUp | None) -> set[str]:
+    """Choose all nodes."""
+    del whole
+    return set(PATHS["orders"])
+
+
+def made(start_us: int, dice: np.random.Generator, pool: list[tdigest.Digest], **fields: object) -> Conclusion:
+    """Return a window with digests of its own."""
+    one = concluded("orders", PATHS["orders"], start_us, RULES["orders"], pool, dice)
+    return one._replace(result=replace(one.result, **fields))  # type: ignore[arg-type]  # the fields of a window
+
+
+def write(engine: Engine, conclusions: list[Conclusion]) -> None:
+    """Write windows as a micro-batch does."""
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.write_conclusions(connection, conclusions, START_US)
+
+
+@pytest.fixture
+def dice() -> np.random.Generator:
+    """Return chance that is the same each time."""
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def pool(dice: np.random.Generator) -> list[tdigest.Digest]:
+    """Return digests of few values, which merge exactly however they are parted."""
+    return [tdigest.build(dice.integers(0, 100, size=20)) for _ in range(9)]
+
+
+@pytest.fixture
+def filled(engine: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]) -> Engine:
+    """Return a store with a window every seven minutes; most of its hours are rolled up."""
+    with engine.execution_options(writes=True).begin() as connection:
+        lineage.enter(connection, "q", 0, RULES)
+    starts_us = [START_US + number * WINDOW_US for number in range(0, HOURS * 60, 7) if number // 60 % 3 != 1]
+    all_made = [made(start_us, dice, pool) for start_us in starts_us]
+    pending = {"status": Status.PROVISIONAL, "verdict": None}
+    all_made[-1] = all_made[-1]._replace(result=replace(all_made[-1].result, **pending))  # type: ignore[arg-type]  # as above
+    write(engine, all_made)
+    with engine.execution_options(writes=True).begin() as connection:
+        for hour in range(ROLLED):
+            rollups.roll(connection, "orders", START_US + hour * HOUR_US)
+    return engine
+
+
+def read(engine: Engine, where: Where, kept: Kept | None = None) -> Range:
+    """Return a range with all nodes."""
+    with schema.reading(engine) as connection:
+        return ranges.read(connection, where, everything, kept or Kept())
+
+
+def the_slow_way(engine: Engine, from_us: int, to_us: int) -> RollUp | None:
+    """Return the whole of a range of all of its windows, one by one."""
+    with schema.reading(engine) as connection:
+        shape = rollups.shape_of(reader.rules(connection, "orders"))
+        parts = reader.parts(connection, "orders", from_us, to_us)
+    return roll_up(shape, "orders", from_us, parts).figures if parts else None
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [(0, 60), (13, 47), (59, 121), (60, 120), (100, 500), (0, 1440), (17, 1500), (1500, 1740), (1700, 1800), (0, 1740)],
+)
+def test_a_range_of_minutes_is_what_its_windows_say(filled: Engine, first: int, last: int) -> None:
+    """Whatever of it comes from days, hours and windows, counts and percentiles are the same to the digit."""
+    where = Where("orders", START_US + first * WINDOW_US, START_US + last * WINDOW_US, WINDOW_US)
+    found = read(filled, where)
+    assert found.whole == the_slow_way(filled, where.from_us, where.to_us)
+    with schema.reading(filled) as connection:
+        assert list(found.steps) == reader.results(connection, "orders", where.from_us, where.to_us)
+
+
+@pytest.mark.parametrize("step_us", [HOUR_US, DAY_US])
+def test_hours_and_days_are_those_of_the_report(filled: Engine, step_us: int) -> None:
+    """Those that are rolled up and those that are not yet; the whole is what they are made of."""
+    where = Where("orders", START_US, START_US + 2 * DAY_US, step_us)
+    found = read(filled, where)
+    spans = {HOUR_US: rollups.hours, DAY_US: rollups.days}[step_us]
+    with schema.reading(filled) as connection:
+        assert list(found.steps) == spans(connection, "orders", where.from_us, where.to_us)
+    assert found.whole == the_slow_way(filled, where.from_us, where.to_us)
+
+
+def test_steps_have_the_nodes_that_were_chosen(filled: Engine) -> None:
+    """By the whole, which has all of them; and end to end they say the same."""
+    for step_us in (WINDOW_US, HOUR_US, DAY_US):
+        where = Where("orders", START_US, START_US + 2 * DAY_US, step_us)
+        with schema.reading(filled) as connection:
+            found = ranges.read(connection, where, lambda _: {"b"}, Kept())
+        assert {tuple(node.node for node in one.nodes) for one in found.steps} == {("b",)}
+        assert [one.lag_us for one in found.steps] == [one.lag_us for one in read(filled, where).steps]
+        assert found.whole is not None
+        assert [node.node for node in found.whole.nodes] == ["a", "b", "c"]
+
+
+def test_what_is_kept_is_given_up_when_a_window_is_amended(
+    filled: Engine, dice: np.random.Generator, pool: list[tdigest.Digest]
+) -> None:
+    """One that is live and one that was rolled up, at once and once it is rolled up again."""
+    kept = Kept()
+    where = Where("orders", START_US, START_US + HOURS * HOUR_US, WINDOW_US)
+    for minute in (27 * 60 + 6, 7):
+        read(filled, where, kept)
+        start_us = START_US + minute * WINDOW_US
+        write(filled, [made(start_us, dice, pool, revision=1, status=Status.AMENDED)])
+        assert read(filled, where, kept).whole == the_slow_way(filled, where.from_us, where.to_us)
+    with filled.execution_options(writes=True).begin() as connection:
+        rollups.roll(connection, "orders", START_US)
+    assert read(filled, where, kept).whole == the_slow_way(filled, where.from_us, where.to_us)
+
+
+@contextmanager
+def counted(engine: Engine) -> Iterator[list[str]]:
+    """Yield the statements that reach the database meanwhile."""
+    statements: list[str] = []
+
+    def note(_: Connection, __: object, statement: str, *___: object) -> None:
+        statements.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    yield statements
+    event.remove(engine, "before_cursor_execute", note)
+
+
+def test_no_digest_is_read_twice(filled: Engine) -> None:
+    """Of what did not change only what says so is read again."""
+    kept = Kept()
+    where = Where("orders", START_US, START_US + HOURS * HOUR_US, WINDOW_US)
+    with counted(filled) as first:
+        found = read(filled, where, kept)
+    with counted(filled) as again:
+        assert read(filled, where, kept) == found
+    assert sum("digest" in statement for statement in first) == 2
+    assert not any("digest" in statement for statement in again)
+
+
+def test_so_many_pieces_are_kept_at_most(filled: Engine) -> None:
+    """The one that was used longest ago goes."""
+    kept = Kept(most=2)
+    for minute in range(0, 60, 10):
+        at_us = START_US + minute * WINDOW_US
+        read(filled, Where("orders", at_us, at_us + 10 * WINDOW_US, WINDOW_US), kept)
+    assert len(kept._pieces) == 2
+
+
+MOMENTS = st.integers(0, 5 * 24 * 60).map(lambda minute: minute * WINDOW_US)
+
+
+@given(MOMENTS, MOMENTS, st.sampled_from([WINDOW_US, HOUR_US, DAY_US]), st.sets(st.integers(0, 120), max_size=9))
+def test_a_plan_has_each_moment_once(first_us: int, last_us: int, step_us: int, hours: set[int]) -> None:
+    """Windows, hours and days are the range; of an hour that is live nothing but windows is read."""
+    from_us, to_us = sorted((first_us, last_us))
+    live_us = {hour * HOUR_US for hour in hours}
+    plan = planned(from_us, to_us, step_us, live_us)
+    read_of = [*minutes(plan.windows), *minutes(plan.hours), *minutes(plan.days)]
+    if step_us >= HOUR_US:
+        from_us, to_us = (-(-at_us // HOUR_US) * HOUR_US for at_us in (from_us, to_us))
+    assert sorted(read_of) == list(range(from_us, to_us, WINDOW_US))
+    assert not {at_us // HOUR_US * HOUR_US for at_us in (*minutes(plan.hours), *minutes(plan.days))} & live_us
+
+
+def minutes(of: Ranges) -> list[int]:
+    """Return the minutes of ranges."""
+    return [at_us for begin, end in of for at_us in range(begin, end, WINDOW_US)]
