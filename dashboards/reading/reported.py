@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 
-from dashboards.reading.questions import DAY_US, HOUR_US, graph
+from dashboards.reading.questions import HOUR_US, graph
 from dashboards.reading.told import Stretch
 from monitor.errors import ConfigurationError
 from monitor.results import RollUp, WindowResult
@@ -65,7 +65,9 @@ class HowAllWent:
         steps = self._steps(*where)
         whole = None
         if steps:
-            first_us, last_us = (one.window_start_us if isinstance(one, WindowResult) else one.start_us for one in (steps[0], steps[-1]))
+            first_us, last_us = (
+                one.window_start_us if isinstance(one, WindowResult) else one.start_us for one in (steps[0], steps[-1])
+            )
             of_all = Where(stream, first_us, last_us + self.step_us, self.step_us)
             whole = ranges.read(connection, of_all, lambda _: (), Kept()).whole
         found = tuple(outliers.findings(*where))
