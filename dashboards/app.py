@@ -112,7 +112,9 @@ def _refreshed(answers: Answers, config: str, clock: Clock) -> None:
     for complaint in complaints:
         st.warning(markup.plain(complaint))
     if standing.value is None:
-        empty.show(config, has_store=standing.has_store)
+        # Of a store that could not be read nobody knows that it is empty.
+        if not standing.trouble:
+            empty.show(config, has_store=standing.has_store)
     elif all(one.last_us is None for one in standing.value.streams) and not here.address.page.is_of_signs:
         empty.show(config, has_store=True)
     else:

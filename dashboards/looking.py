@@ -64,5 +64,5 @@ def zone_of(address: Address) -> tzinfo:
         return UTC
     try:
         return ZoneInfo(st.context.timezone)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones is no zone
         return UTC

@@ -12,7 +12,7 @@ from dashboards.views.colours import Mark, Palette
 from dashboards.views.conservation import Part
 from dashboards.views.overview import Bar
 
-_SPECIAL: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()<>#+-.!|~$:^="})
+_SPECIAL: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()<>#+-.!|~$:^=&"})
 BAR_PX, SPARK_PX, LEAST_PX = 3, 26, 2
 
 

@@ -56,12 +56,12 @@ def details(stretch: Stretch) -> str:
 
 def lost_ids(told: StreamReport) -> str:
     """Return the ids of messages that were lost, by window and node, the first ``MOST_IDS``; empty without any."""
-    rows, left = [], MOST_IDS
+    rows, left, losses = [], MOST_IDS, _losses(told.stretch.steps)
     for (start_us, node), ids in sorted(told.lost_ids.items()):
         shown = ids[:left]
         left -= len(shown)
         if shown:
-            lost = _losses(told.stretch.steps).get((start_us, node))
+            lost = losses.get((start_us, node))
             codes = " ".join(f"<code>{markup.text(one)}</code>" for one in shown)
             rows.append((markup.text(texts.moment(start_us)), markup.text(node), texts.count(lost), codes))
     if not rows:
@@ -111,7 +111,9 @@ def _items(value: object) -> list[str]:
 def _step(one: Judged, counts: Sequence[str]) -> list[str]:
     figures = [texts.count(getattr(one, name.replace(" ", "_"))) for name in counts]
     lost = counts.index("lost")
-    bounds = f"{texts.count(one.lost_lower)} to {texts.count(one.lost_upper)}"
+    figures[lost] = texts.lost(one.lost, one.lost_upper)
+    told = f"{texts.count(one.lost_lower)} to {texts.count(one.lost_upper)}"
+    bounds = told if judged.is_final(one) else texts.NONE
     cells = [markup.loud(figure, is_bad=place == lost and one.lost > 0) for place, figure in enumerate(figures)]
     ends = [bounds, texts.span(one.lag_us.p95 if one.lag_us else None)]
     if isinstance(one, RollUp):

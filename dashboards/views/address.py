@@ -130,7 +130,8 @@ def read(query: Mapping[str, str]) -> tuple[Address, tuple[str, ...]]:
         zone=_choice(query, "zone", Zone.UTC, wrong),
         heat=_choice(query, "heat", Measure.LOSS, wrong),
         message_id=query.get("id", ""),
-        search=query.get("find", "")[:MOST_SEARCHED],
+        # PostgreSQL knows no text with a NUL in it, and no name has one.
+        search=query.get("find", "").replace("\0", "")[:MOST_SEARCHED],
         part=_part(query, wrong),
         folded=_choice(query, "folded", Folded.AWAY, wrong),
     )

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from dashboards.reading.told import Graph
+from dashboards.views import sheets
 from monitor.journey import readings
 from monitor.kernel.tally import MAX_LOST_IDS
 from monitor.results import NodeResult, WindowResult, iso
@@ -94,7 +95,8 @@ def table(one: WindowResult, graph: Graph, node: str, packed: bytes) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows((message_id, one.stream, start, node, seen) for message_id in apart(packed))
+    named = sheets.safe(one.stream), start, sheets.safe(node), seen
+    writer.writerows((message_id, *named) for message_id in apart(packed))
     return out.getvalue()
 
 

@@ -49,8 +49,10 @@ def rows(standing: Standing, now_us: int) -> tuple[Row, ...]:
     """Return the rows, unhealthy ones first, then by name."""
     newest_us = max((one.last_us for one in standing.streams if one.last_us is not None), default=0)
     reached_us = now_us if standing.watermark_us is None else standing.watermark_us
-    ordered = sorted(standing.streams, key=lambda one: (_rank(one), one.stream))
-    return tuple(_row(one, now_us, reached_us, newest_us, standing.watermark_us is None) for one in ordered)
+    is_once = standing.watermark_us is None
+    found = [(one, _row(one, now_us, reached_us, newest_us, is_once)) for one in standing.streams]
+    ordered = sorted(found, key=lambda each: (_rank(*each), each[0].stream))
+    return tuple(row for _, row in ordered)
 
 
 def summary(shown: Iterable[Row]) -> str:
@@ -61,9 +63,11 @@ def summary(shown: Iterable[Row]) -> str:
     return f"{len(marks):,} {'stream' if len(marks) == 1 else 'streams'}: {told}"
 
 
-def _rank(one: StreamNow) -> int:
+def _rank(one: StreamNow, row: Row) -> float:
     verdict = one.newest.verdict if one.newest else None
-    return len(ORDER) if verdict is None else ORDER.index(verdict)
+    rank = len(ORDER) if verdict is None else ORDER.index(verdict)
+    # What was well long ago is not as well as what is.
+    return min(rank, ORDER.index(Verdict.CLEAN) - 0.5) if row.is_old else rank
 
 
 def _row(one: StreamNow, now_us: int, reached_us: int, newest_us: int, is_once: bool) -> Row:  # noqa: FBT001 - a fact

@@ -225,6 +225,8 @@ def _steps_of(stretch: Stretch, node: str) -> list[tuple[Judged, JudgedNode]]:
 def _cell(at: tuple[int, int, str], row: str, figure: tuple[float | None, str], seen: judged.Figures) -> Cell:
     is_known = seen.is_final and seen.mark.word not in {"UNKNOWN", "SILENT"}
     value, said = figure
+    # No loss that was seen, where nobody knows, is no figure.
+    said = said if is_known or value else "nobody knows" if seen.is_final else "not judged yet"
     return Cell(*at, row, value if is_known else None, seen.mark.word, seen.mark.icon, said)
 
 

@@ -38,7 +38,7 @@ class Sheet:
         written = io.StringIO()
         writer = csv.writer(written)
         writer.writerow(self.columns)
-        writer.writerows([_safe(value) for value in row] for row in self.rows)
+        writer.writerows([safe(value) for value in row] for row in self.rows)
         return written.getvalue()
 
 
@@ -173,5 +173,6 @@ def _columns(lag: str) -> tuple[str, ...]:
     return tuple(f"{lag}_stamps" if name == "count" else f"{lag}_{name}_us" for name in _FIGURES)
 
 
-def _safe(value: Value) -> Value:
+def safe(value: Value) -> Value:
+    """Return a value as a file has it: what a spreadsheet would run as a formula has a ``'`` before it."""
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

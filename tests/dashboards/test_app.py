@@ -23,6 +23,16 @@ def test_without_a_store_the_page_says_how_to_send_the_first_observation(tmp_pat
     assert 'Probe(stream="orders"' in told
 
 
+def test_of_a_store_that_was_never_read_nobody_says_that_it_is_empty(tmp_path: Path) -> None:
+    """The banner says what is wrong, and nothing else is claimed."""
+    (tmp_path / "store.db").write_bytes(b"this is no database" * 1_000)
+    tested = looked_at(url_of(tmp_path))
+    assert not tested.exception
+    assert "The store cannot be read" in tested.error[0].value
+    assert "no observation is in it" not in words(tested)
+    assert "Nothing was read yet" not in words(tested)
+
+
 def test_an_empty_store_says_so(tmp_path: Path) -> None:
     """A monitor has worked, and nothing came."""
     fill(url_of(tmp_path), pathways={"orders": chain("a", "b")})

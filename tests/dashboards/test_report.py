@@ -106,8 +106,12 @@ COUNTS = ("known", "delivered", "filtered", "rejected", "lost", "in_flight", "re
 
 def assert_same(row: list[str], one: dict[str, Any]) -> None:
     """Check that a row of the file says what the JSON says of a step."""
-    assert row[2:9] == [texts.count(one[name]) for name in COUNTS]
-    assert row[9] == f"{texts.count(one['lost_lower'])} to {texts.count(one['lost_upper'])}"
+    counts = {name: texts.count(one[name]) for name in COUNTS}
+    # Where no loss is seen and more may be lost, nobody knows.
+    counts["lost"] = texts.lost(one["lost"], one["lost_upper"])
+    assert row[2:9] == list(counts.values())
+    bounds = f"{texts.count(one['lost_lower'])} to {texts.count(one['lost_upper'])}"
+    assert row[9] == (bounds if one.get("status") not in {"OPEN", "PROVISIONAL"} else texts.NONE)
     assert row[10] == texts.span(one["lag_us"]["p95"] if one["lag_us"] else None)
 
 
@@ -249,6 +253,16 @@ def test_nodes_that_a_chart_has_no_room_for_are_counted(tmp_path: Path) -> None:
     document = written(place)
     assert "Loss of each node over time, those that lost most; 8 more are not shown" in document.words
     assert document.tables["hw-matrix"][0][0][1:] == list(names)
+
+
+def test_no_row_says_that_nothing_was_lost_where_nobody_knows(tmp_path: Path) -> None:
+    """Of UNKNOWN windows neither loss nor bound is 0, and what is not judged has no bounds."""
+    steps = (window(0), window(1, verdict=Verdict.UNKNOWN), *minutes(1, status=Status.PROVISIONAL, verdict=None))
+    place = filled(tmp_path, *[replace(one, window_start_us=at(n)) for n, one in enumerate(steps)])
+    head, *rows = written(place).tables["hw-steps"][0]
+    cells = [dict(zip(head, row, strict=True)) for row in rows]
+    assert [one["lost"] for one in cells] == ["0", "?", "0"]
+    assert [one["surely lost to at most"] for one in cells] == ["0 to 0", "0 to ?", "\N{EN DASH}"]
 
 
 def test_nothing_is_in_a_range_that_ends_before_it_begins(tmp_path: Path) -> None:

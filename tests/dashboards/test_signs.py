@@ -15,6 +15,7 @@ from alerts.episode import Phase
 from alerts.events import Kind, Severity
 from dashboards.reading.answers import FRESH_US, Answers
 from dashboards.reading.signs import ROWS
+from dashboards.views import address
 from monitor.holes import Hole
 from monitor.kernel.books import Tallies
 from monitor.results import Verdict
@@ -427,6 +428,12 @@ def test_a_url_that_makes_no_sense_is_one_line(
     assert not tested.exception
     (warning,) = tested.warning
     assert expected in warning.value.replace("\\", "")
+
+
+def test_a_search_for_what_no_text_holds_is_one_for_the_rest() -> None:
+    """PostgreSQL refuses a NUL in a text: the page would be lost."""
+    found, wrong = address.read({"page": "probes", "find": "no\0rm\0"})
+    assert (found.search, wrong) == ("norm", ())
 
 
 @pytest.mark.parametrize("page", ["alerts", "quality"])

@@ -171,6 +171,22 @@ def test_a_row_tells_lag_rate_coverage_and_age() -> None:
     assert row(replace(partly, window_start_us=at(0))).is_old
 
 
+def test_one_that_was_well_long_ago_comes_before_those_that_are() -> None:
+    """And behind those that are not; by the watermark, so in a store that was filled once nothing is old."""
+    newest = {
+        "a-well": window(29),
+        "b-gone": window(0),
+        "c-lossy": window(29, lost={"b": 20}),
+        "d-lossy-gone": window(0, lost={"b": 20}),
+        "e-idle-gone": window(0, known=0),
+    }
+    found = tuple(StreamNow(name, one, first_us=at(0), last_us=one.window_start_us) for name, one in newest.items())
+    shown = [one.stream for one in overview.rows(Standing(found, at(30)), at(30))]
+    assert shown == ["c-lossy", "d-lossy-gone", "b-gone", "e-idle-gone", "a-well"]
+    once = [one.stream for one in overview.rows(Standing(found, None), at(30))]
+    assert once == ["c-lossy", "d-lossy-gone", "a-well", "b-gone", "e-idle-gone"]
+
+
 def test_a_stream_of_which_nothing_is_final_has_no_figures() -> None:
     """It says what it waits for."""
     assert row(None).loss_note == "no window is final yet"
@@ -244,6 +260,7 @@ def test_steps_that_nobody_knows_have_a_band_and_no_value() -> None:
     whole = [cell for cell in series.heat(made, Measure.LOSS, UTC) if cell.row == series.END_TO_END]
     assert [cell.value is None for cell in whole] == [False, True, True, True]
     assert [cell.word for cell in whole] == ["CLEAN", "UNKNOWN", "UNKNOWN", "PROVISIONAL"]
+    assert [cell.said for cell in whole] == ["0 % lost", *["nobody knows"] * 2, "not judged yet"]
 
 
 def test_process_durations_stand_on_each_other_and_negative_ones_nowhere() -> None:

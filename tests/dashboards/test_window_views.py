@@ -104,6 +104,13 @@ def test_the_csv_holds_every_id_and_names_as_they_are(name: str) -> None:
     assert all(char.isalnum() or char in "._-" for char in lost_ids.file_name(one, name))
 
 
+def test_no_name_in_the_csv_of_lost_ids_is_a_formula() -> None:
+    """As in all other files."""
+    one = window(0, stream="=1+1", names=("-1", "z"), lost={"-1": 1})
+    (row,) = csv.DictReader(io.StringIO(lost_ids.table(one, CHAIN, "-1", ids(1))))
+    assert (row["stream"], row["node"]) == ("'=1+1", "'-1")
+
+
 @pytest.mark.parametrize(
     ("counts", "seen"),
     [
