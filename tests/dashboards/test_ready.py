@@ -6,7 +6,6 @@ from datetime import UTC
 
 import altair as alt
 import pytest
-from altair.utils.schemapi import SchemaValidationError
 
 from dashboards.charts import ready, times
 from dashboards.charts.times import Frame
@@ -42,7 +41,7 @@ def test_what_is_written_without_a_check_is_what_one_allows(place: int) -> None:
     spec = ready.of(charts()[place])
     whole = spec | {"datasets": {name: [] for name in spec["datasets"]}}
     alt.LayerChart.from_dict(whole)
-    with pytest.raises(SchemaValidationError):
+    with pytest.raises(Exception, match="'nothing' is not of type 'array'"):
         alt.LayerChart.from_dict(whole | {"layer": "nothing"})
 
 
