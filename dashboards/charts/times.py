@@ -148,7 +148,7 @@ def _layered(frame: Frame, *layers: alt.Chart) -> alt.LayerChart:
 def _dressed(chart: alt.LayerChart | alt.FacetChart, palette: Palette) -> alt.LayerChart:
     # Streamlit's own colours of labels are too weak to be read by everybody.
     words: dict[str, Any] = {"labelColor": palette.muted, "titleColor": palette.muted}
-    symbols = {"symbolStrokeWidth": 2.5, "symbolOpacity": 1}
+    symbols: dict[str, Any] = {"symbolStrokeWidth": 2.5, "symbolOpacity": 1}
     dressed: Any = chart.configure_legend(
         orient="top", direction="horizontal", labelLimit=240, titlePadding=6, **symbols, **words
     )
