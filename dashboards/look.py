@@ -59,6 +59,8 @@ _STYLES: Final = """
 .hw-trail .hw-sep {color: var(--hw-muted);}
 .hw-trail .hw-here {font-weight: 600; overflow-wrap: anywhere;}
 .hw-fresh {color: var(--hw-muted); font-size: .85rem; font-variant-numeric: tabular-nums;}
+[class*="st-key-csv-"] {margin-top: -.5rem;}
+[class*="st-key-range-"] [role="radiogroup"] button {min-height: 2.5rem;}
 .hw-hidden {position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);}
 .hw-scroll {overflow-x: auto;}
 .hw-table {border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; line-height: 1.3;}

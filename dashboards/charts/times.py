@@ -19,9 +19,9 @@ CLICK: Final = "cell"
 """The name of the selection of a cell."""
 LABELS_PX: Final = 84
 ROW_PX: Final = 26
-HIGH_PX: Final = 260
+HIGH_PX: Final = 270
 """With its legend and axis."""
-AROUND_PX: Final = 84
+AROUND_PX: Final = 112
 """What legend and axis of the heat map take."""
 
 
@@ -38,11 +38,12 @@ class Frame:
         """Return the axis of time."""
         scale: dict[str, Any] = {"type": "utc" if self.is_utc else "time", "nice": False}
         domain = [self.span.from_us / 1e3, self.span.to_us / 1e3]
-        axis = alt.Axis(title=None, grid=False, labelOverlap="greedy", labelFlush=True, tickCount=8, format=_FORMAT)
+        whose = "UTC" if self.is_utc else "local time"
+        axis = alt.Axis(title=whose, grid=False, labelOverlap="greedy", labelFlush=True, tickCount=8, format=_FORMAT)
         return alt.X("at:T", scale=alt.Scale(domain=domain, **scale), axis=axis)
 
 
-_FORMAT: Final[Any] = {"hours": "%H:%M", "minutes": "%H:%M", "date": "%b %d", "month": "%b %Y"}
+_FORMAT: Final[Any] = {"hours": "%H:%M", "minutes": "%H:%M", "date": "%b %d", "month": "%b %d"}
 
 
 def lags(frame: Frame, points: Sequence[Point], found: Sequence[Outlier], side: str) -> alt.LayerChart:
@@ -72,8 +73,11 @@ def arrivals(frame: Frame, points: Sequence[Point], unit: str) -> alt.LayerChart
     base = alt.Chart(_frame_of(points, frame.span)).encode(frame.moments())
     words = alt.Scale(domain=["expected", "arrived"], range=[palette.lossy, palette.series[0]])
     colour = alt.Color("line:N", title=None, scale=words)
-    area = base.transform_filter("datum.line == 'arrived'").mark_area(opacity=0.28, line={"strokeWidth": 1.2})
-    line = base.transform_filter("datum.line == 'expected'").mark_line(strokeWidth=1.8, strokeDash=[5, 3])
+    dots = _dots(points)
+    area = base.transform_filter("datum.line == 'arrived'").mark_area(
+        opacity=0.28, line={"strokeWidth": 1.2}, point=dots
+    )
+    line = base.transform_filter("datum.line == 'expected'").mark_line(strokeWidth=1.8, strokeDash=[5, 3], point=dots)
     value, told = _value(f"messages a {unit}", whole=True), _tooltip("line", "messages that were")
     return _layered(frame, area.encode(value, colour, tooltip=told), line.encode(value, colour, tooltip=told))
 
@@ -144,8 +148,9 @@ def _layered(frame: Frame, *layers: alt.Chart) -> alt.LayerChart:
 def _dressed(chart: alt.LayerChart | alt.FacetChart, palette: Palette) -> alt.LayerChart:
     # Streamlit's own colours of labels are too weak to be read by everybody.
     words: dict[str, Any] = {"labelColor": palette.muted, "titleColor": palette.muted}
+    symbols: dict[str, Any] = {"symbolStrokeWidth": 2.5, "symbolOpacity": 1}
     dressed: Any = chart.configure_legend(
-        orient="top", direction="horizontal", labelLimit=240, titlePadding=6, symbolStrokeWidth=2.5, **words
+        orient="top", direction="horizontal", labelLimit=240, titlePadding=6, **symbols, **words
     )
     return cast("alt.LayerChart", dressed.configure_axis(**words).configure_view(strokeWidth=0))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import streamlit as st
 
 from dashboards import markup
@@ -9,6 +11,8 @@ from dashboards.looking import Looking
 from dashboards.pages import files
 from dashboards.views import loss_table, sheets
 from dashboards.views.judged import Judged
+
+NOTE: Final = "Inside is timed message by message; process duration is the p95 of lag out less that of lag in."
 
 
 def show(looking: Looking, one: Judged) -> None:
@@ -23,7 +27,7 @@ def show(looking: Looking, one: Judged) -> None:
         for line in table.lines
     ]
     with st.container(border=True):
-        files.titled("Loss of each node", "", looking.address.stream, "loss", lambda: sheets.losses(one))
+        files.titled("Loss of each node", NOTE, looking.address.stream, "loss", lambda: sheets.losses(one))
         st.html(markup.table(head, [marks, *rows], "hw-matrix", "Counts, loss and lag of each node"))
 
 

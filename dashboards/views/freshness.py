@@ -34,7 +34,7 @@ def notices(now_us: int, read_us: int, watermark_us: int | None, trouble: str) -
         told = f"The monitor has read nothing for {texts.age(behind_us)}: it does not run, is stuck, or has a backlog."
         found.append(Notice(f"{told} What is shown is true, and old.", is_grave=True))
     elif behind_us > BEHIND_US:
-        told = f"The monitor is {texts.age(behind_us)} behind what arrives."
+        told = f"The monitor is {texts.age(behind_us)} behind the clock: it is slow, or has just stopped."
         found.append(Notice(f"{told} What is shown is true, and late.", is_grave=False))
     return tuple(found)
 

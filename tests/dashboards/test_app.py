@@ -150,7 +150,7 @@ def test_a_monitor_that_is_behind_is_told(tmp_path: Path) -> None:
     """By its watermark and the clock on the wall."""
     fill(url_of(tmp_path), *minutes())
     (late,) = looked_at(url_of(tmp_path), clock(14)).warning
-    assert "The monitor is 2 min 5 s behind what arrives" in late.value
+    assert "The monitor is 2 min 5 s behind the clock" in late.value
     (stopped,) = looked_at(url_of(tmp_path), clock(42)).error
     assert "The monitor has read nothing for 30 min 5 s" in stopped.value
 

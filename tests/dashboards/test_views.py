@@ -54,7 +54,9 @@ def test_parts_are_told_in_ppm_and_per_cent(part: int, whole: int, ppm: str, per
         (-1_500, "-1.5 ms"),
         (999, "999 µs"),
         (2_500_000, "2.5 s"),
-        (7_200_000_000, "120.0 min"),
+        (7_199_000_000, "120.0 min"),
+        (7_200_000_000, "2.0 h"),
+        (28_094_544_000_000, "325.2 d"),
     ],
 )
 def test_a_lag_is_told_in_the_unit_that_a_person_would_choose(lag_us: int | None, told: str) -> None:
@@ -113,7 +115,7 @@ def test_verdicts_differ_by_word_and_icon() -> None:
     ("behind_s", "trouble", "told"),
     [
         (20, "", []),
-        (90, "", [(False, "The monitor is 1 min 30 s behind what arrives.")]),
+        (90, "", [(False, "The monitor is 1 min 30 s behind the clock: it is slow, or has just stopped.")]),
         (400, "", [(True, "The monitor has read nothing for 6 min 40 s")]),
         (20, "it is gone", [(True, "The store cannot be read: it is gone. Shown is what was known 7 s ago.")]),
     ],
