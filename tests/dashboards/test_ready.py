@@ -6,7 +6,7 @@ from datetime import UTC
 
 import altair as alt
 import pytest
-from jsonschema import ValidationError
+from jsonschema import ValidationError  # type: ignore[import-untyped]  # it has no types
 
 from dashboards.charts import ready, times
 from dashboards.charts.times import Frame
