@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from bench import asking, month
-from bench.dashboard import Asked, Crowd, Viewed, configuration
+from bench.dashboard import Asked, Crowd, Line, Viewed, configuration
 from bench.dashboard_tables import dashboard
 from bench.month import GREAT, Month
 from bench.served import OURS, PLAIN, ServerFailedError, served
@@ -101,7 +101,7 @@ def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
 
 def test_tables_have_every_line() -> None:
     """Questions with ratios, pages with goals, viewers with what a refresh costs."""
-    lines: list[Asked | Viewed | Crowd] = [
+    lines: list[Line] = [
         Asked("SQLite", "30d", 900.0, 100.0, 17, 36_000.0),
         Viewed("SQLite", "overview, new session", 20, 0.5, 0.75, 1.0, 2.0),
         Crowd("SQLite", "ours", 50, 300, 0.08, 0.7, 0.04, 0.4, 231_000_000, 0.05, 0.07),
