@@ -107,7 +107,7 @@ def _refreshed(answers: Answers, config: str, clock: Clock) -> None:
     here = Looking(answers, clock, read, looking.palette(), looking.zone_of(read))
     st.html(look.styles(here.palette))
     standing = answers.ask(HowAllStands())
-    here, complaints = _known(here, standing.value, wrong)
+    here, complaints = _known(replace(here, is_down=bool(standing.trouble)), standing.value, wrong)
     frame.show(here, standing)
     for complaint in complaints:
         st.warning(markup.plain(complaint))

@@ -29,7 +29,7 @@ def show(looking: Looking, standing: Answer[Standing]) -> None:
     now_us = looking.clock.now_us()
     fresh = freshness.line(now_us, standing.read_us, watermark_us) if standing.value else ""
     ways, times = st.columns([5, 2], vertical_alignment="center")
-    ways.html(f'<nav class="hw-brand" aria-label="Pages"><b>Hopwatch</b>{_ways(looking)}</nav>')
+    ways.html(f'<nav class="hw-brand" aria-label="Pages"><b>Hopwatch</b>{_ways(looking, standing)}</nav>')
     with times.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
         _zone(looking)
         entrance.leave()
@@ -38,15 +38,18 @@ def show(looking: Looking, standing: Answer[Standing]) -> None:
         (st.error if notice.is_grave else st.warning)(markup.plain(notice.words), icon="⚠️")
 
 
-def _ways(looking: Looking) -> str:
-    """Return links to all pages; what is looked at goes along where the page knows of it."""
-    here = looking.address.page
-    return "".join(
-        markup.link(name, looking.there(page=page))
+def _ways(looking: Looking, standing: Answer[Standing]) -> str:
+    """Return links to all pages, and how many incidents are open; range and zone go along."""
+    here, firing = looking.address.page, standing.value.firing if standing.value else 0
+    ways = {
+        page: markup.link(name, looking.there(page=page))
         if page is not here
         else f'<span class="hw-here" aria-current="page">{markup.text(name)}</span>'
         for page, name in PAGES.items()
-    )
+    }
+    if firing:
+        ways[Page.ALERTS] += f'<span class="hw-loud">⚠ {firing:,} firing</span>'
+    return "".join(ways.values())
 
 
 def _trail(looking: Looking) -> str:

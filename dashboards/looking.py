@@ -10,8 +10,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
+from dashboards import markup
 from dashboards.once import Once
-from dashboards.reading.answers import Answers
+from dashboards.reading.answers import Answer, Answers, Question, Value
+from dashboards.views import freshness
 from dashboards.views.address import Address, Zone, query_of
 from dashboards.views.colours import DARK, LIGHT, Palette
 from monitor.clock import Clock
@@ -22,13 +24,14 @@ _ONCE: Final = Once()
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """One look of one person at one page."""
+    """One look of one person at one page; while the store ``is_down`` the page says so above all else."""
 
     answers: Answers
     clock: Clock
     address: Address
     palette: Palette
     zone: tzinfo
+    is_down: bool = False
 
     def query(self, **fields: Any) -> dict[str, str]:  # noqa: ANN401 - the fields of an address
         """Return the query string of what is looked at, with some of it changed.
@@ -42,6 +45,14 @@ class Looking:
         """Return the query string of another page: of what is looked at only range, zone and colours go along."""
         kept = ("range", "from_us", "to_us", "zone", "heat")
         return query_of(Address(**{name: getattr(self.address, name) for name in kept} | fields))
+
+    def ask(self, question: Question[Value]) -> Answer[Value]:
+        """Return the answer; one that could not be had anew says so on the page."""
+        answer = self.answers.ask(question)
+        if answer.value is not None and answer.trouble and not self.is_down:
+            notice = freshness.not_anew(self.clock.now_us(), answer.read_us, answer.trouble)
+            st.error(markup.plain(notice.words), icon="⚠️")
+        return answer
 
     def once(self, answer: object, name: str, make: Callable[[], Made]) -> Made:
         """Return what is made of an answer, made once for all who look at the same in the same way."""

@@ -57,7 +57,7 @@ def show(looking: Looking, standing: Standing) -> None:
     if shown.complaint:
         st.warning(markup.plain(shown.complaint))
     is_all = here.folded is Folded.SHOWN
-    answer = looking.answers.ask(WhatIsWrong(here.stream, shown.from_us, shown.to_us, is_all))
+    answer = looking.ask(WhatIsWrong(here.stream, shown.from_us, shown.to_us, is_all))
     if answer.value is None:
         st.error(markup.plain(answer.trouble or "nothing was read"))
         return

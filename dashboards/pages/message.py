@@ -44,7 +44,7 @@ def show(looking: Looking, standing: Standing) -> None:
         _nothing(looking, text, found)
         return
     terms = {key: looking.answers.searches.terms_of(key.stream) for key in keys[: journey.MOST_WINDOWS]}
-    ways = looking.answers.ask(WaysOf(tuple((key.stream, key.start_us, of_key) for key, of_key in terms.items())))
+    ways = looking.ask(WaysOf(tuple((key.stream, key.start_us, of_key) for key, of_key in terms.items())))
     if ways.value is None:
         st.error(markup.plain(ways.trouble or "the store was not read"))
         return

@@ -35,7 +35,7 @@ def show(looking: Looking, standing: Standing) -> None:
     here = looking.address
     filtering.show(looking, standing, has_range=False, has_search=True)
     is_all = here.folded is Folded.SHOWN
-    answer = looking.answers.ask(HowProbesStand(here.stream, here.search, here.part, is_all))
+    answer = looking.ask(HowProbesStand(here.stream, here.search, here.part, is_all))
     if answer.value is None:
         st.error(markup.plain(answer.trouble or "nothing was read"))
         return

@@ -54,7 +54,7 @@ def show(looking: Looking, standing: Standing) -> None:
         st.warning(markup.plain(shown.complaint))
     # What came behind the newest window is of a range that moves on, too.
     arrived_us = shown.to_us if here.is_fixed else NEVER_US
-    answer = looking.answers.ask(WhatWasSetAside(here.stream, shown.from_us, shown.to_us, shown.step_us, arrived_us))
+    answer = looking.ask(WhatWasSetAside(here.stream, shown.from_us, shown.to_us, shown.step_us, arrived_us))
     if answer.value is None:
         st.error(markup.plain(answer.trouble or "nothing was read"))
         return

@@ -35,7 +35,7 @@ def show(looking: Looking, standing: Standing) -> None:
     if shown.complaint:
         st.warning(markup.plain(shown.complaint))
     question = _question(looking, shown, now.stream)
-    answer = looking.answers.ask(question)
+    answer = looking.ask(question)
     stretch = answer.value
     if stretch is None:
         st.error(markup.plain(answer.trouble or "nothing was read"))
@@ -43,7 +43,7 @@ def show(looking: Looking, standing: Standing) -> None:
     window = _window(looking, stretch)
     choosing.show(looking, shown, stretch, window)
     one: Judged | None = window or stretch.whole
-    _head(looking, shown, one, window)
+    _head(looking, stretch, _range(looking, shown), window)
     _graph(looking, stretch, one)
     if one is not None:
         losses.show(looking, one)
@@ -70,19 +70,32 @@ def _window(looking: Looking, stretch: Stretch) -> WindowResult | None:
     return stretch.window
 
 
-def _head(looking: Looking, shown: Span, one: Judged | None, window: WindowResult | None) -> None:
+def _head(looking: Looking, stretch: Stretch, of_range: str, window: WindowResult | None) -> None:
+    one: Judged | None = window or stretch.whole
     if one is None:
         st.html('<p class="hw-note">No window of this range is final yet.</p>')
         return
-    what = texts.moment(window.window_start_us, looking.zone) if window else _range(looking, shown)
+    what = texts.moment(window.window_start_us, looking.zone) if window else of_range
     chip = markup.chip(judged.of(one).mark, looking.palette)
     status = f" · {window.status.value}, revision {window.revision}" if window else ""
     more = f'<span class="hw-note">{markup.text(status)}</span>'
     whole = looking.query(page=Page.WINDOW) if window else None
-    link = f" &nbsp;{markup.link('Everything about this minute', whole)}" if whole else ""
+    link = f" &nbsp;{markup.link('Everything about this minute', whole)}" if whole else _newest_loss(looking, stretch)
     words = f'<p class="hw-title">{chip} &nbsp;{markup.text(what)}{more}{link}</p>'
     reasons = "".join(f'<p class="hw-note">{markup.text(reason)}</p>' for reason in (window.reasons if window else ()))
     st.html(f"{words}{reasons}{losses.figures(one, whole)}")
+
+
+def _newest_loss(looking: Looking, stretch: Stretch) -> str:
+    """Return a link to where messages were lost last: the page of a minute, or the range of an hour or day."""
+    start_us = series.newest_loss_us(stretch)
+    if start_us is None:
+        return ""
+    step, at = span.STEP_WORDS[stretch.step_us], texts.moment(start_us, looking.zone)
+    query = looking.query(from_us=start_us, to_us=start_us + stretch.step_us)
+    if stretch.step_us == span.MINUTE_US:
+        query = looking.query(page=Page.WINDOW, window_us=start_us)
+    return f" &nbsp;{markup.link(f'The newest {step} with a loss: {at}', query)}"
 
 
 def _range(looking: Looking, shown: Span) -> str:

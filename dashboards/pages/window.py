@@ -25,7 +25,7 @@ def show(looking: Looking, standing: Standing) -> None:
     if start_us is None or standing.of(here.stream) is None:
         return
     terms = looking.answers.searches.terms_of(here.stream)
-    answer = looking.answers.ask(AllOfAWindow(here.stream, start_us, here.node, terms))
+    answer = looking.ask(AllOfAWindow(here.stream, start_us, here.node, terms))
     if answer.value is None:
         _nothing(looking, start_us, answer.trouble)
         return

@@ -22,6 +22,7 @@ FRESH_US: Final = 4_000_000
 """How long an answer is as good as a new one: less than pages take to ask again."""
 RECENT_US: Final = 2 * FRESH_US
 """How long an answer does for others while one of those who look asks for a new one."""
+GONE: Final = "it is not there any more"
 MOST_KEPT: Final = 256
 
 Value_co = TypeVar("Value_co", covariant=True)
@@ -101,7 +102,8 @@ class Answers:
         now_us = self._clock.now_us()
         try:
             if not schema.is_there(self._url):
-                return Answer(None, now_us, has_store=False)
+                gone = before is not None and before.value is not None
+                return replace(before, trouble=GONE) if before and gone else Answer(None, now_us, has_store=False)
             with schema.reading(self._opened()) as connection:
                 value = question.read(connection)
             # The same object as long as it says the same: what was made of it stays as good.

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sqlalchemy import Connection, FromClause, Row, and_, column, select, values
+from sqlalchemy import Connection, FromClause, Row, and_, column, func, select, values
 
 from dashboards.reading.told import Minute, Standing, StreamNow
 from monitor.results import Status, Verdict, WindowResult
@@ -40,7 +40,8 @@ def read(connection: Connection) -> Standing:
         for name in names
     )
     was_once = writer.value(connection, "query_id") == lineage.ONCE
-    return Standing(streams, None if was_once else lineage.watermark_us(connection))
+    firing = connection.execute(select(func.count()).select_from(tables.alert_incidents)).scalar_one()
+    return Standing(streams, None if was_once else lineage.watermark_us(connection), firing)
 
 
 def _minutes(connection: Connection, since_us: dict[str, int]) -> dict[str, list[Minute]]:

@@ -35,10 +35,14 @@ class StreamNow:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How all streams stand; ``watermark_us`` is None where the store was filled once and nothing moves it."""
+    """How all streams stand, and how many incidents are open.
+
+    ``watermark_us`` is None where the store was filled once and nothing moves it.
+    """
 
     streams: tuple[StreamNow, ...]
     watermark_us: int | None
+    firing: int = 0
 
     def of(self, stream: str) -> StreamNow | None:
         """Return how one stream stands; None of a stream that the store does not know."""

@@ -25,8 +25,7 @@ def notices(now_us: int, read_us: int, watermark_us: int | None, trouble: str) -
     """Return what is wrong with what is shown, the gravest first; nothing of a store that was filled once."""
     found = []
     if trouble:
-        last = f"Shown is what was known {texts.age(now_us - read_us)} ago."
-        found.append(Notice(f"The store cannot be read: {trouble}. {last}", is_grave=True))
+        found.append(Notice(f"The store cannot be read: {trouble}. {_last(now_us, read_us)}", is_grave=True))
     behind_us = 0 if watermark_us is None else now_us - watermark_us
     if watermark_us == 0:
         found.append(Notice("The monitor has not finished its first batch yet.", is_grave=False))
@@ -37,6 +36,15 @@ def notices(now_us: int, read_us: int, watermark_us: int | None, trouble: str) -
         told = f"The monitor is {texts.age(behind_us)} behind the clock: it is slow, or has just stopped."
         found.append(Notice(f"{told} What is shown is true, and late.", is_grave=False))
     return tuple(found)
+
+
+def not_anew(now_us: int, read_us: int, trouble: str) -> Notice:
+    """Return what stands above an answer that is older than it should be."""
+    return Notice(f"This could not be read anew: {trouble}. {_last(now_us, read_us)}", is_grave=True)
+
+
+def _last(now_us: int, read_us: int) -> str:
+    return f"Shown is what was known {texts.age(now_us - read_us)} ago."
 
 
 def line(now_us: int, read_us: int, watermark_us: int | None) -> str:

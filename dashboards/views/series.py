@@ -80,6 +80,12 @@ class Outlier:
     said: str
 
 
+def newest_loss_us(stretch: Stretch) -> int | None:
+    """Return the start of the newest step in which messages were surely lost; none where none were."""
+    steps: Sequence[Judged] = stretch.steps
+    return next((judged.start_us(one) for one in reversed(steps) if one.lost_lower and judged.is_final(one)), None)
+
+
 def lags(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Point, ...]:
     """Return the lag in and out of one node in ms, :func:`percentiles` each; a side that is not stamped has none."""
     points, parts = [], percentiles(stretch)

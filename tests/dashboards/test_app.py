@@ -9,6 +9,7 @@ import pytest
 
 from dashboards.reading.answers import FRESH_US, Answers
 from monitor.results import Status, Verdict
+from monitor.store import tables
 from tests.alerts.windows import at, window
 from tests.dashboards.places import HOSTILE, app, chain, clock, fill, looked_at, minutes, said, url_of, words
 
@@ -185,3 +186,57 @@ def test_choices_go_into_the_url(tmp_path: Path) -> None:
     assert tested.query_params["node"] == "b"
     tested.selectbox[1].set_value(at(4)).run()
     assert tested.query_params["window"] == "2026-01-01T00:04:00Z"
+
+
+def test_a_store_that_vanishes_leaves_what_was_known(tmp_path: Path) -> None:
+    """A file that somebody has deleted is told, and is no empty store."""
+    engine = fill(url_of(tmp_path), *minutes())
+    engine.dispose()
+    now = clock()
+    answers = Answers(url_of(tmp_path), now)
+    app(answers, now)
+    for file in tmp_path.glob("store.db*"):
+        file.unlink()
+    now.advance(FRESH_US / 1e6 + 1)
+    tested = app(answers, now)
+    (banner,) = tested.error
+    assert "The store cannot be read: it is not there any more" in banner.value.replace("\\", "")
+    assert "1,000 /min" in words(tested)
+
+
+def test_a_page_that_could_not_be_read_anew_says_so(tmp_path: Path) -> None:
+    """While the frame above it still can: what is shown is older than it looks."""
+    engine = fill(url_of(tmp_path), *minutes())
+    now = clock()
+    answers = Answers(url_of(tmp_path), now)
+    app(answers, now, page="alerts")
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.exec_driver_sql("DROP TABLE alert_history")
+    engine.dispose()
+    now.advance(FRESH_US / 1e6 + 1)
+    (told,) = app(answers, now, page="alerts").error
+    assert "This could not be read anew" in told.value
+    assert "known 5 s ago" in told.value
+
+
+def test_the_newest_loss_of_a_range_is_a_click_away(tmp_path: Path) -> None:
+    """From the page of the stream to the page of that minute; a range without a loss leads nowhere."""
+    lossy = [window(number, lost={"b": 30} if number in {3, 5} else {}) for number in range(10)]
+    fill(url_of(tmp_path), *lossy)
+    told = words(looked_at(url_of(tmp_path), stream="orders"))
+    assert "The newest minute with a loss: 2026-01-01 00:05 UTC" in told
+    assert "page=window&amp;stream=orders&amp;window=2026-01-01T00%3A05%3A00Z" in told
+    (tmp_path / "clean").mkdir()
+    fill(url_of(tmp_path / "clean"), *minutes())
+    assert "The newest" not in words(looked_at(url_of(tmp_path / "clean"), stream="orders"))
+
+
+def test_what_fires_stands_in_the_navigation(tmp_path: Path) -> None:
+    """On each page; nothing stands there while nothing fires."""
+    engine = fill(url_of(tmp_path), *minutes())
+    assert "firing" not in words(looked_at(url_of(tmp_path)))
+    told = {"key": "loss/page/orders", "opened_us": at(3), "incident": "{}", "notification": "{}"}
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(tables.alert_incidents.insert(), [told])
+    assert "⚠ 1 firing" in words(looked_at(url_of(tmp_path)))
+    assert "⚠ 1 firing" in words(looked_at(url_of(tmp_path), stream="orders"))

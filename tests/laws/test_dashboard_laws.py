@@ -118,7 +118,7 @@ def test_some_is_never_shown_as_none_and_not_all_never_as_all(part: int, more: i
 @given(st.integers(-(10**15), 10**15))
 def test_every_span_and_age_has_a_unit(for_us: int) -> None:
     """And thousands are told apart."""
-    assert re.fullmatch(r"-?[\d,]+(\.\d)? (µs|ms|s|min)", texts.span(for_us))
+    assert re.fullmatch(r"-?[\d,]+(\.\d)? (µs|ms|s|min|h|d)", texts.span(for_us))
     assert re.fullmatch(r"\d+ s|\d+ min \d+ s|\d+ h \d+ min|[\d,]+ d \d+ h", texts.age(for_us))
 
 
