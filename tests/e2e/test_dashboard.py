@@ -100,15 +100,18 @@ def row(page: Page, name: str) -> list[str]:
     return found.locator("td").all_inner_texts()
 
 
-def last_node(page: Page) -> Position:
-    """Return where the last node of a chain is drawn in the picture of the pathway."""
+def drawn_at(page: Page, place: int, count: int) -> Position:
+    """Return where a node of a chain of so many is drawn in the picture of the pathway."""
     graph = page.locator(GRAPH).first
     expect(graph).to_be_visible()
     # The picture has the width of its panel once it is drawn.
     page.wait_for_timeout(SETTLES_MS)
     box = graph.bounding_box()
     assert box is not None
-    return {"x": box["width"] - SIDE_PX, "y": (box["height"] + ABOVE_PX - BELOW_PX) / 2}
+    return {
+        "x": SIDE_PX + (box["width"] - 2 * SIDE_PX) * place / (count - 1),
+        "y": (box["height"] + ABOVE_PX - BELOW_PX) / 2,
+    }
 
 
 def test_a_person_finds_the_bad_node_by_clicking(place: Workplace, url: str, page: Page) -> None:
@@ -123,7 +126,7 @@ def test_a_person_finds_the_bad_node_by_clicking(place: Workplace, url: str, pag
     assert figure(page, "surely lost") == f"{hour['lost_lower']:,}" == "10"
     assert row(page, "count") == [f"{node['seen']:,}" for node in hour["nodes"]]
     assert row(page, "loss of node") == [f"{node['loss']:,}" for node in hour["nodes"]]
-    page.locator(GRAPH).first.click(position=last_node(page))
+    page.locator(GRAPH).first.click(position=drawn_at(page, 1, 2))
     page.wait_for_url(re.compile("node=b"), timeout=SEEN_WITHIN_MS)
     expect(page.locator(".hw-matrix th.hw-chosen")).to_have_text("b")
     # The charts of another node take the place of these.
@@ -178,7 +181,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
         page.get_by_role("link", name=HOSTILE[0]).click()
         expect(page.locator(".hw-matrix thead")).to_contain_text(HOSTILE[0])
         expect(page.locator(GRAPH).first).to_be_visible()
-        page.locator(GRAPH).first.hover(position=last_node(page))
+        page.locator(GRAPH).first.hover(position=drawn_at(page, 1, 2))
         assert page.locator("img[src=x]").count() == 0
         assert page.locator(".hw-matrix thead b, .hw-matrix thead strong").count() == 0
         page.close()

@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.browser import chromium, free_port
-from tests.e2e.test_dashboard import GRAPH, REFRESH_MS, figure, row
+from tests.e2e.test_dashboard import GRAPH, REFRESH_MS, drawn_at, figure, row
 
 HOPWATCH: Final = (sys.executable, "-m", "monitor.cli.main")
 FLAGS: Final = "demo --drop router=0.02 --rate 300 --dashboard-port"
@@ -114,7 +114,8 @@ def test_a_person_finds_the_bad_node_of_the_demo(demo: Running) -> None:
         names = page.locator(".hw-matrix thead th").all_inner_texts()[1:]
         losses = [int(cell.replace(",", "")) for cell in row(page, "loss of node")[: len(names)]]
         assert names[losses.index(max(losses))] == "router"
-        page.locator(f"{GRAPH} text", has_text=re.compile("^router$")).first.click()
+        at = drawn_at(page, names.index("router"), len(names))
+        page.locator(GRAPH).first.click(position=at)
         page.wait_for_url(re.compile("node=router"), timeout=SEEN_WITHIN_MS)
         expect(page.locator(".hw-matrix th.hw-chosen")).to_have_text("router")
         page.wait_for_timeout(REFRESH_MS)

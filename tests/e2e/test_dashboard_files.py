@@ -143,7 +143,7 @@ def test_every_chart_is_a_picture(browser: Browser, url: str, scheme: str) -> No
     """A PNG of its own ground, twice as fine as it is shown."""
     page = opened(browser, url, scheme)
     charts = page.locator(CHARTS)
-    assert charts.count() == 5
+    expect(charts).to_have_count(5)
     for chart in charts.all():
         box = chart.bounding_box()
         assert box is not None
