@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -62,8 +63,12 @@ def demo(tmp_path: Path) -> Iterator[Running]:
         try:
             yield running
         finally:
+            # Killed it would leave its monitor and its dashboard behind.
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDS_WITHIN_S)
             process.kill()
-            reader.join()
+            reader.join(ENDS_WITHIN_S)
 
 
 def url_of(demo: Running) -> str:

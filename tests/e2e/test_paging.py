@@ -44,7 +44,7 @@ def test_a_drop_at_one_node_is_one_alert_that_names_it_and_ends(tmp_path: Path) 
             found = seen(process, pages)
             exit_code = process.exit_code
         finally:
-            process.kill()
+            process.stop(60)
         assert exit_code == 0, (tmp_path / "demo.log").read_text()
         told = pages.await_told(2)
     assert told == {("firing", "flights"): 1, ("resolved", "flights"): 1}
