@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, or_, select
 
 from alerts.episode import Phase
-from alerts.events import Event, from_json
+from alerts.events import Event, Kind, from_json
 from alerts.outbox import Fate
 from alerts.record import Open, Sending, Taken, Told, Untold
 from monitor.store import tables
@@ -25,6 +25,11 @@ def open_incidents(connection: Connection) -> list[Open]:
     more = (_acknowledgements.at_us, _acknowledgements.by, _acknowledgements.note)
     wanted = select(*columns, *more).select_from(joined).order_by(_incidents.opened_us, _incidents.key)
     return [_open(row) for row in connection.execute(wanted).mappings()]
+
+
+def firing(connection: Connection) -> int:
+    """Return how many incidents are open; a heartbeat, which stands for as long as all is well, is none."""
+    return sum(one.notification.kind is not Kind.HEARTBEAT for one in open_incidents(connection))
 
 
 def pending(connection: Connection) -> list[Untold]:

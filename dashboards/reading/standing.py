@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sqlalchemy import Connection, FromClause, Row, and_, column, func, select, values
+from sqlalchemy import Connection, FromClause, Row, and_, column, select, values
 
+from alerts import recorded
 from dashboards.reading.told import Minute, Standing, StreamNow
 from monitor.results import Status, Verdict, WindowResult
 from monitor.store import lineage, reader, rollups, tables, writer
@@ -40,8 +41,7 @@ def read(connection: Connection) -> Standing:
         for name in names
     )
     was_once = writer.value(connection, "query_id") == lineage.ONCE
-    firing = connection.execute(select(func.count()).select_from(tables.alert_incidents)).scalar_one()
-    return Standing(streams, None if was_once else lineage.watermark_us(connection), firing)
+    return Standing(streams, None if was_once else lineage.watermark_us(connection), recorded.firing(connection))
 
 
 def _minutes(connection: Connection, since_us: dict[str, int]) -> dict[str, list[Minute]]:

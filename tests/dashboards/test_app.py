@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from alerts.events import Kind, Severity
 from dashboards.reading.answers import FRESH_US, Answers
 from monitor.results import Status, Verdict
-from monitor.store import tables
+from tests.alerts.told import notification
 from tests.alerts.windows import at, window
+from tests.dashboards import signs
 from tests.dashboards.places import HOSTILE, app, chain, clock, fill, looked_at, minutes, said, url_of, words
 
 
@@ -232,11 +234,13 @@ def test_the_newest_loss_of_a_range_is_a_click_away(tmp_path: Path) -> None:
 
 
 def test_what_fires_stands_in_the_navigation(tmp_path: Path) -> None:
-    """On each page; nothing stands there while nothing fires."""
+    """On each page; nothing stands there while nothing but the heartbeat does."""
     engine = fill(url_of(tmp_path), *minutes())
+    beat = notification(
+        key="heartbeat/ticket/*", kind=Kind.HEARTBEAT, rule="heartbeat", severity=Severity.TICKET, alerts=()
+    )
+    signs.fire(engine, beat)
     assert "firing" not in words(looked_at(url_of(tmp_path)))
-    told = {"key": "loss/page/orders", "opened_us": at(3), "incident": "{}", "notification": "{}"}
-    with engine.execution_options(writes=True).begin() as connection:
-        connection.execute(tables.alert_incidents.insert(), [told])
+    signs.fire(engine, notification())
     assert "⚠ 1 firing" in words(looked_at(url_of(tmp_path)))
     assert "⚠ 1 firing" in words(looked_at(url_of(tmp_path), stream="orders"))
