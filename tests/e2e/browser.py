@@ -20,6 +20,9 @@ FLAGS: Final = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
+SEEN_WITHIN_MS: Final = 30_000
+REFRESH_MS: Final = 7_000
+"""Longer than it takes a page to be drawn anew by itself."""
 STARTS_WITHIN_S: Final = 60.0
 ENDS_WITHIN_S: Final = 20.0
 

@@ -17,7 +17,7 @@ from dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
 from monitor.store import dialect, schema
 from probes.contract.batch import Kind
 from tests.dashboards.places import HOSTILE, fill, minutes
-from tests.e2e.browser import chromium, dashboard
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, dashboard
 from tests.micro_batches import run_once
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.spooled import RULES, at, minute, observed, said, write_segment
@@ -25,20 +25,9 @@ from tests.monitor.spooled import RULES, at, minute, observed, said, write_segme
 MINUTES: Final = 12
 BAD_FROM: Final = 7
 """From this minute on the last two of 50 messages do not arrive at b."""
-SEEN_WITHIN_MS: Final = 30_000
 GRAPH: Final = '[class*="st-key-pathway"] canvas'
 HEAT: Final = '[class*="st-key-heat"] svg'
 SETTLES_MS: Final = 2_000
-REFRESH_MS: Final = 7_000
-"""Longer than it takes a page to be drawn anew by itself."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Yield a browser for all tests."""
-    expect.set_options(timeout=SEEN_WITHIN_MS)
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -65,21 +54,6 @@ def _segments(folder: Path) -> Iterator[Path]:
         yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at(60 * number + 70))
     byes = [said(Kind.BYE, node, seq=MINUTES, complete_through_us=at(60 * MINUTES + 400)) for node in ("a", "b")]
     yield write_segment(folder / "9000000000.seg", *byes, arrival_us=at(60 * MINUTES + 400))
-
-
-@pytest.fixture(scope="module")
-def url(place: Workplace) -> Iterator[str]:
-    """Yield the URL of the dashboard over it."""
-    with dashboard(place.config) as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """Yield a page of its own."""
-    opened = browser.new_page(viewport={"width": 1280, "height": 900})
-    yield opened
-    opened.close()
 
 
 def reported(place: Workplace, *flags: str) -> Any:  # noqa: ANN401 - what JSON holds

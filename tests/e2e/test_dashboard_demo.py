@@ -18,14 +18,13 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import chromium, free_port
-from tests.e2e.test_dashboard import GRAPH, REFRESH_MS, drawn_at, figure, row
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, chromium, free_port
+from tests.e2e.test_dashboard import GRAPH, drawn_at, figure, row
 
 HOPWATCH: Final = (sys.executable, "-m", "monitor.cli.main")
 FLAGS: Final = "demo --drop router=0.02 --rate 300 --dashboard-port"
 FINAL_WITHIN_MS: Final = 240_000
 """A minute that had begun, one that is whole, and what both take to be final."""
-SEEN_WITHIN_MS: Final = 30_000
 ENDS_WITHIN_S: Final = 90
 INTERRUPTED: Final = 1
 """Its exit code when it could not compare: Ctrl-C twice."""

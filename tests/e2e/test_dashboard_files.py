@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,10 +15,8 @@ from monitor.cli.main import main
 from monitor.results import Verdict, WindowResult
 from tests.alerts.windows import lag, window
 from tests.dashboards.places import fill
-from tests.e2e.browser import chromium, dashboard
 from tests.monitor.cli.workplace import Workplace
 
-SEEN_WITHIN_MS: Final = 30_000
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CHARTS: Final = '[data-testid="stVegaLiteChart"], [data-testid="stEChartsChart"]'
 WITH_TOOLS: Final = 'xpath=ancestor::*[.//*[@data-testid="stElementToolbar"]][1]'
@@ -65,14 +62,6 @@ TEXTS: Final = """() => {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Yield a browser for all tests."""
-    expect.set_options(timeout=SEEN_WITHIN_MS)
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """Return a place with an hour of a stream that is lossy at last, and of one of every other verdict."""
     made = Workplace(tmp_path_factory.mktemp("files")).configure()
@@ -89,13 +78,6 @@ def _orders() -> list[WindowResult]:
     made = [window(minute, lost={"b": minute % 9} if minute > 40 else {}, nodes={"b": lags}) for minute in range(60)]
     made[20] = window(20, verdict=Verdict.UNKNOWN, reasons=("b is silent",))
     return [replace(one, lag_us=lag(31_000)) for one in made]
-
-
-@pytest.fixture(scope="module")
-def url(place: Workplace) -> Iterator[str]:
-    """Yield the URL of the dashboard over it."""
-    with dashboard(place.config) as started:
-        yield started
 
 
 def opened(browser: Browser, url: str, scheme: Any = "light") -> Page:  # noqa: ANN401 - one of Playwright's words

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, WebSocket, expect
 
 from tests.dashboards.places import fill, minutes
-from tests.e2e.browser import chromium, dashboard, free_port
+from tests.e2e.browser import dashboard, free_port
 from tests.e2e.provider import CLIENT_ID, CLIENT_SECRET, PEOPLE, provider
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 
@@ -25,7 +25,6 @@ client_id = "{client}"
 client_secret_file = "client_secret"
 allowed = ["@host.example"]
 """
-SEEN_WITHIN_MS: Final = 30_000
 STREAM: Final = "orders-of-the-store"
 
 
@@ -46,14 +45,6 @@ def url(place: Workplace) -> Iterator[str]:
         place.configure(CONFIGURATION + LOGIN.format(url=f"http://127.0.0.1:{port}", issuer=issuer, client=CLIENT_ID))
         with dashboard(place.config, port) as started:
             yield started
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Yield a browser for all tests."""
-    expect.set_options(timeout=SEEN_WITHIN_MS)
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture

@@ -12,13 +12,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.alerts.windows import window
 from tests.dashboards.places import fill
-from tests.e2e.browser import chromium, dashboard
+from tests.e2e.browser import SEEN_WITHIN_MS, dashboard
 from tests.monitor.cli.workplace import Workplace
 
 MARCH_29: Final = 87 * 1_440
 OCTOBER_25: Final = 297 * 1_440
 """Minutes from the first window to the days on which Berlin's clocks are moved, both at 01:00 UTC."""
-SEEN_WITHIN_MS: Final = 30_000
 HEAT: Final = '[class*="st-key-heat"] svg'
 
 
@@ -32,14 +31,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ]
     fill(place.store_url, *windows).dispose()
     with dashboard(place.config) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Yield a browser for all tests."""
-    expect.set_options(timeout=SEEN_WITHIN_MS)
-    with chromium() as started:
         yield started
 
 

@@ -6,30 +6,17 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from monitor.store import dialect, schema
 from tests.alerts.test_follow import alerting, play
-from tests.e2e.browser import chromium, dashboard
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.spooled import RULES
-
-SEEN_WITHIN_MS: Final = 30_000
-REFRESH_MS: Final = 7_000
-"""Longer than it takes a page to be drawn anew by itself."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Yield a browser for all tests."""
-    expect.set_options(timeout=SEEN_WITHIN_MS)
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -41,21 +28,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     play(MicroBatches(RULES, engine, follower=alerting()), made.folder / "segments")
     engine.dispose()
     return made
-
-
-@pytest.fixture(scope="module")
-def url(place: Workplace) -> Iterator[str]:
-    """Yield the URL of the dashboard over it."""
-    with dashboard(place.config) as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """Yield a page of its own."""
-    opened = browser.new_page(viewport={"width": 1280, "height": 900})
-    yield opened
-    opened.close()
 
 
 def told(place: Workplace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds

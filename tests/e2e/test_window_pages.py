@@ -13,14 +13,14 @@ from typing import Any, Final
 from uuid import UUID
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from monitor.pathway import Pathway
 from monitor.rules import StreamRules
 from monitor.store import dialect, schema
 from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.ids import id_bytes
-from tests.e2e.browser import chromium, dashboard
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.spooled import TERMS, at, lags, minute, observed, said, write_segment
@@ -38,17 +38,6 @@ LATE: Final = 5
 """The minute of which b tells late, so that it is amended."""
 HOLED: Final = 10
 """The minute in which a batch of c is missing and a drops observations."""
-SEEN_WITHIN_MS: Final = 30_000
-REFRESH_MS: Final = 7_000
-"""Longer than it takes a page to be drawn anew by itself."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Yield a browser for all tests."""
-    expect.set_options(timeout=SEEN_WITHIN_MS)
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -96,21 +85,6 @@ def _words(path: Path, seconds: int, seq: int) -> Path:
     """Write that the probes are there, and that nothing happens."""
     batches = [said(Kind.HEARTBEAT, node, seq=seq, complete_through_us=at(seconds)) for node in NODES]
     return write_segment(path, *batches, arrival_us=at(seconds))
-
-
-@pytest.fixture(scope="module")
-def url(place: Workplace) -> Iterator[str]:
-    """Yield the URL of the dashboard over it."""
-    with dashboard(place.config) as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """Yield a page of its own."""
-    opened = browser.new_page(viewport={"width": 1280, "height": 900})
-    yield opened
-    opened.close()
 
 
 def said_by(place: Workplace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds

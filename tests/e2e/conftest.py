@@ -1,0 +1,34 @@
+"""What tests in a browser share: one Chromium and one dashboard a file, over the place that the file lays out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.browser import SEEN_WITHIN_MS, chromium, dashboard
+from tests.monitor.cli.workplace import Workplace
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Yield a browser for all tests of a file."""
+    expect.set_options(timeout=SEEN_WITHIN_MS)
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def url(place: Workplace) -> Iterator[str]:
+    """Yield the URL of the dashboard over the place of a file."""
+    with dashboard(place.config) as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Yield a page of its own."""
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    yield opened
+    opened.close()
