@@ -18,6 +18,8 @@ FLAGS: Final = (
 )
 PATIENCE_MS: Final = 120_000
 LOOK_MS: Final = 10
+REST_MS: Final = 1_000
+"""How long a person looks at a page before the next click."""
 OVERVIEW: Final = "document.querySelectorAll('.hw-overview tbody tr').length > 0"
 PLAIN: Final = "document.querySelectorAll('[data-testid=\"stVegaLiteChart\"] canvas').length === 3"
 
@@ -69,6 +71,7 @@ def changes_s(browser: Browser, url: str, ranges: Sequence[str], times: int) -> 
     _timed(page, stream("1h"), lambda: page.goto(url, wait_until="commit"))
     for _ in range(times):
         for name in (*ranges, "1h"):
+            page.wait_for_timeout(REST_MS)
             button = page.get_by_role("radio", name=name, exact=True).or_(
                 page.get_by_role("button", name=name, exact=True)
             )

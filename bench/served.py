@@ -111,7 +111,7 @@ def main(kind: str, counts: str, port: str, *arguments: str) -> None:
     from dashboards import look, serving  # noqa: PLC0415
 
     if kind == OURS:
-        serving.serve(Path(arguments[0]), "127.0.0.1", int(port))
+        serving.serve(Path(arguments[0]), serving.listen("127.0.0.1", int(port)))
         return
     flags = look.options() | {"server.address": "127.0.0.1", "server.port": int(port)}
     options = {name.replace(".", "_"): value for name, value in flags.items()}

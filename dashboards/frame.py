@@ -67,14 +67,14 @@ def _trail(looking: Looking) -> str:
 
 
 def _zone(looking: Looking) -> None:
-    chosen = st.segmented_control(
+    key = f"zone-{looking.address.zone}"
+    st.segmented_control(
         "Time zone",
         list(Zone),
         default=looking.address.zone,
         format_func=lambda zone: {Zone.UTC: "UTC", Zone.LOCAL: "Local time"}[zone],
         label_visibility="collapsed",
         required=True,
-        key=f"zone-{looking.address.zone}",
+        key=key,
+        on_change=looking.changes(key, lambda zone: {"zone": zone}),
     )
-    if chosen != looking.address.zone:
-        looking.go(zone=chosen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import Any, Final, TypeVar
@@ -58,10 +58,17 @@ class Looking:
         """Return what is made of an answer, made once for all who look at the same in the same way."""
         return _ONCE.of(answer, (name, self.address, self.palette, str(self.zone)), make)
 
-    def go(self, **fields: Any) -> None:  # noqa: ANN401 - the fields of an address
-        """Look at something else from now on."""
-        st.query_params.from_dict(self.query(**fields))
-        st.rerun()
+    def changes(self, key: str, means: Callable[[Any], Mapping[str, Any]]) -> Callable[[], None]:
+        """Return what Streamlit is to call when a person has changed the widget of this key, before the page is drawn.
+
+        The URL then has those fields of an address that the value of the widget means; without any it stays.
+        """
+
+        def changed() -> None:
+            if fields := means(st.session_state[key]):
+                st.query_params.from_dict(self.query(**fields))
+
+        return changed
 
 
 def palette() -> Palette:

@@ -1,8 +1,10 @@
-"""Starts Streamlit over the app, in this process, until somebody ends it."""
+"""Serves Streamlit over the app, in this process, until somebody ends it."""
 
 from __future__ import annotations
 
+import signal
 import socket
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -11,48 +13,64 @@ from monitor.errors import DependencyError
 from monitor.settings.dashboard import LoginSettings
 
 APP: Final = Path(__file__).with_name("app.py")
-NEEDED: Final = ("altair", "streamlit")
+NEEDED: Final = ("altair", "streamlit", "uvicorn")
 NEEDED_FOR_LOGIN: Final = "authlib.integrations.starlette_client"
 """What Streamlit talks to a provider with."""
+WAITS: Final = 1_024
+"""How many connections may wait to be taken."""
+ENDS_WITHIN_S: Final = 5
 
 
-def serve(config: Path, host: str, port: int, *, base_path: str = "", login: LoginSettings | None = None) -> None:
-    """Serve the dashboard over the store of a configuration; return when SIGINT or SIGTERM ends it.
-
-    It is below ``base_path`` of its host.
-
-    Raises:
-        DependencyError: the address cannot be had.
-        ModuleNotFoundError: a package that it needs is not installed.
-    """
-    check(host, port, login)
-    from streamlit.runtime.secrets import secrets_singleton  # noqa: PLC0415
-    from streamlit.web import bootstrap  # noqa: PLC0415 - a second, and of use here alone
-
-    from dashboards import entrance, look  # noqa: PLC0415
-
-    if login is not None:
-        secrets_singleton.merge_programmatic_secrets(entrance.secrets_of(login))
-    flags = look.options() | {"server.address": host, "server.port": port, "server.baseUrlPath": base_path}
-    options = {name.replace(".", "_"): value for name, value in flags.items()}
-    bootstrap.load_config_options(options)
-    bootstrap.run(str(APP), is_hello=False, args=[str(config.absolute())], flag_options=options)
-
-
-def check(host: str, port: int, login: LoginSettings | None = None) -> None:
-    """Check that nobody else listens at an address, and that all that is needed is installed.
+def check(login: LoginSettings | None = None) -> None:
+    """Check that all that is needed is installed.
 
     Raises:
-        DependencyError: somebody does, or the address is none of this machine's.
         ModuleNotFoundError: it is not.
     """
     for package in NEEDED if login is None else (*NEEDED, NEEDED_FOR_LOGIN):
         import_module(package)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address.
+
+    Raises:
+        DependencyError: somebody else does, or the address is none of this machine's.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Of a socket that does not name its protocol asyncio believes that it may wait with small answers, for 40 ms each.
+    place = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        with socket.socket(family) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind((host, port))
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        place.bind((host, port))
+        place.listen(WAITS)
     except OSError as error:
+        place.close()
         what = f"the dashboard cannot listen at {host}:{port}: {error.strerror or error}"
         raise DependencyError(f"{what}; choose another with --port or --host") from error
+    return place
+
+
+def serve(config: Path, place: socket.socket, *, base_path: str = "", login: LoginSettings | None = None) -> None:
+    """Serve the dashboard over the store of a configuration; return when SIGINT or SIGTERM ends it.
+
+    It is below ``base_path`` of its host.
+    """
+    import streamlit as st  # noqa: PLC0415 - a second, and of use here alone
+    import uvicorn  # noqa: PLC0415
+    from streamlit.web import bootstrap  # noqa: PLC0415
+
+    from dashboards import entrance, look  # noqa: PLC0415
+
+    host, port, *_ = place.getsockname()
+    flags = look.options() | {"server.address": host, "server.port": port, "server.baseUrlPath": base_path}
+    bootstrap.load_config_options({name.replace(".", "_"): value for name, value in flags.items()})
+    sys.argv = [str(APP), str(config.absolute())]
+    app = st.App(APP, secrets=entrance.secrets_of(login) if login is not None else None)
+    served = uvicorn.Config(
+        app, log_level="warning", access_log=False, timeout_graceful_shutdown=ENDS_WITHIN_S, ws="websockets-sansio"
+    )
+    # uvicorn ends in good order at each of them, and then raises it again for who listened before.
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)
+    uvicorn.Server(served).run(sockets=[place])

@@ -21,16 +21,16 @@ def show(looking: Looking, shown: Span, stretch: Stretch, window: WindowResult |
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         ranges(looking)
         names = ["", *stretch.graph.nodes]
-        node = st.selectbox(
+        key = f"node-{here.node}"
+        st.selectbox(
             "Node",
             names,
             index=names.index(here.node) if here.node in names else 0,
             format_func=lambda name: name or ALL_NODES,
-            key=f"node-{here.node}",
+            key=key,
+            on_change=looking.changes(key, lambda node: {"node": node}),
             width=220,
         )
-        if node != here.node and (here.node in names or node):
-            looking.go(node=node)
         if stretch.step_us == MINUTE_US or window:
             _windows(looking, shown, window)
     if here.node and here.node not in stretch.graph.nodes:
@@ -40,46 +40,48 @@ def show(looking: Looking, shown: Span, stretch: Stretch, window: WindowResult |
 def measure(looking: Looking) -> None:
     """Draw the choice of what colours the heat map."""
     here = looking.address
-    chosen = st.segmented_control(
+    key = f"measure-{here.heat}"
+    st.segmented_control(
         "Coloured by",
         list(Measure),
         default=here.heat,
         format_func=lambda one: {Measure.LOSS: "Loss", Measure.LAG: "Lag"}[one],
         label_visibility="collapsed",
         required=True,
-        key=f"measure-{here.heat}",
+        key=key,
+        on_change=looking.changes(key, lambda heat: {"heat": heat}),
     )
-    if chosen != here.heat:
-        looking.go(heat=chosen)
 
 
 def ranges(looking: Looking) -> None:
     """Draw the choice of the range, and the way back from one that stays where it is."""
     here = looking.address
-    chosen = st.segmented_control(
+    key, away = f"range-{here.range}-{here.is_fixed}", {"from_us": None, "to_us": None}
+    st.segmented_control(
         "Range",
         list(Range),
         default=None if here.is_fixed else here.range,
         format_func=lambda one: one.value,
-        key=f"range-{here.range}-{here.is_fixed}",
+        required=not here.is_fixed,
+        key=key,
+        on_change=looking.changes(key, lambda name: {"range": name, "window_us": None, **away} if name else {}),
     )
-    if chosen is not None and (chosen != here.range or here.is_fixed):
-        looking.go(range=chosen, from_us=None, to_us=None, window_us=None)
-    if here.is_fixed and st.button("Back to the newest", icon=":material/zoom_out:", key="newest"):
-        looking.go(from_us=None, to_us=None)
+    if here.is_fixed:
+        back = looking.changes("newest", lambda _: away)
+        st.button("Back to the newest", icon=":material/zoom_out:", key="newest", on_click=back)
 
 
 def _windows(looking: Looking, shown: Span, window: WindowResult | None) -> None:
     starts = list(range(shown.to_us - MINUTE_US, shown.from_us - 1, -MINUTE_US)) if shown.step_us == MINUTE_US else []
     at = window.window_start_us if window else None
     choices = [None, *starts] if at is None or at in starts else [None, at, *starts]
-    chosen = st.selectbox(
+    key = f"window-{at}"
+    st.selectbox(
         "Window",
         choices,
         index=choices.index(at),
         format_func=lambda start_us: WHOLE if start_us is None else texts.moment(start_us, looking.zone),
-        key=f"window-{at}",
+        key=key,
+        on_change=looking.changes(key, lambda start_us: {"window_us": start_us}),
         width=230,
     )
-    if chosen != at:
-        looking.go(window_us=chosen)

@@ -28,9 +28,9 @@ def show(looking: Looking, standing: Standing, *, has_range: bool = True, has_se
 def fold(looking: Looking, words: str) -> None:
     """Draw the choice whether what is folded away is shown."""
     here = looking.address
-    chosen = st.toggle(words, value=here.folded is Folded.SHOWN, key=f"folded-{here.folded}")
-    if chosen != (here.folded is Folded.SHOWN):
-        looking.go(folded=Folded.SHOWN if chosen else Folded.AWAY, part=1)
+    key = f"folded-{here.folded}"
+    change = looking.changes(key, lambda is_on: {"folded": Folded.SHOWN if is_on else Folded.AWAY, "part": 1})
+    st.toggle(words, value=here.folded is Folded.SHOWN, key=key, on_change=change)
 
 
 def ends(looking: Looking, shown: Span) -> str:
@@ -56,20 +56,20 @@ def place_of(looking: Looking, stream: str, node: str, window_us: int | None = N
 def _stream(looking: Looking, standing: Standing) -> None:
     here = looking.address
     names = ["", *(one.stream for one in standing.streams)]
-    chosen = st.selectbox(
+    key = f"stream-{here.stream}"
+    st.selectbox(
         "Stream",
         names,
         index=names.index(here.stream) if here.stream in names else 0,
         format_func=lambda name: name or ALL_STREAMS,
-        key=f"stream-{here.stream}",
+        key=key,
+        on_change=looking.changes(key, lambda name: {"stream": name, "part": 1}),
         width=260,
     )
-    if chosen != here.stream:
-        looking.go(stream=chosen, part=1)
 
 
 def _search(looking: Looking) -> None:
     here = looking.address
-    wanted = st.text_input("Node, probe or stream", here.search, key=f"find-{here.search}", width=260, max_chars=200)
-    if wanted.strip() != here.search:
-        looking.go(search=wanted.strip(), part=1)
+    key = f"find-{here.search}"
+    change = looking.changes(key, lambda wanted: {"search": wanted.strip(), "part": 1})
+    st.text_input("Node, probe or stream", here.search, key=key, on_change=change, width=260, max_chars=200)

@@ -46,25 +46,25 @@ def _none(one: WindowResult) -> str:
 def _choices(looking: Looking, whole: WholeWindow, shown: LostOf, page: lost_ids.Page) -> None:
     kept = {one.node: one.kept for one in whole.lost}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        node = st.selectbox(
+        key = f"lost-at-{shown.node}"
+        st.selectbox(
             "Lost at",
             list(kept),
             index=list(kept).index(shown.node),
             format_func=lambda name: f"{name} ({kept[name]:,})",
-            key=f"lost-at-{shown.node}",
+            key=key,
+            on_change=looking.changes(key, lambda node: {"node": node, "part": 1}),
             width=240,
         )
-        if node != shown.node:
-            looking.go(node=node, part=1)
-        search = st.text_input(
+        key = f"search-{looking.address.search}"
+        st.text_input(
             "Look for an id",
             value=looking.address.search,
             placeholder="a part of its digits, or the id itself",
-            key=f"search-{looking.address.search}",
+            key=key,
+            on_change=looking.changes(key, lambda part: {"search": part or "", "node": shown.node, "part": 1}),
             width=340,
         )
-        if (search or "") != looking.address.search:
-            looking.go(search=search or "", node=shown.node, part=1)
         with st.popover("Copy", icon=":material/content_copy:", disabled=not page.ids):
             st.code("\n".join(page.ids), language=None)
         one = whole.result

@@ -58,26 +58,26 @@ def show(looking: Looking, standing: Standing) -> None:
 def _asked(looking: Looking, standing: Standing) -> None:
     here = looking.address
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        text = st.text_input(
+        key = f"id-{here.message_id:.{MOST_SHOWN}}"
+        st.text_input(
             "Message id",
             value=here.message_id,
             placeholder="0189d1a2-0000-7000-8000-00000000abcd",
-            key=f"id-{here.message_id:.{MOST_SHOWN}}",
+            key=key,
+            on_change=looking.changes(key, lambda text: {"message_id": text.strip()}),
             width=460,
         )
-        if text.strip() != here.message_id.strip():
-            looking.go(message_id=text.strip())
         streams = ["", *(one.stream for one in standing.streams)]
-        stream = st.selectbox(
+        key = f"stream-{here.stream}"
+        st.selectbox(
             "Stream",
             streams,
             index=streams.index(here.stream) if here.stream in streams else 0,
             format_func=lambda name: name or ALL_STREAMS,
-            key=f"stream-{here.stream}",
+            key=key,
+            on_change=looking.changes(key, lambda name: {"stream": name}),
             width=220,
         )
-        if stream != here.stream:
-            looking.go(stream=stream)
 
 
 def _nothing(looking: Looking, text: str, found: Searched) -> None:

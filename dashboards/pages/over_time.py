@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import streamlit as st
+from streamlit.typing import VegaLiteState
 
 from dashboards.charts import ready, times
 from dashboards.charts.ready import Spec
@@ -70,14 +71,20 @@ def _heat(looking: Looking, frame: Frame, shown: Shown) -> None:
     with _panel("Nodes over time", note, stretch.stream, "nodes-over-time", made):
         choosing.measure(looking)
         key = f"heat-{looking.address.node}-{looking.address.window_us}-{measure}-{looking.query()}"
-        event = st.vega_lite_chart(
-            spec=chart.spec, width=WIDE, key=key, on_select="rerun", selection_mode=times.CLICK, alt=chart.said
+        click = looking.changes(key, lambda event: _clicked(stretch, event))
+        st.vega_lite_chart(
+            spec=chart.spec, width=WIDE, key=key, on_select=click, selection_mode=times.CLICK, alt=chart.said
         )
-        picked = event["selection"].get(times.CLICK) or []
-        if picked:
-            row = str(picked[0].get("row", ""))
-            node = row if row in stretch.graph.nodes else ""
-            looking.go(window_us=int(picked[0]["start_us"]) if stretch.step_us == span.MINUTE_US else None, node=node)
+
+
+def _clicked(stretch: Stretch, event: VegaLiteState) -> dict[str, str | int | None]:
+    """Return the node and the window of the cell that was clicked; an hour or a day is no window."""
+    picked = event["selection"].get(times.CLICK)
+    if not picked:
+        return {}
+    row = str(picked[0].get("row", ""))
+    start_us = int(picked[0]["start_us"]) if stretch.step_us == span.MINUTE_US else None
+    return {"window_us": start_us, "node": row if row in stretch.graph.nodes else ""}
 
 
 def _heated(looking: Looking, frame: Frame, stretch: Stretch) -> tuple[Chart, list[str]]:
@@ -164,10 +171,11 @@ def _panel(title: str, note: str, stream: str, what: str, made: Callable[[], She
 def _drawn(looking: Looking, chart: Chart, name: str) -> None:
     """Draw a chart on which a drag across chooses the range of all."""
     key = f"{name}-{looking.address.from_us}-{looking.address.to_us}-{looking.address.range}"
-    event = st.vega_lite_chart(
-        spec=chart.spec, width=WIDE, key=key, on_select="rerun", selection_mode=times.DRAG, alt=chart.said
-    )
-    dragged = (event["selection"].get(times.DRAG) or {}).get("at")
-    if dragged:
-        from_us, to_us = span.dragged(*dragged)
-        looking.go(from_us=from_us, to_us=to_us)
+    drag = looking.changes(key, _dragged)
+    st.vega_lite_chart(spec=chart.spec, width=WIDE, key=key, on_select=drag, selection_mode=times.DRAG, alt=chart.said)
+
+
+def _dragged(event: VegaLiteState) -> dict[str, int]:
+    """Return the range that was dragged across."""
+    ends = (event["selection"].get(times.DRAG) or {}).get("at")
+    return dict(zip(("from_us", "to_us"), span.dragged(*ends), strict=True)) if ends else {}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import streamlit as st
+from streamlit.typing import EChartsState
 
 from dashboards import markup
 from dashboards.charts import pathway as drawn
@@ -110,15 +111,15 @@ def _graph(looking: Looking, stretch: Stretch, one: Judged | None) -> None:
     with left.container(border=True, height=WIDE):
         note, stream = "Click a node to look at it. Dashed: one of several ways.", stretch.stream
         files.titled("Pathway", note, stream, "pathway", lambda: sheets.pathway_of(stretch.graph, one))
-        event = st.echarts_chart(
+        key = f"pathway-{looking.address.node}-{looking.address.window_us}"
+        st.echarts_chart(
             graph,
-            key=f"pathway-{looking.address.node}-{looking.address.window_us}",
-            on_select="rerun",
+            key=key,
+            on_select=looking.changes(key, lambda event: _clicked(looking, stretch, event)),
             renderer="canvas",  # of which the browser makes a PNG; it makes none of SVG
             height=high,
             alt=drawing.said,
         )
-        _chosen(looking, stretch, event)
     with right.container(border=True, height=WIDE):
         note = "The share of each node in the time inside."
         files.titled("Process duration p95", note, stretch.stream, "shares", lambda: sheets.shares(one))
@@ -137,9 +138,11 @@ def _graphed(looking: Looking, stretch: Stretch, one: Judged | None) -> tuple[Dr
     return drawing, drawn.option(drawing, looking.palette, looking.address.node)
 
 
-def _chosen(looking: Looking, stretch: Stretch, event: object) -> None:
-    groups = event.selection.selected if hasattr(event, "selection") else ()
+def _clicked(looking: Looking, stretch: Stretch, event: EChartsState) -> dict[str, str]:
+    """Return the node that was clicked, or none where it was looked at already."""
+    groups = event.selection.selected
     places = [place for group in groups if group["data_type"] == "node" for place in group["data_indices"]]
-    if places and 0 <= places[0] < len(stretch.graph.nodes):
-        node = stretch.graph.nodes[places[0]]
-        looking.go(node="" if node == looking.address.node else node)
+    if not places or not 0 <= places[0] < len(stretch.graph.nodes):
+        return {}
+    node = stretch.graph.nodes[places[0]]
+    return {"node": "" if node == looking.address.node else node}

@@ -32,11 +32,12 @@ def command(
 
     below = _path(base_path)
     login = chosen.dashboard.login
-    serving.check(host, port, login)
+    serving.check(login)
+    place = serving.listen(host, port)
     shown = f"[{host}]" if ":" in host else host
-    place = login.url if login else f"http://{shown}:{port}{below}"
-    console.words().print(f"hopwatch: the dashboard is at {place}/, Ctrl-C ends it")
-    serving.serve(config, host, port, base_path=below, login=login)
+    where = login.url if login else f"http://{shown}:{port}{below}"
+    console.words().print(f"hopwatch: the dashboard is at {where}/, Ctrl-C ends it")
+    serving.serve(config, place, base_path=below, login=login)
 
 
 def _path(asked: str) -> str:

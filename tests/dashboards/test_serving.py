@@ -21,7 +21,7 @@ def test_an_address_that_somebody_has_is_told() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(DependencyError, match=f"cannot listen at 127.0.0.1:{port}: .*choose another with --port"):
-            serving.check("127.0.0.1", port)
+            serving.listen("127.0.0.1", port)
 
 
 @pytest.mark.parametrize(
