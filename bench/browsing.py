@@ -11,6 +11,8 @@ from typing import Final
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from bench.alone import ContestantError
+from dashboards.views import span
+from dashboards.views.address import Range
 
 FLAGS: Final = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -20,15 +22,21 @@ PATIENCE_MS: Final = 120_000
 LOOK_MS: Final = 10
 REST_MS: Final = 1_000
 """How long a person looks at a page before the next click."""
+HOUR_MS: Final = 3_600_000
+"""As much longer than asked for is a range that is shown in whole hours."""
+CHARTS, GRAPHS = 5, 2
 OVERVIEW: Final = "document.querySelectorAll('.hw-overview tbody tr').length > 0"
 PLAIN: Final = "document.querySelectorAll('[data-testid=\"stVegaLiteChart\"] canvas').length === 3"
 
 
 def stream(range_name: str) -> str:
     """Return what is true of the page of a stream once all of its charts are drawn, those of the range asked for."""
+    length_ms = span.LENGTHS_US[Range(range_name)] // 1_000
     return (
-        "['arrivals', 'lag-in', 'lag-out', 'durations'].every(name => document.querySelector("
-        f'`[class*="st-key-${{name}}-None-None-{range_name}"] :is(canvas, svg)`))'
+        "(() => {"
+        " const charts = [...document.querySelectorAll('.hw-live svg')];"
+        f" return charts.length === {CHARTS} && document.querySelectorAll('.stEChartsChart canvas').length === {GRAPHS}"
+        f" && charts.every((one) => Math.abs(one.dataset.ms - {length_ms}) <= {HOUR_MS}); }})()"
     )
 
 
@@ -64,22 +72,36 @@ def loads_s(browser: Browser, url: str, is_drawn: str, times: int) -> tuple[list
 
 
 def changes_s(browser: Browser, url: str, ranges: Sequence[str], times: int) -> dict[str, list[float]]:
-    """Return how long each change to another range takes by a click, so many rounds of all."""
+    """Return how long each change to another range takes from the click to the last chart, so many rounds of all."""
     spans_s: dict[str, list[float]] = {name: [] for name in ranges}
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(PATIENCE_MS)
+    page.add_init_script(_CLICKED)
     _timed(page, stream("1h"), lambda: page.goto(url, wait_until="commit"))
     for _ in range(times):
         for name in (*ranges, "1h"):
             page.wait_for_timeout(REST_MS)
-            button = page.get_by_role("radio", name=name, exact=True).or_(
-                page.get_by_role("button", name=name, exact=True)
-            )
-            took_s = _timed(page, stream(name), button.first.click)
+            page.evaluate(_AWAIT.replace("DRAWN", stream(name)))
+            page.get_by_role("radio", name=name, exact=True).click()
+            took_ms = page.evaluate("window.drawn")
             if name in spans_s:
-                spans_s[name].append(took_s)
+                spans_s[name].append(took_ms / 1e3)
     page.close()
     return spans_s
+
+
+_CLICKED: Final = "addEventListener('click', () => { window.clickedAt = performance.now(); }, true);"
+_AWAIT: Final = """() => {
+  window.clickedAt = Infinity;
+  window.drawn = new Promise((done) => {
+    const look = () => {
+      if (performance.now() > window.clickedAt && DRAWN) done(performance.now() - window.clickedAt);
+      else requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+  });
+}"""
+"""The browser's own clock, from a person's click to the frame in which all is there."""
 
 
 def _timed(page: Page, is_drawn: str, act: Callable[[], object]) -> float:

@@ -29,6 +29,7 @@ from monitor.clock import Clock, SystemClock
 from monitor.errors import ConfigurationError
 
 REFRESH_S = 5
+TIDY_S = 60
 PAGES: Final[Mapping[Page, Callable[[Looking, Standing], None]]] = {
     Page.OVERVIEW: overview.show,
     Page.STREAM: stream.show,
@@ -58,8 +59,6 @@ def answers_of(config: str) -> Answers:
     Raises:
         ConfigurationError: it has become wrong since the dashboard was started.
     """
-    # Streamlit collects garbage after each run of each viewer, and would look through all modules each time.
-    gc.freeze()
     chosen = settings.load(Path(config), flags={}, environ=os.environ)
     entrance.check(chosen.dashboard.login)
     return Answers(chosen.store.url, SystemClock(), chosen)
@@ -68,6 +67,13 @@ def answers_of(config: str) -> Answers:
 def show(answers: Answers, config: str, clock: Clock) -> None:
     """Draw the page that the URL names."""
     _guarded(lambda: _refreshed(answers, config, clock))
+
+
+@st.cache_data(show_spinner=False, ttl=TIDY_S)
+def _tidy() -> None:
+    """Collect garbage, of all that was set aside too."""
+    gc.unfreeze()
+    gc.collect()
 
 
 def _guarded(draw: Callable[[], None]) -> None:
@@ -119,6 +125,10 @@ def _refreshed(answers: Answers, config: str, clock: Clock) -> None:
         empty.show(config, has_store=True)
     else:
         PAGES[here.address.page](here, standing.value)
+    # Streamlit looks for garbage after each run of each viewer, in all modules and all answers that are kept. That
+    # would take longer than to draw a page; what is set aside it passes by.
+    _tidy()
+    gc.freeze()
 
 
 def _known(here: Looking, standing: Standing | None, wrong: tuple[str, ...]) -> tuple[Looking, tuple[str, ...]]:

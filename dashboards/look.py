@@ -31,8 +31,9 @@ def options() -> dict[str, Any]:
 
 def styles(palette: Palette) -> str:
     """Return the styles of the markup in a theme."""
-    names = ("ground", "raised", "line", "text", "muted", "link", "lossy", "unknown", "blank")
+    names = ("ground", "raised", "line", "text", "muted", "link", "lossy", "unknown", "silent", "pending", "blank")
     colours = "".join(f"--hw-{name}:{getattr(palette, name)};" for name in names)
+    colours += "".join(f"--hw-s{place}:{colour};" for place, colour in enumerate(palette.series))
     return f"<style>:root{{{colours}}}{_STYLES}</style>"
 
 

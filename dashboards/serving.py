@@ -13,12 +13,15 @@ from monitor.errors import DependencyError
 from monitor.settings.dashboard import LoginSettings
 
 APP: Final = Path(__file__).with_name("app.py")
-NEEDED: Final = ("altair", "streamlit", "uvicorn")
+NEEDED: Final = ("streamlit", "uvicorn")
 NEEDED_FOR_LOGIN: Final = "authlib.integrations.starlette_client"
 """What Streamlit talks to a provider with."""
 WAITS: Final = 1_024
 """How many connections may wait to be taken."""
 ENDS_WITHIN_S: Final = 5
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Of one message of a browser: it says what a person has clicked."""
+PING_S: Final = 30.0
 
 
 def check(login: LoginSettings | None = None) -> None:
@@ -68,7 +71,16 @@ def serve(config: Path, place: socket.socket, *, base_path: str = "", login: Log
     sys.argv = [str(APP), str(config.absolute())]
     app = st.App(APP, secrets=entrance.secrets_of(login) if login is not None else None)
     served = uvicorn.Config(
-        app, log_level="warning", access_log=False, timeout_graceful_shutdown=ENDS_WITHIN_S, ws="websockets-sansio"
+        app,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=ENDS_WITHIN_S,
+        # As Streamlit starts it.
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        ws_max_size=MOST_BYTES,
+        ws_ping_interval=PING_S,
+        ws_ping_timeout=PING_S,
     )
     # uvicorn ends in good order at each of them, and then raises it again for who listened before.
     for one in (signal.SIGINT, signal.SIGTERM):

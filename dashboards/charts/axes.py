@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 MINUTE_US: Final = 60_000_000
@@ -45,16 +45,29 @@ def values(low: float, high: float) -> tuple[float, ...]:
     return tuple(round(place * step, 12) for place in range(first, max(last, first + 1) + 1))
 
 
-def moments(from_us: int, to_us: int) -> tuple[int, ...]:
-    """Return at most ``MOST_MOMENTS`` round moments, UTC, in ``[from_us, to_us]``."""
+def moments(from_us: int, to_us: int, zone: tzinfo = UTC) -> tuple[int, ...]:
+    """Return at most ``MOST_MOMENTS`` moments in ``[from_us, to_us]`` that are round by the clocks of a zone.
+
+    Where these are moved within the range, those behind that are as far from each other as those before.
+    """
     step_us = next((step for step in _STEPS_US if (to_us - from_us) // step < MOST_MOMENTS), 0)
     step_us = step_us or -(-(to_us - from_us) // (MOST_MOMENTS - 1))
-    return tuple(range(-(-from_us // step_us) * step_us, to_us + 1, step_us))
+    ahead_us = _ahead_us(from_us, zone)
+    return tuple(range(-(-(from_us + ahead_us) // step_us) * step_us - ahead_us, to_us + 1, step_us))
 
 
-def clock(at_us: int, length_us: int) -> str:
+def clock(at_us: int, length_us: int, zone: tzinfo = UTC) -> str:
     """Return a moment as it stands at an axis of so long a range: the time, the day, or both."""
-    at = _EPOCH + timedelta(microseconds=at_us)
+    ahead_us = _ahead_us(at_us, zone)
+    at = _EPOCH + timedelta(microseconds=at_us + ahead_us)
     if length_us > MOST_MOMENTS * DAY_US:
         return f"{at:%b %d}"
-    return f"{at:%b %d}" if at_us % DAY_US == 0 and length_us > HOUR_US else f"{at:%H:%M}"
+    return f"{at:%b %d}" if (at_us + ahead_us) % DAY_US == 0 and length_us > HOUR_US else f"{at:%H:%M}"
+
+
+def _ahead_us(at_us: int, zone: tzinfo) -> int:
+    """Return how far the clocks of a zone are ahead of UTC at a moment."""
+    if zone is UTC:
+        return 0
+    ahead = (_EPOCH + timedelta(microseconds=at_us)).astimezone(zone).utcoffset()
+    return 0 if ahead is None else ahead // timedelta(microseconds=1)

@@ -12,12 +12,16 @@ SIDE_PX: Final = 84
 ABOVE_PX, BELOW_PX = 30, 58
 LEAST_PX: Final = 210
 MOST_WORD: Final = 18
+CLOSE_ROW_PX: Final = 54
+CLOSE_SIDE_PX: Final = 40
+CLOSE_WORD: Final = 7
 
 
 def high_px(drawing: Drawing) -> int:
     """Return how high the drawing wants to be."""
     rows = [node.row for node in drawing.nodes] or [0.0]
-    return round(max(LEAST_PX, (max(rows) - min(rows) + 1) * ROW_PX))
+    each_px = CLOSE_ROW_PX if drawing.is_close else ROW_PX
+    return round(max(LEAST_PX, (max(rows) - min(rows) + 1) * each_px))
 
 
 def option(drawing: Drawing, palette: Palette, chosen: str) -> dict[str, Any]:
@@ -25,11 +29,13 @@ def option(drawing: Drawing, palette: Palette, chosen: str) -> dict[str, Any]:
     columns = max((node.column for node in drawing.nodes), default=0)
     rows = max((abs(node.row) for node in drawing.nodes), default=0.0)
     hidden = {"show": False, "type": "value"}
+    side_px, below_px = (CLOSE_SIDE_PX, ABOVE_PX) if drawing.is_close else (SIDE_PX, BELOW_PX)
+    dress = _close_node if drawing.is_close else _node
     return {
         "animation": False,
         "tooltip": {"confine": True, "formatter": "{b}"},
         # Hidden axes, so that a node is round whatever the shape of the drawing.
-        "grid": {"left": SIDE_PX, "right": SIDE_PX, "top": ABOVE_PX, "bottom": BELOW_PX},
+        "grid": {"left": side_px, "right": side_px, "top": ABOVE_PX, "bottom": below_px},
         "xAxis": hidden | {"min": 0, "max": max(columns, 1)},
         "yAxis": hidden | {"min": -max(rows, 0.5), "max": max(rows, 0.5), "inverse": True},
         "series": [
@@ -37,10 +43,17 @@ def option(drawing: Drawing, palette: Palette, chosen: str) -> dict[str, Any]:
                 "type": "graph",
                 "coordinateSystem": "cartesian2d",
                 "selectedMode": "single",
-                "data": [_node(node, palette, is_chosen=node.name == chosen) for node in drawing.nodes],
-                "links": [_edge(arrow, palette) for arrow in drawing.arrows],
+                "symbol": "circle",
+                "symbolSize": 15 if drawing.is_close else 30,
+                "label": {"show": True, "position": "bottom", "distance": 4 if drawing.is_close else 7},
+                "data": [
+                    {"name": node.name, "value": [node.column, node.row]}
+                    | dress(node, palette, is_chosen=node.name == chosen)
+                    for node in drawing.nodes
+                ],
+                "links": [_edge(arrow, palette, has_room=not drawing.is_close) for arrow in drawing.arrows],
                 "edgeSymbol": ["none", "arrow"],
-                "edgeSymbolSize": 9,
+                "edgeSymbolSize": 5 if drawing.is_close else 9,
                 "select": {"itemStyle": {"borderWidth": 4, "borderColor": palette.link}},
                 "cursor": "pointer",
             }
@@ -48,25 +61,18 @@ def option(drawing: Drawing, palette: Palette, chosen: str) -> dict[str, Any]:
     }
 
 
+def _close_node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
+    style = {"fontSize": 10.5, "color": palette.text, "formatter": f"{node.mark.icon} {_cut(node.name, CLOSE_WORD)}"}
+    return {"itemStyle": _ring(node, palette, is_chosen=is_chosen), "label": style}
+
+
 def _node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
     colour = node.mark.colour(palette)
-    name = node.name if len(node.name) <= MOST_WORD else f"{node.name[: MOST_WORD - 1]}…"
     below = "\n".join(part for part in (f"{node.mark.icon} {node.mark.word} · {node.count}", node.loss) if part)
     return {
-        "name": node.name,
-        "value": [node.column, node.row],
-        "symbol": "circle",
-        "symbolSize": 30,
-        "itemStyle": {
-            "color": colour,
-            "borderColor": palette.link if is_chosen else palette.ground,
-            "borderWidth": 4 if is_chosen else 2,
-        },
+        "itemStyle": _ring(node, palette, is_chosen=is_chosen),
         "label": {
-            "show": True,
-            "position": "bottom",
-            "distance": 7,
-            "formatter": f"{{name|{name}}}\n{{below|{below}}}",
+            "formatter": f"{{name|{_cut(node.name, MOST_WORD)}}}\n{{below|{below}}}",
             "rich": {
                 "name": {"fontSize": 13, "fontWeight": 600, "color": palette.text, "align": "center", "lineHeight": 17},
                 "below": {"fontSize": 11.5, "color": colour, "align": "center", "lineHeight": 15},
@@ -75,9 +81,18 @@ def _node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
     }
 
 
-def _edge(arrow: Arrow, palette: Palette) -> dict[str, Any]:
+def _ring(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
+    border = {"borderColor": palette.link, "borderWidth": 4} if is_chosen else {"borderColor": palette.ground}
+    return {"color": node.mark.colour(palette), "borderWidth": 2} | border
+
+
+def _cut(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _edge(arrow: Arrow, palette: Palette, *, has_room: bool) -> dict[str, Any]:
     is_bad = arrow.lost > 0
-    return {
+    line = {
         "source": arrow.source,
         "target": arrow.target,
         "value": arrow.said,
@@ -86,15 +101,9 @@ def _edge(arrow: Arrow, palette: Palette) -> dict[str, Any]:
             "width": 3 if is_bad else 1.6,
             "type": "solid" if arrow.is_must else "dashed",
             "opacity": 0.9,
-            "curveness": 0,
-        },
-        "label": {
-            "show": is_bad,
-            "formatter": f"{arrow.lost:,} lost",
-            "color": palette.lossy,
-            "fontSize": 12,
-            "fontWeight": 600,
-            "backgroundColor": palette.ground,
-            "padding": [1, 4],
         },
     }
+    if not is_bad or not has_room:
+        return line
+    label = {"show": True, "formatter": f"{arrow.lost:,} lost", "color": palette.lossy, "fontSize": 12}
+    return line | {"label": label | {"fontWeight": 600, "backgroundColor": palette.ground, "padding": [1, 4]}}

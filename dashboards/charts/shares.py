@@ -18,7 +18,7 @@ def option(points: Sequence[Point], nodes: Sequence[str], palette: Palette) -> d
         "series": [
             {
                 "type": "pie",
-                "radius": ["38%", "62%"],
+                "radius": [42, 68],
                 "center": ["50%", "50%"],
                 "itemStyle": {"borderColor": palette.ground, "borderWidth": 2},
                 "label": label,

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any
 
 import streamlit as st
-from streamlit.typing import VegaLiteState
 
-from dashboards.charts import ready, times
-from dashboards.charts.ready import Spec
-from dashboards.charts.times import Frame
+from dashboards.charts import live, pictures
+from dashboards.charts.live import Live
+from dashboards.charts.pictures import Picture
 from dashboards.looking import Looking
 from dashboards.pages import choosing, files
 from dashboards.reading.told import Stretch
 from dashboards.views import described, series, sheets, span, texts
-from dashboards.views.address import Measure, Zone
+from dashboards.views.address import Measure
 from dashboards.views.judged import Judged
 from dashboards.views.sheets import Sheet
 from dashboards.views.span import Span
-
-WIDE: Final = "stretch"
-
-
-class Chart(NamedTuple):
-    """What the browser draws, and the same in words."""
-
-    spec: Spec
-    said: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,113 +39,126 @@ def show(looking: Looking, shown: Shown) -> None:
     if not stretch.steps:
         st.info("No window of this stream falls into the range.")
         return
-    bands = looking.once(stretch, "bands", lambda: series.bands(stretch))
-    frame = Frame(shown.span, looking.address.zone is Zone.UTC, looking.palette, bands)
-    _heat(looking, frame, shown)
-    _arrivals(looking, frame, stretch)
-    _lags(looking, frame, stretch, looking.address.node or series.telling(stretch, shown.one))
-    _durations(looking, frame, shown)
+    _heat(looking, shown)
+    _arrivals(looking, shown)
+    _lags(looking, shown, looking.address.node or series.telling(stretch, shown.one))
+    _durations(looking, shown)
 
 
 def _told(looking: Looking, stretch: Stretch) -> described.Told:
     return described.Told(looking.zone, span.STEP_WORDS[stretch.step_us])
 
 
-def _heat(looking: Looking, frame: Frame, shown: Shown) -> None:
+def _heat(looking: Looking, shown: Shown) -> None:
     stretch, measure = shown.stretch, looking.address.heat
-    chart, rows = looking.once(stretch, "heat", lambda: _heated(looking, frame, stretch))
-    left_out = len(stretch.graph.nodes) - len(rows)
-    more = f" The {len(rows):,} nodes that lost most; {left_out:,} more are not shown." if left_out else ""
+    chart, rows = looking.once(stretch, "heat", lambda: _heated(looking, shown))
+    left_out = len(stretch.graph.nodes) + 1 - len(rows)
+    more = f" The {len(rows) - 1:,} nodes that lost most; {left_out:,} more are not shown." if left_out else ""
     note = f"A framed cell is not known or not final; click one to look at its window.{more}"
     made = partial(_sheet_of_all, shown, partial(sheets.heat, measure=measure))
     with _panel("Nodes over time", note, stretch.stream, "nodes-over-time", made):
         choosing.measure(looking)
-        key = f"heat-{looking.address.node}-{looking.address.window_us}-{measure}-{looking.query()}"
-        click = looking.changes(key, lambda event: _clicked(stretch, event))
-        st.vega_lite_chart(
-            spec=chart.spec, width=WIDE, key=key, on_select=click, selection_mode=times.CLICK, alt=chart.said
-        )
+        _drawn(looking, chart, "nodes-over-time", lambda event: _clicked(stretch, rows, event))
 
 
-def _clicked(stretch: Stretch, event: VegaLiteState) -> dict[str, str | int | None]:
-    """Return the node and the window of the cell that was clicked; an hour or a day is no window."""
-    picked = event["selection"].get(times.CLICK)
-    if not picked:
-        return {}
-    row = str(picked[0].get("row", ""))
-    start_us = int(picked[0]["start_us"]) if stretch.step_us == span.MINUTE_US else None
-    return {"window_us": start_us, "node": row if row in stretch.graph.nodes else ""}
-
-
-def _heated(looking: Looking, frame: Frame, stretch: Stretch) -> tuple[Chart, list[str]]:
-    """Return the heat map, and the nodes that have a row in it."""
+def _heated(looking: Looking, shown: Shown) -> tuple[Live, tuple[str, ...]]:
+    """Return the heat map, and what its rows are."""
     unit = "loss, %" if looking.address.heat is Measure.LOSS else "lag out p95, ms"
+    stretch = shown.stretch
     cells = series.heat(stretch, looking.address.heat, looking.zone)
-    rows = {cell.row for cell in cells}
-    nodes = [node for node in stretch.graph.nodes if node in rows]
-    spec = ready.of(times.heat(frame, cells, nodes, unit))
-    return Chart(spec, _told(looking, stretch).heat(cells, unit)), nodes
+    rows = tuple(dict.fromkeys(cell.row for cell in cells))
+    high = pictures.TOP + pictures.ROW * len(rows) + pictures.BOTTOM
+    picture = _picture(looking, shown, "Nodes over time", _told(looking, stretch).heat(cells, unit), high)
+    return live.of(pictures.heat(picture, cells, rows, unit), "click"), rows
 
 
-def _arrivals(looking: Looking, frame: Frame, stretch: Stretch) -> None:
-    node, step = looking.address.node, span.STEP_WORDS[stretch.step_us]
+def _clicked(stretch: Stretch, rows: tuple[str, ...], event: Any) -> dict[str, Any]:  # noqa: ANN401 - of a browser
+    """Return the node and the window of the cell that was clicked; an hour or a day is no window."""
+    if not event.clicked:
+        return {}
+    row = int(event.clicked["row"])
+    name = rows[row] if 0 <= row < len(rows) else ""
+    start_us = int(event.clicked["at_ms"] * 1e3) // stretch.step_us * stretch.step_us
+    return {
+        "window_us": start_us if stretch.step_us == span.MINUTE_US else None,
+        "node": name if name in stretch.graph.nodes else "",
+    }
+
+
+def _arrivals(looking: Looking, shown: Shown) -> None:
+    stretch, node = shown.stretch, looking.address.node
     name = node or "all nodes, end to end"
 
-    def make() -> Chart:
+    def make() -> Live:
         points = series.arrivals(stretch, node, looking.zone)
-        return Chart(ready.of(times.arrivals(frame, points, step)), _told(looking, stretch).arrivals(points, name))
+        picture = _picture(
+            looking, shown, "Expected and arrived", _told(looking, stretch).arrivals(points, name), pictures.HIGH
+        )
+        return live.of(pictures.arrivals(picture, points, series.bands(stretch), span.STEP_WORDS[stretch.step_us]))
 
-    note = f"{name}: what should have arrived, what did. Drag across to choose a range.{_shaded(frame)}"
+    note = f"{name}: what should have arrived, what did. Drag across to choose a range.{_shaded(stretch)}"
     with _panel("Expected and arrived", note, stretch.stream, "arrivals", lambda: sheets.arrivals(stretch, node)):
-        _drawn(looking, looking.once(stretch, "arrivals", make), "arrivals")
+        _drawn(looking, looking.once(stretch, "arrivals", make), "arrivals", _dragged)
 
 
-def _lags(looking: Looking, frame: Frame, stretch: Stretch, node: str) -> None:
+def _lags(looking: Looking, shown: Shown, node: str) -> None:
     """Draw the lag of both sides of a node."""
+    stretch = shown.stretch
     step, parts = span.STEP_WORDS[stretch.step_us], texts.listed(series.percentiles(stretch))
-    note = f"{node}: {parts} a {step}; a diamond is an outlier.{_shaded(frame)}"
+    note = f"{node}: {parts} a {step}; a diamond is an outlier.{_shaded(stretch)}"
     for side, _, _ in series.SIDES:
-        made = partial(sheets.lags, stretch, node, side)
-        with _panel(side.capitalize(), note, stretch.stream, side.replace(" ", "-"), made):
-            chart = looking.once(stretch, f"{side} of {node}", partial(_lag, looking, frame, stretch, node, side))
+        what, made = side.replace(" ", "-"), partial(sheets.lags, stretch, node, side)
+        with _panel(side.capitalize(), note, stretch.stream, what, made):
+            chart = looking.once(stretch, f"{side} of {node}", partial(_lag, looking, shown, node, side))
             if chart is not None:
-                _drawn(looking, chart, side)
+                _drawn(looking, chart, what, _dragged)
             else:
                 st.html('<p class="hw-note">This side is not stamped here.</p>')
 
 
-def _lag(looking: Looking, frame: Frame, stretch: Stretch, node: str, side: str) -> Chart | None:
+def _lag(looking: Looking, shown: Shown, node: str, side: str) -> Live | None:
     """Return the chart of one side's lag; none where it is not stamped."""
-    points, found = series.lags(stretch, node, looking.zone), series.outliers(stretch, node, looking.zone)
-    if not any(point.line == side for point in points):
+    stretch = shown.stretch
+    points = [point for point in series.lags(stretch, node, looking.zone) if point.line == side]
+    found = [one for one in series.outliers(stretch, node, looking.zone) if one.line == side]
+    if not points:
         return None
     said = _told(looking, stretch).lags(points, found, side, node)
-    return Chart(ready.of(times.lags(frame, points, found, side)), said)
+    picture = _picture(looking, shown, side.capitalize(), said, pictures.HIGH)
+    return live.of(pictures.lags(picture, points, found, series.bands(stretch)))
 
 
-def _durations(looking: Looking, frame: Frame, shown: Shown) -> None:
+def _durations(looking: Looking, shown: Shown) -> None:
     stretch, one = shown.stretch, shown.one
     nodes = series.slowest(one, span.thinned(len(stretch.steps), series.MOST_COLOURS)) if one is not None else ()
     if not nodes:
         return
 
-    def make() -> Chart:
+    def make() -> Live:
         pieces = series.durations(stretch, nodes, looking.zone)
-        return Chart(ready.of(times.durations(frame, pieces, nodes)), _told(looking, stretch).durations(pieces))
+        said = _told(looking, stretch).durations(pieces)
+        picture = _picture(looking, shown, "Process duration p95", said, pictures.HIGH)
+        return live.of(pictures.durations(picture, pieces, nodes, series.bands(stretch)))
 
-    note = f"p95 of lag out less p95 of lag in, one node on top of the other.{_shaded(frame)}"
+    note = f"p95 of lag out less p95 of lag in, one node on top of the other.{_shaded(stretch)}"
     made = partial(_sheet_of_all, shown, sheets.durations)
     with _panel("Process duration p95", note, stretch.stream, "durations", made):
-        _drawn(looking, looking.once(stretch, "durations", make), "durations")
+        _drawn(looking, looking.once(stretch, "durations", make), "durations", _dragged)
+
+
+def _picture(looking: Looking, shown: Shown, title: str, said: str, high: int) -> Picture:
+    """Return a chart of the range in which nothing is drawn yet."""
+    here = shown.span
+    return Picture(title, said, here.from_us, here.to_us, here.step_us, high, looking.zone)
 
 
 def _sheet_of_all(shown: Shown, made: Callable[[Stretch], Sheet]) -> Sheet:
     return made(shown.whole())
 
 
-def _shaded(frame: Frame) -> str:
+def _shaded(stretch: Stretch) -> str:
     """Return what the shades behind a chart are, if there are any."""
-    words = dict.fromkeys(band.word for band in frame.bands)
+    words = dict.fromkeys(band.word for band in series.bands(stretch))
     return f" Shaded: {', '.join(words)}." if words else ""
 
 
@@ -168,14 +171,13 @@ def _panel(title: str, note: str, stream: str, what: str, made: Callable[[], She
         files.table(what, made)
 
 
-def _drawn(looking: Looking, chart: Chart, name: str) -> None:
-    """Draw a chart on which a drag across chooses the range of all."""
-    key = f"{name}-{looking.address.from_us}-{looking.address.to_us}-{looking.address.range}"
-    drag = looking.changes(key, _dragged)
-    st.vega_lite_chart(spec=chart.spec, width=WIDE, key=key, on_select=drag, selection_mode=times.DRAG, alt=chart.said)
+def _drawn(looking: Looking, chart: Live, what: str, means: Callable[[Any], Mapping[str, Any]]) -> None:
+    """Draw a chart; ``means`` says where a drag across it or a click leads."""
+    key = f"chart-{what}"
+    file = f"{sheets.file_name(looking.address.stream, what)}.png"
+    live.show(chart, key, file, looking.changes(key, means))
 
 
-def _dragged(event: VegaLiteState) -> dict[str, int]:
-    """Return the range that was dragged across."""
-    ends = (event["selection"].get(times.DRAG) or {}).get("at")
-    return dict(zip(("from_us", "to_us"), span.dragged(*ends), strict=True)) if ends else {}
+def _dragged(event: Any) -> dict[str, int]:  # noqa: ANN401 - of a browser
+    """Return the range that was dragged across, for all charts."""
+    return dict(zip(("from_us", "to_us"), span.dragged(*event.dragged), strict=True)) if event.dragged else {}

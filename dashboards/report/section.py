@@ -58,7 +58,7 @@ def _charts(stretch: Stretch) -> str:
     high = pictures.TOP + pictures.ROW * len(rows) + pictures.BOTTOM
     drawn = [
         pictures.heat(
-            _picture(stretch, f"Loss of each node over time{more}", told.heat(cells, "loss"), high), cells, rows
+            _picture(stretch, f"Loss of each node over time{more}", told.heat(cells, "loss"), high), cells, rows, "loss"
         ),
         pictures.arrivals(
             _picture(stretch, "Expected and arrived, end to end", told.arrivals(points, series.END_TO_END)),
@@ -81,7 +81,7 @@ def _charts(stretch: Stretch) -> str:
     if pieces:
         picture = _picture(stretch, "Process duration p95", told.durations(pieces))
         drawn.append(pictures.durations(picture, pieces, nodes, bands))
-    return "".join(drawn)
+    return "".join(one.figure() for one in drawn)
 
 
 def _picture(stretch: Stretch, title: str, said: str, high: int = pictures.HIGH) -> Picture:

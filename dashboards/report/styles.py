@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from dashboards.charts.pictures import STYLES
 from dashboards.views.colours import DARK, LIGHT, Palette
 
 _NAMES: Final = ("ground", "raised", "line", "text", "muted", "link", "blank")
@@ -14,7 +15,7 @@ def styles() -> str:
     """Return them as CSS."""
     kinds = "".join(f".hw-is-{name}{{color:var(--hw-{name});}}" for name in _MARKS)
     dark = f"@media screen and (prefers-color-scheme: dark){{:root{{{_colours(DARK)}}}}}"
-    return f":root{{color-scheme:light dark;{_colours(LIGHT)}}}{dark}{kinds}{_STYLES}"
+    return f":root{{color-scheme:light dark;{_colours(LIGHT)}}}{dark}{kinds}{_STYLES}{STYLES}"
 
 
 def _colours(palette: Palette) -> str:
@@ -56,7 +57,6 @@ code {font: .85em/1.5 'JetBrains Mono', 'DejaVu Sans Mono', Menlo, Consolas, mon
 figure {margin: 1.3rem 0 0;}
 figcaption {font-weight: 600; font-size: .95rem;}
 .hw-picture {display: block; width: 100%; height: auto; margin: .2rem 0 .4rem;}
-.hw-picture text {fill: var(--hw-text); font-size: 12px;}
 details {border: 1px solid var(--hw-line); border-radius: 6px; margin: .4rem 0; padding: .4rem .8rem;}
 summary {cursor: pointer;}
 @media print {

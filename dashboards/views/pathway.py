@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from dashboards.reading.told import Edge, Graph
 from dashboards.views import texts
 from dashboards.views.colours import NOTHING, Mark
 from dashboards.views.judged import Judged, is_final, of_node
+
+MOST_COLUMNS: Final = 8
+"""As many nodes in a row have room for their figures."""
+CLOSE_COLUMNS: Final = 14
+"""As many have room for their names: in lines, each back the way that the one before came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +41,24 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Nodes in the pathway's order, and its edges."""
+    """Nodes in the pathway's order, and its edges; ``said`` is it in words.
+
+    One that ``is_close`` has room for names alone.
+    """
 
     nodes: tuple[Node, ...]
     arrows: tuple[Arrow, ...]
     said: str
-    """The drawing in words."""
+    is_close: bool
 
 
 def of(graph: Graph, one: Judged | None) -> Drawing:
     """Return the drawing, with the figures of a window or a range if there is one."""
     columns = _columns(graph)
     rows = _rows(columns)
+    is_close = max(columns, default=0) >= MOST_COLUMNS
+    if is_close:
+        columns, rows = _folded(columns, rows)
     found = {node.node: node for node in one.nodes} if one else {}
     nodes = []
     for place, name in enumerate(graph.nodes):
@@ -57,7 +69,7 @@ def of(graph: Graph, one: Judged | None) -> Drawing:
         nodes.append(Node(name, columns[place], rows[place], seen, count, loss))
     arrows = tuple(_arrow(graph, edge, one) for edge in graph.edges)
     said = "; ".join(f"{node.name}: {node.mark.word}, {node.count} messages {node.loss}".strip() for node in nodes)
-    return Drawing(tuple(nodes), arrows, f"Pathway. {said}")
+    return Drawing(tuple(nodes), arrows, f"Pathway. {said}", is_close)
 
 
 def _arrow(graph: Graph, edge: Edge, one: Judged | None) -> Arrow:
@@ -88,3 +100,14 @@ def _rows(columns: tuple[int, ...]) -> tuple[float, ...]:
         rows.append(placed.get(column, 0) - (columns.count(column) - 1) / 2)
         placed[column] = placed.get(column, 0) + 1
     return tuple(rows)
+
+
+def _folded(columns: tuple[int, ...], rows: tuple[float, ...]) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Return where nodes stand if the drawing is folded to lines, the lines' middle at 0."""
+    high, lines = max(rows) - min(rows) + 1, max(columns) // CLOSE_COLUMNS
+    folded = []
+    for column, row in zip(columns, rows, strict=True):
+        line, place = divmod(column, CLOSE_COLUMNS)
+        back = line % 2 == 1
+        folded.append((CLOSE_COLUMNS - 1 - place if back else place, row + (line - lines / 2) * high))
+    return tuple(column for column, _ in folded), tuple(row for _, row in folded)

@@ -67,7 +67,7 @@ def test_a_line_has_a_gap_where_nothing_is_known() -> None:
     """Two pieces a percentile, where one minute of four has no lag."""
     told = stretch("a", "b")
     made = pictures.lags(picture(), series.lags(told, "a", UTC), (), ())
-    drawn = ET.fromstring(made)  # noqa: S314 - it was drawn here
+    drawn = ET.fromstring(made.svg())  # noqa: S314 - it was drawn here
     lines = [one for one in drawn.iter("path") if "stroke-width:2;" in (one.get("style") or "")]
     assert len(lines) == 2
 
@@ -78,25 +78,26 @@ def test_every_picture_has_a_title_and_is_told_in_words() -> None:
     cells = series.heat(told, Measure.LOSS, UTC)
     bands = series.bands(told)
     drawn = [
-        pictures.heat(picture(), cells, ("end to end", "a", "b")),
+        pictures.heat(picture(), cells, ("end to end", "a", "b"), "loss, %"),
         pictures.arrivals(picture(), series.arrivals(told, "", UTC), bands, "minute"),
         pictures.lags(picture(), series.lags(told, "a", UTC), (), bands),
         pictures.durations(picture(), series.durations(told, ("a",), UTC), ("a",), bands),
     ]
-    for made in drawn:
+    figures = [one.figure() for one in drawn]
+    for made in figures:
         svg = ET.fromstring(made).find("svg")  # noqa: S314 - it was drawn here
         assert svg is not None
         assert (svg.get("role"), svg.findtext("title"), svg.findtext("desc")) == ("img", "a title", "what is in it")
         assert "var(--hw-" in made
-    assert "messages a minute" in drawn[1]
-    assert ">ms<" in drawn[2]
+    assert "messages a minute" in figures[1]
+    assert ">lag in, ms<" in figures[2]
 
 
 def test_no_name_is_markup() -> None:
     """Not in a row, not in a legend, not in what is told of a cell."""
     told = stretch(*HOSTILE)
     rows = (series.END_TO_END, *HOSTILE)
-    made = pictures.heat(picture(), series.heat(told, Measure.LOSS, UTC), rows)
-    made += pictures.durations(picture(), series.durations(told, HOSTILE[:1], UTC), HOSTILE[:1], ())
+    made = pictures.heat(picture(), series.heat(told, Measure.LOSS, UTC), rows, "loss, %").svg()
+    made += pictures.durations(picture(), series.durations(told, HOSTILE[:1], UTC), HOSTILE[:1], ()).svg()
     assert "<img" not in made
     assert "&lt;img" in made

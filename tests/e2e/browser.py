@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import socket
@@ -14,7 +15,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Position, expect, sync_playwright
+
+from dashboards.charts.pictures import BOTTOM, LEFT, RIGHT, ROW, TOP
+from probes.contract.limits import WINDOW_US
 
 FLAGS: Final = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -25,6 +29,37 @@ REFRESH_MS: Final = 7_000
 """Longer than it takes a page to be drawn anew by itself."""
 STARTS_WITHIN_S: Final = 60.0
 ENDS_WITHIN_S: Final = 20.0
+
+
+HEAT: Final = ".st-key-chart-nodes-over-time .hw-live-picture"
+ARRIVALS: Final = ".st-key-chart-arrivals .hw-live-picture"
+
+
+def cell_at(page: Page, node: str, start_us: int | None = None) -> tuple[Locator, Position]:
+    """Return the heat map, and where the cell of a node at a minute is in it; without one the first of the range."""
+    map_ = page.locator(HEAT)
+    svg = map_.locator("svg")
+    expect(svg.locator("text", has_text=re.compile(f"^{node}$"))).to_be_visible()
+    from_ms, length_ms, wide = (float(svg.get_attribute(name) or "nan") for name in ("data-from", "data-ms", "width"))
+    rows = svg.locator(':scope > text[text-anchor="end"]').all_text_contents()
+    middle_ms = (from_ms if start_us is None else start_us / 1e3) + WINDOW_US / 2e3
+    x = LEFT + (wide - LEFT - RIGHT) * (middle_ms - from_ms) / length_ms
+    return map_, {"x": x, "y": TOP + (rows.index(node) + 0.5) * ROW}
+
+
+def drag_across(page: Page, first: float, last: float) -> None:
+    """Drag across what arrived, from one part of its width to another."""
+    chart = page.locator(ARRIVALS)
+    expect(chart.locator("svg")).to_be_visible()
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box is not None
+    height = box["y"] + (TOP + box["height"] - BOTTOM) / 2
+    page.mouse.move(box["x"] + box["width"] * first, height)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * (first + last) / 2, height, steps=5)
+    page.mouse.move(box["x"] + box["width"] * last, height, steps=5)
+    page.mouse.up()
 
 
 @contextmanager

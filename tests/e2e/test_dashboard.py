@@ -17,7 +17,7 @@ from dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
 from monitor.store import dialect, schema
 from probes.contract.batch import Kind
 from tests.dashboards.places import HOSTILE, fill, minutes
-from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, dashboard
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across
 from tests.micro_batches import run_once
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.spooled import RULES, at, minute, observed, said, write_segment
@@ -26,7 +26,6 @@ MINUTES: Final = 12
 BAD_FROM: Final = 7
 """From this minute on the last two of 50 messages do not arrive at b."""
 GRAPH: Final = '[class*="st-key-pathway"] canvas'
-HEAT: Final = '[class*="st-key-heat"] svg'
 SETTLES_MS: Final = 2_000
 
 
@@ -105,7 +104,12 @@ def test_a_person_finds_the_bad_node_by_clicking(place: Workplace, url: str, pag
     expect(page.locator(".hw-matrix th.hw-chosen")).to_have_text("b")
     # The charts of another node take the place of these.
     page.wait_for_timeout(REFRESH_MS)
-    page.locator(f'{HEAT} path[aria-label*="node: b;"][aria-label*="from: 2026-01-01 00:08"]').click()
+    heat, cell = cell_at(page, "b", at(8 * 60))
+    heat.hover(position=cell)
+    expect(page.locator(".hw-live-tip").first).to_have_text(
+        re.compile("^2026-01-01 00:08 UTC\nb: . LOSSY, 4.00 % lost$")
+    )
+    heat.click(position=cell)
     page.wait_for_url(re.compile("window=2026-01-01T00%3A08%3A00Z"), timeout=SEEN_WITHIN_MS)
     expect(page.locator(".hw-title", has_text="2026-01-01 00:08 UTC")).to_be_visible()
     window = reported(place)["windows"][8]
@@ -116,17 +120,7 @@ def test_a_person_finds_the_bad_node_by_clicking(place: Workplace, url: str, pag
 def test_a_drag_chooses_the_range_of_all_charts_and_stays(url: str, page: Page) -> None:
     """It is in the URL; neither a refresh nor a reload loses it, and a button leads back."""
     page.goto(f"{url}?stream=orders&node=b")
-    chart = page.locator('[data-testid="stVegaLiteChart"]').nth(1)
-    expect(chart.locator("canvas, svg").first).to_be_visible()
-    chart.scroll_into_view_if_needed()
-    box = chart.bounding_box()
-    assert box is not None
-    height = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + box["width"] * 0.88, height)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.93, height, steps=5)
-    page.mouse.move(box["x"] + box["width"] * 0.96, height, steps=5)
-    page.mouse.up()
+    drag_across(page, 0.88, 0.96)
     page.wait_for_url(re.compile("from=2026.*to=2026"), timeout=SEEN_WITHIN_MS)
     chosen = page.url
     page.wait_for_timeout(REFRESH_MS)

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, chromium, free_port
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, chromium, drag_across, free_port
 from tests.e2e.test_dashboard import GRAPH, drawn_at, figure, row
 
 HOPWATCH: Final = (sys.executable, "-m", "monitor.cli.main")
@@ -80,21 +80,6 @@ def url_of(demo: Running) -> str:
     pytest.fail(f"no URL is said: {demo.said}")
 
 
-def dragged(page: Page, first: float, last: float) -> None:
-    """Drag across the second chart, from one part of its width to another."""
-    chart = page.locator('[data-testid="stVegaLiteChart"]').nth(1)
-    expect(chart.locator("canvas, svg").first).to_be_visible()
-    chart.scroll_into_view_if_needed()
-    box = chart.bounding_box()
-    assert box is not None
-    height = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + box["width"] * first, height)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * (first + last) / 2, height, steps=5)
-    page.mouse.move(box["x"] + box["width"] * last, height, steps=5)
-    page.mouse.up()
-
-
 def left_over(demo: Running) -> list[str]:
     """Return the processes that still name the folder of the demo."""
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout  # noqa: S607
@@ -123,15 +108,15 @@ def test_a_person_finds_the_bad_node_of_the_demo(demo: Running) -> None:
         page.wait_for_url(re.compile("node=router"), timeout=SEEN_WITHIN_MS)
         expect(page.locator(".hw-matrix th.hw-chosen")).to_have_text("router")
         page.wait_for_timeout(REFRESH_MS)
-        cell = page.locator('[class*="st-key-heat"] svg path[aria-label*="node: router;"]').first
-        cell.click()
+        heat, cell = cell_at(page, "router")
+        heat.click(position=cell)
         page.wait_for_url(re.compile("window="), timeout=SEEN_WITHIN_MS)
         check_window(demo, page)
         again = browser.new_context(viewport={"width": 1920, "height": 1080}).new_page()
         again.goto(page.url)
         check_window(demo, again)
         expect(again.locator(".hw-matrix th.hw-chosen")).to_have_text("router")
-        dragged(again, 0.80, 0.97)
+        drag_across(again, 0.80, 0.97)
         again.wait_for_url(re.compile("from=.*to="), timeout=SEEN_WITHIN_MS)
         zoomed = again.url
         again.wait_for_timeout(REFRESH_MS)

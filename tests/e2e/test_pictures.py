@@ -50,7 +50,7 @@ def taken(browser: Browser, url: str, page: str, theme: str, width_px: int, file
     context = browser.new_context(viewport={"width": width_px, "height": high_px}, color_scheme=theme)  # type: ignore[arg-type]  # one of two texts
     opened = context.new_page()
     opened.goto(url + query)
-    seen = opened.locator(".hw-overview" if page == "overview" else '[class*="st-key-heat"] svg').first
+    seen = opened.locator(".hw-overview" if page == "overview" else ".hw-live svg").first
     expect(seen).to_be_attached(timeout=SEEN_WITHIN_MS)
     opened.wait_for_timeout(DRAWN_WITHIN_MS)
     assert opened.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -1,0 +1,153 @@
+// A picture of dashboards/charts/pictures.py in a page: as wide as its panel, telling what lies under the pointer,
+// reporting what was dragged across or clicked, and leaving as a PNG.
+
+const SHORTEST_DRAG_PX = 4;
+const FINER = 2;
+const shown = new WeakMap();
+
+export default function ({ parentElement, data, setTriggerValue }) {
+  const place = parentElement.querySelector(".hw-live");
+  if (!shown.has(place)) shown.set(place, begin(place, parentElement));
+  shown.get(place).show(data, setTriggerValue);
+  return () => shown.get(place)?.end();
+}
+
+function begin(place, parent) {
+  const holder = place.querySelector(".hw-live-picture");
+  const tip = place.querySelector(".hw-live-tip");
+  const button = parent.querySelector(".hw-live-png");
+  let now, tell, svg, from = null, waiting = null;
+  const watched = new ResizeObserver(fit);
+
+  function show(data, setTriggerValue) {
+    tell = setTriggerValue;
+    watched.observe(holder);
+    if (from !== null) { waiting = data; return; }
+    const isSame = now?.svg === data.svg;
+    now = data;
+    if (isSame) return;
+    holder.innerHTML = data.svg;
+    svg = holder.querySelector("svg");
+    svg.setAttribute("aria-label", svg.querySelector(":scope > desc").textContent);
+    svg.querySelectorAll(":scope > title, :scope > desc").forEach((one) => one.remove());
+    holder.style.cursor = data.does === "drag" ? "crosshair" : "pointer";
+    tip.hidden = true;
+    fit();
+  }
+
+  const wide = () => holder.clientWidth || now.wide;
+  const across = (x) => Math.min(1, Math.max(0, (x - now.left) / (wide() - now.left - now.right)));
+  const moment_ms = (x) => now.from_ms + across(x) * (now.to_ms - now.from_ms);
+  const at = (event) => {
+    const box = holder.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  const isInside = ([x, y]) => x >= now.left && x <= wide() - now.right && y >= now.top && y <= now.high - now.bottom;
+
+  function fit() {
+    if (!svg) return;
+    const scale = (wide() - now.left - now.right) / (now.wide - now.left - now.right);
+    svg.setAttribute("viewBox", `0 0 ${wide()} ${now.high}`);
+    svg.setAttribute("width", wide());
+    svg.setAttribute("height", now.high);
+    svg.querySelector(".hw-plane").setAttribute("transform", `translate(${now.left * (1 - scale)} 0) scale(${scale} 1)`);
+    for (const one of svg.querySelectorAll(".hw-moment")) {
+      one.setAttribute("transform", `translate(${(one.dataset.x - now.left) * (scale - 1)} 0)`);
+    }
+  }
+
+  holder.onpointermove = (event) => {
+    const [x, y] = at(event);
+    if (from !== null) return stretch(from, x);
+    const title = event.target.querySelector?.(":scope > title");
+    // A tip of the browser's own would come late, and over this one.
+    if (title) { event.target.dataset.told = title.textContent; title.remove(); }
+    const step = Math.min(now.steps.length - 1, Math.floor(across(x) * now.steps.length));
+    const row = now.cells[Math.floor((y - now.top) / now.row)];
+    const here = !isInside([x, y]) ? "" : row ? `${now.steps[step]}\n${row[step]}` : now.steps[step];
+    const told = event.target.dataset?.told || here;
+    tip.hidden = !told;
+    point(told && now.does === "drag" ? step : null);
+    if (!told) return;
+    tip.textContent = told;
+    tip.style.left = `${Math.max(0, x + 14 + tip.offsetWidth > wide() ? x - 14 - tip.offsetWidth : x + 14)}px`;
+    tip.style.top = `${y + 14}px`;
+  };
+  holder.onpointerleave = () => { tip.hidden = true; point(null); };
+  holder.onpointerdown = (event) => {
+    if (event.button !== 0 || now.does !== "drag" || !isInside(at(event))) return;
+    event.preventDefault();
+    from = at(event)[0];
+    tip.hidden = true;
+    point(null);
+    holder.setPointerCapture(event.pointerId);
+  };
+  holder.onpointerup = (event) => {
+    if (from === null) return;
+    const ends = [from, at(event)[0]], range_ms = ends.map(moment_ms);
+    letGo();
+    if (Math.abs(ends[1] - ends[0]) >= SHORTEST_DRAG_PX) tell("dragged", range_ms);
+  };
+  holder.onpointercancel = letGo;
+  holder.onclick = (event) => {
+    if (now.does !== "click" || !isInside(at(event))) return;
+    const [x, y] = at(event);
+    tell("clicked", { at_ms: moment_ms(x), row: Math.floor((y - now.top) / now.row) });
+  };
+  button.onclick = () => save(svg, now, holder);
+
+  function stretch(one, other) {
+    shade("hw-drag", ...[one, other].map((x) => Math.min(wide() - now.right, Math.max(now.left, x))));
+  }
+
+  function point(step) {
+    if (step === null) return svg?.querySelector(".hw-step")?.remove();
+    const each = (wide() - now.left - now.right) / now.steps.length;
+    shade("hw-step", now.left + step * each, now.left + (step + 1) * each);
+  }
+
+  function shade(kind, one, other) {
+    let drawn = svg.querySelector(`.${kind}`);
+    if (!drawn) {
+      drawn = document.createElementNS(svg.namespaceURI, "rect");
+      drawn.setAttribute("class", kind);
+      svg.append(drawn);
+    }
+    drawn.setAttribute("x", Math.min(one, other));
+    drawn.setAttribute("width", Math.abs(other - one));
+    drawn.setAttribute("y", now.top);
+    drawn.setAttribute("height", now.high - now.top - now.bottom);
+  }
+
+  function letGo() {
+    from = null;
+    svg.querySelector(".hw-drag")?.remove();
+    const later = waiting;
+    waiting = null;
+    if (later) show(later, tell);
+  }
+
+  return { show, end: () => watched.disconnect() };
+}
+
+async function save(svg, told, holder) {
+  const copy = svg.cloneNode(true);
+  const style = getComputedStyle(holder);
+  const names = new Set(copy.outerHTML.match(/--hw-[a-z0-9]+/g).concat("--hw-text", "--hw-ground"));
+  const colours = [...names].map((name) => `${name}:${style.getPropertyValue(name)};`).join("");
+  const look = document.createElementNS(svg.namespaceURI, "style");
+  look.textContent = `svg{${colours}font-family:${style.fontFamily};background:var(--hw-ground)}${told.styles}`;
+  copy.prepend(look);
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [image.width * FINER, image.height * FINER];
+  const drawing = canvas.getContext("2d");
+  drawing.scale(FINER, FINER);
+  drawing.drawImage(image, 0, 0);
+  const link = document.createElement("a");
+  link.href = canvas.toDataURL("image/png");
+  link.download = told.file;
+  link.click();
+}

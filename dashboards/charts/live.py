@@ -1,0 +1,74 @@
+"""A picture that lives in a page: as wide as there is room, told under the pointer, to be dragged across or clicked.
+
+Streamlit mounts it; what it does in the browser is in ``live.js`` beside this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import streamlit as st
+
+from dashboards.charts import pictures
+from dashboards.charts.pictures import BOTTOM, LEFT, RIGHT, ROW, STYLES, TOP, WIDE, Picture
+
+Does = Literal["drag", "click"]
+_CHART: Final = st.components.v2.component(
+    "hopwatch_chart",
+    html='<div class="hw-live"><button class="hw-live-png" type="button" aria-label="Download as PNG">PNG</button>'
+    '<div class="hw-live-picture"></div><div class="hw-live-tip" hidden></div></div>',
+    css=pictures.STYLES + Path(__file__).with_name("live.css").read_text("utf-8"),
+    js=Path(__file__).with_name("live.js").read_text("utf-8"),
+    isolate_styles=False,
+)
+_PLANE: Final = {"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM, "wide": WIDE, "row": ROW, "styles": STYLES}
+"""Where the plane of time lies in all pictures, and how what is in it looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A picture as it is sent to a browser: ``svg``, where its plane lies, and what a person may do with it.
+
+    ``steps`` are what is told of each step that somebody points at, ``cells`` of each step of each row.
+    """
+
+    svg: str
+    from_us: int
+    to_us: int
+    high: int
+    does: Does
+    steps: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+
+
+def of(picture: Picture, does: Does = "drag") -> Live:
+    """Return a picture that is drawn, to be sent."""
+    starts_us = range(picture.from_us, picture.to_us, picture.step_us)
+    steps = tuple(picture.steps.get(start_us, "") for start_us in starts_us)
+    rows = dict.fromkeys(row for row, _ in picture.cells)
+    cells = tuple(
+        tuple(f"{row}: {picture.cells[row, at]}" if (row, at) in picture.cells else "" for at in starts_us)
+        for row in rows
+    )
+    return Live(picture.svg(), picture.from_us, picture.to_us, picture.high, does, steps, cells)
+
+
+def show(one: Live, key: str, file: str, changed: Callable[[], None]) -> None:
+    """Mount it; ``changed`` is called when a person has dragged or clicked, before the page is drawn anew.
+
+    The state of the key then has ``dragged``, two moments in ms, or ``clicked``, a moment and the row.
+    """
+    told = {
+        "file": file,
+        "svg": one.svg,
+        "does": one.does,
+        "high": one.high,
+        "steps": one.steps,
+        "cells": one.cells,
+        "from_ms": one.from_us / 1e3,
+        "to_ms": one.to_us / 1e3,
+    }
+    _CHART(key=key, data=told | _PLANE, on_dragged_change=changed, on_clicked_change=changed)
