@@ -26,7 +26,8 @@ HOUR_MS: Final = 3_600_000
 """As much longer than asked for is a range that is shown in whole hours."""
 CHARTS, GRAPHS = 5, 2
 OVERVIEW: Final = "document.querySelectorAll('.hw-overview tbody tr').length > 0"
-PLAIN: Final = "document.querySelectorAll('[data-testid=\"stVegaLiteChart\"] canvas').length === 3"
+PLAIN: Final = "document.querySelectorAll('[data-testid=\"stVegaLiteChart\"] :is(canvas, svg)').length === 3"
+EMPTY: Final = "document.querySelector('.there') !== null"
 
 
 def stream(range_name: str) -> str:
@@ -72,7 +73,10 @@ def loads_s(browser: Browser, url: str, is_drawn: str, times: int) -> tuple[list
 
 
 def changes_s(browser: Browser, url: str, ranges: Sequence[str], times: int) -> dict[str, list[float]]:
-    """Return how long each change to another range takes from the click to the last chart, so many rounds of all."""
+    """Return how long each change to another range takes from the click to the last chart, so many rounds of all.
+
+    The first of each may be the first that the server is asked for it.
+    """
     spans_s: dict[str, list[float]] = {name: [] for name in ranges}
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(PATIENCE_MS)

@@ -12,8 +12,9 @@ import numpy as np
 
 from bench.alone import run
 from bench.asking import STANDING
-from bench.browsing import OVERVIEW, PLAIN, changes_s, chromium, loads_s, stream
+from bench.browsing import EMPTY, OVERVIEW, PLAIN, changes_s, chromium, loads_s, stream
 from bench.month import GREAT, Month, fill
+from bench.served import EMPTY as EMPTY_PAGE
 from bench.served import OURS, served
 from bench.served import PLAIN as PLAIN_PAGE
 from bench.speed import Tell
@@ -30,6 +31,7 @@ LOAD_GOAL_S: Final = 1.0
 CHANGE_GOAL_S: Final = 0.5
 TRIPS_GOAL: Final = 1.0
 SQLITE, POSTGRES = "SQLite", "PostgreSQL"
+NEW, AGAIN = "new session", "new tab"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,13 @@ def measure(scratch: Path, tell: Tell, month: Month = Month()) -> list[Line]:  #
         ContestantError: one failed, or there is no Chromium.
         WrongResultError: a range is not whole.
     """
-    lines: list[Line] = []
+    tell("an empty page")
+    with served(EMPTY_PAGE, scratch) as server, chromium() as browser:
+        of_kinds = loads_s(browser, server.url, EMPTY, LOADS)
+    lines: list[Line] = [
+        _viewed("none", f"an empty page of Streamlit, {kind}", spans_s, None, None)
+        for kind, spans_s in zip((NEW, AGAIN), of_kinds, strict=True)
+    ]
     for store in (SQLITE, POSTGRES):
         with _url(store, scratch) as url:
             engine = dialect.engine(url)
@@ -130,9 +138,10 @@ def _measured(store: str, url: str, scratch: Path, month: Month, tell: Tell) -> 
         lines.append(Viewed(store, "a stream, first page of the process", 1, first_s, first_s, plain_s=plain_s))
         for what, page, drawn in (("overview", server.url, OVERVIEW), ("a stream, an hour", great, stream("1h"))):
             new_s, again_s = loads_s(browser, page, drawn, LOADS)
-            lines.append(_viewed(store, f"{what}, new session", new_s, LOAD_GOAL_S, plain_s))
-            lines.append(_viewed(store, f"{what}, new tab", again_s, LOAD_GOAL_S, plain_s))
-        for name, spans_s in changes_s(browser, great, RANGES, LOADS).items():
+            lines.append(_viewed(store, f"{what}, {NEW}", new_s, LOAD_GOAL_S, plain_s))
+            lines.append(_viewed(store, f"{what}, {AGAIN}", again_s, LOAD_GOAL_S, plain_s))
+        for name, (first_s, *spans_s) in changes_s(browser, great, RANGES, LOADS + 1).items():
+            lines.append(Viewed(store, f"to {name}, first of the process", 1, first_s, first_s))
             lines.append(_viewed(store, f"to {name}", spans_s, CHANGE_GOAL_S, None))
     for who, arguments in ((OURS, (str(config),)), (PLAIN_PAGE, (url, GREAT, str(month.end_us)))):
         tell(f"{store}: {VIEWERS} viewers, {who}")
@@ -140,7 +149,7 @@ def _measured(store: str, url: str, scratch: Path, month: Month, tell: Tell) -> 
     return lines
 
 
-def _viewed(store: str, what: str, spans_s: list[float], goal_s: float, plain_s: float | None) -> Viewed:
+def _viewed(store: str, what: str, spans_s: list[float], goal_s: float | None, plain_s: float | None) -> Viewed:
     p50_s, p95_s = (float(span_s) for span_s in np.quantile(spans_s, (0.5, 0.95)))
     return Viewed(store, what, len(spans_s), p50_s, p95_s, goal_s, plain_s)
 

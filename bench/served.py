@@ -1,4 +1,7 @@
-"""A dashboard in a process of its own, whose statements are counted: ours, or the plain page it is held against."""
+"""A dashboard in a process of its own, whose statements are counted: ours, or a page that it is held against.
+
+These Streamlit serves as its own command does.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,7 @@ from bench.footprint import Peak
 
 STARTS_WITHIN_S: Final = 60.0
 TOLD_EVERY_S: Final = 0.2
-OURS, PLAIN = "ours", "plain"
-PAGE: Final = Path(__file__).with_name("plain_page.py")
+OURS, PLAIN, EMPTY = "ours", "plain", "empty"
 
 
 class ServerFailedError(RuntimeError):
@@ -116,7 +118,8 @@ def main(kind: str, counts: str, port: str, *arguments: str) -> None:
     flags = look.options() | {"server.address": "127.0.0.1", "server.port": int(port)}
     options = {name.replace(".", "_"): value for name, value in flags.items()}
     bootstrap.load_config_options(options)
-    bootstrap.run(str(PAGE), is_hello=False, args=list(arguments), flag_options=options)
+    page = Path(__file__).with_name(f"{kind}_page.py")
+    bootstrap.run(str(page), is_hello=False, args=list(arguments), flag_options=options)
 
 
 def _tell(counted: list[int], file: Path) -> None:

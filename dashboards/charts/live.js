@@ -65,7 +65,7 @@ function begin(place, parent) {
     const step = Math.min(now.steps.length - 1, Math.floor(across(x) * now.steps.length));
     const row = now.cells[Math.floor((y - now.top) / now.row)];
     const here = !isInside([x, y]) ? "" : row ? `${now.steps[step]}\n${row[step]}` : now.steps[step];
-    const told = event.target.dataset?.told || here;
+    const told = [here, event.target.dataset?.told].filter(Boolean).join("\n");
     tip.hidden = !told;
     point(told && now.does === "drag" ? step : null);
     if (!told) return;

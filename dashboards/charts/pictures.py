@@ -176,7 +176,7 @@ def lags(picture: Picture, points: Sequence[Point], found: Sequence[Outlier], ba
     _tell(picture, [(point, point.part) for point in points])
     for one in found:
         at = picture.time.at(one.start_us + picture.step_us / 2), axis.at(one.value)
-        picture.mark(*at, f"{one.when}\n{one.said}")
+        picture.mark(*at, one.said)
     names = [(part, _LINES[part][0], _LINES[part][2]) for part in parts]
     picture.legend([*names, ("outlier, a diamond", "--hw-lossy", "")] if found else names)
     return picture
