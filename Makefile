@@ -27,7 +27,7 @@ demo: java $(VENV)/installed
 	@$(VENV)/bin/hopwatch demo $(ARGS)
 
 test: java $(VENV)/installed servers
-	@$(VENV)/bin/python -m pytest --numprocesses=$(TESTERS) --dist=loadfile $(ARGS)
+	@$(VENV)/bin/python -m pytest --numprocesses=$(TESTERS) --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/installed
 	@$(VENV)/bin/ruff check .

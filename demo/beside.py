@@ -19,7 +19,7 @@ from demo.pipeline import PACKAGES, last_words
 HOST: Final = "127.0.0.1"
 PORT: Final = 8501
 """The port that ``hopwatch dashboard`` has without being told."""
-NEEDED: Final = ("streamlit", "altair")
+NEEDED: Final = ("streamlit", "uvicorn")
 ADVICE: Final = "no dashboard: its packages are not installed, pip install 'hopwatch[monitor,dashboards]' brings them"
 STOP_WITHIN_S: Final = 10.0
 

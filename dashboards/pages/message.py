@@ -86,6 +86,7 @@ def _nothing(looking: Looking, text: str, found: Searched) -> None:
     terms = looking.answers.searches.terms_of(looking.address.stream)
     span = f", in this stream {texts.age(terms.kept_until_us(0))} from the start of its minute," if terms else ""
     told = (
+        "An id is looked for whole; the page of a window finds a lost one by a part of it. "
         f"Stamps are kept as long as they may change their window{span} and lost ids as long as their window is kept."
     )
     st.html(markup.note(told))

@@ -18,7 +18,7 @@ INTERRUPTED_EXIT_CODE: Final = 130
 TAPS_EXTRAS: Final = "taps,kafka"
 TAPS_PACKAGES: Final = frozenset({"confluent_kafka", "fastapi", "granian", "orjson"})
 """What the sidecars need and the monitor does not."""
-DASHBOARD_PACKAGES: Final = frozenset({"altair", "authlib", "httpx", "streamlit"})
+DASHBOARD_PACKAGES: Final = frozenset({"authlib", "httpx", "streamlit", "uvicorn"})
 OWN_PACKAGES: Final = frozenset({"alerts", "bench", "dashboards", "demo", "monitor", "probes"})
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
 from xml.etree import ElementTree as ET
+from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.charts import axes, pictures
+from dashboards.charts import axes, live, pictures
 from dashboards.charts.pictures import Picture
 from dashboards.reading.told import Edge, Graph, Stretch
 from dashboards.views import series
@@ -56,6 +58,30 @@ def test_round_moments_are_few_and_in_the_range(from_us: int, length_us: int) ->
     assert all(from_us <= one <= from_us + length_us for one in made)
 
 
+@given(
+    st.integers(0, 4 * 10**15), st.integers(1, 8 * axes.DAY_US), st.sampled_from(("Asia/Kathmandu", "America/New_York"))
+)
+def test_moments_are_round_by_the_clocks_of_who_looks(from_us: int, length_us: int, name: str) -> None:
+    """Few and in the range; those before the clocks are moved stand on whole minutes of the wall."""
+    zone = ZoneInfo(name)
+    made = axes.moments(from_us, from_us + length_us, zone)
+    assert len(made) <= axes.MOST_MOMENTS
+    assert all(from_us <= one <= from_us + length_us for one in made)
+    if length_us > axes.HOUR_US:
+        local = [datetime.fromtimestamp(one / 1e6, zone) for one in made[:1]]
+        assert all((at.second, at.minute % 5) == (0, 0) for at in local if at.utcoffset() == _offset(from_us, zone))
+
+
+def _offset(at_us: int, zone: ZoneInfo) -> timedelta | None:
+    return datetime.fromtimestamp(at_us / 1e6, zone).utcoffset()
+
+
+def test_a_moment_is_told_by_the_clock_of_who_looks() -> None:
+    """The day where one begins there."""
+    assert axes.clock(at(61), 2 * axes.HOUR_US, ZoneInfo("Asia/Kathmandu")) == "06:46"
+    assert axes.clock(at(18 * 60 + 15), 2 * axes.HOUR_US, ZoneInfo("Asia/Kathmandu")) == "Jan 02"
+
+
 def test_a_moment_is_told_as_its_range_needs() -> None:
     """The time within hours, the day where one begins, days alone in weeks."""
     assert axes.clock(at(61), 2 * axes.HOUR_US) == "01:01"
@@ -91,6 +117,64 @@ def test_every_picture_has_a_title_and_is_told_in_words() -> None:
         assert "var(--hw-" in made
     assert "messages a minute" in figures[1]
     assert ">lag in, ms<" in figures[2]
+
+
+def test_what_is_pointed_at_is_told_step_by_step() -> None:
+    """Each step when it is and what its lines say; each cell of a heat map its row and how it is judged."""
+    told = stretch("a", "b")
+    drawn = pictures.lags(picture(), [one for one in series.lags(told, "a", UTC) if one.line == "lag in"], (), ())
+    steps = live.of(drawn).steps
+    assert len(steps) == 4
+    assert steps[0].splitlines()[0] == "2026-01-01 00:00 UTC"
+    assert [line.partition(":")[0] for line in steps[0].splitlines()[1:]] == ["p50", "p95", "p99"]
+    assert steps[2] == ""
+    rows = ("end to end", "a", "b")
+    sent = live.of(pictures.heat(picture(), series.heat(told, Measure.LOSS, UTC), rows, "loss, %"), "click")
+    assert sent.steps[1] == "2026-01-01 00:01 UTC"
+    assert [len(row) for row in sent.cells] == [4, 4, 4]
+    assert sent.cells[1][3] == "a: ? UNKNOWN, nobody knows"
+    assert (sent.does, sent.from_us, sent.to_us) == ("click", at(0), at(4))
+
+
+def test_cells_that_look_alike_are_one_shape() -> None:
+    """However many there are: a browser takes long for thousands of elements."""
+    names = tuple(f"n{number}" for number in range(20))
+    steps = tuple(window(minute, names=names) for minute in range(60))
+    told = Stretch("orders", Graph(names, ()), steps, 60_000_000, None)
+    drawn = pictures.heat(picture(60), series.heat(told, Measure.LOSS, UTC), (series.END_TO_END, *names), "loss, %")
+    shapes = list(drawn.plane.iter("path"))
+    assert len(shapes) == 1
+    assert shapes[0].attrib["d"].count("M") == 60 * 21
+
+
+@pytest.mark.parametrize(("zone", "whose"), [(UTC, "UTC"), (ZoneInfo("Europe/Berlin"), "local time")])
+def test_the_axis_of_time_says_whose_clock_it_tells(zone: tzinfo, whose: str) -> None:
+    """In the words of the switch above."""
+    made = Picture("a title", "what is in it", at(0), at(4), 60_000_000, pictures.HIGH, zone)
+    assert f">{whose}<" in made.svg()
+
+
+def test_a_single_step_is_seen() -> None:
+    """A line of one point is a short one."""
+    told = stretch("a", "b")
+    one = replace(told, steps=told.steps[:1])
+    made = pictures.arrivals(picture(1), series.arrivals(one, "", UTC), (), "minute")
+    lines = [path.attrib["d"] for path in made.plane.iter("path") if "fill:none" in path.attrib["style"]]
+    assert len(lines) == 2
+    assert all(len(set(line[1:].split("L"))) == 2 for line in lines)
+
+
+def test_many_names_have_room_in_a_legend() -> None:
+    """Each is cut, and none is written over another or beyond the picture."""
+    names = [(f"a-node-with-a-long-name-{number}", "--hw-s0", "") for number in range(8)]
+    made = picture()
+    made.legend(names)
+    words = [one for one in made.root.findall("text") if one.text and one.text.startswith("a-")]
+    starts = [float(one.attrib["x"]) for one in words]
+    assert len(words) == 8
+    assert all((one.text or "").endswith("…") for one in words)
+    assert all(other - one >= pictures.LETTER_PX * len(words[0].text or "") for one, other in pairwise(starts))
+    assert starts[-1] + pictures.LETTER_PX * len(words[-1].text or "") <= pictures.WIDE
 
 
 def test_no_name_is_markup() -> None:

@@ -26,7 +26,7 @@ BARE = """
 import importlib.abc, sys
 class Bare(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"streamlit", "altair"}:
+        if name.partition(".")[0] == "streamlit":
             raise ModuleNotFoundError(f"not here: {name}", name=name)
 sys.meta_path.insert(0, Bare())
 from monitor.cli.main import main

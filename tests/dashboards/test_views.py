@@ -8,6 +8,8 @@ from itertools import product
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dashboards.reading.told import Edge, Graph, Standing, StreamNow, Stretch
 from dashboards.views import colours, freshness, loss_table, overview, pathway, series, texts
@@ -223,6 +225,25 @@ def test_no_loss_that_is_seen_is_unknown_where_more_may_be_lost() -> None:
     assert (told["lost end to end"], told["of known"], told["surely lost"], told["at most"]) == ("?", "?", "0", "?")
     lines = {line.name: [cell.words for cell in line.cells] for line in loss_table.of(blind).lines}
     assert lines["loss of node"] == lines["loss, %"] == ["?", "?"]
+
+
+@given(st.integers(1, 60), st.integers(1, 3))
+def test_a_long_pathway_is_folded_and_no_node_hides_another(length: int, wide: int) -> None:
+    """Each node has a place of its own, and the next column is beside or below it; a short one is a line."""
+    names = tuple(f"n{place}" for place in range(length * wide))
+    edges = tuple(
+        Edge(place * wide, (place + 1) * wide + other, is_must=True)
+        for place in range(length - 1)
+        for other in range(wide)
+    )
+    drawing = pathway.of(Graph(names, edges), None)
+    places = [(node.column, node.row) for node in drawing.nodes]
+    assert len(set(places)) == len(names)
+    assert drawing.is_close is (length > pathway.MOST_COLUMNS)
+    assert max(node.column for node in drawing.nodes) < max(pathway.MOST_COLUMNS, pathway.CLOSE_COLUMNS)
+    assert all(abs(places[one.source][0] - places[one.target][0]) <= 1 for one in drawing.arrows)
+    rows = [row for _, row in places]
+    assert min(rows) == -max(rows)
 
 
 def test_edges_are_loud_where_messages_were_lost() -> None:

@@ -31,7 +31,7 @@ FORBIDDEN: Final = [
     ("monitor", "dashboards"),
     ("dashboards.pages", "sqlalchemy"),
     ("dashboards.views", "time"),
-    ("dashboards.report", "altair"),
+    ("dashboards.report", "streamlit"),
 ]
 """For each contract, in their order, an import that it forbids."""
 
