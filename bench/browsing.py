@@ -73,7 +73,7 @@ def loads_s(browser: Browser, url: str, is_drawn: str, times: int) -> tuple[list
 
 
 def changes_s(browser: Browser, url: str, ranges: Sequence[str], times: int) -> dict[str, list[float]]:
-    """Return how long each change to another range takes from the click to the last chart, so many rounds of all.
+    """Return how long each change to another range takes from the click to the last chart over time, in rounds of all.
 
     The first of each may be the first that the server is asked for it.
     """

@@ -13,11 +13,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Final
+from urllib.request import urlopen
 
 from sqlalchemy import Engine, event
 
@@ -87,8 +88,10 @@ def served(kind: str, folder: Path, *arguments: str) -> Iterator[Served]:
 def _await(port: int, process: subprocess.Popen[bytes], counts: Path, said: Path) -> None:
     until_s = time.monotonic() + STARTS_WITHIN_S
     while time.monotonic() < until_s and process.poll() is None:
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)) == 0 and counts.exists():
+        with suppress(OSError):
+            # It listens before it answers.
+            urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=STARTS_WITHIN_S).close()
+            if counts.exists():
                 return
         time.sleep(TOLD_EVERY_S)
     raise ServerFailedError(f"the dashboard did not start: {said.read_text('utf-8', errors='replace')[-2_000:]}")

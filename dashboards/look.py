@@ -18,6 +18,8 @@ OPTIONS: Final[dict[str, Any]] = {
     "secrets.files": [],
     "server.fileWatcherType": "none",
     "server.headless": True,
+    "server.sslCertFile": "",
+    "server.sslKeyFile": "",
     "theme.baseRadius": "6px",
     "theme.baseFontSize": 15,
 }

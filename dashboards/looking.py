@@ -13,7 +13,7 @@ import streamlit as st
 from dashboards import markup
 from dashboards.once import Once
 from dashboards.reading.answers import Answer, Answers, Question, Value
-from dashboards.views import freshness
+from dashboards.views import address, freshness
 from dashboards.views.address import Address, Zone, query_of
 from dashboards.views.colours import DARK, LIGHT, Palette
 from monitor.clock import Clock
@@ -58,15 +58,19 @@ class Looking:
         """Return what is made of an answer, made once for all who look at the same in the same way."""
         return _ONCE.of(answer, (name, self.address, self.palette, str(self.zone)), make)
 
-    def changes(self, key: str, means: Callable[[Any], Mapping[str, Any]]) -> Callable[[], None]:
+    @staticmethod
+    def changes(key: str, means: Callable[[Any], Mapping[str, Any]]) -> Callable[[], None]:
         """Return what Streamlit is to call when a person has changed the widget of this key, before the page is drawn.
 
-        The URL then has those fields of an address that the value of the widget means; without any it stays.
+        The URL then has those fields of an address that the value of the widget means; without any it stays. Streamlit
+        keeps what is returned here as long as its session lasts: ``means`` is to hold nothing large.
         """
 
         def changed() -> None:
             if fields := means(st.session_state[key]):
-                st.query_params.from_dict(self.query(**fields))
+                # Not from what was drawn: of two changes that come together neither is lost.
+                there, _ = address.read(st.query_params.to_dict())
+                st.query_params.from_dict(query_of(replace(there, **fields)))
 
         return changed
 

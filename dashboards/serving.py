@@ -44,6 +44,9 @@ def listen(host: str, port: int) -> socket.socket:
     # Of a socket that does not name its protocol asyncio believes that it may wait with small answers, for 40 ms each.
     place = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
+        if family == socket.AF_INET6:
+            # All addresses are those of IPv4 too.
+            place.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         place.bind((host, port))
         place.listen(WAITS)
@@ -66,16 +69,20 @@ def serve(config: Path, place: socket.socket, *, base_path: str = "", login: Log
     from dashboards import entrance, look  # noqa: PLC0415
 
     host, port, *_ = place.getsockname()
+    secrets = entrance.secrets_of(login) if login is not None else None
     flags = look.options() | {"server.address": host, "server.port": port, "server.baseUrlPath": base_path}
+    if secrets is not None:
+        # What a login that has begun is signed with is asked for before secrets are known.
+        flags["server.cookieSecret"] = secrets[entrance.AUTH]["cookie_secret"]
     bootstrap.load_config_options({name.replace(".", "_"): value for name, value in flags.items()})
     sys.argv = [str(APP), str(config.absolute())]
-    app = st.App(APP, secrets=entrance.secrets_of(login) if login is not None else None)
+    app = st.App(APP, secrets=secrets)
     served = uvicorn.Config(
         app,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=ENDS_WITHIN_S,
-        # As Streamlit starts it.
+        # As Streamlit does by itself.
         ws="websockets-sansio",
         ws_per_message_deflate=False,
         ws_max_size=MOST_BYTES,

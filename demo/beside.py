@@ -9,9 +9,11 @@ import shlex
 import socket
 import subprocess
 import sys
+from http import HTTPStatus
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Final, Self
+from urllib.request import urlopen
 
 from demo.config import Layout
 from demo.pipeline import PACKAGES, last_words
@@ -22,6 +24,7 @@ PORT: Final = 8501
 NEEDED: Final = ("streamlit", "uvicorn")
 ADVICE: Final = "no dashboard: its packages are not installed, pip install 'hopwatch[monitor,dashboards]' brings them"
 STOP_WITHIN_S: Final = 10.0
+ANSWERS_WITHIN_S: Final = 1.0
 
 
 class Dashboard:
@@ -127,5 +130,9 @@ def _held(port: int) -> socket.socket:
 
 
 def _answers(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex((HOST, port)) == 0
+    """Return whether the dashboard answers; it listens before it does."""
+    try:
+        with urlopen(f"http://{HOST}:{port}/_stcore/health", timeout=ANSWERS_WITHIN_S) as answer:
+            return bool(answer.status == HTTPStatus.OK)
+    except OSError:
+        return False

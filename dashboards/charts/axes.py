@@ -46,14 +46,16 @@ def values(low: float, high: float) -> tuple[float, ...]:
 
 
 def moments(from_us: int, to_us: int, zone: tzinfo = UTC) -> tuple[int, ...]:
-    """Return at most ``MOST_MOMENTS`` moments in ``[from_us, to_us]`` that are round by the clocks of a zone.
-
-    Where these are moved within the range, those behind that are as far from each other as those before.
-    """
+    """Return at most ``MOST_MOMENTS`` moments in ``[from_us, to_us]`` that are round by the clocks of a zone."""
     step_us = next((step for step in _STEPS_US if (to_us - from_us) // step < MOST_MOMENTS), 0)
     step_us = step_us or -(-(to_us - from_us) // (MOST_MOMENTS - 1))
     ahead_us = _ahead_us(from_us, zone)
-    return tuple(range(-(-(from_us + ahead_us) // step_us) * step_us - ahead_us, to_us + 1, step_us))
+    evenly = range(-(-(from_us + ahead_us) // step_us) * step_us - ahead_us, to_us + 1, step_us)
+    if zone is UTC or step_us <= HOUR_US:
+        return tuple(evenly)
+    # Behind a day on which the clocks are moved the same time of the day comes an hour earlier or later.
+    moved = (at_us + ahead_us - _ahead_us(at_us, zone) for at_us in evenly)
+    return tuple(at_us for at_us in moved if from_us <= at_us <= to_us)
 
 
 def clock(at_us: int, length_us: int, zone: tzinfo = UTC) -> str:

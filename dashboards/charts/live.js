@@ -3,6 +3,7 @@
 
 const SHORTEST_DRAG_PX = 4;
 const FINER = 2;
+const LABEL_PX = 46;
 const shown = new WeakMap();
 
 export default function ({ parentElement, data, setTriggerValue }) {
@@ -16,7 +17,7 @@ function begin(place, parent) {
   const holder = place.querySelector(".hw-live-picture");
   const tip = place.querySelector(".hw-live-tip");
   const button = parent.querySelector(".hw-live-png");
-  let now, tell, svg, from = null, waiting = null;
+  let now, tell, svg, from = null, pressed = null, waiting = null;
   const watched = new ResizeObserver(fit);
 
   function show(data, setTriggerValue) {
@@ -28,7 +29,9 @@ function begin(place, parent) {
     if (isSame) return;
     holder.innerHTML = data.svg;
     svg = holder.querySelector("svg");
-    svg.setAttribute("aria-label", svg.querySelector(":scope > desc").textContent);
+    const [title, desc] = ["title", "desc"].map((kind) => svg.querySelector(`:scope > ${kind}`).textContent);
+    svg.setAttribute("aria-label", `${title}. ${desc}`);
+    button.setAttribute("aria-label", `Download as PNG: ${title}`);
     svg.querySelectorAll(":scope > title, :scope > desc").forEach((one) => one.remove());
     holder.style.cursor = data.does === "drag" ? "crosshair" : "pointer";
     tip.hidden = true;
@@ -42,17 +45,28 @@ function begin(place, parent) {
     const box = holder.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
   };
-  const isInside = ([x, y]) => x >= now.left && x <= wide() - now.right && y >= now.top && y <= now.high - now.bottom;
+  const isInside = ([x, y]) => x >= now.left && x < wide() - now.right && y >= now.top && y < now.high - now.bottom;
+
+  const stepAt = (x) => Math.min(now.steps.length - 1, Math.floor(across(x) * now.steps.length));
+  const rowAt = (y) => Math.floor((y - now.top) / now.row);
+  const cell = ([x, y]) => now.cells[rowAt(y)]?.[stepAt(x)];
 
   function fit() {
     if (!svg) return;
-    const scale = (wide() - now.left - now.right) / (now.wide - now.left - now.right);
+    const scale = Math.max(0.01, (wide() - now.left - now.right) / (now.wide - now.left - now.right));
     svg.setAttribute("viewBox", `0 0 ${wide()} ${now.high}`);
     svg.setAttribute("width", wide());
     svg.setAttribute("height", now.high);
+    holder.style.height = `${now.high}px`;
     svg.querySelector(".hw-plane").setAttribute("transform", `translate(${now.left * (1 - scale)} 0) scale(${scale} 1)`);
+    let last = -Infinity;
     for (const one of svg.querySelectorAll(".hw-moment")) {
-      one.setAttribute("transform", `translate(${(one.dataset.x - now.left) * (scale - 1)} 0)`);
+      const away = (one.dataset.x - now.left) * (scale - 1), words = one.querySelector("text");
+      one.setAttribute("transform", `translate(${away} 0)`);
+      if (!words) continue;
+      const x = Number(one.dataset.x) + away;
+      words.style.visibility = x - last < LABEL_PX ? "hidden" : "";
+      if (x - last >= LABEL_PX) last = x;
     }
   }
 
@@ -62,10 +76,9 @@ function begin(place, parent) {
     const title = event.target.querySelector?.(":scope > title");
     // A tip of the browser's own would come late, and over this one.
     if (title) { event.target.dataset.told = title.textContent; title.remove(); }
-    const step = Math.min(now.steps.length - 1, Math.floor(across(x) * now.steps.length));
-    const row = now.cells[Math.floor((y - now.top) / now.row)];
-    const here = !isInside([x, y]) ? "" : row ? `${now.steps[step]}\n${row[step]}` : now.steps[step];
-    const told = [here, event.target.dataset?.told].filter(Boolean).join("\n");
+    const step = stepAt(x);
+    const here = isInside([x, y]) ? [now.steps[step], cell([x, y])] : [];
+    const told = [...here, event.target.dataset?.told].filter(Boolean).join("\n");
     tip.hidden = !told;
     point(told && now.does === "drag" ? step : null);
     if (!told) return;
@@ -75,6 +88,7 @@ function begin(place, parent) {
   };
   holder.onpointerleave = () => { tip.hidden = true; point(null); };
   holder.onpointerdown = (event) => {
+    pressed = at(event);
     if (event.button !== 0 || now.does !== "drag" || !isInside(at(event))) return;
     event.preventDefault();
     from = at(event)[0];
@@ -90,9 +104,10 @@ function begin(place, parent) {
   };
   holder.onpointercancel = letGo;
   holder.onclick = (event) => {
-    if (now.does !== "click" || !isInside(at(event))) return;
     const [x, y] = at(event);
-    tell("clicked", { at_ms: moment_ms(x), row: Math.floor((y - now.top) / now.row) });
+    const isDrag = pressed && Math.hypot(x - pressed[0], y - pressed[1]) >= SHORTEST_DRAG_PX;
+    if (now.does !== "click" || isDrag || !isInside([x, y]) || !cell([x, y])) return;
+    tell("clicked", { at_ms: moment_ms(x), row: now.rows[rowAt(y)] });
   };
   button.onclick = () => save(svg, now, holder);
 
@@ -127,11 +142,12 @@ function begin(place, parent) {
     if (later) show(later, tell);
   }
 
-  return { show, end: () => watched.disconnect() };
+  return { show, end: () => { if (!place.isConnected) watched.disconnect(); } };
 }
 
 async function save(svg, told, holder) {
   const copy = svg.cloneNode(true);
+  copy.querySelectorAll(".hw-step, .hw-drag").forEach((one) => one.remove());
   const style = getComputedStyle(holder);
   const names = new Set(copy.outerHTML.match(/--hw-[a-z0-9]+/g).concat("--hw-text", "--hw-ground"));
   const colours = [...names].map((name) => `${name}:${style.getPropertyValue(name)};`).join("");

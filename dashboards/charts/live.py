@@ -32,7 +32,8 @@ _PLANE: Final = {"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM, "wi
 class Live:
     """A picture as it is sent to a browser: ``svg``, where its plane lies, and what a person may do with it.
 
-    ``steps`` are what is told of each step that somebody points at, ``cells`` of each step of each row.
+    ``steps`` are what is told of each step that somebody points at, ``cells`` of each step of each of the
+    ``rows``.
     """
 
     svg: str
@@ -42,24 +43,25 @@ class Live:
     does: Does
     steps: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...]
+    rows: tuple[str, ...]
 
 
 def of(picture: Picture, does: Does = "drag") -> Live:
     """Return a picture that is drawn, to be sent."""
     starts_us = range(picture.from_us, picture.to_us, picture.step_us)
     steps = tuple(picture.steps.get(start_us, "") for start_us in starts_us)
-    rows = dict.fromkeys(row for row, _ in picture.cells)
+    rows = tuple(dict.fromkeys(row for row, _ in picture.cells))
     cells = tuple(
         tuple(f"{row}: {picture.cells[row, at]}" if (row, at) in picture.cells else "" for at in starts_us)
         for row in rows
     )
-    return Live(picture.svg(), picture.from_us, picture.to_us, picture.high, does, steps, cells)
+    return Live(picture.svg(), picture.from_us, picture.to_us, picture.high, does, steps, cells, rows)
 
 
 def show(one: Live, key: str, file: str, changed: Callable[[], None]) -> None:
     """Mount it; ``changed`` is called when a person has dragged or clicked, before the page is drawn anew.
 
-    The state of the key then has ``dragged``, two moments in ms, or ``clicked``, a moment and the row.
+    The state of the key then has ``dragged``, two moments in ms, or ``clicked``, a moment in ms and a row.
     """
     told = {
         "file": file,
@@ -68,6 +70,7 @@ def show(one: Live, key: str, file: str, changed: Callable[[], None]) -> None:
         "high": one.high,
         "steps": one.steps,
         "cells": one.cells,
+        "rows": one.rows,
         "from_ms": one.from_us / 1e3,
         "to_ms": one.to_us / 1e3,
     }

@@ -15,6 +15,7 @@ MOST_WORD: Final = 18
 CLOSE_ROW_PX: Final = 54
 CLOSE_SIDE_PX: Final = 40
 CLOSE_WORD: Final = 7
+"""Of a longer name the end is shown: nodes of a kind are numbered there."""
 
 
 def high_px(drawing: Drawing) -> int:
@@ -62,17 +63,19 @@ def option(drawing: Drawing, palette: Palette, chosen: str) -> dict[str, Any]:
 
 
 def _close_node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
-    style = {"fontSize": 10.5, "color": palette.text, "formatter": f"{node.mark.icon} {_cut(node.name, CLOSE_WORD)}"}
+    name = node.name if len(node.name) <= CLOSE_WORD else f"…{node.name[1 - CLOSE_WORD :]}"
+    style = {"fontSize": 10.5, "color": palette.text, "formatter": f"{node.mark.icon} {name}"}
     return {"itemStyle": _ring(node, palette, is_chosen=is_chosen), "label": style}
 
 
 def _node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
     colour = node.mark.colour(palette)
+    name = node.name if len(node.name) <= MOST_WORD else f"{node.name[: MOST_WORD - 1]}…"
     below = "\n".join(part for part in (f"{node.mark.icon} {node.mark.word} · {node.count}", node.loss) if part)
     return {
         "itemStyle": _ring(node, palette, is_chosen=is_chosen),
         "label": {
-            "formatter": f"{{name|{_cut(node.name, MOST_WORD)}}}\n{{below|{below}}}",
+            "formatter": f"{{name|{name}}}\n{{below|{below}}}",
             "rich": {
                 "name": {"fontSize": 13, "fontWeight": 600, "color": palette.text, "align": "center", "lineHeight": 17},
                 "below": {"fontSize": 11.5, "color": colour, "align": "center", "lineHeight": 15},
@@ -84,10 +87,6 @@ def _node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
 def _ring(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
     border = {"borderColor": palette.link, "borderWidth": 4} if is_chosen else {"borderColor": palette.ground}
     return {"color": node.mark.colour(palette), "borderWidth": 2} | border
-
-
-def _cut(name: str, most: int) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _edge(arrow: Arrow, palette: Palette, *, has_room: bool) -> dict[str, Any]:

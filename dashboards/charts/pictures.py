@@ -86,7 +86,15 @@ class Picture:
         return ET.tostring(self.root, encoding="unicode", method="html")
 
     def figure(self) -> str:
-        """Return it as a figure of HTML, under its title."""
+        """Return it as a figure of HTML, under its title; a browser tells its steps and cells without a script."""
+        rows = tuple(dict.fromkeys(row for row, _ in self.cells))
+        for start_us, when in self.steps.items():
+            left, right = self.time.at(start_us), self.time.at(start_us + self.step_us)
+            if not rows:
+                self.rect((left, TOP, right - left, self.high - TOP - BOTTOM), "fill:transparent", when)
+            for place, row in enumerate(rows):
+                told = f"{when}\n{row}: {self.cells.get((row, start_us), '')}"
+                self.rect((left, TOP + place * ROW, right - left, ROW), "fill:transparent", told)
         figure = ET.Element("figure")
         ET.SubElement(figure, "figcaption").text = self.title
         figure.append(self.root)
@@ -200,7 +208,7 @@ def durations(picture: Picture, pieces: Sequence[Piece], nodes: Sequence[str], b
 
 def heat(picture: Picture, cells: Sequence[Cell], rows: Sequence[str], unit: str) -> Picture:
     """Return a row end to end and one a node, darker where the value is higher; what is not known has a frame."""
-    worst = max((cell for cell in cells if cell.value), key=lambda cell: cell.value or 0, default=None)
+    worst = max((cell for cell in cells if (cell.value or 0) > 0), key=lambda cell: cell.value or 0, default=None)
     most = (worst.value if worst else None) or 1.0
     picture.text(0, TOP - 16, unit)
     for place, row in enumerate(rows):
@@ -211,8 +219,8 @@ def heat(picture: Picture, cells: Sequence[Cell], rows: Sequence[str], unit: str
         left, right = picture.time.at(cell.start_us), picture.time.at(cell.end_us)
         box = left, TOP + rows.index(cell.row) * ROW + 1.0, max(right - left - 0.4, 0.5), ROW - 2.0
         style = "fill:var(--hw-blank)"
-        if cell.value:
-            style = f"fill:var(--hw-lossy);fill-opacity:{0.15 + 0.85 * cell.value / most:.2f}"
+        if (cell.value or 0) > 0:
+            style = f"fill:var(--hw-lossy);fill-opacity:{0.15 + 0.85 * (cell.value or 0) / most:.2f}"
         elif cell.word in _WORDS:
             style = f"fill:var({_WORDS[cell.word]});fill-opacity:.16;stroke:var({_WORDS[cell.word]})"
         shapes[style].append(_box(box))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -58,7 +58,8 @@ def _heat(looking: Looking, shown: Shown) -> None:
     made = partial(_sheet_of_all, shown, partial(sheets.heat, measure=measure))
     with _panel("Nodes over time", note, stretch.stream, "nodes-over-time", made):
         choosing.measure(looking)
-        _drawn(looking, chart, "nodes-over-time", lambda event: _clicked(stretch, rows, event))
+        step_us, nodes = stretch.step_us, stretch.graph.nodes
+        _drawn(looking, chart, "nodes-over-time", lambda event: _clicked(step_us, nodes, event))
 
 
 def _heated(looking: Looking, shown: Shown) -> tuple[Live, tuple[str, ...]]:
@@ -72,17 +73,13 @@ def _heated(looking: Looking, shown: Shown) -> tuple[Live, tuple[str, ...]]:
     return live.of(pictures.heat(picture, cells, rows, unit), "click"), rows
 
 
-def _clicked(stretch: Stretch, rows: tuple[str, ...], event: Any) -> dict[str, Any]:  # noqa: ANN401 - of a browser
+def _clicked(step_us: int, nodes: Sequence[str], event: Any) -> dict[str, Any]:  # noqa: ANN401 - of a browser
     """Return the node and the window of the cell that was clicked; an hour or a day is no window."""
     if not event.clicked:
         return {}
-    row = int(event.clicked["row"])
-    name = rows[row] if 0 <= row < len(rows) else ""
-    start_us = int(event.clicked["at_ms"] * 1e3) // stretch.step_us * stretch.step_us
-    return {
-        "window_us": start_us if stretch.step_us == span.MINUTE_US else None,
-        "node": name if name in stretch.graph.nodes else "",
-    }
+    row = str(event.clicked["row"])
+    start_us = int(event.clicked["at_ms"] * 1e3) // step_us * step_us
+    return {"window_us": start_us if step_us == span.MINUTE_US else None, "node": row if row in nodes else ""}
 
 
 def _arrivals(looking: Looking, shown: Shown) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -111,11 +112,12 @@ def _graph(looking: Looking, stretch: Stretch, one: Judged | None) -> None:
     with left.container(border=True, height=WIDE):
         note, stream = "Click a node to look at it. Dashed: one of several ways.", stretch.stream
         files.titled("Pathway", note, stream, "pathway", lambda: sheets.pathway_of(stretch.graph, one))
+        nodes, chosen = stretch.graph.nodes, looking.address.node
         key = f"pathway-{looking.address.node}-{looking.address.window_us}"
         st.echarts_chart(
             graph,
             key=key,
-            on_select=looking.changes(key, lambda event: _clicked(looking, stretch, event)),
+            on_select=looking.changes(key, lambda event: _clicked(nodes, chosen, event)),
             renderer="canvas",  # of which the browser makes a PNG; it makes none of SVG
             height=high,
             alt=drawing.said,
@@ -138,11 +140,11 @@ def _graphed(looking: Looking, stretch: Stretch, one: Judged | None) -> tuple[Dr
     return drawing, drawn.option(drawing, looking.palette, looking.address.node)
 
 
-def _clicked(looking: Looking, stretch: Stretch, event: EChartsState) -> dict[str, str]:
+def _clicked(nodes: Sequence[str], chosen: str, event: EChartsState) -> dict[str, str]:
     """Return the node that was clicked, or none where it was looked at already."""
     groups = event.selection.selected
     places = [place for group in groups if group["data_type"] == "node" for place in group["data_indices"]]
-    if not places or not 0 <= places[0] < len(stretch.graph.nodes):
+    if not places or not 0 <= places[0] < len(nodes):
         return {}
-    node = stretch.graph.nodes[places[0]]
-    return {"node": "" if node == looking.address.node else node}
+    node = nodes[places[0]]
+    return {"node": "" if node == chosen else node}

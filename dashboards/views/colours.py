@@ -28,7 +28,6 @@ class Palette:
     idle: str
     pending: str
     series: tuple[str, ...]
-    heat: tuple[str, str]
     blank: str
 
 
@@ -46,7 +45,6 @@ LIGHT: Final = Palette(
     idle="#59636e",
     pending="#3b6ea5",
     series=("#0a5fc4", "#b3540e", "#11703c", "#8e3fa8", "#0f7a80", "#a8294f", "#6b6310", "#4f5bd5"),
-    heat=("#fde8e4", "#a51d12"),
     blank="#eef1f4",
 )
 DARK: Final = Palette(
@@ -63,7 +61,6 @@ DARK: Final = Palette(
     idle="#9aa7b4",
     pending="#86bdf2",
     series=("#6cb2ff", "#f0955a", "#56d08a", "#d89bea", "#4fc7cf", "#ff8fb0", "#d2c65a", "#a3acff"),
-    heat=("#3a211f", "#ff6a5c"),
     blank="#1d242d",
 )
 

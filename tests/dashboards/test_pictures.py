@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
@@ -59,21 +59,18 @@ def test_round_moments_are_few_and_in_the_range(from_us: int, length_us: int) ->
 
 
 @given(
-    st.integers(0, 4 * 10**15), st.integers(1, 8 * axes.DAY_US), st.sampled_from(("Asia/Kathmandu", "America/New_York"))
+    st.integers(0, 4 * 10**15), st.integers(1, 60 * axes.DAY_US), st.sampled_from(("Asia/Kathmandu", "Europe/Berlin"))
 )
 def test_moments_are_round_by_the_clocks_of_who_looks(from_us: int, length_us: int, name: str) -> None:
-    """Few and in the range; those before the clocks are moved stand on whole minutes of the wall."""
+    """On both sides of a day on which they are moved: whole hours where these are the step, else midnights."""
     zone = ZoneInfo(name)
     made = axes.moments(from_us, from_us + length_us, zone)
     assert len(made) <= axes.MOST_MOMENTS
     assert all(from_us <= one <= from_us + length_us for one in made)
-    if length_us > axes.HOUR_US:
-        local = [datetime.fromtimestamp(one / 1e6, zone) for one in made[:1]]
-        assert all((at.second, at.minute % 5) == (0, 0) for at in local if at.utcoffset() == _offset(from_us, zone))
-
-
-def _offset(at_us: int, zone: ZoneInfo) -> timedelta | None:
-    return datetime.fromtimestamp(at_us / 1e6, zone).utcoffset()
+    wall = [datetime.fromtimestamp(one // 1_000_000, zone) for one in made]
+    assert all((at.second, at.minute % (5 if length_us > 10 * axes.HOUR_US else 1)) == (0, 0) for at in wall)
+    if length_us >= axes.MOST_MOMENTS * axes.DAY_US:
+        assert all((at.hour, at.minute) == (0, 0) for at in wall)
 
 
 def test_a_moment_is_told_by_the_clock_of_who_looks() -> None:
@@ -132,8 +129,29 @@ def test_what_is_pointed_at_is_told_step_by_step() -> None:
     sent = live.of(pictures.heat(picture(), series.heat(told, Measure.LOSS, UTC), rows, "loss, %"), "click")
     assert sent.steps[1] == "2026-01-01 00:01 UTC"
     assert [len(row) for row in sent.cells] == [4, 4, 4]
-    assert sent.cells[1][3] == "a: ? UNKNOWN, nobody knows"
+    assert sent.cells[0][3] == "end to end: ? UNKNOWN, nobody knows"
     assert (sent.does, sent.from_us, sent.to_us) == ("click", at(0), at(4))
+
+
+def test_a_lag_below_0_has_no_colour_of_a_value() -> None:
+    """Skewed clocks make one: its cell is as plain as one without a figure, and its words tell it."""
+    lags = {"lag_out_us": lag(-10_000, low=-20_000)}
+    steps = tuple(window(minute, names=("a",), nodes={"a": lags}) for minute in range(3))
+    told = Stretch("orders", Graph(("a",), ()), steps, 60_000_000, None)
+    cells = series.heat(told, Measure.LAG, UTC)
+    assert any(cell.value is not None and cell.value < 0 for cell in cells)
+    drawn = pictures.heat(picture(3), cells, (series.END_TO_END, "a"), "lag out p95, ms")
+    assert {one.attrib["style"] for one in drawn.plane.iter("path")} == {"fill:var(--hw-blank)"}
+
+
+def test_a_report_tells_steps_and_cells_without_a_script() -> None:
+    """As titles, which a browser shows under the pointer."""
+    told = stretch("a", "b")
+    rows = ("end to end", "a", "b")
+    map_ = pictures.heat(picture(), series.heat(told, Measure.LOSS, UTC), rows, "loss, %").figure()
+    assert "<title>2026-01-01 00:03 UTC\nend to end: ? UNKNOWN, nobody knows</title>" in map_
+    drawn = pictures.arrivals(picture(), series.arrivals(told, "", UTC), (), "minute").figure()
+    assert "<title>2026-01-01 00:01 UTC\nexpected: " in drawn
 
 
 def test_cells_that_look_alike_are_one_shape() -> None:

@@ -24,6 +24,18 @@ def test_an_address_that_somebody_has_is_told() -> None:
             serving.listen("127.0.0.1", port)
 
 
+def test_small_answers_wait_for_nothing() -> None:
+    """Asyncio switches that off for a socket that names its protocol, and for no other."""
+    with serving.listen("127.0.0.1", 0) as place:
+        assert place.proto == socket.IPPROTO_TCP
+
+
+def test_all_addresses_are_those_of_both_families() -> None:
+    """Whatever the machine's own default is."""
+    with serving.listen("::", 0) as place:
+        assert place.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY) == 0
+
+
 @pytest.mark.parametrize(
     "flags",
     [("--port", "0"), ("--port", "many"), ("--base-path", "https://h/p"), ("--config", "nowhere.toml")],
