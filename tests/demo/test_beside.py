@@ -17,9 +17,11 @@ from demo.config import Layout, lay_out
 from monitor.cli import dashboard as command
 
 LISTENER = (
-    "import signal, socket, sys\n"
-    "server = socket.create_server(('127.0.0.1', int(sys.argv[-1])))\n"
-    "{}\nprint('up', flush=True)\nwhile True: signal.pause()"
+    "import http.server, signal, sys\n"
+    "class Well(http.server.BaseHTTPRequestHandler):\n"
+    "    def do_GET(self): self.send_response(200); self.end_headers()\n"
+    "{}\nserver = http.server.HTTPServer(('127.0.0.1', int(sys.argv[-1])), Well)\n"
+    "print('up', flush=True)\nserver.serve_forever()"
 )
 STUBBORN = LISTENER.format("signal.signal(signal.SIGTERM, signal.SIG_IGN)")
 
@@ -32,7 +34,7 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Return the commands that are started; each listens, and does nothing else."""
+    """Return the commands that are started; each says that it is well, and does nothing else."""
     return stood_in(monkeypatch, LISTENER.format(""))
 
 
