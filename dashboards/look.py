@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dashboards.views.colours import DARK, LIGHT, Palette
+from dashboards.views.colours import DARK, LIGHT, Palette, variables
 
 FONT: Final = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 
@@ -33,10 +33,7 @@ def options() -> dict[str, Any]:
 
 def styles(palette: Palette) -> str:
     """Return the styles of the markup in a theme."""
-    names = ("ground", "raised", "line", "text", "muted", "link", "lossy", "unknown", "silent", "pending", "blank")
-    colours = "".join(f"--hw-{name}:{getattr(palette, name)};" for name in names)
-    colours += "".join(f"--hw-s{place}:{colour};" for place, colour in enumerate(palette.series))
-    return f"<style>:root{{{colours}}}{_STYLES}</style>"
+    return f"<style>:root{{{variables(palette)}}}{_STYLES}</style>"
 
 
 def _theme(name: str, palette: Palette) -> dict[str, Any]:

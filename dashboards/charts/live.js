@@ -8,15 +8,15 @@ const shown = new WeakMap();
 
 export default function ({ parentElement, data, setTriggerValue }) {
   const place = parentElement.querySelector(".hw-live");
-  if (!shown.has(place)) shown.set(place, begin(place, parentElement));
+  if (!shown.has(place)) shown.set(place, begin(place));
   shown.get(place).show(data, setTriggerValue);
   return () => shown.get(place)?.end();
 }
 
-function begin(place, parent) {
+function begin(place) {
   const holder = place.querySelector(".hw-live-picture");
   const tip = place.querySelector(".hw-live-tip");
-  const button = parent.querySelector(".hw-live-png");
+  const button = place.querySelector(".hw-live-png");
   let now, tell, svg, from = null, pressed = null, waiting = null;
   const watched = new ResizeObserver(fit);
 

@@ -149,7 +149,7 @@ class Picture:
         room = (WIDE - RIGHT - LEGEND) / max(1, len(names)) - KEY
         most = max(4, min(2 * MOST_NAME, int(room / LETTER_PX)))
         for name, colour, dashes in names:
-            shown = name if len(name) <= most else f"{name[: most - 1]}…"
+            shown = _cut(name, most)
             style = f"stroke:var({colour});stroke-width:3;stroke-dasharray:{dashes or 'none'};fill:none"
             _path(self.root, [(x, TOP - 20), (x + 20, TOP - 20)], style)
             self.text(x + 26, TOP - 16, shown)
@@ -212,8 +212,7 @@ def heat(picture: Picture, cells: Sequence[Cell], rows: Sequence[str], unit: str
     most = (worst.value if worst else None) or 1.0
     picture.text(0, TOP - 16, unit)
     for place, row in enumerate(rows):
-        shown = row if len(row) <= MOST_NAME else f"{row[: MOST_NAME - 1]}…"
-        picture.text(LEFT - 8, TOP + place * ROW + 15, shown, "end")
+        picture.text(LEFT - 8, TOP + place * ROW + 15, _cut(row, MOST_NAME), "end")
     shapes: dict[str, list[str]] = defaultdict(list)
     for cell in cells:
         left, right = picture.time.at(cell.start_us), picture.time.at(cell.end_us)
@@ -233,6 +232,10 @@ def heat(picture: Picture, cells: Sequence[Cell], rows: Sequence[str], unit: str
     names = [("UNKNOWN", "--hw-unknown", ""), ("not final", "--hw-pending", "")]
     picture.legend([*names, (f"at most {worst.said}", "--hw-lossy", "")] if worst else names)
     return picture
+
+
+def _cut(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _text(into: ET.Element, place: tuple[float, float], words: str, anchor: str) -> None:

@@ -19,6 +19,7 @@ from dashboards.reading.told import Stretch
 from dashboards.views import described, series, sheets, span, texts
 from dashboards.views.address import Measure
 from dashboards.views.judged import Judged
+from dashboards.views.series import Band
 from dashboards.views.sheets import Sheet
 from dashboards.views.span import Span
 
@@ -51,9 +52,9 @@ def _told(looking: Looking, stretch: Stretch) -> described.Told:
 
 def _heat(looking: Looking, shown: Shown) -> None:
     stretch, measure = shown.stretch, looking.address.heat
-    chart, rows = looking.once(stretch, "heat", lambda: _heated(looking, shown))
-    left_out = len(stretch.graph.nodes) + 1 - len(rows)
-    more = f" The {len(rows) - 1:,} nodes that lost most; {left_out:,} more are not shown." if left_out else ""
+    chart = looking.once(stretch, "heat", lambda: _heated(looking, shown))
+    left_out = len(stretch.graph.nodes) + 1 - len(chart.rows)
+    more = f" The {len(chart.rows) - 1:,} nodes that lost most; {left_out:,} more are not shown." if left_out else ""
     note = f"A framed cell is not known or not final; click one to look at its window.{more}"
     made = partial(_sheet_of_all, shown, partial(sheets.heat, measure=measure))
     with _panel("Nodes over time", note, stretch.stream, "nodes-over-time", made):
@@ -62,15 +63,15 @@ def _heat(looking: Looking, shown: Shown) -> None:
         _drawn(looking, chart, "nodes-over-time", lambda event: _clicked(step_us, nodes, event))
 
 
-def _heated(looking: Looking, shown: Shown) -> tuple[Live, tuple[str, ...]]:
-    """Return the heat map, and what its rows are."""
+def _heated(looking: Looking, shown: Shown) -> Live:
+    """Return the heat map."""
     unit = "loss, %" if looking.address.heat is Measure.LOSS else "lag out p95, ms"
     stretch = shown.stretch
     cells = series.heat(stretch, looking.address.heat, looking.zone)
     rows = tuple(dict.fromkeys(cell.row for cell in cells))
     high = pictures.TOP + pictures.ROW * len(rows) + pictures.BOTTOM
     picture = _picture(looking, shown, "Nodes over time", _told(looking, stretch).heat(cells, unit), high)
-    return live.of(pictures.heat(picture, cells, rows, unit), "click"), rows
+    return live.of(pictures.heat(picture, cells, rows, unit), "click")
 
 
 def _clicked(step_us: int, nodes: Sequence[str], event: Any) -> dict[str, Any]:  # noqa: ANN401 - of a browser
@@ -91,9 +92,9 @@ def _arrivals(looking: Looking, shown: Shown) -> None:
         picture = _picture(
             looking, shown, "Expected and arrived", _told(looking, stretch).arrivals(points, name), pictures.HIGH
         )
-        return live.of(pictures.arrivals(picture, points, series.bands(stretch), span.STEP_WORDS[stretch.step_us]))
+        return live.of(pictures.arrivals(picture, points, _bands(looking, stretch), span.STEP_WORDS[stretch.step_us]))
 
-    note = f"{name}: what should have arrived, what did. Drag across to choose a range.{_shaded(stretch)}"
+    note = f"{name}: what should have arrived, what did. Drag across to choose a range.{_shaded(looking, stretch)}"
     with _panel("Expected and arrived", note, stretch.stream, "arrivals", lambda: sheets.arrivals(stretch, node)):
         _drawn(looking, looking.once(stretch, "arrivals", make), "arrivals", _dragged)
 
@@ -102,7 +103,7 @@ def _lags(looking: Looking, shown: Shown, node: str) -> None:
     """Draw the lag of both sides of a node."""
     stretch = shown.stretch
     step, parts = span.STEP_WORDS[stretch.step_us], texts.listed(series.percentiles(stretch))
-    note = f"{node}: {parts} a {step}; a diamond is an outlier.{_shaded(stretch)}"
+    note = f"{node}: {parts} a {step}; a diamond is an outlier.{_shaded(looking, stretch)}"
     for side, _, _ in series.SIDES:
         what, made = side.replace(" ", "-"), partial(sheets.lags, stretch, node, side)
         with _panel(side.capitalize(), note, stretch.stream, what, made):
@@ -122,7 +123,7 @@ def _lag(looking: Looking, shown: Shown, node: str, side: str) -> Live | None:
         return None
     said = _told(looking, stretch).lags(points, found, side, node)
     picture = _picture(looking, shown, side.capitalize(), said, pictures.HIGH)
-    return live.of(pictures.lags(picture, points, found, series.bands(stretch)))
+    return live.of(pictures.lags(picture, points, found, _bands(looking, stretch)))
 
 
 def _durations(looking: Looking, shown: Shown) -> None:
@@ -135,9 +136,9 @@ def _durations(looking: Looking, shown: Shown) -> None:
         pieces = series.durations(stretch, nodes, looking.zone)
         said = _told(looking, stretch).durations(pieces)
         picture = _picture(looking, shown, "Process duration p95", said, pictures.HIGH)
-        return live.of(pictures.durations(picture, pieces, nodes, series.bands(stretch)))
+        return live.of(pictures.durations(picture, pieces, nodes, _bands(looking, stretch)))
 
-    note = f"p95 of lag out less p95 of lag in, one node on top of the other.{_shaded(stretch)}"
+    note = f"p95 of lag out less p95 of lag in, one node on top of the other.{_shaded(looking, stretch)}"
     made = partial(_sheet_of_all, shown, sheets.durations)
     with _panel("Process duration p95", note, stretch.stream, "durations", made):
         _drawn(looking, looking.once(stretch, "durations", make), "durations", _dragged)
@@ -153,9 +154,14 @@ def _sheet_of_all(shown: Shown, made: Callable[[Stretch], Sheet]) -> Sheet:
     return made(shown.whole())
 
 
-def _shaded(stretch: Stretch) -> str:
+def _bands(looking: Looking, stretch: Stretch) -> tuple[Band, ...]:
+    """Return the shades behind all charts, made once for them."""
+    return looking.once(stretch, "bands", lambda: series.bands(stretch))
+
+
+def _shaded(looking: Looking, stretch: Stretch) -> str:
     """Return what the shades behind a chart are, if there are any."""
-    words = dict.fromkeys(band.word for band in series.bands(stretch))
+    words = dict.fromkeys(band.word for band in _bands(looking, stretch))
     return f" Shaded: {', '.join(words)}." if words else ""
 
 

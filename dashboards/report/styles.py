@@ -5,22 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.charts.pictures import STYLES
-from dashboards.views.colours import DARK, LIGHT, Palette
+from dashboards.views.colours import DARK, LIGHT, variables
 
-_NAMES: Final = ("ground", "raised", "line", "text", "muted", "link", "blank")
 _MARKS: Final = ("lossy", "clean", "unknown", "silent", "idle", "pending")
 
 
 def styles() -> str:
     """Return them as CSS."""
     kinds = "".join(f".hw-is-{name}{{color:var(--hw-{name});}}" for name in _MARKS)
-    dark = f"@media screen and (prefers-color-scheme: dark){{:root{{{_colours(DARK)}}}}}"
-    return f":root{{color-scheme:light dark;{_colours(LIGHT)}}}{dark}{kinds}{_STYLES}{STYLES}"
-
-
-def _colours(palette: Palette) -> str:
-    named = "".join(f"--hw-{name}:{getattr(palette, name)};" for name in (*_NAMES, *_MARKS))
-    return named + "".join(f"--hw-s{place}:{colour};" for place, colour in enumerate(palette.series))
+    dark = f"@media screen and (prefers-color-scheme: dark){{:root{{{variables(DARK)}}}}}"
+    return f":root{{color-scheme:light dark;{variables(LIGHT)}}}{dark}{kinds}{_STYLES}{STYLES}"
 
 
 _STYLES: Final = """

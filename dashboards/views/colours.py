@@ -5,7 +5,7 @@ Every colour that text has is held to a contrast of 4.5 to its ground (WCAG 2.1,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 from monitor.results import Status, Verdict
@@ -101,6 +101,12 @@ def mark(verdict: Verdict | None, status: Status | None = None) -> Mark:
     if verdict is not None:
         return _MARKS[verdict]
     return {Status.OPEN: _OPEN, Status.PROVISIONAL: _PROVISIONAL}.get(status or Status.FINAL, _PENDING)
+
+
+def variables(palette: Palette) -> str:
+    """Return the colours as variables of CSS: ``--hw-`` and a name, or ``s`` and the place of one of the series."""
+    named = "".join(f"--hw-{one.name}:{getattr(palette, one.name)};" for one in fields(palette) if one.name != "series")
+    return named + "".join(f"--hw-s{place}:{colour};" for place, colour in enumerate(palette.series))
 
 
 def contrast(one: str, other: str) -> float:
