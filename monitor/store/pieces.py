@@ -1,17 +1,17 @@
 """What ranges are made of: sums and merged digests of windows, hours and days, kept while nothing changes.
 
 Windows are summed ten minutes at a time, so that a range that moves on by a minute reads what came in that minute. The
-database adds the counts; digests are merged as they are stored. A piece is known by all that its windows or roll-ups
-say of the whole stream, so one that was made before stands for it exactly as long as these say the same.
+database adds the counts; digests are merged as they are stored. A piece is known by the revisions of its windows, or by
+the fingerprints of its roll-ups, so one that was made before stands for it exactly as long as these are the same.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, false, func, literal, or_, select
 
@@ -33,33 +33,40 @@ _WINDOW: Final = tuple(
     tables.windows.c[name]
     for name in ("window_start_us", "verdict", "revision", "is_settled", "status", *_SUMMED)
 ) + tuple(tables.windows.c[f"lag_us_{part}"] for part in QUANTILES)  # fmt: skip
-_SPAN: Final = tuple(
-    tables.rollups.c[name] for name in ("span", "start_us", "windows", *_VERDICTS, *_SUMMED)
-) + tuple(tables.rollups.c[f"lag_us_{part}"] for part in QUANTILES)  # fmt: skip
+_SPAN_SUMMED: Final = ("windows", *_VERDICTS, *_SUMMED)
 _ROLLED: Final = -1
 """Stands for the block of what is rolled up."""
 
+Made = TypeVar("Made")
 Rows = Sequence[Row[Any]]
 Where = ColumnElement[bool]
 
 
 @dataclass(slots=True)
 class Kept:
-    """Pieces that were made before, as many as were used last; safe from any thread."""
+    """Pieces, and what is made of them, as many as were used last; safe from any thread."""
 
     most: int = MOST_KEPT
-    _pieces: OrderedDict[Hashable, Sums] = field(default_factory=OrderedDict)
+    _pieces: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def find(self, key: Hashable) -> Sums | None:
-        """Return the piece of a key, if it is there."""
+    def of(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what was made under a key, which is of one kind alone, or make it."""
+        found = self.find(key)
+        if found is None:
+            found = make()
+            self.keep(key, found)
+        return cast("Made", found)
+
+    def find(self, key: Hashable) -> Any:  # noqa: ANN401 - what was kept
+        """Return what is kept under a key; None without it."""
         with self._lock:
             if key in self._pieces:
                 self._pieces.move_to_end(key)
             return self._pieces.get(key)
 
-    def keep(self, key: Hashable, piece: Sums) -> None:
-        """Keep a piece; the one that was used longest ago goes if there are too many."""
+    def keep(self, key: Hashable, piece: object) -> None:
+        """Keep something; what was used longest ago goes if there is too much."""
         with self._lock:
             self._pieces[key] = piece
             while len(self._pieces) > self.most:
@@ -109,19 +116,28 @@ def of_windows(source: Source, ranges: Ranges) -> dict[int, Sums]:
 
 def of_spans(source: Source, plan: Plan) -> Sums | None:
     """Return the sums of the hours and days of a plan; none without any."""
-    rows = source.connection.execute(
-        select(*_SPAN).where(_spans(tables.rollups, source.stream, plan)).order_by(*tables.rollups.primary_key)
-    ).all()
-    if not rows:
-        return None
-    key = source.stream, source.known_as, plan.hours, plan.days, tuple(map(tuple, rows))
-    found = source.kept.find(key)
-    if found is None:
+    planned, column = _spans(tables.rollups, source.stream, plan), tables.rollups.c
+
+    def make() -> Sums:
+        rows = source.connection.execute(select(*(column[name] for name in _SPAN_SUMMED)).where(planned)).all()
         where = _spans(tables.node_rollups, source.stream, plan)
-        counts = {_ROLLED: _added(rows, ("windows", *_VERDICTS, *_SUMMED))}
+        counts = {_ROLLED: _added(rows, _SPAN_SUMMED)}
         (found,) = _made(source.connection, tables.node_rollups, where, literal(_ROLLED), counts, 1).values()
-        source.kept.keep(key, found)
-    return found
+        return found
+
+    seen = fingerprints(source, plan)
+    return source.kept.of((Sums, source.stream, source.known_as, seen), make) if seen else None
+
+
+def fingerprints(source: Source, plan: Plan) -> tuple[tuple[str, int, int], ...]:
+    """Return span, start and fingerprint of the hours and days of a plan: equal ones stand for equal figures."""
+    column = tables.rollups.c
+    found = source.connection.execute(
+        select(column.span, column.start_us, column.fingerprint)
+        .where(_spans(tables.rollups, source.stream, plan))
+        .order_by(*tables.rollups.primary_key)
+    )
+    return tuple((row.span, row.start_us, row.fingerprint) for row in found)
 
 
 def _made(  # noqa: PLR0913, PLR0917 - all that pieces are made of

@@ -53,17 +53,17 @@ def read(connection: Connection, where: Where, chosen: Chosen, kept: Kept) -> Ra
     source = Source(connection, where.stream, f"{connection.engine.url} {json.dumps(rules)}", kept)
     live_us = rollups.live(connection, where.stream)
     sums = _sums(source, planned(where.from_us, where.to_us, where.step_us, live_us))
-    whole = told(shape, where.stream, where.from_us, sums).figures if sums else None
+    whole = _whole(source, shape, where.from_us, sums) if sums else None
     names = chosen(whole)
     places = frozenset(place for place, name in enumerate(rules[0]) if name in names)
     span = connection, where.stream, where.from_us, where.to_us
     if where.step_us < HOUR_US:
         return Range(tuple(reader.results(*span, places)), whole)
-    rolled = rollups.stored(*span, rollups.DAY if where.step_us == DAY_US else rollups.HOUR, places)
+    rolled = dict(_rolled(source, where, places))
     for at in {at // where.step_us * where.step_us for at in live_us}:
         if where.from_us <= at < where.to_us:
             made = _sums(source, planned(at, at + where.step_us, HOUR_US, live_us))
-            rolled |= {at: _told(shape, where.stream, at, made, places)} if made else {}
+            rolled |= {at: _step(source, shape, at, made, places)} if made else {}
     return Range(tuple(rolled[at] for at in sorted(rolled)), whole)
 
 
@@ -73,17 +73,36 @@ def _sums(source: Source, plan: Plan) -> Sums | None:
     parts = (*(blocks[at] for at in sorted(blocks)), *([rest] if rest else []))
     if len(parts) <= 1:
         return parts[0] if parts else None
-    found = source.kept.find(parts)
-    if found is None:
-        found = added(parts)
-        source.kept.keep(parts, found)
-    return found
+    return source.kept.of((Sums, parts), lambda: added(parts))
 
 
-def _told(shape: Shape, stream: str, at_us: int, sums: Sums, places: Collection[int]) -> RollUp:
+def _whole(source: Source, shape: Shape, at_us: int, sums: Sums) -> RollUp:
+    """Return what these sums say of all nodes."""
+    return source.kept.of((RollUp, shape, at_us, sums), lambda: told(shape, source.stream, at_us, sums).figures)
+
+
+def _rolled(source: Source, where: Where, places: frozenset[int]) -> dict[int, RollUp]:
+    """Return the hours or days that are rolled up, by their start, with some of their nodes."""
+    all_of_it = ((where.from_us, where.to_us),)
+    span, plan = rollups.HOUR, Plan((), all_of_it, ())
+    if where.step_us == DAY_US:
+        span, plan = rollups.DAY, Plan((), (), all_of_it)
+    key = dict, source.stream, source.known_as, places, pieces.fingerprints(source, plan)
+
+    def make() -> dict[int, RollUp]:
+        return rollups.stored(source.connection, where.stream, where.from_us, where.to_us, span, places)
+
+    return source.kept.of(key, make)
+
+
+def _step(source: Source, shape: Shape, at_us: int, sums: Sums, places: frozenset[int]) -> RollUp:
     """Return an hour or a day of these sums, with some of its nodes."""
     # Those that end the pathway say when messages arrive end to end.
     needed = [place for place, ends in enumerate(shape.is_terminal) if ends or place in places]
-    one = told(shape.of(needed), stream, at_us, picked(sums, needed)).figures
-    nodes = tuple(node for place, node in zip(needed, one.nodes, strict=True) if place in places)
-    return replace(one, nodes=nodes)
+
+    def make() -> RollUp:
+        one = told(shape.of(needed), source.stream, at_us, picked(sums, needed)).figures
+        nodes = tuple(node for place, node in zip(needed, one.nodes, strict=True) if place in places)
+        return replace(one, nodes=nodes)
+
+    return source.kept.of((RollUp, shape, at_us, sums, places), make)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
+from hashlib import blake2b
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, exists, select, update
@@ -217,13 +218,18 @@ def _write(connection: Connection, span: str, rolled: Part[RollUp]) -> None:
     figures = rolled.figures
     key = {"stream": figures.stream, "span": span, "start_us": figures.start_us}
     row = {name: getattr(figures, name) for name in _FIGURES if name not in ("lag_us", "nodes")}
-    row |= key | {"is_frozen": False} | quantile_columns("lag_us", figures.lag_us)
+    row |= quantile_columns("lag_us", figures.lag_us)
+    nodes = [_node_row(*one) for one in zip(figures.nodes, rolled.lags, strict=True)]
+    row |= key | {"is_frozen": False, "fingerprint": _fingerprint(row, *nodes)}
     connection.execute(dialect.upsert(connection, tables.rollups), [row])
-    rows = [
-        key | {"place": place} | _node_row(*one)
-        for place, one in enumerate(zip(figures.nodes, rolled.lags, strict=True))
-    ]
+    rows = [key | {"place": place} | one for place, one in enumerate(nodes)]
     connection.execute(dialect.upsert(connection, tables.node_rollups), rows)
+
+
+def _fingerprint(*rows: dict[str, Any]) -> int:
+    """Return what tells these figures and digests from all others, int64."""
+    told = repr([sorted(row.items()) for row in rows]).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(told, digest_size=8).digest(), "big", signed=True)
 
 
 def _node_row(node: NodeRollUp, lags: NodeLags) -> dict[str, Any]:

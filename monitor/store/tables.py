@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0004"
+SCHEMA_VERSION: Final = "0005"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
@@ -260,6 +260,13 @@ rollups: Final = Table(
     *_counts("in_flight", "recovered"),
     *_lag("lag_us"),
     Column("is_frozen", Boolean, nullable=False),
+    Column(
+        "fingerprint",
+        BigInteger,
+        nullable=False,
+        server_default="0",
+        comment="Equal ones stand for equal figures and digests of all nodes",
+    ),
     comment="Hours and days; frozen is what has lost its windows to a prune",
 )
 

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 from probes.contract import segment
-from probes.contract.batch import Kind
+from probes.contract.batch import Batch, Kind
 from probes.contract.envelope import decode
+from probes.contract.limits import ID_BYTES
 from tests.e2e.traffic import rest
 from tests.real.servers.process import Process
 from tests.repository import ROOT
@@ -18,16 +19,16 @@ from tests.repository import ROOT
 RUN = (sys.executable, "-m", "monitor.cli.main", "demo")
 
 
-def batches(spool: Path) -> list[tuple[str, Kind, int]]:
-    """Return what each record of a spool says: node, kind and how many observations."""
+def batches(spool: Path) -> list[Batch]:
+    """Return the batches that a spool holds."""
     read = [path.read_bytes() for path in sorted(spool.rglob("*.seg"))]
-    records = [decode(data[frame.start : frame.end]) for data in read for frame in segment.walk(data)]
-    return [(record.node, record.kind, record.count) for record in records]
+    return [decode(data[frame.start : frame.end]) for data in read for frame in segment.walk(data)]
 
 
-def seen(spool: Path, node: str) -> int:
-    """Return how many observations of a node a spool holds."""
-    return sum(count for one, _, count in batches(spool) if one == node)
+def seen(spool: Path, node: str) -> set[bytes]:
+    """Return the ids of the messages that a node saw; one whose sides fell into two batches is there once."""
+    packed = b"".join(batch.message_ids for batch in batches(spool) if batch.node == node)
+    return {packed[start : start + ID_BYTES] for start in range(0, len(packed), ID_BYTES)}
 
 
 def test_it_writes_for_another_monitor_until_it_is_told_to_end(tmp_path: Path) -> None:
@@ -37,7 +38,7 @@ def test_it_writes_for_another_monitor_until_it_is_told_to_end(tmp_path: Path) -
     process = Process([*RUN, *flags], log, folder=ROOT)
     try:
         for _ in rest(60):
-            if seen(tmp_path / "spool", "connector") > 200:
+            if len(seen(tmp_path / "spool", "connector")) > 200:
                 break
         os.kill(process.pid, signal.SIGTERM)
         assert process.wait(60) == 0
@@ -45,9 +46,11 @@ def test_it_writes_for_another_monitor_until_it_is_told_to_end(tmp_path: Path) -
         process.kill()
     said = log.read_text("utf-8")
     assert f"the probes write to spool:{tmp_path / 'spool'}, for a monitor that runs elsewhere" in said
-    told = batches(tmp_path / "spool")
-    assert {node for node, kind, _ in told if kind is Kind.BYE} == {"ingest", "router", "norm", "connector"}
-    assert seen(tmp_path / "spool", "ingest") == seen(tmp_path / "spool", "connector") > 200
+    byes = {batch.node for batch in batches(tmp_path / "spool") if batch.kind is Kind.BYE}
+    assert byes == {"ingest", "router", "norm", "connector"}
+    entered, arrived = (seen(tmp_path / "spool", node) for node in ("ingest", "connector"))
+    assert entered == arrived
+    assert len(arrived) > 200
     assert not list(tmp_path.rglob("*.db"))
 
 

@@ -144,6 +144,31 @@ def test_what_is_kept_is_given_up_when_a_window_is_amended(
     assert read(filled, where, kept).whole == the_slow_way(filled, where.from_us, where.to_us)
 
 
+@pytest.mark.parametrize("step_us", [WINDOW_US, HOUR_US, DAY_US])
+def test_what_is_kept_is_given_up_when_only_a_node_says_something_else(
+    filled: Engine, dice: np.random.Generator, pool: list[tdigest.Digest], step_us: int
+) -> None:
+    """The figures of the stream are as before, and so is the number of its windows; what is read is that of a node."""
+    kept = Kept()
+    where = Where("orders", START_US, START_US + 2 * DAY_US, step_us)
+    before = read(filled, where, kept)
+    with schema.reading(filled) as connection:
+        (part,) = reader.parts(connection, "orders", START_US, START_US + WINDOW_US)
+    first, second, third = part.figures.nodes
+    repeated = replace(second, duplicates_in=second.duplicates_in + 5)
+    amended = made(START_US, dice, pool, revision=1, status=Status.AMENDED)
+    said = replace(part.figures, revision=1, status=Status.AMENDED, nodes=(first, repeated, third))
+    write(filled, [amended._replace(result=said, tally=replace(amended.tally, lags=part.lags))])
+    with filled.execution_options(writes=True).begin() as connection:
+        rollups.roll(connection, "orders", START_US)
+    after = read(filled, where, kept)
+    assert after == read(filled, where)
+    assert before.whole is not None
+    assert after.whole is not None
+    assert after.whole.nodes[1].duplicates_in == before.whole.nodes[1].duplicates_in + 5
+    assert replace(after.whole, nodes=()) == replace(before.whole, nodes=())
+
+
 @contextmanager
 def counted(engine: Engine) -> Iterator[list[str]]:
     """Yield the statements that reach the database meanwhile."""
