@@ -67,6 +67,7 @@ def serve(config: Path, place: socket.socket, *, base_path: str = "", login: Log
     from streamlit.web import bootstrap  # noqa: PLC0415
 
     from dashboards import entrance, look  # noqa: PLC0415
+    from dashboards.unchanging import Unchanging  # noqa: PLC0415
 
     host, port, *_ = place.getsockname()
     secrets = entrance.secrets_of(login) if login is not None else None
@@ -76,7 +77,7 @@ def serve(config: Path, place: socket.socket, *, base_path: str = "", login: Log
         flags["server.cookieSecret"] = secrets[entrance.AUTH]["cookie_secret"]
     bootstrap.load_config_options({name.replace(".", "_"): value for name, value in flags.items()})
     sys.argv = [str(APP), str(config.absolute())]
-    app = st.App(APP, secrets=secrets)
+    app = Unchanging(st.App(APP, secrets=secrets))
     served = uvicorn.Config(
         app,
         log_level="warning",

@@ -1,0 +1,78 @@
+"""Tests of what stands before the app: what never changes is asked of it once, and all else each time."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+
+from dashboards.unchanging import Receive, Scope, Send, Unchanging
+
+FOR_EVER = "public, immutable, max-age=31536000"
+
+
+@dataclass
+class Files:
+    """An app that answers in two parts, and counts how often it was asked for each path."""
+
+    cache_control: str = FOR_EVER
+    status: int = 200
+    asked: list[str] = field(default_factory=list)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        del receive
+        self.asked.append(scope["path"])
+        headers = [(b"cache-control", self.cache_control.encode()), (b"content-type", b"text/x")]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"half ", "more_body": True})
+        await send({"type": "http.response.body", "body": b"and half"})
+
+
+def get(app: Unchanging, path: str = "/a.js", method: str = "GET", **headers: str) -> tuple[int, str, str]:
+    """Return status, type and body of an answer."""
+
+    async def ask() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
+            return await client.request(method, path, headers=headers)
+
+    answer = asyncio.run(ask())
+    return answer.status_code, answer.headers["content-type"], answer.text
+
+
+def test_what_never_changes_is_asked_for_once() -> None:
+    """Status, headers and body are the same from then on, for each path."""
+    files = Files()
+    app = Unchanging(files)
+    assert [get(app), get(app), get(app, "/b.js")] == [(200, "text/x", "half and half")] * 3
+    assert files.asked == ["/a.js", "/b.js"]
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "method", "headers"),
+    [
+        (Files("no-cache"), "/a.js", "GET", {}),
+        (Files(status=206), "/a.js", "GET", {}),
+        (Files(), "/a.js", "HEAD", {}),
+        (Files(), "/a.js?v=1", "GET", {}),
+        (Files(), "/a.js", "GET", {"range": "bytes=0-1"}),
+        (Files(), "/a.js", "GET", {"if-none-match": "x"}),
+    ],
+)
+def test_all_else_is_asked_for_each_time(files: Files, path: str, method: str, headers: dict[str, str]) -> None:
+    """What may change, what is no whole body, and what is asked for otherwise than by its path."""
+    app = Unchanging(files)
+    get(app, path, method, **headers)
+    get(app, path, method, **headers)
+    assert len(files.asked) == 2
+
+
+def test_no_more_is_kept_than_there_is_room_for() -> None:
+    """What does not fit is asked for each time."""
+    files = Files()
+    app = Unchanging(files, most_bytes=20)
+    for path in ("/a.js", "/b.js", "/a.js", "/b.js"):
+        assert get(app, path)[2] == "half and half"
+    assert files.asked == ["/a.js", "/b.js", "/b.js"]
