@@ -18,6 +18,8 @@ COMMANDS: Final = {
     "dashboard": "Show the dashboard in a browser.",
     "topics": "Make the Kafka topic of observations, or check it.",
     "pathway": "Look at the pathways that a configuration declares.",
+    "gate": "Keep the schemas of streams, for all who write and read them.",
+    "schema": "Look at the schemas of streams, and register them.",
     "tap": "Stamp what passes a service, from beside it.",
     "alerts": "Look at alerts, and take them on.",
     "store": "Look after the store.",

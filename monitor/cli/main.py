@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
 
 INTERRUPTED_EXIT_CODE: Final = 130
+GATE_EXTRAS: Final = "monitor,taps,gate"
 TAPS_EXTRAS: Final = "taps,kafka"
 TAPS_PACKAGES: Final = frozenset({"confluent_kafka", "fastapi", "granian", "orjson"})
 """What the sidecars need and the monitor does not."""
@@ -72,6 +73,8 @@ def _told(error: Exception) -> int:
 
 def _extras(package: str | None) -> str:
     """Return the extras of the distribution that bring a package."""
+    if (package or "").partition(".")[0] == "avro":
+        return GATE_EXTRAS
     if package in TAPS_PACKAGES:
         return TAPS_EXTRAS
     return "monitor,dashboards" if (package or "").partition(".")[0] in DASHBOARD_PACKAGES else "monitor,demo"

@@ -176,8 +176,9 @@ def http(
     as_json: AsJson = False,
 ) -> None:
     """Stamp what is posted to /v1/observations, see /openapi.json."""
+    from probes.http.serve import check_port, serve
+    from probes.taps.http.app import app
     from probes.taps.http.intake import Intake
-    from probes.taps.http.serve import check_port, serve
     from probes.taps.opening import sink_url
 
     around = Surroundings(_tell)
@@ -185,7 +186,8 @@ def http(
         check_port(host, port)
         intake = Intake(sink_url(sink), around)
         try:
-            serve(intake, host, port, around)
+            listening = f"listening on http://{host}:{port}, which asks nobody who they are"
+            serve(app(intake), host, port, around.stop, lambda: _tell(listening))
         finally:
             intake.close(bye=bye)
             _tell(f"{intake.observations:,} observations and {intake.records:,} records taken")
@@ -256,9 +258,11 @@ def _told_at_the_end(
 @contextmanager
 def _named_errors() -> Iterator[None]:
     """Turn what a tap raises into errors with an exit code."""
+    from probes.http.serve import PortTakenError
+
     try:
         yield
     except TapUsageError as error:
         raise ConfigurationError(str(error)) from None
-    except TapSourceError as error:
+    except (TapSourceError, PortTakenError) as error:
         raise TapDownError(str(error)) from None

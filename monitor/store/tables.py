@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0005"
+SCHEMA_VERSION: Final = "0006"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
@@ -379,3 +379,28 @@ Index("alert_outbox_by_key", alert_outbox.c.key, alert_outbox.c.channel)
 Index("alert_history_by_time", alert_history.c.at_us)
 Index("alert_outbox_by_state", alert_outbox.c.state, alert_outbox.c.next_try_us)
 Index("outliers_by_series", outliers.c.stream, outliers.c.is_outlier, outliers.c.window_start_us)
+
+schemas: Final = Table(
+    "schemas",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("fingerprint", LargeBinary, nullable=False, unique=True),
+    Column("text", Text, nullable=False),
+    comment="Avro schemas that were registered; none ever changes or goes",
+)
+
+subject_versions: Final = Table(
+    "subject_versions",
+    metadata,
+    Column("subject", Words(), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    *_counts("schema_number", "registered_us"),
+)
+
+subject_levels: Final = Table(
+    "subject_levels",
+    metadata,
+    Column("subject", Words(), primary_key=True),
+    Column("level", String(24), nullable=False),
+    comment="What the versions of a subject owe each other; the empty name stands for all others",
+)

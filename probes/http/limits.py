@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from probes.contract.limits import MAX_RECORD_BYTES
-from probes.taps.http.problems import Problem
+from probes.http.problems import Problem
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

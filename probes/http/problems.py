@@ -29,6 +29,8 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
     kind: str
     detail: str
     faults: list[Fault] = field(default_factory=list)
+    more: dict[str, Any] = field(default_factory=dict)
+    """Members of its own that the kind has."""
 
     def body(self) -> bytes:
         """Return it as JSON."""
@@ -40,7 +42,7 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
         }
         if self.faults:
             told["errors"] = [{"place": fault.place, "detail": fault.detail} for fault in self.faults]
-        return orjson.dumps(told)
+        return orjson.dumps(told | self.more)
 
     def headers(self) -> dict[str, str]:
         """Return the headers that go with it."""

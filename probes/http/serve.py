@@ -1,29 +1,32 @@
-"""Serves the app with granian, in this process, until the tap is to stop."""
+"""Serves an app with granian, in this process, until it is told to stop."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
+from threading import Event
 from typing import Final
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
-from probes.taps.errors import TapSourceError
-from probes.taps.http.app import app
-from probes.taps.http.intake import Intake
-from probes.taps.surroundings import Surroundings
+from probes.http.limits import App
 
 HEADERS_S: Final = 10.0
 """How long a client has for its headers; its body has a deadline of its own."""
+
+
+class PortTakenError(OSError):
+    """A port cannot be listened on."""
 
 
 def check_port(host: str, port: int) -> None:
     """Look whether a port is free.
 
     Raises:
-        TapSourceError: somebody listens there already, or nobody may.
+        PortTakenError: somebody listens there already, or nobody may.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -32,17 +35,17 @@ def check_port(host: str, port: int) -> None:
             probing.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probing.bind(address)
     except OSError as error:
-        raise TapSourceError(f"{host} port {port} cannot be listened on: {error.strerror}: choose another") from None
+        raise PortTakenError(f"{host} port {port} cannot be listened on: {error.strerror}: choose another") from None
 
 
-def serve(intake: Intake, host: str, port: int, around: Surroundings) -> None:
-    """Serve until the tap is to stop."""
-    asyncio.run(_serve(intake, host, port, around))
+def serve(app: App, host: str, port: int, stop: Event, ready: Callable[[], None]) -> None:
+    """Serve until ``stop`` is set, or the server ends by itself, which sets it; ``ready`` is called at the start."""
+    asyncio.run(_serve(app, host, port, stop, ready))
 
 
-async def _serve(intake: Intake, host: str, port: int, around: Surroundings) -> None:
+async def _serve(app: App, host: str, port: int, stop: Event, ready: Callable[[], None]) -> None:
     server = Server(
-        app(intake),
+        app,
         address=host,
         port=port,
         interface=Interfaces.ASGI,
@@ -52,11 +55,11 @@ async def _serve(intake: Intake, host: str, port: int, around: Surroundings) -> 
         log_enabled=False,
     )
     running = asyncio.create_task(server.serve())
-    around.tell(f"listening on http://{host}:{port}, which asks nobody who they are")
-    stopping = asyncio.create_task(asyncio.to_thread(around.stop.wait))
+    ready()
+    stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
     await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     if not running.done():
         server.stop()  # type: ignore[no-untyped-call]  # granian's own
     await running
-    around.stop.set()
+    stop.set()
     await stopping

@@ -22,7 +22,7 @@ import pytest
 from monitor.cli.main import main
 from probes.contract.batch import Kind
 from probes.contract.ids import id_bytes
-from probes.taps.http.serve import check_port
+from probes.http.serve import check_port
 from tests.e2e.traffic import rest
 from tests.probes.hosts import EPOCH_US
 from tests.probes.test_process import ROOT, rows, spooled

@@ -18,6 +18,7 @@ FORBIDDEN: Final = [
     ("probes", "pyspark"),
     ("probes.sinks", "probes.taps"),
     ("monitor", "probes"),
+    ("probes.registry.lint", "time"),
     ("monitor.kernel", "time"),
     ("monitor.kernel", "datetime"),
     ("monitor.metrics.samples", "time"),

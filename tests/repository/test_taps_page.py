@@ -32,7 +32,7 @@ NEEDS: Final = """
 from monitor.cli.main import main
 assert main(["tap", "jsonl", "--help"]) == 0
 from probes.taps import kafka
-from probes.taps.http import serve
+from probes.http import serve
 """
 
 

@@ -13,11 +13,11 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from probes.http.limits import App, Bounded, Limits
+from probes.http.problems import MEDIA_TYPE, SCHEMA, Problem
 from probes.taps.errors import TapSourceError
 from probes.taps.http.bodies import Body
 from probes.taps.http.intake import TICK_S, Intake
-from probes.taps.http.limits import App, Bounded, Limits
-from probes.taps.http.problems import MEDIA_TYPE, SCHEMA, Problem
 
 WORKERS: Final = 4
 """Threads that look into bodies; the others wait with theirs."""

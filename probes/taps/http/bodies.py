@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, PlainValidator, Val
 from pydantic_core import PydanticCustomError
 
 from probes.contract.limits import MAX_COUNT, MAX_REASON_CHARS, MONITOR_STREAM
-from probes.taps.http.problems import Fault, Problem
+from probes.http.problems import Fault, Problem
 from probes.values import MAX_ID_CHARS, IdKind, TimeUnit, id_reader, time_reader
 
 _READ_ID: Final = id_reader(IdKind.AUTO)

@@ -13,13 +13,13 @@ import numpy as np
 from probes.contract import envelope
 from probes.contract.batch import Outcome as WireOutcome
 from probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
+from probes.http.problems import Problem
 from probes.packing import NO_TEXT, Columns, Packed, batches
 from probes.sender import Instance, Sender
 from probes.sinks import Sink
 from probes.taps import opening
 from probes.taps.errors import TapSourceError
 from probes.taps.http.bodies import Body, Observation, Stamped
-from probes.taps.http.problems import Problem
 from probes.taps.opening import checked_sink
 from probes.taps.surroundings import Surroundings
 

@@ -52,7 +52,7 @@ def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workplace: Work
         for table in ("rollups", "node_rollups", "stale_hours", "pruned_quarantine"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         for table in tables.metadata.tables:
-            if table.startswith(("alert_", "outlier")) or table == "objective_minutes":
+            if table.startswith(("alert_", "outlier", "schemas", "subject_")) or table == "objective_minutes":
                 connection.exec_driver_sql(f"DROP TABLE {table}")
         connection.exec_driver_sql("DROP INDEX quarantine_by_arrival")
         connection.execute(update(schema.versions).values(version_num="0001"))

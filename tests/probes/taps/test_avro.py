@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.contract import envelope
-from probes.taps.avro import MAX_DEPTH, MAX_SCHEMA_BYTES, AvroValues, Framing, lint
+from probes.taps.avro import MAX_SCHEMA_BYTES, AvroValues, Framing
 from probes.taps.errors import TapUsageError
 
 ORDER: dict[str, Any] = {
@@ -30,14 +30,14 @@ ORDER: dict[str, Any] = {
         {"name": "lines", "type": {"type": "array", "items": {"type": "record", "name": "Line", "fields": [
             {"name": "price", "type": ["null", "double"]}]}}},
         {"name": "last", "type": ["null", "Line"]},
-        {"name": "tags", "type": {"type": "map", "values": "null"}},
+        {"name": "tags", "type": {"type": "map", "values": "string"}},
         {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
         {"name": "mark", "type": {"type": "fixed", "name": "Mark", "size": 2}},
     ],
 }  # fmt: skip
 VALUE = {
     "id": "0190e5a3-1c00-7000-8000-00000000000a", "at": datetime(2023, 11, 14, tzinfo=UTC), "lines": [{"price": 1.5}],
-    "last": None, "tags": {"a": None}, "kind": "B", "mark": b"xy",
+    "last": None, "tags": {"a": "b"}, "kind": "B", "mark": b"xy",
 }  # fmt: skip
 
 
@@ -75,45 +75,13 @@ def test_a_fingerprint_is_that_of_the_schema(tmp_path: Path) -> None:
         reader.decode(b"\x81" + bytes(40))
 
 
-NULLS = {"type": "record", "name": "R", "fields": [{"name": f"f{at}", "type": "null"} for at in range(100)]}
-
-
-def nested(depth: int, make: Any = lambda inner: {"type": "array", "items": inner}) -> Any:  # noqa: ANN401 - a schema
-    """Return a type within a type within a type."""
-    found: Any = "int"
-    for _ in range(depth):
-        found = make(found)
-    return found
-
-
-def doubling(depth: int) -> list[Any]:
-    """Return a union of records, each of which has the one before twice."""
-    records: list[Any] = [{"type": "record", "name": "R0", "fields": [{"name": "a", "type": "null"}]}]
-    for at in range(1, depth):
-        both = [{"name": name, "type": f"R{at - 1}"} for name in "ab"]
-        records.append({"type": "record", "name": f"R{at}", "fields": both})
-    return records
-
-
 @pytest.mark.parametrize(
     ("schema", "told"),
     [
-        ({"type": "array", "items": "null"}, "an item of an array would be 1 objects of 0 bytes"),
-        ({"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}}, "an item of an array"),
-        ({"type": "map", "values": NULLS}, "an item of an map would be 101 objects of 1 bytes"),
-        ({"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"]}]}, "'R' is part of itself"),
-        ({"type": "record", "name": "a.R", "fields": [{"name": "next", "type": "R"}]}, "'a.R' is part of itself"),
-        (nested(MAX_DEPTH + 1), f"it is nested deeper than {MAX_DEPTH}"),
-        (doubling(30), "objects, more than 100000"),
-        ("Order", "there is no type 'Order'"),
-        ({}, "a type is a name, a union or an object, got None"),
-        (7, "a type is a name, a union or an object, got 7"),
-        ({"type": "record", "name": "R"}, "a record has fields, got None"),
-        ({"type": "record", "name": "R", "fields": [7]}, "a record has fields, got [7]"),
-        ({"type": "fixed", "name": "F", "size": -1}, "a fixed has a size, got -1"),
+        ({"type": "array", "items": "null"}, "an item of an array would have no bytes"),
         ("x" * MAX_SCHEMA_BYTES, f"it has more than {MAX_SCHEMA_BYTES} bytes"),
     ],
-)  # fmt: skip
+)
 def test_a_schema_that_may_do_harm_is_refused(tmp_path: Path, schema: object, told: str) -> None:
     """Before any library sees it; the sentence names the file."""
     with pytest.raises(TapUsageError, match=rf"{tmp_path}/schema\.avsc cannot be used: .*{re.escape(told)}"):
@@ -125,12 +93,6 @@ def test_a_schema_that_is_nested_past_all_sense_is_refused(tmp_path: Path) -> No
     (tmp_path / "schema.avsc").write_text('{"type":"array","items":' * 5_000 + '"int"' + "}" * 5_000)
     with pytest.raises(TapUsageError, match="cannot be used: "):
         AvroValues(tmp_path / "schema.avsc", Framing.RAW)
-
-
-@pytest.mark.parametrize("schema", [ORDER, envelope.SCHEMA, nested(MAX_DEPTH - 1), ["null", "string"], doubling(10)])
-def test_a_schema_as_teams_write_them_is_taken(schema: object) -> None:
-    """Names used again, unions, maps, what is nested to a bound."""
-    lint(schema)
 
 
 def test_a_schema_that_is_not_there_is_told(tmp_path: Path) -> None:
@@ -149,26 +111,3 @@ def test_no_bytes_raise_anything_else(
     for value in (start, body()[:cut] + end + body()[cut:]):
         with suppress(ValueError):
             reader.decode(value)
-
-
-SCHEMAS = st.recursive(
-    st.sampled_from(["null", "int", "string", "R", "x", 7, None]),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=2),
-        st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
-        st.fixed_dictionaries({"type": st.just("map"), "values": inner}),
-        st.fixed_dictionaries({"type": inner}),
-        st.fixed_dictionaries({"type": st.just("fixed"), "name": st.just("R"), "size": st.integers(-1, 2)}),
-        st.builds(
-            lambda types: {"type": "record", "name": "R", "fields": [{"name": "f", "type": one} for one in types]},
-            st.lists(inner, max_size=2),
-        ),
-    ),
-)
-
-
-@given(SCHEMAS)
-def test_every_schema_is_taken_or_refused(schema: object) -> None:
-    """By the one kind of error."""
-    with suppress(ValueError):
-        lint(schema)

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from probes.contract.batch import Batch
+from probes.http.limits import Limits
 from probes.taps.http.app import app
 from probes.taps.http.intake import Intake
-from probes.taps.http.limits import Limits
 from probes.taps.surroundings import Surroundings
 from tests.probes.hosts import EPOCH_US, ManualClock, Said
 from tests.probes.test_process import rows, spooled

@@ -1,0 +1,276 @@
+"""``hopwatch schema``: the schemas that the store keeps, without a server between."""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.table import Table
+
+from monitor import settings
+from monitor.cli import console
+from monitor.clock import SystemClock
+from monitor.errors import ConfigurationError
+from monitor.store import dialect
+from monitor.store import schema as store_schema
+
+if TYPE_CHECKING:
+    from probes.registry.avro_schema import Schema
+    from probes.registry.compatibility import Conflict
+    from probes.registry.shelf import Entry
+    from probes.registry.subjects import Registry
+
+FINDING: Final = 1
+
+Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
+Subject = Annotated[str, typer.Option("--subject", help="The subject.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="An Avro schema, JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+class Language(StrEnum):
+    """What a module can be written in."""
+
+    PYTHON = "python"
+
+
+command = typer.Typer(help="Look at the schemas of streams, and register them.", no_args_is_help=True)
+
+
+@command.callback()
+def _schema() -> None:
+    """Look at the schemas of streams, and register them."""
+
+
+@command.command("list")
+def list_(
+    config: Config = Path("hopwatch.toml"),
+    *,
+    subject: Annotated[str | None, typer.Option("--subject", help="Only this one, all of its versions.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the latest version of each subject, or all versions of one."""
+    from probes.registry.subjects import UnknownError
+
+    registry = _registry(config, is_made=False)
+    names = [subject] if subject is not None else list(registry.subjects())
+    try:
+        found = _listed(registry, names, is_whole=subject is not None)
+    except UnknownError as error:
+        raise ConfigurationError(f"{error}: hopwatch schema list names those that there are") from None
+    if as_json:
+        console.emit_json({"schemas": found})
+        return
+    if not found:
+        console.words().print("no schema is registered yet: hopwatch schema register --subject S FILE")
+        return
+    table = Table("subject", "version", "id", "fingerprint", "compatibility", box=None)
+    for one in found:
+        table.add_row(*(str(value) for value in one.values()))
+    console.data().print(table)
+
+
+def _listed(registry: Registry, names: list[str], *, is_whole: bool) -> list[dict[str, str | int]]:
+    """Return all versions of some subjects, or the latest of each."""
+    return [
+        _row(registry, name, entry)
+        for name in names
+        for entry in (registry.entries(name) if is_whole else [registry.entry(name)])
+    ]
+
+
+def _row(registry: Registry, subject: str, entry: Entry) -> dict[str, str | int]:
+    from probes.registry.subjects import parsed
+
+    return {
+        "subject": subject,
+        "version": entry.version,
+        "id": entry.kept.number,
+        "fingerprint": parsed(entry.kept.text).fingerprint.hex(),
+        "compatibility": registry.level(subject).value,
+    }
+
+
+@command.command()
+def register(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
+    """Make a schema the newest version of a subject.
+
+    It ends with 1 and each field that is in the way if readers would break.
+    """
+    from probes.registry.subjects import IncompatibleError, MeaningError
+
+    _check_name(subject)
+    new = _read(file)
+    try:
+        made = _registry(config, is_made=True).register(subject, new)
+    except IncompatibleError as error:
+        _tell_conflicts(subject, new, error.conflicts, as_json=as_json)
+        raise typer.Exit(FINDING) from None
+    except MeaningError as error:
+        raise ConfigurationError(str(error)) from None
+    fingerprint = made.schema.fingerprint.hex()
+    if as_json:
+        console.emit_json(
+            {"subject": subject, "version": made.entry.version, "fingerprint": fingerprint, "is_new": made.is_new}
+        )
+    else:
+        what = "registered" if made.is_new else "there already"
+        console.data().print(f"{what}: version {made.entry.version} of {subject}, {fingerprint}")
+
+
+@command.command()
+def check(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
+    """Say whether a schema would be taken.
+
+    Nothing is registered. It ends with 1 and each field that is in the way if readers would break.
+    """
+    from probes.registry.subjects import MeaningError
+
+    _check_name(subject)
+    new = _read(file)
+    try:
+        level, found = _registry(config, is_made=False).conflicts(subject, new)
+    except MeaningError as error:
+        raise ConfigurationError(str(error)) from None
+    if found or as_json:
+        _tell_conflicts(subject, new, found, as_json=as_json)
+    else:
+        console.data().print(f"it fits {subject}, which is {level.value}")
+    if found:
+        raise typer.Exit(FINDING)
+
+
+@command.command()
+def diff(  # noqa: PLR0913 - one parameter a flag
+    subject: Subject,
+    config: Config = Path("hopwatch.toml"),
+    *,
+    old: Annotated[int | None, typer.Option("--from", min=1, help="A version; the one before by default.")] = None,
+    new: Annotated[int | None, typer.Option("--to", min=1, help="A version; the latest by default.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", help="A schema instead of --to.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how two versions of a subject differ.
+
+    And who reads whom.
+    """
+    from probes.registry.compatibility import reads
+    from probes.registry.differences import differences
+    from probes.registry.subjects import UnknownError, parsed
+
+    if file is not None and new is not None:
+        raise ConfigurationError("--to and --file both say what is compared: name one of them")
+    registry = _registry(config, is_made=False)
+    try:
+        latest = registry.entry(subject, new)
+        before = latest.version - (file is None) if old is None else old
+        entry = registry.entry(subject, before)
+    except UnknownError as error:
+        raise ConfigurationError(f"{error}: hopwatch schema list --subject {subject} names all") from None
+    first, second = parsed(entry.kept.text), parsed(latest.kept.text) if file is None else _read(file)
+    name = f"version {latest.version}" if file is None else str(file)
+    found = differences(first, second)
+    is_backward, is_forward = reads(second, first), reads(first, second)
+    if as_json:
+        told = {"subject": subject, "from": entry.version, "to": latest.version if file is None else str(file)}
+        told |= {"differences": [one._asdict() for one in found], "backward": is_backward, "forward": is_forward}
+        console.emit_json(told)
+        return
+    table = Table("place", f"version {entry.version}", name, box=None)
+    for one in found:
+        table.add_row(one.place or "the schema itself", one.before or "-", one.now or "-")
+    if found:
+        console.data().print(table)
+    words = console.words()
+    words.print("" if found else f"version {entry.version} and {name} say the same")
+    words.print(f"{name} {'reads' if is_backward else 'does not read'} what version {entry.version} wrote")
+    words.print(f"version {entry.version} {'reads' if is_forward else 'does not read'} what {name} writes")
+
+
+@command.command()
+def generate(
+    language: Annotated[Language, typer.Argument(help="What the module is written in.")],
+    subject: Subject,
+    config: Config = Path("hopwatch.toml"),
+    *,
+    version: Annotated[int | None, typer.Option("--version", min=1, help="The latest by default.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The file; stdout without it.")] = None,
+) -> None:
+    """Write a module for the events of a subject.
+
+    Its classes encode them, and decode those of all versions that they can read.
+    """
+    from probes.registry.python_code import NotWritableError, module
+    from probes.registry.subjects import UnknownError, parsed
+
+    del language  # there is one
+    registry = _registry(config, is_made=False)
+    try:
+        entry = registry.entry(subject, version)
+        versions = {one.version: parsed(one.kept.text) for one in registry.entries(subject)}
+        text = module(parsed(entry.kept.text), versions, subject, entry.version)
+    except UnknownError as error:
+        raise ConfigurationError(f"{error}: hopwatch schema list names those that there are") from None
+    except NotWritableError as error:
+        raise ConfigurationError(str(error)) from None
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{out} cannot be written: {error.strerror}: name another file") from None
+    console.words().print(f"{out} has the events of {subject}, version {entry.version}")
+
+
+def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, as_json: bool) -> None:
+    from probes.registry.explained import explained, next_major
+
+    told = [one._asdict() for one in explained(found)]
+    if as_json:
+        console.emit_json({"subject": subject, "compatible": not told, "conflicts": told})
+        return
+    data = console.data()
+    for one in told:
+        data.print(f"{one['place']}: {one['problem']}: {one['breaks']}\n    {one['fix']}")
+    name = next_major(new.name) if new.name else "a name of its own"
+    console.words().print(f"or make it a new major version: the namespace {name} and a subject of its own")
+
+
+def _check_name(subject: str) -> None:
+    from probes.registry.subjects import NAME
+
+    if not re.fullmatch(NAME, subject):
+        raise ConfigurationError(f"a subject is 1 to 255 of the characters A-Za-z0-9._-, got {subject!r:.80}")
+
+
+def _read(file: Path) -> Schema:
+    from probes.registry.avro_schema import MAX_BYTES, Schema, SchemaError
+
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationError(f"the schema {file} cannot be read: {error.strerror}: name a file of JSON") from None
+    try:
+        return Schema.parse(text)
+    except SchemaError as error:
+        raise ConfigurationError(f"{file}{f' at {error.place}' if error.place else ''}: {error}") from None
+
+
+def _registry(config: Path, *, is_made: bool) -> Registry:
+    """Return the registry of the configured store; ``is_made`` makes the store where there is none."""
+    from monitor.store.subjects import StoredShelves
+    from probes.registry.subjects import Registry
+
+    url = settings.load(config, flags={}, environ=os.environ).store.url
+    engine = dialect.engine(url)
+    if is_made:
+        store_schema.prepare(engine)
+    else:
+        store_schema.require(url)
+    return Registry(StoredShelves(engine, SystemClock()))

@@ -1,0 +1,123 @@
+"""Schemas of the registry in the store: rows are added and never changed, but for the levels of subjects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine, Select, func, insert, select
+
+from monitor.clock import Clock
+from monitor.errors import StoreError
+from monitor.store import dialect, schema
+from monitor.store.tables import schemas, subject_levels, subject_versions
+from probes.registry.shelf import Entry, Kept, ShelfDownError
+
+
+class SchemasError(StoreError, ShelfDownError):
+    """The store fails, in the words of the store: for the registry what it stands on is down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A :class:`probes.registry.shelf.Shelf` in the store, in one transaction."""
+
+    connection: Connection
+    now_us: int
+
+    def subjects(self) -> Sequence[str]:
+        """Return the names of all subjects that have a schema, in order."""
+        name = subject_versions.c.subject
+        return list(self.connection.execute(select(name).distinct().order_by(name)).scalars())
+
+    def entries(self, subject: str) -> Sequence[Entry]:
+        """Return the versions of a subject in order; none of one that nobody knows."""
+        of = subject_versions.c
+        rows = select(of.version, schemas.c.number, schemas.c.text).join_from(
+            subject_versions, schemas, of.schema_number == schemas.c.number
+        )
+        found = self.connection.execute(rows.where(of.subject == subject).order_by(of.version))
+        return [Entry(row.version, Kept(row.number, row.text)) for row in found]
+
+    def by_fingerprint(self, fingerprint: bytes) -> Kept | None:
+        """Return the schema of a fingerprint, none without it."""
+        return self._kept(_SCHEMAS.where(schemas.c.fingerprint == fingerprint))
+
+    def by_number(self, number: int) -> Kept | None:
+        """Return the schema of a number, none without it."""
+        return self._kept(_SCHEMAS.where(schemas.c.number == number))
+
+    def places(self, number: int) -> Sequence[tuple[str, int]]:
+        """Return subjects and versions that a schema stands under, in order."""
+        of = subject_versions.c
+        chosen = select(of.subject, of.version).where(of.schema_number == number).order_by(of.subject, of.version)
+        return [(row.subject, row.version) for row in self.connection.execute(chosen)]
+
+    def level(self, subject: str) -> str | None:
+        """Return the level that was set for a subject, or with an empty name for all; none without."""
+        of = subject_levels.c
+        found: str | None = self.connection.execute(select(of.level).where(of.subject == subject)).scalar()
+        return found
+
+    def add(self, fingerprint: bytes, text: str) -> Kept:
+        """Keep a schema whose fingerprint is not kept yet."""
+        # Nobody else writes meanwhile.
+        last = self.connection.execute(select(func.max(schemas.c.number))).scalar() or 0
+        self.connection.execute(insert(schemas).values(number=last + 1, fingerprint=fingerprint, text=text))
+        return Kept(last + 1, text)
+
+    def enter(self, subject: str, version: int, number: int) -> None:
+        """Make a schema a version of a subject."""
+        row = {"subject": subject, "version": version, "schema_number": number, "registered_us": self.now_us}
+        self.connection.execute(insert(subject_versions).values(row))
+
+    def set_level(self, subject: str, level: str) -> None:
+        """Set the level of a subject, or with an empty name of all that have none of their own."""
+        row = {"subject": subject, "level": level}
+        self.connection.execute(dialect.upsert(self.connection, subject_levels), [row])
+
+    def _kept(self, chosen: Select[tuple[int, str]]) -> Kept | None:
+        row = self.connection.execute(chosen).one_or_none()
+        return None if row is None else Kept(row.number, row.text)
+
+
+_SCHEMAS = select(schemas.c.number, schemas.c.text)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredShelves:
+    """Opens the shelf in a store that is there."""
+
+    engine: Engine
+    clock: Clock
+
+    @contextmanager
+    def reading(self) -> Iterator[Stored]:
+        """Open it as it stands at one moment.
+
+        Raises:
+            SchemasError: the store cannot be read, or is of another version.
+        """
+        with _named(), schema.reading(self.engine) as connection:
+            yield Stored(connection, self.clock.now_us())
+
+    @contextmanager
+    def writing(self) -> Iterator[Stored]:
+        """Open it for one who writes.
+
+        Raises:
+            SchemasError: the store cannot be written, or is of another version.
+        """
+        made = self.engine.execution_options(writes=True)
+        with _named(), dialect.errors_named(self.engine.url), made.begin() as connection:
+            schema.check(connection)
+            yield Stored(connection, self.clock.now_us())
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    try:
+        yield
+    except StoreError as error:
+        raise SchemasError(str(error)) from None

@@ -1,0 +1,1 @@
+"""The gate: the probe at the entrance of a stream, and the registry that it goes by."""

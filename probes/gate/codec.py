@@ -1,0 +1,129 @@
+"""Events of one schema: JSON in, the wire's envelope out, and back.
+
+The envelope is that of WIRE.md: one marker byte, the schema's fingerprint, the Avro body. A reader checks that the body
+ends where the value does.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import fastavro
+import orjson
+from pydantic_core import SchemaValidator, ValidationError
+
+from probes.contract.envelope import MARKER
+from probes.gate.reading import validator_of
+from probes.registry.avro_schema import Schema
+
+FINGERPRINT_BYTES: Final = 32
+PREFIX_BYTES: Final = 1 + FINGERPRINT_BYTES
+MOST_FAULTS: Final = 20
+_WITHOUT: Final = frozenset({"logicalType", "precision", "scale"})
+
+
+class Misfit(NamedTuple):
+    """What of an event does not fit its schema: where, as a JSON pointer, and what."""
+
+    place: str
+    detail: str
+
+
+class MisfitError(ValueError):
+    """An event that does not fit its schema."""
+
+    def __init__(self, misfits: tuple[Misfit, ...]) -> None:
+        """Take all that does not fit, at least one."""
+        super().__init__("; ".join(f"{one.place or '/'}: {one.detail}" for one in misfits))
+        self.misfits = misfits
+
+
+class EnvelopeError(ValueError):
+    """Bytes that are no event of a schema."""
+
+
+class Codec:
+    """Reads and writes the events of one schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        """Build what reads and what writes, once."""
+        said = orjson.loads(schema.text)
+        self.schema = schema
+        self._prefix = bytes([MARKER]) + schema.fingerprint
+        self._avro: Any = fastavro.parse_schema(said)
+        self._plain: Any = fastavro.parse_schema(_plain(said))
+        self._validator = SchemaValidator(validator_of(self._avro))
+
+    def encode(self, event: bytes) -> bytes:
+        """Return the envelope of an event that is written in JSON.
+
+        Raises:
+            MisfitError: it is no JSON, or does not fit the schema; all that is wrong is told.
+        """
+        try:
+            value = self._validator.validate_json(event)
+        except ValidationError as error:
+            raise MisfitError(tuple(_misfits(error))) from None
+        body = io.BytesIO()
+        body.write(self._prefix)
+        try:
+            fastavro.schemaless_writer(body, self._avro, value)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise MisfitError((Misfit("", f"it cannot be written: {error!s:.200}"),)) from None
+        return body.getvalue()
+
+    def decode(self, record: bytes) -> Any:  # noqa: ANN401 - what the schema says
+        """Return the value in an envelope, whose logical types are read as the numbers and bytes below them.
+
+        Raises:
+            EnvelopeError: it is of another schema, or its body ends too early or too late.
+        """
+        if not record.startswith(self._prefix):
+            raise EnvelopeError(f"an event begins with {self._prefix.hex()}, got {record[:PREFIX_BYTES].hex()}")
+        body = io.BytesIO(record)
+        body.seek(PREFIX_BYTES)
+        try:
+            value = fastavro.schemaless_reader(body, self._plain, None)
+        except Exception as error:  # noqa: BLE001 - foreign bytes may raise anything there
+            raise EnvelopeError(f"an event of the schema was expected: {error!s:.100}") from None
+        if body.tell() != len(record):
+            raise EnvelopeError(f"{len(record) - body.tell()} bytes follow the event")
+        return value
+
+
+def fingerprint_of(record: bytes) -> bytes:
+    """Return the fingerprint of the schema that a record was written with.
+
+    Raises:
+        EnvelopeError: it is no envelope.
+    """
+    if len(record) < PREFIX_BYTES or record[0] != MARKER:
+        raise EnvelopeError(f"an event begins with {MARKER:02x} and a fingerprint, got {record[:PREFIX_BYTES].hex()}")
+    return record[1:PREFIX_BYTES]
+
+
+def _plain(said: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a schema without logical types."""
+    if isinstance(said, list):
+        return [_plain(one) for one in said]
+    if not isinstance(said, dict):
+        return said
+    kept = {name: value for name, value in said.items() if name not in _WITHOUT or "logicalType" not in said}
+    for part in ("type", "items", "values"):
+        if part in kept:
+            kept[part] = _plain(kept[part])
+    if isinstance(kept.get("fields"), list):
+        kept["fields"] = [one | {"type": _plain(one["type"])} for one in kept["fields"]]
+    return kept
+
+
+def _misfits(error: ValidationError) -> Iterator[Misfit]:
+    for one in error.errors(include_url=False, include_input=False)[:MOST_FAULTS]:
+        yield Misfit(_pointer(one["loc"]), str(one["msg"])[:200])
+
+
+def _pointer(place: tuple[int | str, ...]) -> str:
+    """Return a JSON pointer (RFC 6901)."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in place)

@@ -1,0 +1,118 @@
+"""Why one schema does not read another: each place, what is there and what was there, and what to do.
+
+Goes through both schemas the way a reader resolves them (Apache Avro 1.12 specification, "Schema Resolution"). It never
+decides: whoever asks has been told by Avro's library that they do not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
+
+_NUMBERS: Final = ("int", "long", "float", "double")
+_TEXTS: Final = frozenset({"string", "bytes"})
+_NAMED: Final = frozenset({"record", "error", "enum", "fixed"})
+
+
+class Kind(StrEnum):
+    """What is wrong at a place."""
+
+    NO_DEFAULT = "no-default"
+    """The reader has a field that the writer has not, without a default."""
+    TYPE = "type"
+    NAME = "name"
+    SIZE = "size"
+    SYMBOLS = "symbols"
+    """The writer has symbols that the reader's enum has not, without a default."""
+    BRANCH = "branch"
+    """A type of the writer's has no place in the reader's union."""
+
+
+class Break(NamedTuple):
+    """A place, such as ``customer.address[].zip``, empty for the whole; what the reader says there, and the writer."""
+
+    kind: Kind
+    place: str
+    reader: str
+    writer: str
+
+
+def breaks(reader: Any, writer: Any) -> tuple[Break, ...]:  # noqa: ANN401 - schemas of a library without types, all below
+    """Return why a schema of Avro's library does not read another; at least one break.
+
+    Two schemas that fit are not to be asked about.
+    """
+    return tuple(_breaks(reader, writer, "")) or (Break(Kind.TYPE, "", _said(reader), _said(writer)),)
+
+
+def _breaks(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: ANN401
+    if writer.type == "union":
+        for branch in writer.schemas:
+            yield from _breaks(reader, branch, place)
+    elif reader.type == "union":
+        if not any(_reads(branch, writer) for branch in reader.schemas):
+            yield from _of_branches(reader, writer, place)
+    elif reader.type != writer.type:
+        if not _is_promoted(reader.type, writer.type):
+            yield Break(Kind.TYPE, place, _said(reader), _said(writer))
+    elif reader.type == "array":
+        yield from _breaks(reader.items, writer.items, f"{place}[]")
+    elif reader.type == "map":
+        yield from _breaks(reader.values, writer.values, f"{place}{{}}")
+    elif reader.type in _NAMED:
+        yield from _of_named(reader, writer, place)
+
+
+def _of_branches(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: ANN401
+    """Yield what is wrong with the one branch that is meant, if there is one."""
+    alike = [one for one in reader.schemas if one.type == writer.type and writer.type not in {"string", "bytes"}]
+    if len(alike) == 1 and writer.type in {*_NAMED, "array", "map"}:
+        yield from _breaks(alike[0], writer, place)
+    else:
+        yield Break(Kind.BRANCH, place, _said(reader), _said(writer))
+
+
+def _of_named(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: ANN401
+    if reader.name != writer.name and writer.fullname not in (reader.props.get("aliases") or ()):
+        yield Break(Kind.NAME, place, reader.fullname, writer.fullname)
+    if reader.type == "fixed":
+        if reader.size != writer.size:
+            yield Break(Kind.SIZE, place, str(reader.size), str(writer.size))
+    elif reader.type == "enum":
+        gone = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
+        if gone and reader.props.get("default") not in reader.symbols:
+            yield Break(Kind.SYMBOLS, place, ", ".join(reader.symbols), ", ".join(gone))
+    else:
+        for field in reader.fields:
+            there = f"{place}.{field.name}" if place else str(field.name)
+            found = _field(writer, field)
+            if found is not None:
+                yield from _breaks(field.type, found.type, there)
+            elif not field.has_default:
+                yield Break(Kind.NO_DEFAULT, there, _said(field.type), "")
+
+
+def _field(writer: Any, field: Any) -> Any:  # noqa: ANN401
+    """Return the writer's field that a reader's field is read from, none without."""
+    names = (field.name, *(field.props.get("aliases") or ()))
+    return next((writer.fields_dict[name] for name in names if name in writer.fields_dict), None)
+
+
+def _reads(reader: Any, writer: Any) -> bool:  # noqa: ANN401
+    found = ReaderWriterCompatibilityChecker().get_compatibility(reader, writer)  # type: ignore[no-untyped-call]
+    return bool(found.compatibility is SchemaCompatibilityType.compatible)
+
+
+def _is_promoted(reader: str, writer: str) -> bool:
+    if reader in _NUMBERS and writer in _NUMBERS:
+        return _NUMBERS.index(writer) <= _NUMBERS.index(reader)
+    return {reader, writer} == _TEXTS
+
+
+def _said(schema: Any) -> str:  # noqa: ANN401
+    if schema.type == "union":
+        return " | ".join(_said(branch) for branch in schema.schemas)
+    return f"{schema.type} {schema.fullname}" if schema.type in _NAMED else str(schema.type)

@@ -1,0 +1,63 @@
+"""Tests of the registry's schemas in the store: they are what a shelf in memory would hold."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import Engine
+
+from monitor.clock import SystemClock
+from monitor.store.subjects import StoredShelves
+from probes.registry.compatibility import Level
+from probes.registry.shelf import ShelfDownError
+from probes.registry.subjects import ALL, IncompatibleError, Registry
+from tests.probes.registry.schemas import record, schema
+from tests.probes.registry.shelves import MemoryShelf
+from tests.probes.registry.test_subjects import BROKEN, FIRST, SECOND
+
+
+@pytest.fixture
+def registry(engine: Engine) -> Registry:
+    """Return a registry over the store."""
+    return Registry(StoredShelves(engine, SystemClock()))
+
+
+def test_it_holds_what_a_shelf_in_memory_holds(registry: Registry) -> None:
+    """Whatever is registered, set and asked."""
+    told = []
+    for one in (registry, Registry(MemoryShelf())):
+        said: list[object] = []
+        for subject, new in (("b", FIRST), ("a", SECOND), ("b", SECOND), ("b", FIRST), ("b", BROKEN)):
+            try:
+                said.append(one.register(subject, new))
+            except IncompatibleError as error:
+                said.append(str(error))
+        one.set_level(Level.FULL, "b")
+        one.set_level(Level.NONE, ALL)
+        one.set_level(Level.FORWARD, "b")
+        said += [one.subjects(), one.entries("b"), one.level("a"), one.level("b"), one.own_level("a"), one.places(2)]
+        said += [one.by_number(1), one.by_fingerprint(SECOND.fingerprint), one.find("a", SECOND), one.find("a", FIRST)]
+        told.append(said)
+    assert told[0] == told[1]
+
+
+def test_many_may_register_at_once(registry: Registry) -> None:
+    """Each version has one number, each schema one, and nobody meets half of another's work."""
+    fields = [{"name": f"f{at}", "type": "int", "default": 0} for at in range(12)]
+    wanted = [schema(record(one)) for one in fields]
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(lambda one: registry.register("orders", one), [*wanted, *wanted]))
+    assert sorted(one.entry.version for one in made if one.is_new) == list(range(1, 13))
+    assert [entry.version for entry in registry.entries("orders")] == list(range(1, 13))
+    assert len({one.entry.kept.number for one in made}) == 12
+
+
+def test_a_store_that_is_not_there_is_told(url: str) -> None:
+    """In the shelf's own words, with what to do."""
+    from monitor.store import dialect  # noqa: PLC0415 - a store that nobody has made
+
+    registry = Registry(StoredShelves(dialect.engine(url), SystemClock()))
+    for act in (registry.subjects, lambda: registry.register("orders", FIRST)):
+        with pytest.raises(ShelfDownError, match=r"there is no store at .* yet: start the monitor with hopwatch run"):
+            act()

@@ -1,0 +1,32 @@
+"""The gate's app, asked without a server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from probes.gate.app import app
+from probes.http.limits import Limits
+from probes.registry.subjects import Registry
+from tests.probes.registry.shelves import MemoryShelf
+
+
+class Asked:
+    """The app over a shelf in memory."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        """Make it, empty."""
+        self.shelf = MemoryShelf()
+        self.app = app(Registry(self.shelf), limits)
+
+    def ask(self, method: str, path: str, body: Any = None, **request: Any) -> httpx.Response:  # noqa: ANN401 - as httpx takes it
+        """Send a request, and return the answer."""
+        more = request if body is None else {"json": body, **request}
+        return asyncio.run(self._answer(method, path, **more))
+
+    async def _answer(self, method: str, path: str, **request: Any) -> httpx.Response:  # noqa: ANN401 - as above
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://gate") as client:
+            return await client.request(method, path, **request)

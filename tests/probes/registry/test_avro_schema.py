@@ -1,0 +1,100 @@
+"""Tests of schemas: what a text says, and what of that the fingerprint does not cover."""
+
+from __future__ import annotations
+
+import re
+
+import orjson
+import pytest
+from hypothesis import given, settings
+
+from probes.contract import envelope
+from probes.registry.avro_schema import MAX_BYTES, Schema, SchemaError
+from tests.probes.registry.schemas import ORDER, SCHEMAS, Json, record, schema
+
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+MICROS = {"type": "long", "logicalType": "timestamp-micros"}
+
+
+def test_a_fingerprint_is_that_of_the_wire() -> None:
+    """The schema of the probes' own batches is known under the one that WIRE.md names."""
+    assert schema(envelope.SCHEMA).fingerprint == envelope.FINGERPRINT
+    assert schema(envelope.SCHEMA).name == "hopwatch.v1.ObservationBatch"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (record(MILLIS), record(MICROS)),
+        (record(MILLIS), record("long")),
+        (record({"name": "a", "type": "int", "default": 1}), record({"name": "a", "type": "int", "default": 2})),
+        (record({"name": "a", "type": "int"}), record({"name": "a", "type": "int", "aliases": ["b"]})),
+        (record({"name": "a", "type": "int"}), record({"name": "a", "type": "int", "order": "descending"})),
+        (record(), record(aliases=["Sale"])),
+        (record({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1}),
+         record({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2})),
+        (record({"type": "enum", "name": "K", "symbols": ["A"], "default": "A"}),
+         record({"type": "enum", "name": "K", "symbols": ["A"]})),
+    ],
+)  # fmt: skip
+def test_an_equal_fingerprint_may_stand_for_another_meaning(one: Json, other: Json) -> None:
+    """Logical types, defaults, aliases and orders are what it leaves out."""
+    assert schema(one).fingerprint == schema(other).fingerprint
+    assert schema(one).meaning != schema(other).meaning
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (record("int"), record("int", doc="orders")),
+        (record("int"), record({"type": "int"})),
+        (
+            record({"name": "a", "type": "double", "default": 1}),
+            record({"name": "a", "type": "double", "default": 1.0}),
+        ),
+        (record("int", name="a.Order"), record("int", namespace="a")),
+        (record({"name": "a", "type": "int", "order": "ascending"}), record({"name": "a", "type": "int"})),
+        (record("int", aliases=["b", "a"]), record("int", aliases=["a", "b"])),
+    ],
+)
+def test_one_meaning_may_be_written_in_two_ways(one: Json, other: Json) -> None:
+    """Words for people, the form of a name, and what is so by default say nothing to a reader."""
+    assert schema(one).text != schema(other).text
+    assert schema(one).meaning == schema(other).meaning
+    assert schema(one).fingerprint == schema(other).fingerprint
+
+
+@settings(deadline=None)
+@given(SCHEMAS)
+def test_equal_meaning_is_an_equal_fingerprint(said: Json) -> None:
+    """And what is kept says the same when it is read again."""
+    one = schema(said)
+    again = Schema.parse(one.text)
+    assert again == one
+    spaced = Schema.parse(orjson.dumps(said, option=orjson.OPT_INDENT_2))
+    assert (spaced.meaning, spaced.fingerprint, spaced.text) == (one.meaning, one.fingerprint, one.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "told"),
+    [
+        ("x", "", "a schema is JSON: "),
+        ('"' + "x" * MAX_BYTES + '"', "", "a schema has at most 1,048,576 bytes, got 1,048,578"),
+        ('{"type":"array","items":"null"}', "", "an item of an array would have no bytes"),
+        ('["null", {"type": "map", "values": "Order"}]', "/1/values", "there is no type 'Order'"),
+        ('{"type":"enum","name":"K","symbols":["A","A"]}', "", "Avro does not know it as a schema: "),
+        ('{"type":"record","name":"1","fields":[]}', "", "Avro does not know it as a schema: "),
+        ('{"type":"array","items":' * 5_000 + '"int"' + "}" * 5_000, "", "a schema is JSON: "),
+        ("\ud800", "", "a schema is JSON: "),
+    ],
+)
+def test_what_is_no_schema_is_refused(text: str, place: str, told: str) -> None:
+    """In words, with a pointer to the part."""
+    with pytest.raises(SchemaError, match=re.escape(told)) as caught:
+        Schema.parse(text)
+    assert not place or caught.value.place == place
+
+
+def test_a_schema_without_a_name_has_none() -> None:
+    """A union, or a primitive type."""
+    assert [schema(said).name for said in ("int", ["null", "int"], ORDER)] == ["", "", "com.example.orders.v1.Order"]
