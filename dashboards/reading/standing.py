@@ -18,6 +18,9 @@ from probes.contract.limits import WINDOW_US
 LATELY_US: Final = rollups.HOUR_US
 """How far back the overview looks."""
 
+MOST_MOMENTS: Final = 200
+"""As many at once; SQLite takes conditions of less than a thousand parts."""
+
 Start = tuple[str, int]
 """A window: stream and start, µs."""
 
@@ -57,9 +60,10 @@ def _minutes(connection: Connection, since_us: dict[str, int]) -> dict[str, list
         window.stream, window.window_start_us, window.status, window.verdict, window.known, window.lost_lower
     )
     # Said with values, not by a join with them: of a join a database believes that a third of all windows is late.
-    is_late = or_(*(and_(window.stream.in_(some), window.window_start_us > at_us) for at_us, some in names.items()))
-    for row in connection.execute(chosen.where(is_late)):
-        found[row.stream].append(_minute(row))
+    late = [and_(window.stream.in_(some), window.window_start_us > at_us) for at_us, some in names.items()]
+    for begin in range(0, len(late), MOST_MOMENTS):
+        for row in connection.execute(chosen.where(or_(*late[begin : begin + MOST_MOMENTS]))):
+            found[row.stream].append(_minute(row))
     for minutes in found.values():
         minutes.sort(key=lambda minute: minute.start_us)
     return found

@@ -210,7 +210,7 @@ def _classes(made: _Module, outermost: str) -> Iterator[str]:
         )
         yield _METHODS if full == outermost else ""
         yield "    @classmethod"
-        yield f"    def _of(cls, value: dict[str, typing.Any]) -> {name}:"
+        yield "    def _of(cls, value: dict[str, typing.Any]) -> typing.Self:"
         arguments = ", ".join(
             f"{field['name']}={made.read(field['type'], _item(field['name']))}" for field in one["fields"]
         )
@@ -292,7 +292,7 @@ _METHODS: Final = '''
         body = io.BytesIO(record)
         body.seek(_PREFIX_BYTES)
         try:
-            value = fastavro.schemaless_reader(body, writer, SCHEMA, return_named_type=True)
+            value: typing.Any = fastavro.schemaless_reader(body, writer, SCHEMA, return_named_type=True)
         except Exception as error:
             raise ValueError(f"an event of the schema was expected: {error}") from error
         if body.tell() != len(record):
@@ -305,7 +305,7 @@ def _tagged(value: typing.Any) -> typing.Any:
     name = _NAMES.get(type(value))
     if name is None:
         return value
-    return name, value._avro() if dataclasses.is_dataclass(value) else value
+    return name, value if isinstance(value, enum.Enum) else value._avro()
 
 
 def _member(value: typing.Any) -> typing.Any:

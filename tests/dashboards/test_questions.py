@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, event
 
+from dashboards.reading import standing
 from dashboards.reading.answers import Question
 from dashboards.reading.questions import DAY_US, HOUR_US, HowAllStands, HowAStreamWent, OneWindow
 from dashboards.reading.told import Edge
@@ -133,6 +134,15 @@ def test_each_stream_has_its_newest_final_window_and_its_last_hour(tmp_path: Pat
         "waits": [START_US + n * MINUTE_US for n in (90, 91)],
         "now": [START_US + n * MINUTE_US for n in (100, 101, 102)],
     }
+
+
+def test_streams_that_stopped_at_many_moments_are_told(tmp_path: Path) -> None:
+    """More moments than a database takes in one condition."""
+    engine = fill(url_of(tmp_path), *minutes(3))
+    moments = {f"s{number}": START_US - number for number in range(1_100)} | {"orders": START_US - 1}
+    with schema.reading(engine) as connection:
+        found = standing._minutes(connection, moments)
+    assert {name: len(of_stream) for name, of_stream in found.items()} == {"orders": 3}
 
 
 def test_a_step_has_no_more_nodes_than_are_shown(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from dashboards.unchanging import Receive, Scope, Send, Unchanging
 
+OF_ONE = ("set-cookie", "vary", "content-encoding")
 FOR_EVER = "public, immutable, max-age=31536000"
 
 
@@ -19,13 +20,15 @@ class Files:
 
     cache_control: str = FOR_EVER
     status: int = 200
+    more: dict[str, str] = field(default_factory=lambda: {"content-length": "13"})
     asked: list[str] = field(default_factory=list)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         del receive
         self.asked.append(scope["path"])
-        headers = [(b"cache-control", self.cache_control.encode()), (b"content-type", b"text/x")]
+        told = {"cache-control": self.cache_control, "content-type": "text/x", **self.more}
+        headers = [(name.encode(), value.encode()) for name, value in told.items()]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"half ", "more_body": True})
         await send({"type": "http.response.body", "body": b"and half"})
@@ -59,10 +62,15 @@ def test_what_never_changes_is_asked_for_once() -> None:
         (Files(), "/a.js?v=1", "GET", {}),
         (Files(), "/a.js", "GET", {"range": "bytes=0-1"}),
         (Files(), "/a.js", "GET", {"if-none-match": "x"}),
+        (Files(), "/x/%2e/a.js", "GET", {}),
+        (Files(), "/x//a.js", "GET", {}),
+        (Files(more={"content-length": "14"}), "/a.js", "GET", {}),
+        (Files(more={}), "/a.js", "GET", {}),
+        *((Files(more={"content-length": "13", one: "x"}), "/a.js", "GET", {}) for one in OF_ONE),
     ],
 )
 def test_all_else_is_asked_for_each_time(files: Files, path: str, method: str, headers: dict[str, str]) -> None:
-    """What may change, what is no whole body, and what is asked for otherwise than by its path."""
+    """What may change, is not whole, is for one browser, or is asked for otherwise than by its one path."""
     app = Unchanging(files)
     get(app, path, method, **headers)
     get(app, path, method, **headers)
@@ -72,7 +80,7 @@ def test_all_else_is_asked_for_each_time(files: Files, path: str, method: str, h
 def test_no_more_is_kept_than_there_is_room_for() -> None:
     """What does not fit is asked for each time."""
     files = Files()
-    app = Unchanging(files, most_bytes=20)
+    app = Unchanging(files, most_bytes=150)
     for path in ("/a.js", "/b.js", "/a.js", "/b.js"):
         assert get(app, path)[2] == "half and half"
     assert files.asked == ["/a.js", "/b.js", "/b.js"]

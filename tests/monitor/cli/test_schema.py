@@ -139,11 +139,11 @@ def test_versions_are_compared(workplace: Workplace, capsys: Captured) -> None:
         "backward": False, "forward": True,
     }  # fmt: skip
     assert run(workplace, "diff", "--subject", "orders") == 0
-    said = capsys.readouterr()
-    assert [line.split() for line in said.out.splitlines()] == [
+    shown = capsys.readouterr()
+    assert [line.split() for line in shown.out.splitlines()] == [
         ["place", "version", "1", "version", "2"], ["a", "int", "long"],
     ]  # fmt: skip
-    assert "version 2 reads what version 1 wrote\nversion 1 does not read what version 2 writes\n" in said.err
+    assert "version 2 reads what version 1 wrote\nversion 1 does not read what version 2 writes\n" in shown.err
     assert run(workplace, "diff", "--subject", "orders", "--from", "2") == 0
     assert "version 2 and version 2 say the same" in capsys.readouterr().err
     assert run(workplace, "diff", "--subject", "orders", "--to", "1") == 2
