@@ -228,7 +228,7 @@ def generate(
 
 
 def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, as_json: bool) -> None:
-    from probes.registry.explained import explained, next_major
+    from probes.registry.explained import explained, new_major
 
     told = [one._asdict() for one in explained(found)]
     if as_json:
@@ -237,8 +237,7 @@ def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, a
     data = console.data()
     for one in told:
         data.print(f"{one['place']}: {one['problem']}: {one['breaks']}\n    {one['fix']}")
-    name = next_major(new.name) if new.name else "a name of its own"
-    console.words().print(f"or make it a new major version: the namespace {name} and a subject of its own")
+    console.words().print(f"or {new_major(new.name)}")
 
 
 def _check_name(subject: str) -> None:

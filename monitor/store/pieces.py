@@ -38,8 +38,6 @@ _ROLLED: Final = -1
 """Stands for the block of what is rolled up."""
 
 Made = TypeVar("Made")
-Fingerprints = tuple[tuple[str, int, int], ...]
-"""Span, start and fingerprint of hours and days."""
 Rows = Sequence[Row[Any]]
 Where = ColumnElement[bool]
 
@@ -128,17 +126,10 @@ def of_spans(source: Source, plan: Plan) -> Sums | None:
         return found
 
     seen = fingerprints(source, plan)
-    if not seen:
-        return None
-    return source.kept.of((Sums, source.stream, source.known_as, seen), make) if are_known(seen) else make()
+    return source.kept.of((Sums, source.stream, source.known_as, seen), make) if seen else None
 
 
-def are_known(seen: Fingerprints) -> bool:
-    """Return whether all of some hours and days have a fingerprint; those of a store that was migrated have 0."""
-    return all(fingerprint for _, _, fingerprint in seen)
-
-
-def fingerprints(source: Source, plan: Plan) -> Fingerprints:
+def fingerprints(source: Source, plan: Plan) -> tuple[tuple[str, int, int], ...]:
     """Return span, start and fingerprint of the hours and days of a plan: equal ones stand for equal figures."""
     column = tables.rollups.c
     found = source.connection.execute(

@@ -87,13 +87,12 @@ def _rolled(source: Source, where: Where, places: frozenset[int]) -> dict[int, R
     span, plan = rollups.HOUR, Plan((), all_of_it, ())
     if where.step_us == DAY_US:
         span, plan = rollups.DAY, Plan((), (), all_of_it)
-    seen = pieces.fingerprints(source, plan)
+    key = dict, source.stream, source.known_as, places, pieces.fingerprints(source, plan)
 
     def make() -> dict[int, RollUp]:
         return rollups.stored(source.connection, where.stream, where.from_us, where.to_us, span, places)
 
-    key = dict, source.stream, source.known_as, places, seen
-    return source.kept.of(key, make) if pieces.are_known(seen) else make()
+    return source.kept.of(key, make)
 
 
 def _step(source: Source, shape: Shape, at_us: int, sums: Sums, places: frozenset[int]) -> RollUp:

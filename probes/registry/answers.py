@@ -8,7 +8,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from probes.registry.compatibility import Direction, Level
-from probes.registry.explained import Explanation, explained, next_major
+from probes.registry.explained import Explanation, explained, new_major
 from probes.registry.shelf import Entry, Kept
 from probes.registry.subjects import IncompatibleError, parsed
 
@@ -88,8 +88,7 @@ def version(subject: str, entry: Entry) -> VersionAnswer:
 
 def advice(error: IncompatibleError) -> str:
     """Return what to do with a schema that does not fit."""
-    major = f"the namespace {next_major(error.new.name)} and" if error.new.name else "a name of its own and"
-    return f"mend what is listed, or make it a new major version: {major} a subject of its own"
+    return f"mend what is listed, or {new_major(error.new.name)}"
 
 
 def conflicts(error: IncompatibleError) -> list[ConflictAnswer]:

@@ -6,6 +6,7 @@ sort orders. Two texts may have one fingerprint and decode the same bytes to oth
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -18,6 +19,8 @@ from probes.registry.lint import PRIMITIVES, LintError, full_name, lint
 
 MAX_BYTES: Final = 1024 * 1024
 _MEANT: Final = ("logicalType", "precision", "scale")
+_EXACT: Final = 2**53
+"""Whole numbers below it are floats exactly."""
 
 
 class SchemaError(ValueError):
@@ -62,14 +65,15 @@ class Schema:
             lint(said)
         except LintError as error:
             raise SchemaError(error.place, str(error)) from None
-        compact = orjson.dumps(said).decode()
         try:
-            parsed = avro.schema.parse(compact)
+            compact = orjson.dumps(said).decode()
+            meaning = orjson.dumps(_meant(said, ""), option=orjson.OPT_SORT_KEYS).decode()
+            # With all names in full, also those of aliases, which the library takes as they stand.
+            parsed = avro.schema.parse(meaning)
+            # Avro's own library leaves logical types in the canonical form.
+            canonical = fastavro.schema.to_parsing_canonical_form(said)
         except Exception as error:  # noqa: BLE001 - a library of parsers may raise anything, and all of it is the text's
             raise SchemaError("", f"Avro does not know it as a schema: {error!s:.300}") from None
-        meaning = orjson.dumps(_meant(said, ""), option=orjson.OPT_SORT_KEYS).decode()
-        # Avro's own library leaves logical types in the canonical form.
-        canonical = fastavro.schema.to_parsing_canonical_form(said)
         fingerprint = sha256(canonical.encode()).digest()
         name = full_name(said, "") if isinstance(said, dict) and "name" in said else ""
         return cls(compact, fingerprint, meaning, name, parsed)
@@ -81,17 +85,24 @@ def _meant(schema: Any, namespace: str) -> Any:  # noqa: ANN401 - JSON, here and
         return schema if schema in PRIMITIVES or "." in schema or not namespace else f"{namespace}.{schema}"
     if isinstance(schema, list):
         return [_meant(branch, namespace) for branch in schema]
-    kind, more = schema["type"], {name: schema[name] for name in _MEANT if name in schema}
+    kind, more = schema["type"], _logical(schema)
     match kind:
         case "array":
             return {"type": kind, "items": _meant(schema["items"], namespace)} | more
         case "map":
             return {"type": kind, "values": _meant(schema["values"], namespace)} | more
-        case "record" | "error" | "enum" | "fixed":
+        case "record" | "enum" | "fixed":
             return _named(schema, namespace) | more
         case _:
             inner = _meant(kind, namespace)
             return {"type": inner} | more if more else inner
+
+
+def _logical(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what a logical type says; digits belong to one, and none behind the point is so by default."""
+    if "logicalType" not in schema:
+        return {}
+    return {name: schema[name] for name in _MEANT if name in schema and (name, schema[name]) != ("scale", 0)}
 
 
 def _named(schema: dict[str, Any], namespace: str) -> dict[str, Any]:
@@ -120,9 +131,11 @@ def _field(one: dict[str, Any], namespace: str) -> dict[str, Any]:
 
 
 def _number(default: Any) -> Any:  # noqa: ANN401 - as above
-    """Return a default in which 1.0 is 1: JSON does not tell them apart."""
+    """Return a default in which 1.0 is 1, as JSON does not tell them apart; what an integer cannot say stays."""
     if isinstance(default, list):
         return [_number(one) for one in default]
     if isinstance(default, dict):
         return {name: _number(one) for name, one in default.items()}
-    return int(default) if isinstance(default, float) and default.is_integer() else default
+    is_whole = isinstance(default, float) and default.is_integer() and abs(default) < _EXACT
+    is_minus_nothing = isinstance(default, float) and default == 0 and math.copysign(1, default) < 0
+    return int(default) if is_whole and not is_minus_nothing else default

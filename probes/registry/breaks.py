@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
 
+MOST: Final = 100
+MOST_CHARS: Final = 300
+"""Of what stands at a place."""
 _NUMBERS: Final = ("int", "long", "float", "double")
 _TEXTS: Final = frozenset({"string", "bytes"})
-_NAMED: Final = frozenset({"record", "error", "enum", "fixed"})
+_NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 
 class Kind(StrEnum):
@@ -41,11 +45,11 @@ class Break(NamedTuple):
 
 
 def breaks(reader: Any, writer: Any) -> tuple[Break, ...]:  # noqa: ANN401 - schemas of a library without types, all below
-    """Return why a schema of Avro's library does not read another; at least one break.
+    """Return why a schema of Avro's library does not read another: at least one break, at most ``MOST``.
 
     Two schemas that fit are not to be asked about.
     """
-    return tuple(_breaks(reader, writer, "")) or (Break(Kind.TYPE, "", _said(reader), _said(writer)),)
+    return tuple(islice(_breaks(reader, writer, ""), MOST)) or (Break(Kind.TYPE, "", _said(reader), _said(writer)),)
 
 
 def _breaks(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: ANN401
@@ -82,9 +86,10 @@ def _of_named(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa:
         if reader.size != writer.size:
             yield Break(Kind.SIZE, place, str(reader.size), str(writer.size))
     elif reader.type == "enum":
-        gone = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
-        if gone and reader.props.get("default") not in reader.symbols:
-            yield Break(Kind.SYMBOLS, place, ", ".join(reader.symbols), ", ".join(gone))
+        known = set(reader.symbols)
+        gone = [symbol for symbol in writer.symbols if symbol not in known]
+        if gone and reader.props.get("default") not in known:
+            yield Break(Kind.SYMBOLS, place, _cut(", ".join(reader.symbols)), _cut(", ".join(gone)))
     else:
         for field in reader.fields:
             there = f"{place}.{field.name}" if place else str(field.name)
@@ -114,5 +119,9 @@ def _is_promoted(reader: str, writer: str) -> bool:
 
 def _said(schema: Any) -> str:  # noqa: ANN401
     if schema.type == "union":
-        return " | ".join(_said(branch) for branch in schema.schemas)
+        return _cut(" | ".join(_said(branch) for branch in schema.schemas))
     return f"{schema.type} {schema.fullname}" if schema.type in _NAMED else str(schema.type)
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= MOST_CHARS else f"{words[:MOST_CHARS]}…"

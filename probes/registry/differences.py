@@ -37,8 +37,10 @@ def _places(schema: Any, place: str) -> Iterator[tuple[str, str]]:  # noqa: ANN4
 
 def _below(schema: Any, place: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401
     if isinstance(schema, list):
-        for branch in schema:
-            yield from _below(branch, place)
+        made = [branch for branch in schema if isinstance(branch, dict)]
+        for branch in made:
+            name = str(branch.get("name", branch["type"])).rpartition(".")[2]
+            yield from _below(branch, place if len(made) == 1 else f"{place}({name})")
     elif isinstance(schema, dict):
         if schema["type"] in _PARTS:
             part, mark = _PARTS[schema["type"]]

@@ -41,11 +41,13 @@ def explained(conflicts: Sequence[Conflict]) -> Iterator[Explanation]:
             yield Explanation(conflict.version, conflict.direction, one.place or WHOLE, problem, broken, fix)
 
 
-def next_major(name: str) -> str:
-    """Return the namespace of the next major version of a type by its full name: ``com.example.v2`` after ``….v1``."""
-    namespace = name.rpartition(".")[0] or name
+def new_major(name: str) -> str:
+    """Return what makes a type of this full name a new major version, in words."""
+    namespace = name.rpartition(".")[0]
     found = _MAJOR.fullmatch(namespace)
-    return f"{found['stem']}.v{int(found['major']) + 1}" if found else f"{namespace}.v2"
+    following = f"{found['stem']}.v{int(found['major']) + 1}" if found else f"{namespace or 'com.example.orders'}.v2"
+    such = f"the namespace {following}" if namespace else f"a namespace such as {following}"
+    return f"make it a new major version: {such}, and a subject of its own"
 
 
 def _told(one: Break, old: str, *, is_backward: bool) -> tuple[str, str]:  # noqa: C901, PLR0911 - a table in words

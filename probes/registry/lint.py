@@ -1,17 +1,22 @@
 """Avro schemas of other people are looked at before any library sees them.
 
-A schema may be written so that a few bytes decode into millions of objects, or never end. What passes here is neither
-recursive nor deep, and makes at most so many objects a byte.
+A schema may be written so that a few bytes decode into millions of objects, or never end, or so that it takes for ever
+to look at it. What passes here is neither recursive nor deep nor large with its names written out, makes at most so
+many objects a byte, and has names that are names.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 MAX_DEPTH: Final = 32
-MAX_OBJECTS: Final = 100_000
-"""What one value of the schema may make at least, without what repeats."""
+MAX_PARTS: Final = 10_000
+"""Types and fields, each named type counted again wherever its name stands."""
+MAX_BRANCHES: Final = 100
+"""Types of one union."""
 MAX_OBJECTS_A_BYTE: Final = 64
 """What each byte of an item that repeats may make."""
 
@@ -19,6 +24,10 @@ PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "doubl
 _PRIMITIVE_BYTES: Final = {
     "null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1,
 }  # fmt: skip
+
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FULL_NAME: Final = re.compile(rf"{_NAME.pattern}(\.{_NAME.pattern})*")
 
 
 class LintError(ValueError):
@@ -50,6 +59,10 @@ class _Least(NamedTuple):
 
     size: int
     objects: int
+    parts: int = 1
+    """How many types and fields it is made of, at most."""
+    depth: int = 1
+    """How many of its types are within each other."""
 
 
 @dataclass(slots=True)
@@ -70,16 +83,18 @@ class _Lint:
         if isinstance(schema, str):
             found = self._named(schema, namespace, place)
         elif isinstance(schema, list):
-            if not schema:
-                raise LintError(place, "a union has at least one type, got none")
+            if not 0 < len(schema) <= MAX_BRANCHES:
+                raise LintError(place, f"a union has 1 to {MAX_BRANCHES} types, got {len(schema)}")
             branches = [self.least(one, namespace, f"{place}/{at}", depth + 1) for at, one in enumerate(schema)]
-            found = _Least(1, 1 + max(branch.objects for branch in branches))
+            found = _around(1, 1 + max(branch.objects for branch in branches), branches)
         elif isinstance(schema, dict):
             found = self._complex(schema, namespace, place, depth)
         else:
             raise LintError(place, f"a type is a name, a union or an object, got {schema!r:.40}")
-        if found.objects > MAX_OBJECTS:
-            raise LintError(place, f"a value of it would be {found.objects} objects, more than {MAX_OBJECTS}")
+        if found.parts > MAX_PARTS:
+            raise LintError(place, f"with its names written out it has {found.parts} parts, more than {MAX_PARTS}")
+        if found.depth > MAX_DEPTH:
+            raise LintError(place, f"with its names written out it is nested deeper than {MAX_DEPTH}")
         return found
 
     def _named(self, name: str, namespace: str, place: str) -> _Least:
@@ -103,13 +118,14 @@ class _Lint:
                 if items.objects > MAX_OBJECTS_A_BYTE * items.size:
                     told = f"an item of {what} would be {items.objects} objects of {items.size} bytes"
                     raise LintError(place, told)
-                return _Least(1, 1)
-            case "record" | "error" | "enum" | "fixed":
+                return _around(1, 1, [items])
+            case "record" | "enum" | "fixed":
                 return self._definition(schema, kind, namespace, place, depth)
             case _:
                 return self.least(kind, namespace, f"{place}/type", depth + 1)
 
     def _definition(self, schema: dict[str, Any], kind: str, namespace: str, place: str, depth: int) -> _Least:
+        _check_names(schema, place)
         full = full_name(schema, namespace)
         if kind == "fixed":
             size = schema.get("size")
@@ -117,18 +133,58 @@ class _Lint:
                 raise LintError(place, f"a fixed has a size, got {size!r:.40}")
             found = _Least(size, 1)
         elif kind == "enum":
+            _check_listed(schema.get("symbols"), _NAME, f"{place}/symbols")
             found = _Least(1, 1)
         else:
             self.open.add(full)
             fields = schema.get("fields")
             if not isinstance(fields, list) or not all(isinstance(one, dict) for one in fields):
                 raise LintError(place, f"a record has fields, got {fields!r:.40}")
+            for at, one in enumerate(fields):
+                _check_field(one, f"{place}/fields/{at}")
             space = full.rpartition(".")[0]
             leasts = [
                 self.least(one.get("type"), space, f"{place}/fields/{at}/type", depth + 1)
                 for at, one in enumerate(fields)
             ]
             self.open.discard(full)
-            found = _Least(sum(one.size for one in leasts), 1 + sum(one.objects for one in leasts))
+            found = _around(sum(one.size for one in leasts), 1 + sum(one.objects for one in leasts), leasts)
         self.known[full] = found
         return found
+
+
+def _around(size: int, objects: int, parts: Sequence[_Least]) -> _Least:
+    """Return what a type has at least that is made of others."""
+    return _Least(
+        size,
+        objects,
+        1 + len(parts) + sum(one.parts for one in parts),
+        1 + max((one.depth for one in parts), default=0),
+    )
+
+
+def _check_names(schema: dict[str, Any], place: str) -> None:
+    """Check name, namespace and aliases of a named type."""
+    _check_name(schema.get("name"), _FULL_NAME, f"{place}/name")
+    if "namespace" in schema:
+        _check_name(schema["namespace"], _FULL_NAME, f"{place}/namespace")
+    if "aliases" in schema:
+        _check_listed(schema["aliases"], _FULL_NAME, f"{place}/aliases")
+
+
+def _check_field(one: dict[str, Any], place: str) -> None:
+    _check_name(one.get("name"), _NAME, f"{place}/name")
+    if "aliases" in one:
+        _check_listed(one["aliases"], _NAME, f"{place}/aliases")
+
+
+def _check_listed(names: object, form: re.Pattern[str], place: str) -> None:
+    if not isinstance(names, list):
+        raise LintError(place, f"names stand in a list, got {names!r:.60}")
+    for at, name in enumerate(names):
+        _check_name(name, form, f"{place}/{at}")
+
+
+def _check_name(name: object, form: re.Pattern[str], place: str) -> None:
+    if not isinstance(name, str) or not form.fullmatch(name):
+        raise LintError(place, f"a name has letters, digits and underscores, got {name!r:.60}")

@@ -6,6 +6,7 @@ they wrote, by Avro's resolution of a writer's schema against its own.
 
 from __future__ import annotations
 
+import builtins
 import json
 import keyword
 import re
@@ -32,7 +33,11 @@ _LOGICAL: Final = {
     "decimal": "decimal.Decimal", "uuid": "uuid.UUID",
 }  # fmt: skip
 _PARTS: Final = {"array": ("items", "list"), "map": ("values", "dict")}
-_TAKEN: Final = frozenset({"encode", "decode", "SCHEMA", "FINGERPRINT", "WRITERS", *keyword.kwlist})
+_MODULES: Final = ("dataclasses", "datetime", "decimal", "enum", "fastavro", "io", "typing", "uuid")
+_CLASSES_TAKEN: Final = frozenset({"SCHEMA", "FINGERPRINT", "WRITERS", *_MODULES, *keyword.kwlist, *dir(builtins)})
+_MEMBERS_TAKEN: Final = frozenset({"encode", "decode", "dataclasses", "classmethod", "list", "dict", *keyword.kwlist})
+"""What stands in the body of a class."""
+_SYMBOLS_TAKEN: Final = frozenset({"mro", "name", "value", *keyword.kwlist})
 
 
 class NotWritableError(ValueError):
@@ -64,7 +69,7 @@ class _Module:
     def _class_name(self, full: str) -> str:
         short = full.rpartition(".")[2]
         name = short[:1].upper() + short[1:]
-        while name in self.classes.values() or name in _TAKEN:
+        while name in self.classes.values() or name in _CLASSES_TAKEN:
             name += "_"
         return name
 
@@ -198,7 +203,7 @@ def _classes(made: _Module, outermost: str) -> Iterator[str]:
             yield f"class {name}(enum.StrEnum):"
             yield f'    """{_doc(one, full)}"""'
             yield ""
-            yield from (f'    {_attribute(symbol, full)} = "{symbol}"' for symbol in one["symbols"])
+            yield from (f'    {_attribute(symbol, full, _SYMBOLS_TAKEN)} = "{symbol}"' for symbol in one["symbols"])
             continue
         yield "@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)"
         yield f"class {name}:"
@@ -227,14 +232,15 @@ def _item(name: str) -> str:
     return f'value["{name}"]'
 
 
-def _attribute(name: str, full: str) -> str:
-    if name in _TAKEN or name.startswith("_"):
+def _attribute(name: str, full: str, taken: frozenset[str] = _MEMBERS_TAKEN) -> str:
+    if name in taken or name.startswith("_"):
         raise NotWritableError(f"the name {name!r} of {full} cannot be an attribute in Python: give it an alias")
     return name
 
 
 def _doc(one: Mapping[str, Any], full: str) -> str:
-    told = re.sub(r"\s+", " ", str(one.get("doc") or "")).strip().replace("\\", "").replace('"', "'")
+    words = "".join(letter if letter.isprintable() else " " for letter in str(one.get("doc") or ""))
+    told = re.sub(r"\s+", " ", words).strip().replace("\\", "").replace('"', "'")
     return told or f"``{full}``."
 
 
@@ -244,13 +250,19 @@ def _default(one: Mapping[str, Any]) -> str:
         return ""
     default = one["default"]
     kind = one["type"][0] if isinstance(one["type"], list) else one["type"]
+    if not isinstance(kind, str):
+        return _empty(default, kind)
     if default is None or (isinstance(default, bool | int | str) and kind in {"boolean", "int", "long", "string"}):
         return f" = {default!r}"
     if isinstance(default, int | float) and kind in {"float", "double"}:
         return f" = {float(default)!r}"
-    if default == [] and isinstance(kind, dict) and kind["type"] == "array":
+    return ""
+
+
+def _empty(default: object, kind: Mapping[str, Any]) -> str:
+    if (default, kind["type"]) == ([], "array"):
         return " = dataclasses.field(default_factory=list)"
-    if default == {} and isinstance(kind, dict) and kind["type"] == "map":
+    if (default, kind["type"]) == ({}, "map"):
         return " = dataclasses.field(default_factory=dict)"
     return ""
 

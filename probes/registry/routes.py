@@ -28,12 +28,11 @@ Found = TypeVar("Found")
 
 Subject = Annotated[str, Path(pattern=NAME, description="1 to 255 of the characters A-Za-z0-9._-")]
 _WHEN: Final = {
-    400: "the body is no JSON",
     404: "there is no such subject, version or schema",
     408: "the body came too slowly",
     409: "the schema would break readers, or its fingerprint stands for another one: see conflicts",
     413: "the body is too large",
-    422: "the body is no Avro schema, or one that would harm a decoder; or what stands in the path cannot be",
+    422: "the body is no JSON, no Avro schema, or one that would harm a decoder; or the path cannot be",
     503: "the store is down, or too many requests came at once: come again after Retry-After",
 }
 _PROBLEM: Final = {MEDIA_TYPE: {"schema": SCHEMA}}
@@ -76,7 +75,7 @@ def router(registry: Registry) -> APIRouter:  # noqa: C901 - one function a rout
         "/subjects/{subject}/schemas",
         status_code=HTTPStatus.CREATED,
         responses={
-            **responses(400, 408, 409, 413, 422, 503),
+            **responses(408, 409, 413, 422, 503),
             200: {"description": "it is a version of the subject already", "model": VersionAnswer},
         },
         openapi_extra=_BODY,

@@ -14,7 +14,7 @@ NAME: Final = r"^[A-Za-z0-9._-]{1,255}$"
 """What a subject may be called."""
 ALL: Final = ""
 """Stands for all subjects that have no level of their own."""
-_PARSED: Final = 4_096
+_PARSED: Final = 64
 
 
 class RegistryError(ValueError):

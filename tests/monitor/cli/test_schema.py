@@ -60,7 +60,7 @@ def test_what_would_break_readers_is_a_finding(workplace: Workplace, capsys: Cap
         told = capsys.readouterr()
         assert told.out == f"c: {CONFLICT['problem']}: {CONFLICT['breaks']}\n    give it a default\n"
         assert told.err == (
-            "or make it a new major version: the namespace com.example.orders.v2 and a subject of its own\n"
+            "or make it a new major version: the namespace com.example.orders.v2, and a subject of its own\n"
         )
         assert run(workplace, command, file(workplace, BROKEN), "--subject", "orders", "--json") == 1
         assert json.loads(capsys.readouterr().out) == {

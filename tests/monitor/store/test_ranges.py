@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine, event, update
+from sqlalchemy import Connection, Engine, event
 
 from bench import windows
 from bench.month import concluded
@@ -18,7 +18,7 @@ from monitor.kernel import tdigest
 from monitor.kernel.rollup import roll_up
 from monitor.ledger import Conclusion
 from monitor.results import RollUp, Status
-from monitor.store import lineage, ranges, reader, rollups, schema, tables, writer
+from monitor.store import lineage, ranges, reader, rollups, schema, writer
 from monitor.store.pieces import Kept
 from monitor.store.plan import Ranges, planned
 from monitor.store.ranges import Range, Where
@@ -167,18 +167,6 @@ def test_what_is_kept_is_given_up_when_only_a_node_says_something_else(
     assert after.whole is not None
     assert after.whole.nodes[1].duplicates_in == before.whole.nodes[1].duplicates_in + 5
     assert replace(after.whole, nodes=()) == replace(before.whole, nodes=())
-
-
-@pytest.mark.parametrize("step_us", [WINDOW_US, HOUR_US, DAY_US])
-def test_nothing_is_kept_of_what_has_no_fingerprint(filled: Engine, step_us: int) -> None:
-    """As hours and days that were written before there were any: what is read is what is there."""
-    kept = Kept()
-    where = Where("orders", START_US, START_US + 2 * DAY_US, step_us)
-    for said in (5, 7):
-        with filled.execution_options(writes=True).begin() as connection:
-            connection.execute(update(tables.rollups).values(fingerprint=0))
-            connection.execute(update(tables.node_rollups).values(duplicates_in=said))
-        assert read(filled, where, kept) == read(filled, where)
 
 
 @contextmanager

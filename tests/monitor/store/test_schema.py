@@ -11,7 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, inspect, text, update
+from sqlalchemy import Column, Engine, MetaData, Table, insert, inspect, select, text, update
 
 from monitor.errors import StoreError
 from monitor.kernel.books import Book
@@ -80,6 +80,25 @@ def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> Non
     assert differences(engine) == []
     (stream,) = rollups.report(engine, "hour")["streams"]
     assert [(hour["start"], hour["windows"]) for hour in stream["hours"]] == [(iso(START_US), 1)]
+
+
+def test_hours_of_an_older_store_get_fingerprints(url: str) -> None:
+    """Each one of its own, so that no reader takes one for another's."""
+    engine = dialect.engine(url)
+    with engine.execution_options(writes=True).begin() as connection:
+        config = scripts()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0004")
+        named = [column.name for column in tables.rollups.c if not column.nullable and column.name != "fingerprint"]
+        counts = dict.fromkeys(named, 0)
+        rows = [counts | {"stream": "orders", "span": "hour", "start_us": at, "is_frozen": False} for at in range(9)]
+        columns = [column for column in tables.rollups.c if column.name in rows[0]]
+        old = Table("rollups", MetaData(), *(Column(column.name, column.type) for column in columns))
+        connection.execute(insert(old), rows)
+    assert schema.migrate(engine) == ("0004", SCHEMA_VERSION)
+    with schema.reading(engine) as connection:
+        found = connection.execute(select(tables.rollups.c.fingerprint)).scalars().all()
+    assert len(set(found)) == 9
 
 
 def test_the_newest_migration_is_the_version_of_the_program() -> None:

@@ -64,7 +64,7 @@ def test_what_would_break_readers_is_a_conflict(gate: Asked) -> None:
     assert body["type"] == "urn:hopwatch:problem:incompatible"
     assert body["conflicts"] == [CONFLICT]
     assert body["detail"].endswith(
-        "or make it a new major version: the namespace com.example.orders.v2 and a subject of its own"
+        "or make it a new major version: the namespace com.example.orders.v2, and a subject of its own"
     )
     asked = gate.ask("GET", "/subjects/orders/compatibility", params={"schema": orjson.dumps(BROKEN).decode()})
     assert asked.json() == {"compatible": False, "compatibility": "backward_transitive", "conflicts": [CONFLICT]}

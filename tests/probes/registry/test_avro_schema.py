@@ -31,6 +31,8 @@ def test_a_fingerprint_is_that_of_the_wire() -> None:
         (record({"name": "a", "type": "int"}), record({"name": "a", "type": "int", "aliases": ["b"]})),
         (record({"name": "a", "type": "int"}), record({"name": "a", "type": "int", "order": "descending"})),
         (record(), record(aliases=["Sale"])),
+        (record(name="c.Order", aliases=["Old"]), record(name="c.Order", aliases=["Older"])),
+        (record({"name": "a", "type": "float", "default": 0.0}), record({"name": "a", "type": "float", "default": -0.0})),
         (record({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1}),
          record({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2})),
         (record({"type": "enum", "name": "K", "symbols": ["A"], "default": "A"}),
@@ -55,6 +57,11 @@ def test_an_equal_fingerprint_may_stand_for_another_meaning(one: Json, other: Js
         (record("int", name="a.Order"), record("int", namespace="a")),
         (record({"name": "a", "type": "int", "order": "ascending"}), record({"name": "a", "type": "int"})),
         (record("int", aliases=["b", "a"]), record("int", aliases=["a", "b"])),
+        (record("int", name="c.Order", aliases=["Old"]), record("int", name="c.Order", aliases=["c.Old"])),
+        (
+            record({"type": "bytes", "logicalType": "decimal", "precision": 4}),
+            record({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 0}),
+        ),
     ],
 )
 def test_one_meaning_may_be_written_in_two_ways(one: Json, other: Json) -> None:
@@ -83,7 +90,14 @@ def test_equal_meaning_is_an_equal_fingerprint(said: Json) -> None:
         ('{"type":"array","items":"null"}', "", "an item of an array would have no bytes"),
         ('["null", {"type": "map", "values": "Order"}]', "/1/values", "there is no type 'Order'"),
         ('{"type":"enum","name":"K","symbols":["A","A"]}', "", "Avro does not know it as a schema: "),
-        ('{"type":"record","name":"1","fields":[]}', "", "Avro does not know it as a schema: "),
+        ('{"type":"record","name":"1","fields":[]}', "/name", "a name has letters, digits and underscores, got '1'"),
+        (
+            '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}',
+            "",
+            "Avro does not know it",
+        ),
+        ('{"type":"bytes","logicalType":"decimal","precision":"x"}', "", "Avro does not know it as a schema: "),
+        ('{"type":"int","more":' + "[" * 300 + "]" * 300 + "}", "", "Avro does not know it as a schema: "),
         ('{"type":"array","items":' * 5_000 + '"int"' + "}" * 5_000, "", "a schema is JSON: "),
         ("\ud800", "", "a schema is JSON: "),
     ],

@@ -30,6 +30,9 @@ INNER_TEXT = record({"name": "zip", "type": "string"}, name="Address")
         (record(name="Order"), record(name="Sale", aliases=["Order"]),
          [("", "record Order", 'record Sale, aliases ["Order"]')]),
         ("int", "long", [("", "int", "long")]),
+        ([record({"name": "id", "type": "int"}, name="A"), record({"name": "id", "type": "int"}, name="B")],
+         [record({"name": "id", "type": "string"}, name="A"), record({"name": "id", "type": "int"}, name="B")],
+         [("(A).id", "int", "string")]),
     ],
 )  # fmt: skip
 def test_each_place_is_told(old: Json, new: Json, told: list[tuple[str, str, str]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from probes.registry.compatibility import Direction, Level, Version, conflicts
-from probes.registry.explained import WHOLE, explained, next_major
+from probes.registry.explained import WHOLE, explained, new_major
 from tests.probes.registry.schemas import Json, record, schema
 
 AB = {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}
@@ -71,13 +71,13 @@ def test_an_old_schema_that_does_not_read_a_new_one(old: Json, new: Json, place:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("com.example.orders.v2.Order", "com.example.orders.v3"),
-        ("com.example.orders.v19.Order", "com.example.orders.v20"),
-        ("com.example.orders.Order", "com.example.orders.v2"),
-        ("com.example.orders.v0.Order", "com.example.orders.v0.v2"),
-        ("Order", "Order.v2"),
+        ("com.example.orders.v2.Order", "the namespace com.example.orders.v3, and a subject of its own"),
+        ("com.example.orders.v19.Order", "the namespace com.example.orders.v20, and a subject of its own"),
+        ("com.example.orders.Order", "the namespace com.example.orders.v2, and a subject of its own"),
+        ("Order", "a namespace such as com.example.orders.v2, and a subject of its own"),
+        ("", "a namespace such as com.example.orders.v2, and a subject of its own"),
     ],
 )
-def test_the_next_major_version_is_a_namespace(name: str, told: str) -> None:
+def test_a_new_major_version_is_a_namespace(name: str, told: str) -> None:
     """It counts up the last part, or begins there with two."""
-    assert next_major(name) == told
+    assert new_major(name) == f"make it a new major version: {told}"

@@ -35,6 +35,15 @@ def doubling(depth: int) -> list[Any]:
     return records
 
 
+def chained(count: int) -> list[Any]:
+    """Return a union of records, each of which has a list of the one before."""
+    records: list[Any] = [{"type": "record", "name": "R0", "fields": [{"name": "a", "type": "int"}]}]
+    for at in range(1, count):
+        field = {"name": "a", "type": {"type": "array", "items": f"R{at - 1}"}}
+        records.append({"type": "record", "name": f"R{at}", "fields": [field]})
+    return records
+
+
 @pytest.mark.parametrize(
     ("schema", "place", "told"),
     [
@@ -48,8 +57,21 @@ def doubling(depth: int) -> list[Any]:
         ({"type": "record", "name": "a.R", "fields": [{"name": "next", "type": "R"}]},
          "/fields/0/type", "the type 'a.R' is part of itself"),
         (nested(MAX_DEPTH + 1), "/items" * (MAX_DEPTH + 1), f"it is nested deeper than {MAX_DEPTH}"),
-        (doubling(30), "/16", "objects, more than 100000"),
-        ([], "", "a union has at least one type, got none"),
+        (doubling(30), "/11", "with its names written out it has 12285 parts, more than 10000"),
+        (chained(40), "/16/fields/0/type", "with its names written out it is nested deeper than 32"),
+        (["null"] * 101, "", "a union has 1 to 100 types, got 101"),
+        ({"type": "error", "name": "E", "fields": []}, "/type", "there is no type 'error'"),
+        ({"type": "record", "name": "R", "fields": [{"name": "a b", "type": "int"}]}, "/fields/0/name",
+         "a name has letters, digits and underscores, got 'a b'"),
+        ({"type": "enum", "name": "E\n", "symbols": ["A"]}, "/name", "a name has letters, digits and underscores"),
+        ({"type": "enum", "name": "E", "symbols": ["A\n"]}, "/symbols/0", "a name has letters, digits"),
+        ({"type": "enum", "name": "E"}, "/symbols", "names stand in a list, got None"),
+        ({"type": "fixed", "name": "F", "size": 1, "aliases": 5}, "/aliases", "names stand in a list, got 5"),
+        ({"type": "fixed", "name": "F", "size": 1, "aliases": [1]}, "/aliases/0", "a name has letters"),
+        ({"type": "fixed", "name": "F", "size": 1, "namespace": ""}, "/namespace", "a name has letters"),
+        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int", "aliases": ["b.c"]}]},
+         "/fields/0/aliases/0", "a name has letters"),
+        ([], "", "a union has 1 to 100 types, got 0"),
         ("Order", "", "there is no type 'Order'"),
         ({}, "/type", "a type is a name, a union or an object, got None"),
         (7, "", "a type is a name, a union or an object, got 7"),

@@ -37,6 +37,8 @@ FULL: dict[str, Json] = {
         {"name": "either", "type": ["null", "Line", record("int", name="Other"), "string"], "default": None},
         {"name": "mark", "type": ["null", {"type": "fixed", "name": "Mark", "size": 2}], "default": None},
         {"name": "share", "type": "double", "default": 0.5},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}, "default": 0},
+        {"name": "id_of_all", "type": ["null", "string"], "default": None, "doc": "a\u0000b"},
     ],
 }
 
@@ -69,6 +71,7 @@ def test_what_is_encoded_is_decoded() -> None:
         by_name={"x": line},
         either=made.Other(f0=7),
         mark=b"ab",
+        day=dt.date(2026, 1, 31),
     )
     record_of = order.encode()
     assert made.Order.decode(record_of) == order
@@ -76,7 +79,7 @@ def test_what_is_encoded_is_decoded() -> None:
     read: Json = fastavro.schemaless_reader(io.BytesIO(record_of[33:]), fastavro.parse_schema(FULL), None)
     assert (read["pieces"], read["either"], read["lines"][0]["kind"]) == (3, {"f0": 7}, "B")
     for either in (None, "x", line):
-        one = made.Order(id=order.id, at=at, pieces=1, either=either)
+        one = made.Order(id=order.id, at=at, pieces=1, either=either, day=order.day)
         assert made.Order.decode(one.encode()) == one
         assert (one.lines, one.share) == ([], 0.5)
     assert made.Line.__doc__ == "What was 'bought'."
@@ -146,6 +149,7 @@ def test_a_module_is_typed(tmp_path: Path) -> None:
         (["null", "int"], 'a module is made of a record, got ["null","int"]: register a record'),
         ("int", 'a module is made of a record, got "int"'),
         (record({"name": "class", "type": "int"}), "the name 'class' of Order cannot be an attribute in Python"),
+        (record({"type": "enum", "name": "K", "symbols": ["mro"]}), "the name 'mro' of K cannot be an attribute"),
         (record({"name": "_of", "type": "int"}), "the name '_of' of Order cannot be an attribute in Python"),
     ],
 )

@@ -12,7 +12,7 @@ down_revision: Final = "0004"
 
 
 def upgrade() -> None:
-    """Add the column; what was written before has 0 until it is written again."""
+    """Add the column; what was written before gets numbers by chance, as good as any that nothing else has."""
     op.add_column(
         "rollups",
         sa.Column(
@@ -23,3 +23,5 @@ def upgrade() -> None:
             comment="Equal ones stand for equal figures and digests of all nodes",
         ),
     )
+    by_chance = {"postgresql": "CAST(random() * 9007199254740992 AS bigint)", "sqlite": "random()"}
+    op.execute(f"UPDATE rollups SET fingerprint = {by_chance[op.get_bind().dialect.name]}")  # noqa: S608 - of constants
