@@ -126,6 +126,7 @@ _CONTENT: Final = {
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     status: {"description": when, "content": _CONTENT}
     for status, when in {
+        400: "the body is no UTF-8",
         404: "there is no such subject, version or schema",
         408: "the body came too slowly",
         409: "the schema would break readers, or its fingerprint stands for another one",
