@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from probes.registry.avro_schema import Schema
     from probes.registry.compatibility import Conflict
     from probes.registry.shelf import Entry
-    from probes.registry.subjects import Registry
+    from probes.registry.subjects import Registry, UnknownError
 
 FINDING: Final = 1
 
@@ -111,7 +111,7 @@ def register(file: File, subject: Subject, config: Config = Path("hopwatch.toml"
         _tell_conflicts(subject, new, error.conflicts, as_json=as_json)
         raise typer.Exit(FINDING) from None
     except MeaningError as error:
-        raise ConfigurationError(str(error)) from None
+        raise _refused(subject, error, as_json=as_json) from None
     fingerprint = made.schema.fingerprint.hex()
     if as_json:
         console.emit_json(
@@ -135,7 +135,7 @@ def check(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), 
     try:
         level, found = _registry(config, is_made=False).conflicts(subject, new)
     except MeaningError as error:
-        raise ConfigurationError(str(error)) from None
+        raise _refused(subject, error, as_json=as_json) from None
     if found or as_json:
         _tell_conflicts(subject, new, found, as_json=as_json)
     else:
@@ -168,9 +168,11 @@ def diff(  # noqa: PLR0913 - one parameter a flag
     try:
         latest = registry.entry(subject, new)
         before = latest.version - (file is None) if old is None else old
+        if not before:
+            raise ConfigurationError(f"there is nothing before version 1 of {subject}: name a schema with --file")
         entry = registry.entry(subject, before)
     except UnknownError as error:
-        raise ConfigurationError(f"{error}: hopwatch schema list --subject {subject} names all") from None
+        raise ConfigurationError(_there(error, subject)) from None
     first, second = parsed(entry.kept.text), parsed(latest.kept.text) if file is None else _read(file)
     name = f"version {latest.version}" if file is None else str(file)
     found = differences(first, second)
@@ -214,7 +216,7 @@ def generate(
         versions = {one.version: parsed(one.kept.text) for one in registry.entries(subject)}
         text = module(parsed(entry.kept.text), versions, subject, entry.version)
     except UnknownError as error:
-        raise ConfigurationError(f"{error}: hopwatch schema list names those that there are") from None
+        raise ConfigurationError(_there(error, subject)) from None
     except NotWritableError as error:
         raise ConfigurationError(str(error)) from None
     if out is None:
@@ -225,6 +227,15 @@ def generate(
     except OSError as error:
         raise ConfigurationError(f"{out} cannot be written: {error.strerror}: name another file") from None
     console.words().print(f"{out} has the events of {subject}, version {entry.version}")
+
+
+def _refused(subject: str, error: Exception, *, as_json: bool) -> typer.Exit:
+    """Say that the fingerprint of a schema stands for another one, which is a finding."""
+    if as_json:
+        console.emit_json({"subject": subject, "compatible": False, "conflicts": [], "reason": str(error)})
+    else:
+        console.data().print(str(error))
+    return typer.Exit(FINDING)
 
 
 def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, as_json: bool) -> None:
@@ -238,6 +249,12 @@ def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, a
     for one in told:
         data.print(f"{one['place']}: {one['problem']}: {one['breaks']}\n    {one['fix']}")
     console.words().print(f"or {new_major(new.name)}")
+
+
+def _there(error: UnknownError, subject: str) -> str:
+    """Return what is not there, and what names those that are."""
+    more = f" --subject {subject}" if error.what == "version" else ""
+    return f"{error}: hopwatch schema list{more} names those that there are"
 
 
 def _check_name(subject: str) -> None:

@@ -39,8 +39,10 @@ def app(registry: Registry, limits: Limits | None = None) -> App:
         redoc_url=None,
     )
     # First: /schemas/types is no fingerprint.
-    api.include_router(confluent.router(registry))
-    api.include_router(routes.router(registry))
+    routers = (confluent.router(registry), routes.router(registry))
+    for router in routers:
+        api.include_router(router)
+    api.state.own_routes = [route for router in routers for route in router.routes]
 
     @api.get("/healthz")
     async def healthz() -> Well:
@@ -98,7 +100,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
 def _allowed(request: Request) -> set[str]:
     """Return the methods of all routes of a path."""
     found: set[str] = set()
-    for route in request.app.routes:
+    for route in (*request.app.routes, *request.app.state.own_routes):
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
             found |= route.methods or set()
     return found

@@ -245,12 +245,13 @@ def _add_levels(routes: APIRouter, registry: Registry) -> None:
 
 
 async def _set(registry: Registry, body: LevelBody, subject: str) -> LevelSet:
-    if body.compatibility not in Level.__members__:
+    name = body.compatibility.upper()
+    if name not in Level.__members__:
         known = ", ".join(Level.__members__)
         told = f"a level is one of {known}, got {body.compatibility[:60]!r}"
         raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_LEVEL, told)
-    await _asked(lambda: registry.set_level(Level[body.compatibility], subject))
-    return LevelSet(compatibility=body.compatibility)
+    await _asked(lambda: registry.set_level(Level[name], subject))
+    return LevelSet(compatibility=name)
 
 
 def _fit(registry: Registry, subject: str, body: SchemaBody, version: int | None, *, is_told: bool) -> FitAnswer:

@@ -234,7 +234,8 @@ def _item(name: str) -> str:
 
 def _attribute(name: str, full: str, taken: frozenset[str] = _MEMBERS_TAKEN) -> str:
     if name in taken or name.startswith("_"):
-        raise NotWritableError(f"the name {name!r} of {full} cannot be an attribute in Python: give it an alias")
+        what = f"the name {name!r} of {full} cannot be an attribute in Python"
+        raise NotWritableError(f"{what}: rename it in a new version, with this name as an alias")
     return name
 
 
@@ -306,7 +307,7 @@ _METHODS: Final = '''
         try:
             value: typing.Any = fastavro.schemaless_reader(body, writer, SCHEMA, return_named_type=True)
         except Exception as error:
-            raise ValueError(f"an event of the schema was expected: {error}") from error
+            raise ValueError(f"an event of the schema was expected: {error or type(error).__name__}") from error
         if body.tell() != len(record):
             raise ValueError(f"{len(record) - body.tell()} bytes follow the event")
         return cls._of(value)

@@ -32,7 +32,7 @@ class UnknownError(RegistryError):
 
     def __init__(self, what: str, name: str) -> None:
         """Name what is missing."""
-        super().__init__(f"there is no {what} {name[:300]!r}")
+        super().__init__(f"there is no {what} {name[:300]}")
         self.what = what
 
 

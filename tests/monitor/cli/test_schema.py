@@ -96,11 +96,11 @@ def test_an_empty_registry_says_what_to_do(workplace: Workplace, capsys: Capture
         "", "no schema is registered yet: hopwatch schema register --subject S FILE\n",
     )  # fmt: skip
     assert run(workplace, "list", "--subject", "nobody") == 2
-    assert "there is no subject 'nobody': hopwatch schema list names those that there are" in capsys.readouterr().err
+    assert "there is no subject nobody: hopwatch schema list names those that there are" in capsys.readouterr().err
 
 
 def test_what_cannot_be_used_is_told(workplace: Workplace, capsys: Captured, tmp_path: Path) -> None:
-    """Exit 2 for a file that is no schema, and for a fingerprint that has a meaning already; 3 without a store."""
+    """Exit 2 for a file that is no schema; 1 for a fingerprint that has a meaning already; 3 without a store."""
     assert run(workplace, "check", file(workplace, FIRST), "--subject", "orders") == 3
     assert "there is no store at" in capsys.readouterr().err
     run(workplace, "register", file(workplace, FIRST), "--subject", "orders")
@@ -113,8 +113,12 @@ def test_what_cannot_be_used_is_told(workplace: Workplace, capsys: Captured, tmp
         ):
             assert run(workplace, command, path, "--subject", "orders") == 2
             assert told in capsys.readouterr().err
-        assert run(workplace, command, file(workplace, OTHER), "--subject", "orders") == 2
-        assert f"the fingerprint {FINGERPRINT} stands already for a schema that differs" in capsys.readouterr().err
+        assert run(workplace, command, file(workplace, OTHER), "--subject", "orders") == 1
+        told = f"the fingerprint {FINGERPRINT} stands already for a schema that differs"
+        assert capsys.readouterr().out.startswith(told)
+        assert run(workplace, command, file(workplace, OTHER), "--subject", "orders", "--json") == 1
+        found = json.loads(capsys.readouterr().out)
+        assert (found["compatible"], found["conflicts"], found["reason"].startswith(told)) == (False, [], True)
     assert run(workplace, "register", file(workplace, FIRST), "--subject", "a b") == 2
     assert "a subject is 1 to 255 of the characters A-Za-z0-9._-, got 'a b'" in capsys.readouterr().err
 
@@ -147,9 +151,10 @@ def test_versions_are_compared(workplace: Workplace, capsys: Captured) -> None:
     assert run(workplace, "diff", "--subject", "orders", "--from", "2") == 0
     assert "version 2 and version 2 say the same" in capsys.readouterr().err
     assert run(workplace, "diff", "--subject", "orders", "--to", "1") == 2
-    assert (
-        "there is no version '0 of orders': hopwatch schema list --subject orders names all" in capsys.readouterr().err
-    )
+    assert "there is nothing before version 1 of orders: name a schema with --file" in capsys.readouterr().err
+    assert run(workplace, "diff", "--subject", "orders", "--to", "9") == 2
+    told_of_all = "there is no version 9 of orders: hopwatch schema list --subject orders names those that there are"
+    assert told_of_all in capsys.readouterr().err
     assert run(workplace, "diff", "--subject", "orders", "--to", "1", "--file", path) == 2
     assert "--to and --file both say what is compared: name one of them" in capsys.readouterr().err
 
@@ -167,7 +172,7 @@ def test_a_module_is_written(workplace: Workplace, capsys: Captured, tmp_path: P
     assert capsys.readouterr().err == f"{out} has the events of orders, version 1\n"
     assert out.read_text("utf-8") == text
     for arguments, told in (
-        (("--subject", "nobody"), "there is no subject 'nobody': hopwatch schema list names those that there are"),
+        (("--subject", "nobody"), "there is no subject nobody: hopwatch schema list names those that there are"),
         (("--subject", "plain"), "a module is made of a record"),
         (("--subject", "orders", "--out", str(tmp_path)), f"{tmp_path} cannot be written: Is a directory"),
     ):

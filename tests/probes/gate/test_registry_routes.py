@@ -104,6 +104,12 @@ def test_what_cannot_be_is_told(gate: Asked, method: str, path: str, body: Json,
     assert answer.json()["detail"]
 
 
+def test_a_method_that_is_not_there_is_told_with_those_that_are(gate: Asked) -> None:
+    """Of all routes of the path."""
+    assert gate.ask("DELETE", PATH).headers["allow"] == "GET, PUT"
+    assert gate.ask("DELETE", "/healthz").headers["allow"] == "GET"
+
+
 def test_a_bad_schema_is_told_with_its_place(gate: Asked) -> None:
     """A JSON pointer to the part."""
     answer = gate.ask("PUT", PATH, ["null", {"type": "map", "values": "Order"}])
@@ -155,7 +161,7 @@ def test_confluents_api_asks_about_compatibility(gate: Asked) -> None:
     assert gate.ask("GET", "/config/orders").json() == {"compatibilityLevel": "NONE"}
     assert gate.ask("GET", PATH).json()["compatibility"] == "none"
     assert gate.ask("POST", "/subjects/orders/versions", confluent(BROKEN)).json() == {"id": 2}
-    assert gate.ask("PUT", "/config", {"compatibility": "FULL"}).json() == {"compatibility": "FULL"}
+    assert gate.ask("PUT", "/config", {"compatibility": "full"}).json() == {"compatibility": "FULL"}
     others = gate.ask("GET", "/config/others", params={"defaultToGlobal": "true"})
     assert others.json() == {"compatibilityLevel": "FULL"}
 

@@ -89,13 +89,13 @@ def test_what_is_not_there_is_named(registry: Registry) -> None:
     registry.register("orders", FIRST)
     assert registry.by_fingerprint(FIRST.fingerprint) == registry.by_number(1)
     for act, what, told in (
-        (lambda: registry.entries("nobody"), "subject", "there is no subject 'nobody'"),
-        (lambda: registry.find("nobody", FIRST), "subject", "there is no subject 'nobody'"),
-        (lambda: registry.entry("orders", 7), "version", "there is no version '7 of orders'"),
-        (lambda: registry.conflicts("orders", FIRST, 7), "version", "there is no version '7 of orders'"),
-        (lambda: registry.by_number(7), "schema", "there is no schema '7'"),
-        (lambda: registry.places(7), "schema", "there is no schema '7'"),
-        (lambda: registry.by_fingerprint(bytes(32)), "schema", f"there is no schema '{bytes(32).hex()}'"),
+        (lambda: registry.entries("nobody"), "subject", "there is no subject nobody"),
+        (lambda: registry.find("nobody", FIRST), "subject", "there is no subject nobody"),
+        (lambda: registry.entry("orders", 7), "version", "there is no version 7 of orders"),
+        (lambda: registry.conflicts("orders", FIRST, 7), "version", "there is no version 7 of orders"),
+        (lambda: registry.by_number(7), "schema", "there is no schema 7"),
+        (lambda: registry.places(7), "schema", "there is no schema 7"),
+        (lambda: registry.by_fingerprint(bytes(32)), "schema", f"there is no schema {bytes(32).hex()}"),
     ):
         with pytest.raises(UnknownError, match=told) as caught:
             act()
