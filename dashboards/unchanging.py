@@ -1,14 +1,15 @@
-"""What the app says will never change is asked of it once: a browser that is new fetches eighty files before it draws.
+"""What the app says will never change is asked of it once: a browser that is new fetches dozens of files before it draws.
 
 Streamlit reads each of them anew in a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from posixpath import normpath
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Of all that is kept."""
@@ -17,12 +18,6 @@ _OF_ONE: Final = frozenset({b"set-cookie", b"vary", b"content-encoding"})
 """Headers of an answer that is for one browser, or for some."""
 _PARTLY: Final = frozenset({b"range", b"if-none-match", b"if-modified-since"})
 """Headers of a request that asks for less than a whole body."""
-
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class _Answer(NamedTuple):
@@ -33,7 +28,7 @@ class _Answer(NamedTuple):
 class Unchanging:
     """An ASGI app before another one."""
 
-    def __init__(self, app: App, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, app: ASGIApp, most_bytes: int = MOST_BYTES) -> None:
         """Stand before an app."""
         self._app, self._left = app, most_bytes
         self._kept: dict[str, _Answer] = {}
@@ -47,23 +42,21 @@ class Unchanging:
             await send(answer.start)
             await send({"type": "http.response.body", "body": answer.body})
             return
-        start: Message = {}
-        parts: list[bytes] = []
+        noted: list[Message] = []
 
         async def note(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                start.update(message)
-            elif message["type"] == "http.response.body" and _never_changes(start):
-                parts.append(message.get("body", b""))
+            if noted or (message["type"] == "http.response.start" and _never_changes(message)):
+                noted.append(message)
             await send(message)
-            if parts and not message.get("more_body", False):
-                self._keep(scope["path"], _Answer(start, b"".join(parts)))
+            if noted and message["type"] == "http.response.body" and not message.get("more_body", False):
+                start, *parts = noted
+                self._keep(scope["path"], _Answer(start, b"".join(part.get("body", b"") for part in parts)))
 
         await self._app(scope, receive, note)
 
     def _keep(self, path: str, answer: _Answer) -> None:
         """Keep an answer that is whole, under the one name that its file has."""
-        headers = {name.lower(): value for name, value in answer.start["headers"]}
+        headers = _headers(answer.start)
         size = len(answer.body) + len(path) + sum(len(name) + len(value) for name, value in headers.items())
         is_whole = headers.get(b"content-length") == str(len(answer.body)).encode()
         if is_whole and path not in self._kept and path == normpath(path) and size <= self._left:
@@ -79,6 +72,10 @@ def _is_whole(scope: Scope) -> bool:
 
 
 def _never_changes(start: Message) -> bool:
-    headers = {name.lower(): value for name, value in start["headers"]}
+    headers = _headers(start)
     is_for_all = start["status"] == HTTPStatus.OK and not headers.keys() & _OF_ONE
     return is_for_all and _IMMUTABLE in headers.get(b"cache-control", b"")
+
+
+def _headers(start: Message) -> dict[bytes, bytes]:
+    return {name.lower(): value for name, value in start["headers"]}

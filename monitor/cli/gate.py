@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Annotated, Final
@@ -13,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from monitor import settings
-from monitor.cli import console
+from monitor.cli import console, signals
 from monitor.clock import SystemClock
 from monitor.errors import TransportError
 from monitor.store import dialect, schema
@@ -41,22 +38,8 @@ def command(
         raise TransportError(str(error)) from None
     engine = dialect.engine(chosen.store.url)
     schema.prepare(engine)
-    words = console.words()
-    with _stopped_by_signals() as stop:
+    words, stop = console.words(), Event()
+    with signals.ending(stop):
         shown = f"[{host}]" if ":" in host else host
         told = f"hopwatch: the gate is at http://{shown}:{port}/, which asks nobody who they are; Ctrl-C ends it"
         serve(app(Registry(StoredShelves(engine, SystemClock()))), host, port, stop, lambda: words.print(told))
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[Event]:
-    """Yield what SIGINT and SIGTERM set."""
-    stop = Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -20,7 +20,7 @@ from monitor.store import schema as store_schema
 
 if TYPE_CHECKING:
     from probes.registry.avro_schema import Schema
-    from probes.registry.compatibility import Conflict
+    from probes.registry.compatibility import Conflict, Level
     from probes.registry.shelf import Entry
     from probes.registry.subjects import Registry, UnknownError
 
@@ -76,14 +76,14 @@ def list_(
 
 def _listed(registry: Registry, names: list[str], *, is_whole: bool) -> list[dict[str, str | int]]:
     """Return all versions of some subjects, or the latest of each."""
-    return [
-        _row(registry, name, entry)
-        for name in names
-        for entry in (registry.entries(name) if is_whole else [registry.entry(name)])
-    ]
+    rows = []
+    for name in names:
+        level = registry.level(name)
+        rows += [_row(name, entry, level) for entry in registry.entries(name)[0 if is_whole else -1 :]]
+    return rows
 
 
-def _row(registry: Registry, subject: str, entry: Entry) -> dict[str, str | int]:
+def _row(subject: str, entry: Entry, level: Level) -> dict[str, str | int]:
     from probes.registry.subjects import parsed
 
     return {
@@ -91,7 +91,7 @@ def _row(registry: Registry, subject: str, entry: Entry) -> dict[str, str | int]
         "version": entry.version,
         "id": entry.kept.number,
         "fingerprint": parsed(entry.kept.text).fingerprint.hex(),
-        "compatibility": registry.level(subject).value,
+        "compatibility": level.value,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from monitor.cli import console
+from monitor.cli import console, signals
 from monitor.errors import ConfigurationError, TapDownError
 from probes.marks import ID_HEADER, TIME_HEADER
 from probes.taps.avro import Framing
@@ -87,7 +86,7 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
         raise ConfigurationError("standard input has no position: --state and --from-start are for files")
     around = Surroundings(_tell)
     kept = None if state is None or is_piped else StateFile(state, Path(file))
-    with _stopped_by_signals(around), _named_errors(), kept.held() if kept else nullcontext():
+    with signals.ending(around.stop), _named_errors(), kept.held() if kept else nullcontext():
         reader = DocumentReader(id_path, time_path, id_as, time_unit)
         source: Source = (
             Pipe(STANDARD_INPUT_FILE) if is_piped else follow(Path(file), around, kept, from_start=from_start)
@@ -147,7 +146,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
 
     _check_places(context)
     around = Surroundings(_tell)
-    with _stopped_by_signals(around), _named_errors():
+    with signals.ending(around.stop), _named_errors():
         avro = None if avro_schema is None else AvroValues(avro_schema, avro_framing)
         reader = MessageReader(
             spot("id", id_header, id_json, id_avro),
@@ -182,7 +181,7 @@ def http(
     from probes.taps.opening import sink_url
 
     around = Surroundings(_tell)
-    with _stopped_by_signals(around), _named_errors():
+    with signals.ending(around.stop), _named_errors():
         check_port(host, port)
         intake = Intake(sink_url(sink), around)
         try:
@@ -222,19 +221,6 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-@contextmanager
-def _stopped_by_signals(around: Surroundings) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the tap in order."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda *_: around.stop.set())
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _tell(what: str) -> None:

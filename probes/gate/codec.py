@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import fastavro
 import orjson
@@ -16,28 +16,21 @@ from pydantic_core import SchemaValidator, ValidationError
 
 from probes.contract.envelope import MARKER
 from probes.gate.reading import validator_of
+from probes.http.problems import MOST_FAULTS, Fault, pointer
 from probes.registry.avro_schema import Schema
 
 FINGERPRINT_BYTES: Final = 32
 PREFIX_BYTES: Final = 1 + FINGERPRINT_BYTES
-MOST_FAULTS: Final = 20
 _WITHOUT: Final = frozenset({"logicalType", "precision", "scale"})
-
-
-class Misfit(NamedTuple):
-    """What of an event does not fit its schema: where, as a JSON pointer, and what."""
-
-    place: str
-    detail: str
 
 
 class MisfitError(ValueError):
     """An event that does not fit its schema."""
 
-    def __init__(self, misfits: tuple[Misfit, ...]) -> None:
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
         """Take all that does not fit, at least one."""
-        super().__init__("; ".join(f"{one.place or '/'}: {one.detail}" for one in misfits))
-        self.misfits = misfits
+        super().__init__("; ".join(f"{one.place or '/'}: {one.detail}" for one in faults))
+        self.faults = faults
 
 
 class EnvelopeError(ValueError):
@@ -65,13 +58,13 @@ class Codec:
         try:
             value = self._validator.validate_json(event)
         except ValidationError as error:
-            raise MisfitError(tuple(_misfits(error))) from None
+            raise MisfitError(tuple(_faults(error))) from None
         body = io.BytesIO()
         body.write(self._prefix)
         try:
             fastavro.schemaless_writer(body, self._avro, value)
         except (ValueError, TypeError, OverflowError) as error:
-            raise MisfitError((Misfit("", f"it cannot be written: {error!s:.200}"),)) from None
+            raise MisfitError((Fault("", f"it cannot be written: {error!s:.200}"),)) from None
         return body.getvalue()
 
     def decode(self, record: bytes) -> Any:  # noqa: ANN401 - what the schema says
@@ -119,11 +112,6 @@ def _plain(said: Any) -> Any:  # noqa: ANN401 - JSON
     return kept
 
 
-def _misfits(error: ValidationError) -> Iterator[Misfit]:
+def _faults(error: ValidationError) -> Iterator[Fault]:
     for one in error.errors(include_url=False, include_input=False)[:MOST_FAULTS]:
-        yield Misfit(_pointer(one["loc"]), str(one["msg"])[:200])
-
-
-def _pointer(place: tuple[int | str, ...]) -> str:
-    """Return a JSON pointer (RFC 6901)."""
-    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in place)
+        yield Fault(pointer(one["loc"]), str(one["msg"])[:200])

@@ -62,7 +62,7 @@ class _Builder:
                 return core_schema.list_schema(self.of(schema["items"]), strict=True)
             case "map":
                 return core_schema.dict_schema(_TEXT, self.of(schema["values"]), strict=True)
-            case "record" | "error":
+            case "record":
                 return self._named(schema, self._record(schema))
             case "enum":
                 return self._named(schema, core_schema.literal_schema(list(schema["symbols"])))
@@ -123,7 +123,7 @@ class _Builder:
             branch = self.known[branch][0]
         kind = branch if isinstance(branch, str) else branch["type"]
         is_logical = isinstance(branch, dict) and (kind, branch.get("logicalType")) in _LOGICAL
-        return "text" if is_logical else _WRITTEN.get("record" if kind == "error" else kind, "text")
+        return "text" if is_logical else _WRITTEN.get(kind, "text")
 
 
 def _name(branch: Avro) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
@@ -9,6 +10,8 @@ from typing import Any, Final
 import orjson
 
 MEDIA_TYPE: Final = "application/problem+json"
+MOST_FAULTS: Final = 20
+"""As many errors of one body are told."""
 RETRY_S: Final = 1
 """When a client that was turned away may come again."""
 
@@ -48,6 +51,11 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
         """Return the headers that go with it."""
         again = {"retry-after": str(RETRY_S)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
         return {"content-type": MEDIA_TYPE, **again}
+
+
+def pointer(place: Iterable[int | str]) -> str:
+    """Return a JSON pointer (RFC 6901)."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in place)
 
 
 SCHEMA: Final[dict[str, Any]] = {

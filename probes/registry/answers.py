@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from probes.registry.compatibility import Direction, Level
+from probes.registry.compatibility import Conflict, Direction, Level
 from probes.registry.explained import Explanation, explained, new_major
 from probes.registry.shelf import Entry, Kept
 from probes.registry.subjects import IncompatibleError, parsed
@@ -91,6 +92,6 @@ def advice(error: IncompatibleError) -> str:
     return f"mend what is listed, or {new_major(error.new.name)}"
 
 
-def conflicts(error: IncompatibleError) -> list[ConflictAnswer]:
-    """Return what is wrong with a schema that does not fit."""
-    return [ConflictAnswer.of(one) for one in explained(error.conflicts)]
+def conflicts(found: Sequence[Conflict]) -> list[ConflictAnswer]:
+    """Return what keeps a schema from joining a subject, each thing by itself."""
+    return [ConflictAnswer.of(one) for one in explained(found)]

@@ -57,7 +57,7 @@ def _breaks(reader: Any, writer: Any, place: str) -> Iterator[Break]:  # noqa: A
         for branch in writer.schemas:
             yield from _breaks(reader, branch, place)
     elif reader.type == "union":
-        if not any(_reads(branch, writer) for branch in reader.schemas):
+        if not any(fits(branch, writer) for branch in reader.schemas):
             yield from _of_branches(reader, writer, place)
     elif reader.type != writer.type:
         if not _is_promoted(reader.type, writer.type):
@@ -106,7 +106,8 @@ def _field(writer: Any, field: Any) -> Any:  # noqa: ANN401
     return next((writer.fields_dict[name] for name in names if name in writer.fields_dict), None)
 
 
-def _reads(reader: Any, writer: Any) -> bool:  # noqa: ANN401
+def fits(reader: Any, writer: Any) -> bool:  # noqa: ANN401
+    """Return whether a schema of Avro's library reads all that another may write; the library decides."""
     found = ReaderWriterCompatibilityChecker().get_compatibility(reader, writer)  # type: ignore[no-untyped-call]
     return bool(found.compatibility is SchemaCompatibilityType.compatible)
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
-
 from probes.registry.avro_schema import Schema
-from probes.registry.breaks import Break, breaks
+from probes.registry.breaks import Break, breaks, fits
 
 
 class Level(StrEnum):
@@ -69,8 +67,7 @@ class Version(NamedTuple):
 
 def reads(reader: Schema, writer: Schema) -> bool:
     """Return whether all that one schema may write is read by another."""
-    found = ReaderWriterCompatibilityChecker().get_compatibility(reader.parsed, writer.parsed)  # type: ignore[no-untyped-call]
-    return found.compatibility is SchemaCompatibilityType.compatible
+    return fits(reader.parsed, writer.parsed)
 
 
 def conflicts(new: Schema, versions: Sequence[Version], level: Level) -> tuple[Conflict, ...]:

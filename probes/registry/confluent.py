@@ -55,13 +55,7 @@ class SchemaBody(_Body):
 
 
 class LevelBody(_Body):
-    """What the versions of a subject are to owe each other."""
-
-    compatibility: str
-
-
-class LevelSet(_Body):
-    """What was set."""
+    """What the versions of a subject are to owe each other, as it is asked for and as it was set."""
 
     compatibility: str
 
@@ -218,7 +212,7 @@ def _add_levels(routes: APIRouter, registry: Registry) -> None:
         return LevelAnswer(level=(await _asked(registry.level)).name)
 
     @routes.put("/config")
-    async def set_level(body: LevelBody) -> LevelSet:
+    async def set_level(body: LevelBody) -> LevelBody:
         """Set it."""
         return await _set(registry, body, ALL)
 
@@ -234,7 +228,7 @@ def _add_levels(routes: APIRouter, registry: Registry) -> None:
         return LevelAnswer(level=own.name)
 
     @routes.put("/config/{subject}")
-    async def set_own_level(subject: Subject, body: LevelBody) -> LevelSet:
+    async def set_own_level(subject: Subject, body: LevelBody) -> LevelBody:
         """Set what the versions of a subject owe each other."""
         return await _set(registry, body, subject)
 
@@ -244,14 +238,14 @@ def _add_levels(routes: APIRouter, registry: Registry) -> None:
         return ModeAnswer(mode="READWRITE")
 
 
-async def _set(registry: Registry, body: LevelBody, subject: str) -> LevelSet:
+async def _set(registry: Registry, body: LevelBody, subject: str) -> LevelBody:
     name = body.compatibility.upper()
     if name not in Level.__members__:
         known = ", ".join(Level.__members__)
         told = f"a level is one of {known}, got {body.compatibility[:60]!r}"
         raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_LEVEL, told)
     await _asked(lambda: registry.set_level(Level[name], subject))
-    return LevelSet(compatibility=name)
+    return LevelBody(compatibility=name)
 
 
 def _fit(registry: Registry, subject: str, body: SchemaBody, version: int | None, *, is_told: bool) -> FitAnswer:

@@ -9,18 +9,17 @@ from typing import Annotated, Any, Final, TypeVar
 from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from probes.http.problems import MEDIA_TYPE, SCHEMA, Fault, Problem
+from probes.http import handlers
+from probes.http.problems import Fault, Problem
 from probes.registry import answers
 from probes.registry.answers import (
     AVRO,
     CompatibilityAnswer,
-    ConflictAnswer,
     SchemaAnswer,
     SubjectAnswer,
     VersionAnswer,
 )
 from probes.registry.avro_schema import Schema, SchemaError
-from probes.registry.explained import explained
 from probes.registry.shelf import ShelfDownError
 from probes.registry.subjects import NAME, IncompatibleError, MeaningError, Registry, UnknownError
 
@@ -35,13 +34,12 @@ _WHEN: Final = {
     422: "the body is no JSON, no Avro schema, or one that would harm a decoder; or the path cannot be",
     503: "the store is down, or too many requests came at once: come again after Retry-After",
 }
-_PROBLEM: Final = {MEDIA_TYPE: {"schema": SCHEMA}}
 _BODY: Final[dict[str, Any]] = {"requestBody": {"required": True, "content": {"application/json": {"schema": AVRO}}}}
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return how some statuses are documented."""
-    return {status: {"description": _WHEN[status], "content": _PROBLEM} for status in statuses}
+    return handlers.documented({status: _WHEN[status] for status in statuses})
 
 
 def router(registry: Registry) -> APIRouter:  # noqa: C901 - one function a route
@@ -116,7 +114,7 @@ def router(registry: Registry) -> APIRouter:  # noqa: C901 - one function a rout
 
 def _would_fit(registry: Registry, subject: str, schema: str) -> CompatibilityAnswer:
     level, found = registry.conflicts(subject, Schema.parse(schema))
-    told = [ConflictAnswer.of(one) for one in explained(found)]
+    told = answers.conflicts(found)
     return CompatibilityAnswer(compatible=not told, compatibility=level, conflicts=told)
 
 
@@ -139,5 +137,5 @@ async def asked(act: Callable[[], Found]) -> Found:
         raise Problem(HTTPStatus.CONFLICT, "other-meaning", str(error)) from None
     except IncompatibleError as error:
         told = f"{error}: {answers.advice(error)}"
-        conflicts = [one.model_dump(mode="json") for one in answers.conflicts(error)]
+        conflicts = [one.model_dump(mode="json") for one in answers.conflicts(error.conflicts)]
         raise Problem(HTTPStatus.CONFLICT, "incompatible", told, more={"conflicts": conflicts}) from None

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
-from dashboards.unchanging import Receive, Scope, Send, Unchanging
+from dashboards.unchanging import Unchanging
 
 OF_ONE = ("set-cookie", "vary", "content-encoding")
 FOR_EVER = "public, immutable, max-age=31536000"

@@ -19,17 +19,12 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from tests.probes.registry.schemas import record
+from tests.probes.registry.schemas import BROKEN, FIRST, SECOND
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import Process, answers, free_ports, until
 from tests.repository import ROOT
 
 RUN: Final = (sys.executable, "-m", "monitor.cli.main", "gate")
-FIRST: Final = record({"name": "a", "type": "int"}, namespace="com.example.orders.v1")
-SECOND: Final = record(
-    {"name": "a", "type": "int"}, {"name": "b", "type": "int", "default": 7}, namespace="com.example.orders.v1"
-)
-BROKEN: Final = record({"name": "a", "type": "int"}, {"name": "c", "type": "int"}, namespace="com.example.orders.v1")
 CASES: Final = int(os.environ.get("GATE_CASES", "20"))
 """Requests of each kind that are made of the OpenAPI document; GATE_CASES=… makes more."""
 

@@ -11,10 +11,11 @@ from typing import Any, Final
 from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel
-from starlette.exceptions import HTTPException
 
+from probes.http import handlers
+from probes.http.handlers import Well
 from probes.http.limits import App, Bounded, Limits
-from probes.http.problems import MEDIA_TYPE, SCHEMA, Problem
+from probes.http.problems import Problem
 from probes.taps.errors import TapSourceError
 from probes.taps.http.bodies import Body
 from probes.taps.http.intake import TICK_S, Intake
@@ -33,22 +34,14 @@ _WHEN: Final = {
     422: "the body holds what no observation, or no record, can",
     503: "the sink takes nothing now, or too many requests came at once: come again after Retry-After",
 }
-_PROBLEM: Final = {MEDIA_TYPE: {"schema": SCHEMA}}
-_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"description": when, "content": _PROBLEM} for status, when in _WHEN.items()
-}
+
+_RESPONSES: Final = handlers.documented(_WHEN)
 
 
 class Taken(BaseModel):
     """What was taken."""
 
     observations: int
-
-
-class Well(BaseModel):
-    """That all is well."""
-
-    status: str = "ok"
 
 
 def app(intake: Intake, limits: Limits | None = None) -> App:
@@ -64,7 +57,10 @@ def app(intake: Intake, limits: Limits | None = None) -> App:
     limiter = CapacityLimiter(WORKERS)
 
     @api.post(
-        PATH, status_code=HTTPStatus.ACCEPTED, responses=_RESPONSES, openapi_extra={"requestBody": _request_body()}
+        PATH,
+        status_code=HTTPStatus.ACCEPTED,
+        responses=_RESPONSES,
+        openapi_extra={"requestBody": _request_body()},
     )
     async def observe(request: Request) -> Taken:
         """Take observations of a node, or a record of a probe as it is on the wire; what is taken, the sink has."""
@@ -81,16 +77,14 @@ def app(intake: Intake, limits: Limits | None = None) -> App:
         """Say that the tap runs."""
         return Well()
 
-    @api.get("/readyz", responses={503: {"description": "the sink cannot be written", "content": _PROBLEM}})
+    @api.get("/readyz", responses=handlers.documented({503: "the sink cannot be written"}))
     async def readyz() -> Well:
         """Say whether the sink can be written."""
         await to_thread.run_sync(intake.check, limiter=limiter)
         return Well()
 
-    api.add_exception_handler(Problem, _on_problem)
+    handlers.add(api, f"observations go to POST {PATH}")
     api.add_exception_handler(TapSourceError, _on_source)
-    api.add_exception_handler(HTTPException, _on_http)
-    api.add_exception_handler(Exception, _on_fault)
     return Bounded(api, limits or Limits())
 
 
@@ -146,24 +140,5 @@ def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:  # noqa: ANN401 -
     return {name: _inlined(value, definitions) for name, value in schema.items()}
 
 
-async def _on_problem(_: Request, problem: Exception) -> Response:
-    assert isinstance(problem, Problem)  # noqa: S101 - it is registered for these
-    return Response(problem.body(), int(problem.status), problem.headers())
-
-
 async def _on_source(_: Request, error: Exception) -> Response:
-    return await _on_problem(_, Problem(HTTPStatus.SERVICE_UNAVAILABLE, "sink-down", str(error)))
-
-
-async def _on_http(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - as above
-    status = HTTPStatus(error.status_code)
-    problem = Problem(
-        status, status.phrase.lower().replace(" ", "-"), f"{error.detail}: observations go to POST {PATH}"
-    )
-    return Response(problem.body(), status, {**problem.headers(), **(error.headers or {})})
-
-
-async def _on_fault(_: Request, error: Exception) -> Response:
-    told = f"a fault of Hopwatch's own: {type(error).__name__}: please report it"
-    return await _on_problem(_, Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", told))
+    return handlers.answered(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "sink-down", str(error)))

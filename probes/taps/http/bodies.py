@@ -10,14 +10,13 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, PlainValidator, Val
 from pydantic_core import PydanticCustomError
 
 from probes.contract.limits import MAX_COUNT, MAX_REASON_CHARS, MONITOR_STREAM
-from probes.http.problems import Fault, Problem
+from probes.http.problems import MOST_FAULTS, Fault, Problem, pointer
 from probes.values import MAX_ID_CHARS, IdKind, TimeUnit, id_reader, time_reader
 
 _READ_ID: Final = id_reader(IdKind.AUTO)
 _READ_US: Final = time_reader(TimeUnit.US)
 _READ_ISO: Final = time_reader(TimeUnit.ISO)
 _NAME: Final = r"^[A-Za-z0-9._-]{1,128}$"
-MOST_FAULTS: Final = 20
 
 
 class Stamped(StrEnum):
@@ -140,7 +139,7 @@ def _problem(error: ValidationError) -> Problem:
     faults: list[dict[str, Any]] = [dict(one) for one in error.errors(include_url=False, include_input=False)]
     if any(one["type"] == "json_invalid" for one in faults):
         return Problem(HTTPStatus.BAD_REQUEST, "not-json", f"the body is no JSON: {faults[0]['msg']:.200}")
-    return _refused([Fault(_pointer(one["loc"]), str(one["msg"])[:200]) for one in faults[:MOST_FAULTS]])
+    return _refused([Fault(pointer(one["loc"]), str(one["msg"])[:200]) for one in faults[:MOST_FAULTS]])
 
 
 def _refused(faults: list[Fault]) -> Problem:
@@ -150,8 +149,3 @@ def _refused(faults: list[Fault]) -> Problem:
         "the body holds what no observation can: see errors",
         faults,
     )
-
-
-def _pointer(place: tuple[int | str, ...]) -> str:
-    """Return a JSON pointer (RFC 6901)."""
-    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in place)

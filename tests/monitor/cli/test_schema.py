@@ -9,22 +9,12 @@ import pytest
 
 from monitor.cli.main import main
 from tests.monitor.cli.workplace import Workplace
-from tests.probes.registry.schemas import Json, record, schema
+from tests.probes.registry.schemas import BROKEN, CONFLICT, FIRST, Json, record, schema
 
 Captured = pytest.CaptureFixture[str]
 
-FIRST = record({"name": "a", "type": "int"}, namespace="com.example.orders.v1")
-BROKEN = record({"name": "a", "type": "int"}, {"name": "c", "type": "int"}, namespace="com.example.orders.v1")
 OTHER = record({"name": "a", "type": "int", "default": 3}, namespace="com.example.orders.v1")
 FINGERPRINT = schema(FIRST).fingerprint.hex()
-CONFLICT = {
-    "version": 1,
-    "direction": "backward",
-    "place": "c",
-    "problem": "the field is new, of type int, and has no default",
-    "breaks": "readers with the new schema could not read what version 1 wrote",
-    "fix": "give it a default",
-}
 
 
 def run(workplace: Workplace, *arguments: str) -> int:

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.gate.codec import PREFIX_BYTES, Codec, EnvelopeError, Misfit, MisfitError, fingerprint_of
+from probes.gate.codec import PREFIX_BYTES, Codec, EnvelopeError, MisfitError, fingerprint_of
+from probes.http.problems import Fault
 from probes.registry.avro_schema import Schema
 from probes.registry.compatibility import reads
 from tests.probes.registry.schemas import ORDER, SCHEMAS, Json, changed, record, schema
@@ -189,7 +190,7 @@ def test_what_does_not_fit_is_told(said: Json, event: bytes, place: str, told: s
     """With a JSON pointer."""
     with pytest.raises(MisfitError) as caught:
         Codec(schema(record({"name": "a", "type": said}))).encode(event)
-    (one, *_) = caught.value.misfits
+    (one, *_) = caught.value.faults
     assert one.place == place
     assert one.detail.startswith(told)
     assert told in str(caught.value)
@@ -199,8 +200,8 @@ def test_all_that_does_not_fit_is_told_at_once() -> None:
     """Up to a bound."""
     with pytest.raises(MisfitError) as caught:
         Codec(schema(ORDER)).encode(b'{"id":1,"pieces":"x","more":0}')
-    assert [one.place for one in caught.value.misfits] == ["/id", "/at", "/pieces", "/more"]
-    assert isinstance(caught.value.misfits[0], Misfit)
+    assert [one.place for one in caught.value.faults] == ["/id", "/at", "/pieces", "/more"]
+    assert isinstance(caught.value.faults[0], Fault)
 
 
 def test_bytes_that_are_no_event_are_refused() -> None:

@@ -6,23 +6,10 @@ import orjson
 import pytest
 
 from tests.probes.gate.asked import Asked
-from tests.probes.registry.schemas import Json, record, schema
+from tests.probes.registry.schemas import BROKEN, CONFLICT, FIRST, SECOND, Json, record, schema
 
-FIRST = record({"name": "a", "type": "int"}, namespace="com.example.orders.v1")
-SECOND = record(
-    {"name": "a", "type": "int"}, {"name": "b", "type": "int", "default": 0}, namespace="com.example.orders.v1"
-)
-BROKEN = record({"name": "a", "type": "int"}, {"name": "c", "type": "int"}, namespace="com.example.orders.v1")
 PATH = "/subjects/orders/schemas"
 FINGERPRINT = schema(FIRST).fingerprint.hex()
-CONFLICT = {
-    "version": 1,
-    "direction": "backward",
-    "place": "c",
-    "problem": "the field is new, of type int, and has no default",
-    "breaks": "readers with the new schema could not read what version 1 wrote",
-    "fix": "give it a default",
-}
 
 
 def confluent(said: Json, **more: Json) -> dict[str, Json]:

@@ -41,6 +41,23 @@ def record(*fields: Json, name: str = "Order", **more: Json) -> dict[str, Json]:
     return {"type": "record", "name": name, "fields": named, **more}
 
 
+FIRST: Final = record({"name": "a", "type": "int"}, namespace="com.example.orders.v1")
+SECOND: Final = record(
+    {"name": "a", "type": "int"}, {"name": "b", "type": "int", "default": 7}, namespace="com.example.orders.v1"
+)
+BROKEN: Final = record({"name": "a", "type": "int"}, {"name": "c", "type": "int"}, namespace="com.example.orders.v1")
+"""It does not read what FIRST wrote."""
+CONFLICT: Final = {
+    "version": 1,
+    "direction": "backward",
+    "place": "c",
+    "problem": "the field is new, of type int, and has no default",
+    "breaks": "readers with the new schema could not read what version 1 wrote",
+    "fix": "give it a default",
+}
+"""How that is told."""
+
+
 _PRIMITIVES = st.sampled_from(["null", "boolean", "int", "long", "float", "double", "bytes", "string"])
 _FULL = st.sampled_from(["boolean", "int", "long", "float", "double", "bytes", "string"])
 _SYMBOLS = st.lists(st.sampled_from("ABCD"), min_size=1, max_size=4, unique=True)

@@ -20,9 +20,9 @@ from probes.contract.batch import Kind
 from probes.contract.envelope import encode
 from probes.contract.ids import id_bytes
 from probes.http.limits import Limits
+from probes.http.problems import MOST_FAULTS
 from probes.sinks.spool import SpoolSink
 from probes.taps.http import intake
-from probes.taps.http.bodies import MOST_FAULTS
 from tests.probes.contract.batches import HEARTBEAT, TWO_PASSED
 from tests.probes.hosts import EPOCH_US, Said
 from tests.probes.taps.http.asked import GOOD, ONE, PATH, Asked, told
