@@ -1,4 +1,4 @@
-"""What the app says will never change is asked of it once: a browser that is new fetches dozens of files before it draws.
+"""What the app says will never change is asked of it once: a new browser fetches dozens of files before it draws.
 
 Streamlit reads each of them anew in a thread.
 """
