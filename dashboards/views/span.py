@@ -52,10 +52,11 @@ def of(address: Address, first_us: int, last_us: int) -> Span:
     """
     end_us = last_us + WINDOW_US
     if address.from_us is None or address.to_us is None:
-        if address.window_us is not None and not end_us - LENGTHS_US[address.range] <= address.window_us < end_us:
-            return around(address.window_us, LENGTHS_US[address.range], end_us)
         # A stream that is younger than the range fills its charts.
-        return stepped(max(first_us, end_us - LENGTHS_US[address.range]), end_us)
+        from_us = max(first_us, end_us - LENGTHS_US[address.range])
+        if address.window_us is not None and not from_us <= address.window_us < end_us:
+            return around(address.window_us, LENGTHS_US[address.range], end_us)
+        return stepped(from_us, end_us)
     if address.from_us >= end_us or address.to_us <= first_us:
         newest = stepped(max(first_us, end_us - HOUR_US), end_us)
         told = "nothing of this stream was read in the range that was asked for: showing its newest hour instead"

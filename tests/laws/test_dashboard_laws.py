@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Final
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dashboards import markup
@@ -72,6 +72,7 @@ def test_any_query_string_is_an_address(query: dict[str, str]) -> None:
     assert address.read(address.query_of(read)) == (read, ())
 
 
+@example(60_000_000, 60_000_000, Range.HOUR, 0, 0, 0)
 @given(MOMENTS, MOMENTS, st.sampled_from(Range), MOMENTS, MOMENTS, st.none() | MINUTES)
 def test_no_range_has_more_steps_than_a_chart_has_points(
     first_us: int, last_us: int, moving: Range, from_us: int, to_us: int, window_us: int | None
