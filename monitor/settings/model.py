@@ -27,6 +27,7 @@ from monitor.settings.alerting import AlertsSettings, rule_misfits
 from monitor.settings.channels import channel_misfits
 from monitor.settings.dashboard import DashboardSettings
 from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole
+from monitor.settings.gate import GateSettings, gate_misfits
 from monitor.settings.kafka import KafkaSettings
 from monitor.settings.metrics import MetricsSettings
 from monitor.settings.places import SPOOL, folder, store_url, transport_url
@@ -179,6 +180,7 @@ class Settings(BaseSettings):
     alerts: AlertsSettings = AlertsSettings()
     metrics: MetricsSettings = MetricsSettings()
     dashboard: DashboardSettings = DashboardSettings()
+    gate: GateSettings = GateSettings()
 
     def __init__(self, *layers: Mapping[str, Any]) -> None:
         """Merge the layers, the first wins key by key.
@@ -199,6 +201,15 @@ class Settings(BaseSettings):
         if found:
             raise ValidationError.from_exception_data("alerts", found)
         return alerts
+
+    @field_validator("gate")
+    @classmethod
+    def _before_the_streams(cls, gate: GateSettings, info: ValidationInfo) -> GateSettings:
+        streams = info.data.get("streams")
+        found = [] if streams is None else gate_misfits(gate, {name: of.pathway.nodes for name, of in streams.items()})
+        if found:
+            raise ValidationError.from_exception_data("gate", found)
+        return gate
 
     def check_stream(self, stream: str | None) -> None:
         """Check a stream that was named on the command line; none means all.

@@ -11,7 +11,7 @@ from sqlalchemy import URL
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from monitor.settings import kafka, secrets
+from monitor.settings import gate, kafka, secrets
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaPlace
 
@@ -141,6 +141,8 @@ def anchored(layer: Mapping[str, Any], base: Path) -> dict[str, Any]:
     channels = alerts.get("channels") if isinstance(alerts, dict) else None
     if isinstance(channels, Mapping):
         anchored_layer["alerts"]["channels"] = {name: _with_secrets(table, base) for name, table in channels.items()}
+    if isinstance(anchored_layer.get("gate"), dict):
+        anchored_layer["gate"] = gate.anchored(anchored_layer["gate"], base)
     transport = anchored_layer.get("transport")
     access = transport.get("kafka") if isinstance(transport, dict) else None
     if isinstance(access, Mapping):

@@ -1,4 +1,4 @@
-"""The app: the registry, and what its answers have in common; documented at ``/openapi.json``."""
+"""The app: the registry, the entrances of streams, and what their answers have in common; see ``/openapi.json``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 
+from probes.clock import SystemClock
+from probes.gate import routes as entrance
+from probes.gate.codecs import Codecs
+from probes.gate.gate import Gate
 from probes.http import handlers
 from probes.http.handlers import Well
 from probes.http.limits import App, Bounded, Limits
@@ -21,17 +25,20 @@ BODY_BYTES: Final = 2 * MAX_BYTES
 """In Confluent's API a schema is a text inside of JSON, which doubles its quotes."""
 
 
-def app(registry: Registry, limits: Limits | None = None) -> App:
-    """Return the app over a registry, behind its bounds."""
+def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = None) -> App:
+    """Return the app over a registry and a gate, behind its bounds."""
+    gate = gate or Gate({}, SystemClock())
     api = FastAPI(
         title="Hopwatch gate",
-        description="A schema registry, which speaks the API of Confluent's too.",
+        description="Takes events into streams, by schemas that it keeps; speaks the API of Confluent's registry too.",
         version="1",
         docs_url=None,
         redoc_url=None,
+        lifespan=lambda _: gate.running(),
     )
-    # First: /schemas/types is no fingerprint.
-    routers = (confluent.router(registry), routes.router(registry))
+    # Confluent's first: /schemas/types is no fingerprint.
+    events = entrance.router(gate.intakes, Codecs(registry, gate.clock))
+    routers = (events, confluent.router(registry), routes.router(registry))
     for router in routers:
         api.include_router(router)
     handlers.add(api, "see /openapi.json", (route for router in routers for route in router.routes))
@@ -43,8 +50,9 @@ def app(registry: Registry, limits: Limits | None = None) -> App:
 
     @api.get("/readyz", responses=routes.responses(503))
     async def readyz() -> Well:
-        """Say whether the store can be read."""
+        """Say whether the store can be read, and every transport be written to."""
         await routes.asked(registry.level)
+        await gate.check()
         return Well()
 
     api.add_exception_handler(confluent.Refusal, _on_refusal)

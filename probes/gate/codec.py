@@ -55,10 +55,25 @@ class Codec:
         Raises:
             MisfitError: it is no JSON, or does not fit the schema; all that is wrong is told.
         """
+        return self.write(self.read(event))
+
+    def read(self, event: bytes) -> Any:  # noqa: ANN401 - what the schema says
+        """Return the value of an event that is written in JSON, as :meth:`write` takes it.
+
+        Raises:
+            MisfitError: it is no JSON, or does not fit the schema; all that is wrong is told.
+        """
         try:
-            value = self._validator.validate_json(event)
+            return self._validator.validate_json(event)
         except ValidationError as error:
             raise MisfitError(tuple(_faults(error))) from None
+
+    def write(self, value: Any) -> bytes:  # noqa: ANN401 - as above
+        """Return the envelope of a value that was read.
+
+        Raises:
+            MisfitError: Avro cannot write it.
+        """
         body = io.BytesIO()
         body.write(self._prefix)
         try:

@@ -1,12 +1,16 @@
-"""Bounds on requests before anything looks into them: how many at once, how large, and how slow."""
+"""Bounds on requests before anything looks into them: how many at once, how large, how slow, and how large unpacked.
+
+A request counts among those at once when its body is there: one that trickles takes no place of others.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from probes.contract.limits import MAX_RECORD_BYTES
 from probes.http.problems import Problem
@@ -17,12 +21,18 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
+GZIP: Final = b"gzip"
+_GZIP_BITS: Final = 31
+"""What zlib calls gzip with a window of the usual size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request may be: bytes of its body, requests at once, and seconds in which the body comes."""
+    """What requests may be: bytes of a body, unpacked; requests at once; bytes of all bodies; seconds for a body."""
 
     most_body_bytes: int = MAX_RECORD_BYTES
     most_requests: int = 64
+    most_held_bytes: int = 64 * 1024 * 1024
     body_s: float = 10.0
 
 
@@ -36,56 +46,97 @@ class Bounded:
     def __init__(self, app: App, limits: Limits) -> None:
         """Stand before an app."""
         self._app, self._limits = app, limits
-        self._running = 0
+        self._running = self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or end it with what is wrong with it."""
         if scope["type"] != "http" or scope["method"] not in ("POST", "PUT", "PATCH"):
             await self._app(scope, receive, send)
             return
-        self._running += 1
+        body = _Body(self._limits.most_body_bytes, is_packed=_is_packed(scope))
         try:
-            self._check_busy()
-            body = await self._body(scope, receive)
-            await self._app(scope, _whole(body, receive), send)
+            await self._read(scope, receive, body)
+            await self._run(_plain(scope), body.whole(), receive, send)
         except Problem as problem:
             await send_problem(problem, send)
         except Gone:
             return
         finally:
+            self._held_bytes -= body.size
+
+    async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        most = self._limits.most_requests
+        if self._running >= most:
+            raise _busy(f"{most} requests are being worked on already")
+        self._running += 1
+        try:
+            await self._app(scope, _whole(body, receive), send)
+        finally:
             self._running -= 1
 
-    def _check_busy(self) -> None:
-        most = self._limits.most_requests
-        if self._running > most:
-            told = f"{most} requests are being worked on already: come again"
-            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", told)
-
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+    async def _read(self, scope: Scope, receive: Receive, body: _Body) -> None:
         most = self._limits.most_body_bytes
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value[:20]) > most:
                 raise _too_large(most)
         try:
             async with asyncio.timeout(self._limits.body_s):
-                return await _read(receive, most)
+                while await self._take(receive, body):
+                    pass
         except TimeoutError:
             told = f"the body did not come within {self._limits.body_s:g} s"
             raise Problem(HTTPStatus.REQUEST_TIMEOUT, "slow-body", told) from None
 
-
-async def _read(receive: Receive, most_bytes: int) -> bytes:
-    parts, size = [], 0
-    while True:
+    async def _take(self, receive: Receive, body: _Body) -> bool:
+        """Take the next part of a body; whether there is more of it."""
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Gone
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > most_bytes:
-            raise _too_large(most_bytes)
-        if not message.get("more_body", False):
-            return b"".join(parts)
+        self._held_bytes += body.add(message.get("body", b""))
+        if self._held_bytes > self._limits.most_held_bytes:
+            raise _busy(f"bodies of {self._limits.most_held_bytes:,} bytes are being worked on already")
+        return bool(message.get("more_body", False))
+
+
+class _Body:
+    """A body that comes in parts, and is unpacked as it comes, so that nothing grows beyond its bound."""
+
+    def __init__(self, most_bytes: int, *, is_packed: bool) -> None:
+        self._most_bytes, self.size = most_bytes, 0
+        self._parts: list[bytes] = []
+        self._unpacking = zlib.decompressobj(_GZIP_BITS) if is_packed else None
+
+    def add(self, part: bytes) -> int:
+        """Take a part, and return how many bytes it is when it is unpacked."""
+        if self._unpacking is not None:
+            try:
+                part = self._unpacking.decompress(part, self._most_bytes - self.size + 1)
+            except zlib.error as error:
+                raise _not_gzip(str(error)) from None
+        if self.size + len(part) > self._most_bytes:
+            raise _too_large(self._most_bytes)
+        self._parts.append(part)
+        self.size += len(part)
+        return len(part)
+
+    def whole(self) -> bytes:
+        """Return all of it."""
+        if self._unpacking is not None and (not self._unpacking.eof or self._unpacking.unused_data):
+            raise _not_gzip("bytes follow its end" if self._unpacking.eof else "it ends too early")
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+
+def _is_packed(scope: Scope) -> bool:
+    return any(name == b"content-encoding" and value.strip().lower() == GZIP for name, value in scope["headers"])
+
+
+def _plain(scope: Scope) -> Scope:
+    """Return a request as it is once its body is unpacked."""
+    return (
+        {**scope, "headers": [one for one in scope["headers"] if one[0] != b"content-encoding"]}
+        if _is_packed(scope)
+        else scope
+    )
 
 
 async def send_problem(problem: Problem, send: Send) -> None:
@@ -112,3 +163,11 @@ def _whole(body: bytes, receive: Receive) -> Receive:
 
 def _too_large(most: int) -> Problem:
     return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", f"a body has at most {most} bytes: send two")
+
+
+def _busy(why: str) -> Problem:
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", f"{why}: come again")
+
+
+def _not_gzip(why: str) -> Problem:
+    return Problem(HTTPStatus.BAD_REQUEST, "not-gzip", f"the body is said to be gzip, and is not: {why:.100}")

@@ -85,7 +85,7 @@ class KafkaSink:
         try:
             topic = self._made().list_topics(self.place.topic, timeout=RETRY_S * 5).topics[self.place.topic]
         except KafkaException as error:
-            raise OSError(f"the brokers {self.place.brokers} cannot be reached: {_words(error)}") from None
+            raise OSError(f"the brokers {self.place.brokers} cannot be reached: {words(error)}") from None
         if topic.error is not None:
             raise OSError(f"the topic {self.place.topic} cannot be written: {topic.error.str()}")
 
@@ -101,7 +101,7 @@ class KafkaSink:
         try:
             producer.produce(self.place.topic, record, self._key, on_delivery=self._delivered)
         except (BufferError, _kafka_exception()) as error:
-            self._tell("not written", f"cannot be written: {_words(error)}")
+            self._tell("not written", f"cannot be written: {words(error)}")
             return False
         self._waiting_bytes += len(record)
         return True
@@ -146,7 +146,7 @@ class KafkaSink:
         try:
             return self._made()
         except Exception as error:  # noqa: BLE001 - whatever keeps a client from being made costs the host nothing
-            self._tell("no client", f"cannot be reached: {_words(error)}")
+            self._tell("no client", f"cannot be reached: {words(error)}")
             return None
 
     def _made(self) -> Producer:
@@ -196,7 +196,7 @@ def _text(file: str) -> str:
     return Path(file).read_text("utf-8")
 
 
-def _words(error: Exception) -> str:
+def words(error: Exception) -> str:
     """Return what an error says; of Kafka's own the sentence within."""
     say = getattr(next(iter(error.args), None), "str", None)
     return str(say() if callable(say) else error)

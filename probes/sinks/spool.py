@@ -40,6 +40,7 @@ class SpoolSink:
         self._path = self.folder
         self._number = 0
         self._bytes = 0
+        self._synced_bytes = 0
         self._since_s = 0.0
         self._failed_s = float("-inf")
         self._kept_bytes = 0
@@ -82,6 +83,23 @@ class SpoolSink:
         """Publish the open segment once it is old enough."""
         if self._file is not None and self._now_s() - self._since_s >= SEGMENT_AGE_S:
             self._publish()
+
+    def sync(self) -> bool:
+        """Make durable what was taken since the last call, which no reader sees yet; False if some of it is not.
+
+        What was synced stays, whatever fails later: an open segment that cannot be published is left where it is.
+        """
+        is_whole, self._is_whole = self._is_whole, True
+        if self._file is not None and self._bytes > self._synced_bytes:
+            try:
+                os.fsync(self._file)
+                if not self._synced_bytes:
+                    _sync_folder(self.folder)
+                self._synced_bytes = self._bytes
+            except OSError as error:
+                self._tell(f"cannot be synced: {error.strerror}")
+                self._bytes, is_whole = self._synced_bytes, False
+        return is_whole
 
     def settle(self, patience_s: float) -> bool:  # noqa: ARG002 - a disk cannot be given up
         """Publish what is open; whether that, and every segment since it was asked last, could be."""
@@ -126,6 +144,7 @@ class SpoolSink:
         """Cut, sync and rename; a segment that cannot be synced is deleted: its records are a hole in the books."""
         if self._file is None:
             return
+        is_kept = bool(self._synced_bytes)
         try:
             try:
                 os.ftruncate(self._file, self._bytes)
@@ -138,9 +157,10 @@ class SpoolSink:
         except OSError:
             self._failed_s = self._now_s()
             self._is_whole = False
-        with suppress(OSError):  # published and so gone, as a rule
-            self._path.unlink()
-        self._file, self._bytes = None, 0
+        if not is_kept:
+            with suppress(OSError):  # published and so gone, as a rule
+                self._path.unlink()
+        self._file, self._bytes, self._synced_bytes = None, 0, 0
         self._number += 1
 
 

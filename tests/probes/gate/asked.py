@@ -19,7 +19,7 @@ class Asked:
     def __init__(self, limits: Limits | None = None) -> None:
         """Make it, empty."""
         self.shelf = MemoryShelf()
-        self.app = app(Registry(self.shelf), limits)
+        self.app = app(Registry(self.shelf), limits=limits)
 
     def ask(self, method: str, path: str, body: Any = None, **request: Any) -> httpx.Response:  # noqa: ANN401 - as httpx takes it
         """Send a request, and return the answer."""

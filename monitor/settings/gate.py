@@ -1,0 +1,242 @@
+"""``[gate]``: the entrances of streams, the rules for their events, and who may send them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic_core import InitErrorDetails
+
+from monitor.settings import misfits
+from monitor.settings.fields import Names, PositiveDuration, Whole, as_tuple, name_of
+from monitor.settings.table import Table
+from probes.contract.kafka import SCHEME as KAFKA
+from probes.contract.kafka import KafkaPlace
+from probes.contract.limits import NAME_PATTERN
+
+SPOOL: Final = "spool:"
+NODE: Final = "gate"
+"""What the entrance is called in the path of a stream, if nothing else is said."""
+MOST_TOKENS: Final = 2
+"""Of one producer: the old one and the new one, while it changes over."""
+MOST_RULES: Final = 256
+_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_FIELD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[\])?(?:\.[A-Za-z_][A-Za-z0-9_]*(?:\[\])?)*")
+
+
+def outlet_url(value: object) -> str:
+    """Return the URL of a place for events: ``spool:`` and a folder, or a Kafka topic.
+
+    Raises:
+        ValueError: it is anything else.
+    """
+    if isinstance(value, str) and value.startswith(SPOOL) and value != SPOOL:
+        return value
+    if isinstance(value, str) and value.startswith(KAFKA):
+        if not value.removeprefix(KAFKA).partition("/")[2]:
+            msg = f'events go to a topic of their own, "{KAFKA}HOST:PORT/TOPIC"; {value!r:.80} names none'
+            raise ValueError(msg)
+        return str(KafkaPlace.parse(value))
+    msg = f'events go to a topic, "{KAFKA}HOST:PORT/TOPIC", or to a spool, "spool:FOLDER"; got {value!r:.80}'
+    raise ValueError(msg)
+
+
+def _node(name: str) -> str:
+    if not NAME_PATTERN.fullmatch(name):
+        msg = f"a node's name is 1 to 128 of the characters A-Za-z0-9._-, got {name!r:.80}"
+        raise ValueError(msg)
+    return name
+
+
+def _field(name: str) -> str:
+    if not _FIELD.fullmatch(name):
+        msg = f"a field is named such as price, customer.name or lines[].price, got {name!r:.80}"
+        raise ValueError(msg)
+    return name
+
+
+def _tokens(value: object) -> tuple[str, ...]:
+    if isinstance(value, list | tuple) and 0 < len(value) <= MOST_TOKENS:
+        if all(isinstance(one, str) and _HASH.fullmatch(one) for one in value):
+            return tuple(value)
+        # What is no hash may be the token itself, and is not to be shown.
+        msg = 'a token stands here as its hash, "sha256:…", which "hopwatch gate token" writes; got something else'
+        raise ValueError(msg)
+    msg = f"this is a list of one or {MOST_TOKENS} hashes of tokens, which 'hopwatch gate token' writes"
+    raise ValueError(msg)
+
+
+OutletUrl = Annotated[str, BeforeValidator(outlet_url)]
+FieldName = Annotated[str, AfterValidator(_field)]
+Action = Literal["reject", "quarantine", "note"]
+
+
+class EntranceSettings(Table):
+    """``[gate.streams.NAME]``: where the events of a stream go, and the subject that has their schema."""
+
+    to: OutletUrl
+    rejected: OutletUrl | None = None
+    subject: str = ""
+    node: Annotated[str, AfterValidator(_node)] = NODE
+
+    def rejected_url(self, stream: str) -> str:
+        """Return where the stream's rejected events go: ``<stream>.rejected`` beside the others, if nothing is said."""
+        if self.rejected is not None:
+            return self.rejected
+        if self.to.startswith(KAFKA):
+            return f"{KAFKA}{KafkaPlace.parse(self.to).brokers}/{stream}.rejected"
+        return f"{self.to.rstrip('/').rpartition('/')[0]}/{stream}.rejected"
+
+
+class RuleSettings(Table):
+    """What all ``[[gate.rules]]`` have in common."""
+
+    subject: str
+    action: Action = "reject"
+    name: str = ""
+
+    @property
+    def called(self) -> str:
+        """What it is called where it is told of: its kind, and the field if it has one, if it has no name."""
+        kind, field = getattr(self, "kind", ""), getattr(self, "field", "")
+        return self.name or f"{kind} {field}".strip()
+
+
+class RequiredRule(RuleSettings):
+    """A field has to be there, and not null."""
+
+    kind: Literal["required"] = "required"
+    field: FieldName
+
+
+class RangeRule(RuleSettings):
+    """A number lies between ``min`` and ``max``, either of which may be left out."""
+
+    kind: Literal["range"] = "range"
+    field: FieldName
+    min: float | None = None
+    max: float | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.min is None and self.max is None:
+            msg = "a range has min, max or both"
+            raise ValueError(msg)
+        if self.min is not None and self.max is not None and self.min > self.max:
+            msg = f"min is at most max, got {self.min:g} and {self.max:g}"
+            raise ValueError(msg)
+        return self
+
+
+class PatternRule(RuleSettings):
+    """A text matches a pattern as a whole."""
+
+    kind: Literal["pattern"] = "pattern"
+    field: FieldName
+    pattern: str
+
+
+class EnumerationRule(RuleSettings):
+    """A value is one of a list."""
+
+    kind: Literal["enumeration"] = "enumeration"
+    field: FieldName
+    values: Annotated[tuple[str | int | float | bool, ...], BeforeValidator(as_tuple), Field(min_length=1)]
+
+
+class FreshnessRule(RuleSettings):
+    """An event arrives soon after its event time."""
+
+    kind: Literal["freshness"] = "freshness"
+    within_us: PositiveDuration = Field(alias="within")
+
+
+class UniquenessRule(RuleSettings):
+    """A value comes once within a span."""
+
+    kind: Literal["uniqueness"] = "uniqueness"
+    field: FieldName
+    within_us: PositiveDuration = Field(600_000_000, alias="within")
+
+
+AnyRule = RequiredRule | RangeRule | PatternRule | EnumerationRule | FreshnessRule | UniquenessRule
+
+
+class ProducerSettings(Table):
+    """``[gate.producers.NAME]``: who may send events, to which streams, and how many of them."""
+
+    tokens: Annotated[tuple[str, ...], BeforeValidator(_tokens)]
+    streams: Names = ()
+    events_per_second: Whole | None = None
+    bytes_per_second: Whole | None = None
+
+
+class TlsSettings(Table):
+    """``[gate.tls]``: files in PEM; with ``client_ca`` clients need certificates of that authority."""
+
+    certificate: str
+    key: str
+    client_ca: str = ""
+
+
+class GateSettings(Table):
+    """``[gate]``: everything of the gate."""
+
+    streams: Mapping[str, EntranceSettings] = {}
+    rules: Annotated[
+        tuple[Annotated[AnyRule, Field(discriminator="kind")], ...],
+        BeforeValidator(as_tuple),
+        Field(max_length=MOST_RULES),
+    ] = ()
+    producers: Mapping[Annotated[str, AfterValidator(name_of("a producer"))], ProducerSettings] = {}
+    tls: TlsSettings | None = None
+
+
+def gate_misfits(gate: GateSettings, nodes: Mapping[str, Sequence[str]]) -> list[InitErrorDetails]:
+    """Return what of the gate does not go with the streams, whose nodes are given by their names."""
+    found: list[InitErrorDetails] = []
+    for stream, entrance in gate.streams.items():
+        if stream not in nodes:
+            told = f"there is no [streams.{stream}], and the monitor would not know its messages: declare its path"
+            found.append(misfits.told(("streams", stream), stream, told))
+        elif entrance.node not in nodes[stream]:
+            told = f'the path of {stream} has no node {entrance.node!r}: let it begin with "{entrance.node} -> …"'
+            found.append(misfits.told(("streams", stream, "node"), entrance.node, told))
+    subjects = [entrance.subject or stream for stream, entrance in gate.streams.items()]
+    for place, rule in enumerate(gate.rules):
+        if rule.subject not in subjects:
+            told = (
+                f"no stream of the gate has the subject {rule.subject!r:.80}{misfits.nearest(rule.subject, subjects)}"
+            )
+            found.append(misfits.told(("rules", place, rule.kind, "subject"), rule.subject, told))
+    for name, producer in gate.producers.items():
+        where = ("producers", name, "streams")
+        found += misfits.unknown(where, producer.streams, list(gate.streams), "entrance to a stream")
+    return found
+
+
+def anchored(gate: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """Return the table with its relative paths made absolute from ``base``."""
+    made = dict(gate)
+    if isinstance(made.get("streams"), Mapping):
+        made["streams"] = {
+            name: _anchored(table, ("to", "rejected"), SPOOL, base) for name, table in made["streams"].items()
+        }
+    if "tls" in made:
+        made["tls"] = _anchored(made["tls"], ("certificate", "key", "client_ca"), "", base)
+    return made
+
+
+def _anchored(table: object, keys: Sequence[str], scheme: str, base: Path) -> object:
+    if not isinstance(table, Mapping):
+        return table
+    made = dict(table)
+    for key in keys:
+        said = made.get(key)
+        path = said.removeprefix(scheme) if isinstance(said, str) and said.startswith(scheme) else ""
+        if path:
+            made[key] = f"{scheme}{base / path}"
+    return made

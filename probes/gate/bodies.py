@@ -1,0 +1,76 @@
+"""Bodies of requests, taken apart into events; what is wrong with one of them is told of it alone."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from probes.http.problems import Fault, Problem
+
+MOST_EVENTS: Final = 1_000
+"""Events of one request."""
+
+
+class Sent(NamedTuple):
+    """One event as it was sent: its id and time as values of JSON, its data as bytes of JSON.
+
+    ``place`` is the JSON pointer of the event in the body; ``data_place`` that of its data.
+    """
+
+    event_id: object
+    time: object
+    data: bytes
+    place: str = ""
+    data_place: str = ""
+    faults: tuple[Fault, ...] = ()
+
+
+class _Item(msgspec.Struct, forbid_unknown_fields=True):
+    id: Any
+    data: msgspec.Raw
+    time: Any = None
+
+
+_ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_ITEM: Final = msgspec.json.Decoder(_Item)
+_LOOSE: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def batch(body: bytes) -> list[Sent]:
+    """Return the events of a body that is a list of them.
+
+    Raises:
+        Problem: it is no JSON, no list, empty, or too long.
+    """
+    try:
+        items = _ITEMS.decode(body)
+    except msgspec.ValidationError:
+        told = "the body is a list of events, such as [{...}]"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-events", told, [Fault("", "it is no list")]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Problem(HTTPStatus.BAD_REQUEST, "not-json", f"the body is no JSON: {error!s:.200}") from None
+    if not 0 < len(items) <= MOST_EVENTS:
+        told = f"a request has 1 to {MOST_EVENTS:,} events, got {len(items):,}"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-events", told, [Fault("", told)])
+    return [_sent(bytes(item), f"/{number}") for number, item in enumerate(items)]
+
+
+def _sent(item: bytes, place: str) -> Sent:
+    try:
+        found = _ITEM.decode(item)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _misshapen(item, place, error)
+    return Sent(found.id, found.time, bytes(found.data), place, f"{place}/data")
+
+
+def _misshapen(item: bytes, place: str, error: Exception) -> Sent:
+    """Return what can be told of an item that is no event: its id too, if it has one."""
+    fault = Fault(place, f"an event has id, data and perhaps time: {error!s:.120}")
+    try:
+        parts = _LOOSE.decode(item)
+        event_id = msgspec.json.decode(parts["id"]) if "id" in parts else None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        event_id = None
+    return Sent(event_id, None, item, place, place, (fault,))

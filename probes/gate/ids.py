@@ -1,0 +1,51 @@
+"""Ids of events: UUIDs, and the time that some of them know (RFC 9562: versions 1, 6 and 7)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+FORM: Final = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}")
+"""A UUID as it is written; to be used with ``fullmatch``."""
+_GREGORIAN_100_NS: Final = 0x01B2_1DD2_1381_4000
+"""From the 15th of October 1582, when versions 1 and 6 begin to count, to 1970."""
+_VARIANT: Final = 0b10
+
+
+def read(text: str) -> bytes:
+    """Return the 16 bytes of a UUID.
+
+    Raises:
+        ValueError: it is written in another way.
+    """
+    if not FORM.fullmatch(text):
+        raise ValueError(f"an id is a UUID such as 0192d5a0-0000-7000-8000-000000000001, got {text!r:.80}")
+    return bytes.fromhex(text.replace("-", ""))
+
+
+def written(event_id: bytes) -> str:
+    """Return a UUID as it is written."""
+    digits = event_id.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def version(event_id: bytes) -> int:
+    """Return the version of a UUID, 0 of one that says none."""
+    return event_id[6] >> 4 if event_id[8] >> 6 == _VARIANT else 0
+
+
+def time_us(event_id: bytes) -> int | None:
+    """Return when a UUID was made, µs since 1970; None of one that does not know it.
+
+    Version 7 knows it to the millisecond, versions 1 and 6 to 100 ns.
+    """
+    match version(event_id):
+        case 7:
+            return int.from_bytes(event_id[:6]) * 1_000
+        case 1:
+            count = int.from_bytes(event_id[6:8] + event_id[4:6] + event_id[:4]) & (1 << 60) - 1
+        case 6:
+            count = int.from_bytes(event_id[:6]) << 12 | int.from_bytes(event_id[6:8]) & 0xFFF
+        case _:
+            return None
+    return (count - _GREGORIAN_100_NS) // 10

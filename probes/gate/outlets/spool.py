@@ -1,0 +1,113 @@
+"""Events into a spool: what is written is synced to the disk, many requests with one sync."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from probes.clock import Clock
+from probes.gate.outlets import MOST_BYTES, Done, Leaving, OutletError
+from probes.gate.outlets.left import held, recover
+from probes.gate.records import Entered
+from probes.sinks.spool import SpoolSink
+
+_TICK_S: Final = 0.25
+
+
+class _Group:
+    """Records that were handed over together."""
+
+    def __init__(self, leaving: Sequence[Leaving], done: Done) -> None:
+        self.leaving, self.done = leaving, done
+        self.size = sum(len(one.record) for one in leaving)
+
+
+class SpoolOutlet:
+    """Writes to one spool; a thread of its own syncs what has come together since the last sync.
+
+    ``stream`` is empty where records go as they are; else each is put into a record that has the id and the times.
+    """
+
+    def __init__(self, root: Path, stream: str, clock: Clock, *, most_waiting_bytes: int = MOST_BYTES) -> None:
+        """Name the place; nothing is touched before :meth:`check`, or the first record."""
+        self.root, self._stream, self._most = root, stream, most_waiting_bytes
+        self._sink = SpoolSink(root, f"gate-{os.getpid()}-{clock.wall_ns() // 1_000}", clock)
+        self._groups: queue.SimpleQueue[_Group | None] = queue.SimpleQueue()
+        self._waiting_bytes = 0
+        self._counting = threading.Lock()
+        self._lock: int | None = None
+        self._thread = threading.Thread(target=self._run, name="hopwatch-gate-spool", daemon=True)
+        self._thread.start()
+
+    def write(self, leaving: Sequence[Leaving], done: Done) -> None:
+        """Take records; ``done`` is told when they are synced.
+
+        Raises:
+            OutletError: too much waits already.
+        """
+        group = _Group(leaving, done)
+        with self._counting:
+            if self._waiting_bytes + group.size > self._most:
+                raise OutletError(f"{self._waiting_bytes:,} bytes wait for the spool {self.root} already")
+            self._waiting_bytes += group.size
+        self._groups.put(group)
+
+    def check(self) -> None:
+        """Make the folder, and publish what gates have left that were killed.
+
+        Raises:
+            OutletError: it cannot be written.
+        """
+        try:
+            self._sink.check()
+            if self._lock is None:
+                self._lock = held(self._sink.folder)
+            recover(self.root)
+        except OSError as error:
+            raise OutletError(f"the spool {self.root} cannot be written: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Sync and publish what is left."""
+        self._groups.put(None)
+        self._thread.join()
+        if self._lock is not None:
+            os.close(self._lock)
+
+    def _run(self) -> None:
+        is_ending = False
+        while not is_ending:
+            groups: list[_Group] = []
+            try:
+                first = self._groups.get(timeout=_TICK_S)
+            except queue.Empty:
+                self._sink.tick()
+                continue
+            is_ending = first is None
+            if first is not None:
+                groups.append(first)
+            while not is_ending and not self._groups.empty():
+                more = self._groups.get()
+                is_ending = more is None
+                if more is not None:
+                    groups.append(more)
+            self._write(groups)
+            self._sink.tick()
+        self._sink.close()
+
+    def _write(self, groups: Sequence[_Group]) -> None:
+        taken = [all(self._sink.send(self._framed(one)) for one in group.leaving) for group in groups]
+        is_synced = self._sink.sync()
+        for group, is_taken in zip(groups, taken, strict=True):
+            with self._counting:
+                self._waiting_bytes -= group.size
+            is_written = is_taken and is_synced
+            group.done(frozenset() if is_written else frozenset(one.event_id for one in group.leaving))
+
+    def _framed(self, one: Leaving) -> bytes:
+        if not self._stream:
+            return one.record
+        return Entered(self._stream, one.event_id, one.event_us, one.arrived_us, one.record).record()

@@ -1,0 +1,60 @@
+"""The gate's own stamps: what entered carries both, what may not enter is rejected with its reason."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from probes import recorder
+from probes.clock import Clock
+from probes.contract.limits import MAX_REASON_CHARS
+from probes.probe import CLOSE_S, MOST_STAMPS, QUEUE_FULL
+from probes.recorder import Side, Stamp, Stamps
+from probes.sender import Instance, Sender
+from probes.sinks import Sink
+
+FLUSH_EVERY_S: Final = 2.0
+HEARTBEAT_EVERY_S: Final = 10.0
+
+
+class Stamping:
+    """Stamps the events of one stream at the gate's node; never waits, and counts what it has to drop."""
+
+    def __init__(self, stream: str, node: str, sink: Sink, clock: Clock) -> None:
+        """Take the parts; nothing runs before :meth:`start`."""
+        who = Instance(stream, node, f"{socket.gethostname()}-{os.getpid()}", clock.wall_ns() // 1_000)
+        self.sender = Sender(who, sink, clock, flush_every_s=FLUSH_EVERY_S, heartbeat_every_s=HEARTBEAT_EVERY_S)
+
+    def start(self) -> None:
+        """Let stamps be sent as time goes by."""
+        self.sender.start()
+
+    def entered(self, ids: Sequence[bytes], events_us: Sequence[int], arrived_us: int, now_us: int) -> None:
+        """Stamp events that arrived together and that the transport has now."""
+        if not ids:
+            return
+        packed = np.frombuffer(b"".join(ids), np.uint64).reshape(-1, 2)
+        times = np.array(events_us, np.int64)
+        for side, at_us in ((Side.ARRIVED, arrived_us), (Side.DEPARTED, now_us)):
+            if not self.sender.append_many(Stamps(side, packed, times, at_us * 1_000), MOST_STAMPS):
+                self.sender.drop(recorder.refused(times, at_us * 1_000, QUEUE_FULL))
+
+    def rejected(self, event_id: bytes, event_us: int, arrived_us: int, reason: str) -> None:
+        """Stamp an event that may not enter."""
+        stamp = Stamp(Side.REJECTED, event_id, event_us, arrived_us * 1_000, _text(reason))
+        if self.sender.waiting < MOST_STAMPS:
+            self.sender.queue.append(stamp)
+        else:
+            self.sender.drop(recorder.refused_one(event_us, arrived_us * 1_000, QUEUE_FULL))
+
+    def close(self) -> None:
+        """Send what is left, and the bye: this gate stamps no more."""
+        self.sender.close(CLOSE_S)
+
+
+def _text(reason: str) -> str:
+    return reason[:MAX_REASON_CHARS].encode("utf-8", "replace").decode("utf-8")
