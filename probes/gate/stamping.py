@@ -19,6 +19,8 @@ from probes.sinks import Sink
 
 FLUSH_EVERY_S: Final = 2.0
 HEARTBEAT_EVERY_S: Final = 10.0
+FEW: Final = 16
+"""Fewer events than that are stamped one by one: arrays of one cost more where they are joined."""
 
 
 class Stamping:
@@ -35,21 +37,27 @@ class Stamping:
 
     def entered(self, ids: Sequence[bytes], events_us: Sequence[int], arrived_us: int, now_us: int) -> None:
         """Stamp events that arrived together and that the transport has now."""
-        if not ids:
+        moments = ((Side.ARRIVED, arrived_us * 1_000), (Side.DEPARTED, now_us * 1_000))
+        if len(ids) < FEW:
+            for event_id, event_us in zip(ids, events_us, strict=True):
+                for side, at_ns in moments:
+                    self._append(Stamp(side, event_id, event_us, at_ns))
             return
         packed = np.frombuffer(b"".join(ids), np.uint64).reshape(-1, 2)
         times = np.array(events_us, np.int64)
-        for side, at_us in ((Side.ARRIVED, arrived_us), (Side.DEPARTED, now_us)):
-            if not self.sender.append_many(Stamps(side, packed, times, at_us * 1_000), MOST_STAMPS):
-                self.sender.drop(recorder.refused(times, at_us * 1_000, QUEUE_FULL))
+        for side, at_ns in moments:
+            if not self.sender.append_many(Stamps(side, packed, times, at_ns), MOST_STAMPS):
+                self.sender.drop(recorder.refused(times, at_ns, QUEUE_FULL))
 
     def rejected(self, event_id: bytes, event_us: int, arrived_us: int, reason: str) -> None:
         """Stamp an event that may not enter."""
-        stamp = Stamp(Side.REJECTED, event_id, event_us, arrived_us * 1_000, _text(reason))
+        self._append(Stamp(Side.REJECTED, event_id, event_us, arrived_us * 1_000, _text(reason)))
+
+    def _append(self, stamp: Stamp) -> None:
         if self.sender.waiting < MOST_STAMPS:
             self.sender.queue.append(stamp)
         else:
-            self.sender.drop(recorder.refused_one(event_us, arrived_us * 1_000, QUEUE_FULL))
+            self.sender.drop(recorder.refused_one(stamp.event_time, stamp.at_ns, QUEUE_FULL))
 
     def close(self) -> None:
         """Send what is left, and the bye: this gate stamps no more."""
