@@ -18,7 +18,7 @@ COMMANDS: Final = {
     "dashboard": "Show the dashboard in a browser.",
     "topics": "Make the Kafka topic of observations, or check it.",
     "pathway": "Look at the pathways that a configuration declares.",
-    "gate": "Keep the schemas of streams, for all who write and read them.",
+    "gate": "Let events into streams, and keep the schemas of streams.",
     "schema": "Look at the schemas of streams, and register them.",
     "tap": "Stamp what passes a service, from beside it.",
     "alerts": "Look at alerts, and take them on.",

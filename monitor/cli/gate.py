@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+from hashlib import sha256
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Final
@@ -12,74 +14,82 @@ import typer
 from monitor import settings
 from monitor.cli import console, signals
 from monitor.clock import SystemClock
-from monitor.errors import TransportError
+from monitor.errors import ConfigurationError, TransportError
 from monitor.store import dialect, schema
 
 if TYPE_CHECKING:
     from monitor.settings import Settings
-    from probes.gate.gate import Gate
+    from probes.http.serve import Listening
 
 PORT: Final = 8081
 """Where clients look for a registry of Confluent's."""
 HOST: Final = "127.0.0.1"
+TOKEN_BYTES: Final = 32
+
+command = typer.Typer(
+    help="Let events into streams, and keep the schemas of streams.", invoke_without_command=True, rich_markup_mode=None
+)
 
 
-def command(
+@command.callback()
+def gate(
+    context: typer.Context,
     config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Where to listen.")] = PORT,
     host: Annotated[str, typer.Option("--host", help="The address to listen at; this machine's own alone.")] = HOST,
 ) -> None:
     """Let events into streams and keep their schemas, see /openapi.json; Confluent's clients find the registry here."""
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    if context.invoked_subcommand is None:
+        _serve(settings.load(config, flags={}, environ=os.environ), host, port)
+
+
+@command.command("token")
+def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False) -> None:
+    """Make a token for a producer, and the hash of it that stands in the configuration; neither is kept."""
+    made = secrets.token_urlsafe(TOKEN_BYTES)
+    digest = f"sha256:{sha256(made.encode()).hexdigest()}"
+    if as_json:
+        console.emit_json({"token": made, "hash": digest})
+        return
+    out = console.data()
+    out.print(f"for the producer, and for nobody else: {made}")
+    out.print(f'for [gate.producers.NAME] tokens = [...]: "{digest}"')
+
+
+def _serve(chosen: Settings, host: str, port: int) -> None:
+    from monitor.cli.entrances import gate_of
     from monitor.store.subjects import StoredShelves
     from probes.gate.app import app
     from probes.gate.outlets import OutletError
     from probes.http.serve import PortTakenError, check_port, serve
     from probes.registry.subjects import Registry
 
-    gate = gate_of(chosen)
+    listening, made = _listening(chosen, host, port), gate_of(chosen)
     try:
         check_port(host, port)
-        gate.check_now()
+        made.check_now()
     except (PortTakenError, OutletError) as error:
         raise TransportError(str(error)) from None
     engine = dialect.engine(chosen.store.url)
     schema.prepare(engine)
     words, stop = console.words(), Event()
+    asks = "asks for tokens" if made.producers.are_asked else "asks nobody who they are"
+    told = f"hopwatch: the gate is at {listening.url}, which {asks}; Ctrl-C ends it"
     with signals.ending(stop):
-        shown = f"[{host}]" if ":" in host else host
-        told = f"hopwatch: the gate is at http://{shown}:{port}/, which asks nobody who they are; Ctrl-C ends it"
-        served = app(Registry(StoredShelves(engine, SystemClock())), gate)
-        serve(served, host, port, stop, lambda: words.print(told))
+        served = app(Registry(StoredShelves(engine, SystemClock())), made)
+        serve(served, listening, stop, lambda: words.print(told))
 
 
-def gate_of(chosen: Settings) -> Gate:
-    """Return the gate that is configured, with an entrance for each of its streams."""
-    from probes.clock import SystemClock
-    from probes.gate.gate import Gate
-    from probes.gate.intake import Entrance, Intake
-    from probes.gate.judging import Terms
-    from probes.gate.outlets import open_outlet
-    from probes.gate.stamping import Stamping
-    from probes.sinks import open_sink
-    from probes.sinks.kafka import KafkaSink
+def _listening(chosen: Settings, host: str, port: int) -> Listening:
+    """Return where to listen, with files for TLS that can be used."""
+    from probes.http.serve import Listening, Tls, TlsError
 
-    clock, access = SystemClock(), chosen.transport.access
-    intakes = {}
-    for stream, entrance in chosen.gate.streams.items():
-        subject = entrance.subject or stream
-        instance = f"{stream}.{entrance.node}.gate-{os.getpid()}.{clock.wall_ns()}"
-        place = chosen.transport.kafka_place
-        sink = (
-            open_sink(chosen.transport.url, instance, clock)
-            if place is None
-            else KafkaSink(place, instance, clock, access=access)
-        )
-        intakes[stream] = Intake(
-            Entrance(stream, subject, Terms(chosen.streams[stream].max_age_us, ())),
-            open_outlet(entrance.to, stream, access, clock),
-            open_outlet(entrance.rejected_url(stream), "", access, clock),
-            stamping=Stamping(stream, entrance.node, sink, clock),
-            clock=clock,
-        )
-    return Gate(intakes, clock)
+    said = chosen.gate.tls
+    if said is None:
+        return Listening(host, port)
+    tls = Tls(Path(said.certificate), Path(said.key), Path(said.client_ca) if said.client_ca else None)
+    try:
+        tls.check()
+    except TlsError as error:
+        raise ConfigurationError(f"[gate.tls]: {error}") from None
+    return Listening(host, port, tls)

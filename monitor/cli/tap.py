@@ -175,7 +175,7 @@ def http(
     as_json: AsJson = False,
 ) -> None:
     """Stamp what is posted to /v1/observations, see /openapi.json."""
-    from probes.http.serve import check_port, serve
+    from probes.http.serve import Listening, check_port, serve
     from probes.taps.http.app import app
     from probes.taps.http.intake import Intake
     from probes.taps.opening import sink_url
@@ -186,7 +186,7 @@ def http(
         intake = Intake(sink_url(sink), around)
         try:
             listening = f"listening on http://{host}:{port}, which asks nobody who they are"
-            serve(app(intake), host, port, around.stop, lambda: _tell(listening))
+            serve(app(intake), Listening(host, port), around.stop, lambda: _tell(listening))
         finally:
             intake.close(bye=bye)
             _tell(f"{intake.observations:,} observations and {intake.records:,} records taken")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
-from pydantic_core import InitErrorDetails
+from pydantic_core import InitErrorDetails, SchemaError, SchemaValidator, core_schema
 
 from monitor.settings import misfits
 from monitor.settings.fields import Names, PositiveDuration, Whole, as_tuple, name_of
@@ -56,6 +56,16 @@ def _field(name: str) -> str:
         msg = f"a field is named such as price, customer.name or lines[].price, got {name!r:.80}"
         raise ValueError(msg)
     return name
+
+
+def _pattern(pattern: str) -> str:
+    try:
+        SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+    except SchemaError as error:
+        told = str(error).strip().splitlines()[-1]
+        msg = f"a pattern is one of Rust's regex, which has no look-around; got {pattern!r:.80}: {told:.120}"
+        raise ValueError(msg) from None
+    return pattern
 
 
 def _tokens(value: object) -> tuple[str, ...]:
@@ -136,7 +146,7 @@ class PatternRule(RuleSettings):
 
     kind: Literal["pattern"] = "pattern"
     field: FieldName
-    pattern: str
+    pattern: Annotated[str, AfterValidator(_pattern)]
 
 
 class EnumerationRule(RuleSettings):

@@ -13,6 +13,7 @@ from probes.clock import SystemClock
 from probes.gate import routes as entrance
 from probes.gate.codecs import Codecs
 from probes.gate.gate import Gate
+from probes.gate.producers import Guarded
 from probes.http import handlers
 from probes.http.handlers import Well
 from probes.http.limits import App, Bounded, Limits
@@ -37,7 +38,7 @@ def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = No
         lifespan=lambda _: gate.running(),
     )
     # Confluent's first: /schemas/types is no fingerprint.
-    events = entrance.router(gate.intakes, Codecs(registry, gate.clock))
+    events = entrance.router(gate.intakes, Codecs(registry, gate.clock), gate.producers)
     routers = (events, confluent.router(registry), routes.router(registry))
     for router in routers:
         api.include_router(router)
@@ -57,7 +58,7 @@ def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = No
 
     api.add_exception_handler(confluent.Refusal, _on_refusal)
     api.add_exception_handler(RequestValidationError, _on_invalid)
-    return Bounded(api, limits or Limits(most_body_bytes=BODY_BYTES))
+    return Guarded(Bounded(api, limits or Limits(most_body_bytes=BODY_BYTES)), gate.producers)
 
 
 async def _on_refusal(_: Request, refusal: Exception) -> Response:

@@ -11,15 +11,16 @@ from anyio import create_task_group, to_thread
 from probes.clock import Clock
 from probes.gate.intake import Intake
 from probes.gate.outlets import Outlet, OutletError
+from probes.gate.producers import Producers
 from probes.http.problems import Problem
 
 
 class Gate:
     """All entrances, by the names of their streams."""
 
-    def __init__(self, intakes: Mapping[str, Intake], clock: Clock) -> None:
-        """Take the entrances; nothing runs before :meth:`running`."""
-        self.intakes, self.clock = dict(intakes), clock
+    def __init__(self, intakes: Mapping[str, Intake], clock: Clock, producers: Producers | None = None) -> None:
+        """Take the entrances, and who may come to them; nothing runs before :meth:`running`."""
+        self.intakes, self.clock, self.producers = dict(intakes), clock, producers or Producers()
 
     def check_now(self) -> None:
         """Look whether every transport can be written to.

@@ -17,6 +17,7 @@ from probes.gate.codecs import Codecs
 from probes.gate.ids import FORM
 from probes.gate.intake import Fate, Intake, Outcome
 from probes.gate.judging import EVENT_BYTES
+from probes.gate.producers import STATE, Producers
 from probes.http import handlers
 from probes.http.problems import Fault, Problem
 from probes.marks import TIME_HEADER
@@ -27,11 +28,14 @@ BODY_BYTES: Final = 1024 * 1024
 
 _WHEN: Final = {
     400: "the body is no JSON, or no gzip",
+    401: "there is no token, or nobody knows it",
+    403: "the producer may not send to this stream",
     404: "there is no such stream",
     408: "the body came too slowly",
     409: "another event has this id, or the stream's subject has no schema",
     413: "the body, or the event, is too large",
     415: "the body is of another type, or compressed in a way that is not known",
+    429: "the producer has sent more than his quota: come again after Retry-After",
     422: "an event may not enter: errors say which, where and why",
     503: "the transport did not take it, or too much came at once: send it again, with the same ids, after Retry-After",
 }
@@ -82,7 +86,7 @@ class Many(BaseModel):
     events: list[One]
 
 
-def router(intakes: Mapping[str, Intake], codecs: Codecs) -> APIRouter:
+def router(intakes: Mapping[str, Intake], codecs: Codecs, producers: Producers) -> APIRouter:
     """Return the routes to the entrances of streams, by their names."""
     routes = APIRouter()
     answers = handlers.documented(_WHEN)
@@ -102,9 +106,11 @@ def router(intakes: Mapping[str, Intake], codecs: Codecs) -> APIRouter:
         if len(body) > EVENT_BYTES:
             told = f"an event has at most {EVENT_BYTES:,} bytes, got {len(body):,}"
             raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "event-too-large", told)
+        producer = request.scope[STATE]
+        producers.spend(producer, stream, 1, len(body))
         sent = Sent(event_id, _time(request), body)
         codec = await codecs.of(intake.subject, _bytes(schema))
-        (outcome,) = await intake.take([sent], codec, each=False)
+        (outcome,) = await intake.take([sent], codec, producer=producer.name, each=False)
         return _answer(int(outcome.fate), _one(outcome))
 
     @routes.post(
@@ -124,9 +130,12 @@ def router(intakes: Mapping[str, Intake], codecs: Codecs) -> APIRouter:
         """Let events in, all of them or none; 2xx once the transport has them."""
         intake = _intake(intakes, stream)
         _check_kind(request)
-        sent = bodies.batch(await request.body())
+        body = await request.body()
+        sent = bodies.batch(body)
+        producer = request.scope[STATE]
+        producers.spend(producer, stream, len(sent), len(body))
         codec = await codecs.of(intake.subject, _bytes(schema))
-        outcomes = await intake.take(sent, codec, each=each)
+        outcomes = await intake.take(sent, codec, producer=producer.name, each=each)
         return _answer(HTTPStatus.MULTI_STATUS if each else HTTPStatus.CREATED, _many(outcomes, each=each))
 
     return routes

@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
 
-from pydantic_core import SchemaValidator, ValidationError, core_schema
+from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
 from probes.gate.recent import Recent
 from probes.http.problems import Fault, pointer
@@ -163,7 +163,7 @@ class Pattern:
         try:
             schema = core_schema.str_schema(pattern=rf"\A(?:{pattern})\z", regex_engine="rust-regex", strict=True)
             self._validator = SchemaValidator(schema)
-        except Exception as error:  # noqa: BLE001 - the library's error for a bad pattern has no name of its own
+        except SchemaError as error:
             raise ValueError(f"a pattern is one of Rust's regex, got {pattern!r:.80}: {error!s:.200}") from None
 
     def broken(self, event: Subject) -> Iterator[tuple[str, str]]:

@@ -34,6 +34,7 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
     faults: list[Fault] = field(default_factory=list)
     more: dict[str, Any] = field(default_factory=dict)
     """Members of its own that the kind has."""
+    extra_headers: dict[str, str] = field(default_factory=dict)
 
     def body(self) -> bytes:
         """Return it as JSON."""
@@ -50,7 +51,7 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
     def headers(self) -> dict[str, str]:
         """Return the headers that go with it."""
         again = {"retry-after": str(RETRY_S)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
-        return {"content-type": MEDIA_TYPE, **again}
+        return {"content-type": MEDIA_TYPE, **again, **self.extra_headers}
 
 
 def pointer(place: Iterable[int | str]) -> str:

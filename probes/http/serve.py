@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
-from typing import Final
+from typing import Any, Final
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -38,16 +41,65 @@ def check_port(host: str, port: int) -> None:
         raise PortTakenError(f"{host} port {port} cannot be listened on: {error.strerror}: choose another") from None
 
 
-def serve(app: App, host: str, port: int, stop: Event, ready: Callable[[], None]) -> None:
+class TlsError(ValueError):
+    """Files for TLS that cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files in PEM: who the server is, and, if it is named, the authority that every client has to be known to."""
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+    def check(self) -> None:
+        """Read them.
+
+        Raises:
+            TlsError: one cannot be read, or they do not go together.
+        """
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate, self.key, password=lambda: "")
+            if self.client_ca is not None:
+                context.load_verify_locations(self.client_ca)
+        except OSError as error:
+            told = f"the files for TLS, {self.certificate}, {self.key} and {self.client_ca or 'no client_ca'}"
+            raise TlsError(f"{told}, cannot be used: {error.strerror or error}") from None
+
+    def settings(self) -> dict[str, Any]:
+        """Return them as granian takes them."""
+        told: dict[str, Any] = {"ssl_cert": self.certificate, "ssl_key": self.key}
+        return told if self.client_ca is None else told | {"ssl_ca": self.client_ca, "ssl_client_verify": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where an app is served, and how."""
+
+    host: str
+    port: int
+    tls: Tls | None = None
+
+    @property
+    def url(self) -> str:
+        """Return the URL of it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.tls else ''}://{host}:{self.port}/"
+
+
+def serve(app: App, listening: Listening, stop: Event, ready: Callable[[], None]) -> None:
     """Serve until ``stop`` is set, or the server ends by itself, which sets it; ``ready`` is called at the start."""
-    asyncio.run(_serve(app, host, port, stop, ready))
+    asyncio.run(_serve(app, listening, stop, ready))
 
 
-async def _serve(app: App, host: str, port: int, stop: Event, ready: Callable[[], None]) -> None:
+async def _serve(app: App, listening: Listening, stop: Event, ready: Callable[[], None]) -> None:
     server = Server(
         app,
-        address=host,
-        port=port,
+        address=listening.host,
+        port=listening.port,
+        **({} if listening.tls is None else listening.tls.settings()),
         interface=Interfaces.ASGI,
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(header_read_timeout=int(HEADERS_S * 1_000)),

@@ -1,0 +1,85 @@
+"""The gate that is configured: settings become its parts."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from probes.clock import SystemClock
+from probes.gate import rules
+from probes.gate.gate import Gate
+from probes.gate.intake import Entrance, Intake
+from probes.gate.judging import Terms
+from probes.gate.outlets import open_outlet
+from probes.gate.producers import Producer, Producers
+from probes.gate.rules import Action, Check, Path, Rule
+from probes.gate.stamping import Stamping
+from probes.sinks import Sink, open_sink
+from probes.sinks.kafka import KafkaSink
+
+if TYPE_CHECKING:
+    from monitor.settings import Settings
+    from monitor.settings.gate import AnyRule, ProducerSettings
+
+
+def gate_of(chosen: Settings) -> Gate:
+    """Return the gate, with an entrance for each of its streams; nothing is reached for yet."""
+    producers = [producer_of(name, of) for name, of in chosen.gate.producers.items()]
+    intakes = {stream: intake_of(chosen, stream) for stream in chosen.gate.streams}
+    return Gate(intakes, SystemClock(), Producers(producers))
+
+
+def intake_of(chosen: Settings, stream: str) -> Intake:
+    """Return the entrance of one stream."""
+    said, access, clock = chosen.gate.streams[stream], chosen.transport.access, SystemClock()
+    return Intake(
+        entrance_of(chosen, stream),
+        open_outlet(said.to, stream, access, clock),
+        open_outlet(said.rejected_url(stream), "", access, clock),
+        stamping=Stamping(stream, said.node, _sink(chosen, f"{stream}.{said.node}"), clock),
+        clock=clock,
+    )
+
+
+def entrance_of(chosen: Settings, stream: str) -> Entrance:
+    """Return what the events of a stream are held to."""
+    subject = chosen.gate.streams[stream].subject or stream
+    own = tuple(rule_of(rule) for rule in chosen.gate.rules if rule.subject == subject)
+    return Entrance(stream, subject, Terms(chosen.streams[stream].max_age_us, own))
+
+
+def rule_of(said: AnyRule) -> Rule:
+    """Return a rule as it is configured."""
+    return Rule(said.called, _check(said), Action(said.action))
+
+
+def producer_of(name: str, said: ProducerSettings) -> Producer:
+    """Return a producer as he is configured."""
+    hashes = tuple(bytes.fromhex(one.partition(":")[2]) for one in said.tokens)
+    return Producer(name, hashes, frozenset(said.streams), said.events_per_second, said.bytes_per_second)
+
+
+def _check(said: AnyRule) -> Check:
+    if said.kind == "freshness":
+        return rules.Freshness(said.within_us)
+    field = Path.parse(said.field)
+    match said.kind:
+        case "required":
+            return rules.Required(field)
+        case "range":
+            return rules.Range(field, said.min, said.max)
+        case "pattern":
+            return rules.Pattern(field, said.pattern)
+        case "enumeration":
+            return rules.Enumeration(field, said.values)
+        case "uniqueness":
+            return rules.Uniqueness(field, said.within_us)
+
+
+def _sink(chosen: Settings, instance: str) -> Sink:
+    """Return where the gate's own stamps go: into Kafka it is let as the monitor is, by its settings."""
+    clock, place = SystemClock(), chosen.transport.kafka_place
+    named = f"{instance}.gate-{os.getpid()}.{clock.wall_ns()}"
+    if place is None:
+        return open_sink(chosen.transport.url, named, clock)
+    return KafkaSink(place, named, clock, access=chosen.transport.access)

@@ -1,0 +1,143 @@
+"""Who may send events: tokens, which are kept as hashes alone, and quotas."""
+
+from __future__ import annotations
+
+import binascii
+import hmac
+import math
+import time
+from base64 import b64decode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from http import HTTPStatus
+from typing import Final
+
+from limits import RateLimitItemPerSecond
+from limits.storage import MemoryStorage
+from limits.strategies import SlidingWindowCounterRateLimiter
+
+from probes.http.limits import App, Receive, Scope, Send, send_problem
+from probes.http.problems import Problem
+
+OVER_S: Final = 10
+"""Quotas are kept on average over so many seconds."""
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
+"""What anybody may ask for."""
+STATE: Final = "hopwatch.producer"
+"""Where a request says whose it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """One who may send: the SHA-256 of each token, the streams (all of them, if none is named), and the quotas."""
+
+    name: str
+    token_hashes: tuple[bytes, ...]
+    streams: frozenset[str] = frozenset()
+    events_per_second: int | None = None
+    bytes_per_second: int | None = None
+
+
+NOBODY: Final = Producer("", ())
+"""Whoever sends where nobody is asked who he is."""
+
+
+class Producers:
+    """All who may send; where there are none, anybody may."""
+
+    def __init__(self, producers: Sequence[Producer] = ()) -> None:
+        """Take them; nobody has sent anything yet."""
+        self._producers = tuple(producers)
+        self._spent = SlidingWindowCounterRateLimiter(MemoryStorage())
+
+    @property
+    def are_asked(self) -> bool:
+        """Whether a request has to say whose it is."""
+        return bool(self._producers)
+
+    def of(self, headers: Iterable[tuple[bytes, bytes]]) -> Producer:
+        """Return whose a request is.
+
+        Raises:
+            Problem: it does not say, or not the truth.
+        """
+        if not self.are_asked:
+            return NOBODY
+        said = next((value for name, value in headers if name == b"authorization"), None)
+        found = None if said is None else self._known(sha256(_token(said)).digest())
+        if found is None:
+            what = "the token is not known" if said is not None else "there is no token"
+            told = f"{what}: send one in the header authorization, as Bearer TOKEN or as the password of Basic"
+            more = {"www-authenticate": 'Bearer realm="hopwatch"'}
+            raise Problem(HTTPStatus.UNAUTHORIZED, "unknown-producer", told, extra_headers=more)
+        return found
+
+    def spend(self, producer: Producer, stream: str, events: int, size: int) -> None:
+        """Count what a producer sends.
+
+        Raises:
+            Problem: he may not send to this stream, or has sent too much.
+        """
+        if producer.streams and stream not in producer.streams:
+            told = f"{producer.name} may send to {', '.join(sorted(producer.streams))}, not to {stream!r}"
+            raise Problem(HTTPStatus.FORBIDDEN, "other-stream", told)
+        for what, quota, cost in (
+            ("events", producer.events_per_second, events),
+            ("bytes", producer.bytes_per_second, size),
+        ):
+            if quota is not None:
+                self._spend(producer, what, quota, cost)
+
+    def _known(self, digest: bytes) -> Producer | None:
+        """Return whose token has a hash; how long that takes tells nothing of the others."""
+        found = None
+        for producer in self._producers:
+            for one in producer.token_hashes:
+                if hmac.compare_digest(one, digest):
+                    found = producer
+        return found
+
+    def _spend(self, producer: Producer, what: str, quota: int, cost: int) -> None:
+        item = RateLimitItemPerSecond(quota * OVER_S, OVER_S)
+        told = f"{producer.name} may send {quota:,} {what} a second"
+        if cost > item.amount:
+            told = f"{told}, and these {cost:,} are more than {OVER_S} s of that: send them in parts"
+            raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "over-quota", told)
+        if not self._spent.hit(item, producer.name, what, cost=cost):
+            again_s = max(
+                1, math.ceil(self._spent.get_window_stats(item, producer.name, what).reset_time - time.time())
+            )
+            more = {"retry-after": str(min(again_s, OVER_S))}
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, "over-quota", f"{told}: come again", extra_headers=more)
+
+
+class Guarded:
+    """An ASGI app that only those come to who may; what else they send is not read."""
+
+    def __init__(self, app: App, producers: Producers) -> None:
+        """Stand before an app."""
+        self._app, self._producers = app, producers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through with the name of its producer, or say that nobody knows him."""
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            try:
+                scope[STATE] = self._producers.of(scope["headers"])
+            except Problem as problem:
+                await send_problem(problem, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _token(said: bytes) -> bytes:
+    """Return the token of an authorization; of one that cannot be read, bytes that are none."""
+    kind, _, value = said.strip().partition(b" ")
+    if kind.lower() == b"bearer":
+        return value.strip()
+    if kind.lower() == b"basic":
+        try:
+            return b64decode(value, validate=True).partition(b":")[2]
+        except binascii.Error:
+            return b""
+    return b""
