@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "topics": "Make the Kafka topic of observations, or check it.",
     "pathway": "Look at the pathways that a configuration declares.",
     "gate": "Let events into streams, and keep the schemas of streams.",
+    "quarantine": "Look at the events that the gate rejected, and send them in again.",
     "schema": "Look at the schemas of streams, and register them.",
     "tap": "Stamp what passes a service, from beside it.",
     "alerts": "Look at alerts, and take them on.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from probes.clock import SystemClock
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from monitor.settings.gate import AnyRule, ProducerSettings
 
 
-def gate_of(chosen: Settings) -> Gate:
-    """Return the gate, with an entrance for each of its streams; nothing is reached for yet."""
+def gate_of(chosen: Settings, streams: Iterable[str] | None = None) -> Gate:
+    """Return the gate, with an entrance for each stream that is named, or for all; nothing is reached for yet."""
     producers = [producer_of(name, of) for name, of in chosen.gate.producers.items()]
-    intakes = {stream: intake_of(chosen, stream) for stream in chosen.gate.streams}
+    intakes = {stream: intake_of(chosen, stream) for stream in streams or chosen.gate.streams}
     return Gate(intakes, SystemClock(), Producers(producers))
 
 

@@ -1,0 +1,58 @@
+"""Rejected events, sent in again: judged as the gate judges, written, stamped, and marked as replayed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from probes.gate import ids
+from probes.gate.bodies import Sent
+from probes.gate.codecs import Codecs
+from probes.gate.gate import Gate
+from probes.gate.intake import Fate, Intake, Outcome
+from probes.gate.outlets import Leaving
+from probes.gate.records import Rejected, Replayed
+from probes.registry.subjects import Registry
+
+AT_ONCE: Final = 500
+
+
+def replay(
+    gate: Gate, registry: Registry, stream: str, wanted: Sequence[Rejected], data: bytes | None = None
+) -> list[Outcome]:
+    """Send events in again, with ``data`` in place of their own if there is any, and return what became of each.
+
+    Raises:
+        Problem: the subject has no schema, or the store is down.
+    """
+    return asyncio.run(_replay(gate, registry, stream, wanted, data))
+
+
+async def _replay(
+    gate: Gate, registry: Registry, stream: str, wanted: Sequence[Rejected], data: bytes | None
+) -> list[Outcome]:
+    intake = gate.intakes[stream]
+    codecs = Codecs(registry, gate.clock)
+    outcomes: list[Outcome] = []
+    async with gate.running():
+        for first in range(0, len(wanted), AT_ONCE):
+            some = wanted[first : first + AT_ONCE]
+            codec = await codecs.of(intake.subject)
+            sent = [Sent(ids.written(one.event_id), one.event_us, one.data if data is None else data) for one in some]
+            found = await intake.take(sent, codec, producer="replay", each=True)
+            outcomes += found
+            await _mark(intake, [one for one, of in zip(some, found, strict=True) if of.fate is Fate.ENTERED], gate)
+    return outcomes
+
+
+async def _mark(intake: Intake, entered: Sequence[Rejected], gate: Gate) -> None:
+    """Note that these are in; if that cannot be written they are listed once more, and their ids tell them apart."""
+    if not entered:
+        return
+    loop = asyncio.get_running_loop()
+    written: asyncio.Future[None] = loop.create_future()
+    now_us = gate.clock.wall_ns() // 1_000
+    leaving = [Leaving(one.event_id, one.event_us, now_us, Replayed(one.event_id, now_us).record()) for one in entered]
+    intake.rejected.write(leaving, lambda _: loop.call_soon_threadsafe(written.set_result, None))
+    await written
