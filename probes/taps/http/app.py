@@ -27,7 +27,7 @@ RECORD: Final = ("application/vnd.hopwatch.batch", "application/octet-stream")
 PATH: Final = "/v1/observations"
 
 _WHEN: Final = {
-    400: "the body is no JSON",
+    400: "the body is no JSON, or no gzip",
     408: "the body came too slowly",
     413: "the body is too large",
     415: "the body is of a type, or compressed in a way, that is not known",
@@ -92,7 +92,7 @@ def _kind(request: Request) -> str:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if kind not in (JSON, *RECORD) or encoding != "identity":
-        known = f"a body is {JSON} or {RECORD[0]}, not compressed"
+        known = f"a body is {JSON} or {RECORD[0]}, as it is or by gzip"
         told = f"{known}; got {kind[:60] or 'no content-type'}, {encoding[:60]}"
         raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
     return kind

@@ -1,0 +1,435 @@
+"""Tests of the entrance: what enters, what may not, what is told, and what is stamped."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from typing import Any, Final
+
+import httpx
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.contract.batch import Outcome
+from probes.gate import ids, intake
+from probes.gate.records import Rejected
+from probes.gate.rules import Action, Enumeration, Path, Range, Rule, Uniqueness
+from probes.http.problems import Fault
+from tests.probes.gate.entrances import EVENTS, GOOD, HOUR_US, AtEntrance
+from tests.probes.registry.schemas import record
+from tests.probes.taps.http.asked import told
+
+CHEAP: Final = Rule("cheap", Range(Path.parse("price"), None, 10), Action.QUARANTINE)
+KNOWN: Final = Rule("known", Enumeration(Path.parse("item"), ("x", "y")), Action.NOTE)
+POSITIVE: Final = Rule("positive", Range(Path.parse("price"), 0, None), Action.REJECT)
+
+
+@pytest.fixture
+def gate() -> AtEntrance:
+    """Return an entrance without rules."""
+    return AtEntrance()
+
+
+def put(gate: AtEntrance, event_id: str, data: Any = GOOD, **headers: str) -> httpx.Response:  # noqa: ANN401 - JSON
+    """Send one event."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return gate.ask("PUT", f"{EVENTS}/{event_id}", data, headers=named)
+
+
+def post(gate: AtEntrance, events: list[Any], **query: str) -> httpx.Response:
+    """Send a batch."""
+    return gate.ask("POST", EVENTS, events, params=query)
+
+
+def test_an_event_enters_with_its_own_id_and_time(gate: AtEntrance) -> None:
+    """Written as Avro in its envelope, stamped in and out, and answered with when it came."""
+    event_id = gate.new_id()
+    made_us = gate.clock.us
+    gate.clock.advance(1.5)
+    answer = put(gate, event_id)
+    assert (answer.status_code, answer.json()) == (
+        201,
+        {"id": event_id, "status": 201, "arrived": "2023-11-14T22:14:03.500000Z"},
+    )
+    (left,) = gate.outlet.left
+    assert (ids.written(left.event_id), left.event_us, left.arrived_us) == (
+        event_id,
+        made_us // 1_000 * 1_000,
+        gate.clock.us,
+    )
+    assert gate.values() == [GOOD]
+    (said,) = gate.stamped()
+    assert (said.message_id, said.event_us, said.in_us, said.out_us) == (
+        left.event_id,
+        left.event_us,
+        left.arrived_us,
+        gate.clock.us,
+    )
+    assert said.outcome == Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    "time", ["2023-11-14T22:13:59.123456Z", "2023-11-14T23:13:59.123456+01:00", 1_700_000_039_123_456]
+)
+def test_a_time_that_is_said_counts(gate: AtEntrance, time: str | int) -> None:
+    """Before that of the id, to the microsecond; in a header for one, beside the data in a batch."""
+    assert put(gate, gate.new_id(), hopwatch_time=str(time)).status_code == 201
+    assert post(gate, [gate.event(time=time)]).status_code == 201
+    assert [one.event_us for one in gate.outlet.left] == [1_700_000_039_123_456] * 2
+
+
+def test_a_batch_enters_as_one(gate: AtEntrance) -> None:
+    """With one answer for all, each event once."""
+    events = [gate.event({"price": number, "item": "x"}) for number in range(40)]
+    answer = post(gate, events)
+    assert (answer.status_code, answer.json()) == (201, {"entered": 40, "held": 0, "events": []})
+    assert [one["price"] for one in gate.values()] == list(range(40))
+    assert {said.in_us for said in gate.stamped()} == {gate.clock.us}
+
+
+BAD: Final[list[tuple[str, Any, str, str]]] = [
+    ("type", {"data": {"price": "1", "item": "x"}}, "/1/data/price", "Input should be a valid number"),
+    ("missing", {"data": {"price": 1}}, "/1/data/item", "Field required"),
+    ("unknown", {"data": GOOD | {"a/b": 1}}, "/1/data/a~1b", "Extra inputs are not permitted"),
+    ("id", {"id": "7"}, "/1/id", "an id is a UUID such as 0192d5a0-0000-7000-8000-000000000001, got '7'"),
+    ("id type", {"id": 7}, "/1/id", "an id is a UUID in a text, got int"),
+    (
+        "no time", {"id": "f81d4fae-7dec-41d0-a765-00a0c91e6bf6"}, "/1/time",
+        "it needs one: an id of version 4 knows none, those of 1, 6 and 7 do",
+    ),
+    ("time type", {"time": 1.5}, "/1/time", "a time is RFC 3339 text with a zone or whole µs since 1970, got float"),
+    ("no zone", {"time": "2023-11-14T22:14:00"}, "/1/time", "an event time has a zone"),
+    ("1969", {"time": -1}, "/1/time", "an event time lies between 1970 and 2255"),
+    ("ahead", {"time": 1_700_000_402_000_001}, "/1/time", "the event time is 360 s ahead of now, 300 s are allowed"),
+    ("old", {"time": 1_699_900_000_000_000}, "/1/time", "the event time is 100042 s old, 86400 s are allowed"),
+    ("large", {"data": {"price": 1, "item": "x" * 300_000}}, "/1/data", "an event has at most 262,144 bytes, got 300,"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "place", "detail"), [one[1:] for one in BAD], ids=[one[0] for one in BAD])
+def test_what_may_not_enter_keeps_the_others_out(gate: AtEntrance, more: Any, place: str, detail: str) -> None:  # noqa: ANN401 - JSON
+    """The answer says which, where and why; nothing is written, and the bad one is stamped as rejected and kept."""
+    good, bad = gate.event(), gate.event() | more
+    answer = post(gate, [good, bad])
+    assert told(answer) == (422, "bad-events", [place])
+    assert answer.json()["errors"][0]["detail"].startswith(detail)
+    assert answer.json()["detail"] == "1 of 2 events may not enter, and so none of them did: see errors"
+    assert gate.outlet.left == []
+    (kept,) = gate.refused()
+    assert orjson.loads(kept.data) == bad["data"]
+    assert (kept.stream, kept.is_held, kept.reasons[0].place) == ("orders", False, place)
+    (said,) = gate.stamped()
+    assert (said.message_id, said.outcome, said.in_us, said.out_us) == (
+        kept.event_id,
+        Outcome.REJECTED,
+        gate.clock.us,
+        None,
+    )
+    assert said.reason == f"{place.removeprefix('/1').removeprefix('/data') or '/'} {kept.reasons[0].detail}"[:64]
+    assert post(gate, [good]).status_code == 201
+
+
+@pytest.mark.parametrize("more", [{"id": 7}, {"time": 0}])
+def test_what_has_no_id_or_time_is_rejected_in_the_minute_of_its_arrival(
+    gate: AtEntrance, more: dict[str, Any]
+) -> None:
+    """Under the BLAKE2b of its bytes, so that it counts once however often it is sent."""
+    for _ in range(2):
+        post(gate, [gate.event() | more])
+    assert {said.event_us for said in gate.stamped()} == {gate.clock.us}
+    if "id" in more:
+        assert len({kept.event_id for kept in gate.refused()}) == 1
+
+
+def test_when_asked_each_event_has_a_fate_of_its_own() -> None:
+    """207: what may enter does, what may not is told, what is held is held."""
+    gate = AtEntrance(CHEAP, KNOWN, POSITIVE)
+    prices = [
+        {"price": 1, "item": "x"},
+        {"price": 11, "item": "x"},
+        {"price": -1, "item": "x"},
+        {"price": 2, "item": "z"},
+        5,
+    ]
+    answer = post(gate, [gate.event(data) for data in prices], each="true")
+    assert answer.status_code == 207
+    assert {name: answer.json()[name] for name in ("entered", "held")} == {"entered": 2, "held": 1}
+    assert [(one["status"], one.get("errors", [])) for one in answer.json()["events"]] == [
+        (201, []),
+        (202, [{"place": "/1/data/price", "detail": "cheap: it is at most 10"}]),
+        (422, [{"place": "/2/data/price", "detail": "positive: it is at least 0"}]),
+        (201, [{"place": "/3/data/item", "detail": "known: it is one of x, y"}]),
+        (422, [{"place": "/4/data", "detail": "Input should be an object"}]),
+    ]
+    assert [one["price"] for one in gate.values()] == [1, 2]
+    outcomes = [(said.outcome, said.reason) for said in sorted(gate.stamped(), key=lambda said: said.outcome)]
+    assert sorted(outcomes, key=str) == sorted([
+        (Outcome.PASSED, None), (Outcome.PASSED, None),
+        (Outcome.REJECTED, "/price cheap: it is at most 10"), (Outcome.REJECTED, "/price positive: it is at least 0"),
+        (Outcome.REJECTED, "/ Input should be an object"),
+    ], key=str)  # fmt: skip
+
+
+def test_what_is_held_is_kept_before_it_is_answered() -> None:
+    """202 once it stands among the rejected; where that fails it is 503, and asked again it is held."""
+    gate = AtEntrance(CHEAP)
+    event_id = gate.new_id()
+    gate.rejected.fails.add(ids.read(event_id))
+    assert told(put(gate, event_id, {"price": 11, "item": "x"}))[:2] == (503, "not-written")
+    assert (gate.refused(), gate.stamped()) == ([], [])
+    gate.rejected.fails.clear()
+    for _ in range(2):
+        answer = put(gate, event_id, {"price": 11, "item": "x"})
+        assert (answer.status_code, answer.json()["errors"]) == (
+            202,
+            [{"place": "/price", "detail": "cheap: it is at most 10"}],
+        )
+    (kept,) = gate.refused()
+    assert kept == Rejected(
+        "orders", ids.read(event_id), kept.event_us, gate.clock.us, "", b'{"price":11,"item":"x"}',
+        (Fault("/price", "cheap: it is at most 10"),), is_held=True,
+    )  # fmt: skip
+    assert gate.outlet.left == []
+
+
+def test_a_repeat_is_answered_as_the_first_was(gate: AtEntrance) -> None:
+    """And written once, alone or in a batch, also with other spaces, in another order, twice in one batch."""
+    event_id = gate.new_id()
+    first = put(gate, event_id)
+    gate.clock.advance(30)
+    again = {"item": "x", "price": 1.50}
+    assert put(gate, event_id, again).json() == first.json()
+    answer = post(gate, [{"id": event_id, "data": again}] * 2, each="true")
+    assert answer.json()["events"] == [first.json()] * 2
+    assert len(gate.outlet.left) == len(gate.stamped()) == 1
+
+
+def test_an_id_is_one_event_s_own(gate: AtEntrance) -> None:
+    """Another event under it is 409, whether it comes later or beside it; of one that was refused the id is free."""
+    event_id = gate.new_id()
+    assert put(gate, event_id, {"price": "x"}).status_code == 422
+    assert put(gate, event_id).status_code == 201
+    assert told(put(gate, event_id, {"price": 2, "item": "x"})) == (409, "id-taken", ["/id"])
+    assert told(put(gate, event_id, hopwatch_time=str(gate.clock.us - 7))) == (409, "id-taken", ["/id"])
+    twins = [gate.event(), gate.event({"price": 3, "item": "x"})]
+    twins[1]["id"] = twins[0]["id"]
+    assert told(post(gate, twins)) == (409, "id-taken", ["/1/id"])
+    assert len(gate.outlet.left) == 1
+    assert post(gate, [twins[1]]).status_code == 201
+
+
+def test_what_was_not_written_is_not_acknowledged(gate: AtEntrance) -> None:
+    """503 for all, and the retry writes what is missing alone; with each, each is told."""
+    events = [gate.event() for _ in range(4)]
+    bad = {ids.read(one["id"]) for one in events[1:3]}
+    gate.outlet.fails = set(bad)
+    answer = post(gate, events)
+    assert told(answer)[:2] == (503, "not-written")
+    assert answer.headers["retry-after"] == "1"
+    assert answer.json()["detail"] == "2 of 4 events were written: send all of them again, with the same ids"
+    statuses = [one["status"] for one in post(gate, events, each="true").json()["events"]]
+    assert statuses == [201, 503, 503, 201]
+    gate.outlet.fails.clear()
+    assert post(gate, events).status_code == 201
+    assert sorted(one.event_id for one in gate.outlet.left) == sorted(ids.read(one["id"]) for one in events)
+    assert len(gate.stamped()) == 4
+
+
+def test_a_transport_that_takes_nothing_is_told(gate: AtEntrance) -> None:
+    """Nothing waits for it in memory; when it takes again, all is as if nothing had been."""
+    event_id = gate.new_id()
+    gate.outlet.is_full = True
+    assert told(put(gate, event_id))[:2] == (503, "not-written")
+    gate.outlet.is_full = False
+    assert put(gate, event_id).status_code == 201
+    assert len(gate.outlet.left) == 1
+
+
+def test_a_repeat_waits_for_the_first(gate: AtEntrance) -> None:
+    """Neither is answered before the transport has it, and it is written once."""
+    body = {"json": GOOD}
+    path = f"{EVENTS}/{gate.new_id()}"
+    gate.outlet.waiting = []
+
+    async def both() -> list[int]:
+        asked = [asyncio.create_task(gate.answer("PUT", path, **body)) for _ in range(2)]
+        await gate.outlet.is_asked.wait()
+        _, waiting = await asyncio.wait(asked, timeout=0.2)
+        assert len(waiting) == 2
+        for done in gate.outlet.waiting or ():
+            done(frozenset())
+        return [answer.status_code for answer in await asyncio.gather(*asked)]
+
+    assert asyncio.run(both()) == [201, 201]
+    assert len(gate.outlet.left) == 1
+
+
+def test_a_client_that_hangs_up_takes_nothing_with_it(gate: AtEntrance) -> None:
+    """What was on its way is known when it is there, and stamped."""
+    event_id = gate.new_id()
+    gate.outlet.waiting = []
+
+    async def hang_up() -> None:
+        asked = asyncio.create_task(gate.answer("PUT", f"{EVENTS}/{event_id}", json=GOOD))
+        await gate.outlet.is_asked.wait()
+        asked.cancel()
+        await asyncio.sleep(0)
+        for done in gate.outlet.waiting or ():
+            done(frozenset())
+        await asyncio.sleep(0)
+
+    asyncio.run(hang_up())
+    gate.outlet.waiting = None
+    assert put(gate, event_id).status_code == 201
+    assert len(gate.outlet.left) == len(gate.stamped()) == 1
+
+
+def test_a_value_that_has_to_be_unique_is_taken_by_what_enters() -> None:
+    """Within a batch too; what was refused has taken none, and the same event may come again."""
+    gate = AtEntrance(Rule("once", Uniqueness(Path.parse("item"), HOUR_US), Action.REJECT), POSITIVE)
+    twins = [gate.event(), gate.event()]
+    assert told(post(gate, twins)) == (422, "bad-events", ["/1/data/item"])
+    assert post(gate, twins[1:]).status_code == 201
+    assert post(gate, twins[1:]).status_code == 201
+    assert told(post(gate, twins[:1])) == (422, "bad-events", ["/0/data/item"])
+
+
+def test_the_schema_is_the_latest_or_the_one_that_is_asked_for(gate: AtEntrance) -> None:
+    """A version is named by its fingerprint; without one that is known, nothing enters."""
+    first = gate.ask("GET", "/subjects/orders/schemas/latest").json()["fingerprint"]
+    gate.register(
+        record(
+            {"name": "price", "type": "double"},
+            {"name": "item", "type": "string"},
+            {"name": "n", "type": "int", "default": 7},
+        )
+    )
+    new = gate.new_id()
+    assert put(gate, new, GOOD | {"n": 1}).status_code == 201
+    assert told(gate.ask("PUT", f"{EVENTS}/{gate.new_id()}", GOOD | {"n": 1}, params={"schema": first}))[0] == 422
+    assert gate.ask("PUT", f"{EVENTS}/{gate.new_id()}", GOOD, params={"schema": first}).status_code == 201
+    assert {one.record[1:33].hex() == first for one in gate.outlet.left} == {True, False}
+    answer = gate.ask("PUT", f"{EVENTS}/{gate.new_id()}", GOOD, params={"schema": "00" * 32})
+    assert told(answer)[:2] == (409, "no-schema")
+    assert answer.json()["detail"].startswith(f"the subject 'orders' has no version with the fingerprint {'00' * 32}: ")
+
+
+def test_a_repeat_across_versions_is_a_repeat(gate: AtEntrance) -> None:
+    """A schema that came between makes other bytes of the same event."""
+    event_id = gate.new_id()
+    first = put(gate, event_id)
+    gate.register(
+        record(
+            {"name": "price", "type": "double"},
+            {"name": "item", "type": "string"},
+            {"name": "n", "type": "int", "default": 7},
+        )
+    )
+    assert put(gate, event_id).json() == first.json()
+
+
+def test_without_a_schema_nothing_enters() -> None:
+    """And the answer says how to register one; from then on events enter at once."""
+    gate = AtEntrance(schema=None)
+    answer = put(gate, gate.new_id())
+    assert told(answer)[:2] == (409, "no-schema")
+    assert (
+        answer.json()["detail"] == "the subject 'orders' has no schema: register it with PUT /subjects/orders/schemas"
+    )
+    gate.ask(
+        "PUT",
+        "/subjects/orders/schemas",
+        record({"name": "price", "type": "double"}, {"name": "item", "type": "string"}),
+    )
+    assert put(gate, gate.new_id()).status_code == 201
+
+
+def test_events_enter_while_the_store_is_down(gate: AtEntrance) -> None:
+    """By the schema that was the latest; a gate that knows none yet says so."""
+    fingerprint = gate.ask("GET", "/subjects/orders/schemas/latest").json()["fingerprint"]
+    assert put(gate, gate.new_id()).status_code == 201
+    gate.shelf.down = "the store is down"
+    gate.clock.advance(60)
+    assert put(gate, gate.new_id()).status_code == 201
+    assert told(gate.ask("PUT", f"{EVENTS}/{gate.new_id()}", GOOD, params={"schema": fingerprint}))[:2] == (
+        503,
+        "store-down",
+    )
+    other = AtEntrance()
+    other.shelf.down = "the store is down"
+    assert told(put(other, other.new_id()))[:2] == (503, "store-down")
+
+
+def test_a_body_may_be_packed(gate: AtEntrance) -> None:
+    """By gzip; in any other way it is 415, as is any other type."""
+    path = f"{EVENTS}/{gate.new_id()}"
+    packed = gzip.compress(orjson.dumps(GOOD))
+    kind = {"content-type": "application/json"}
+    assert gate.ask("PUT", path, content=packed, headers=kind | {"content-encoding": "gzip"}).status_code == 201
+    for headers in (kind | {"content-encoding": "br"}, {"content-type": "text/plain"}, {}):
+        answer = gate.ask("PUT", path, content=packed, headers=headers)
+        assert told(answer)[:2] == (415, "unknown-type")
+    assert gate.values() == [GOOD]
+
+
+def test_an_event_that_is_too_large_is_refused(gate: AtEntrance) -> None:
+    """Before anything looks into it."""
+    answer = put(gate, gate.new_id(), {"price": 1, "item": "x" * 262_144})
+    assert told(answer)[:2] == (413, "event-too-large")
+    assert answer.json()["detail"] == "an event has at most 262,144 bytes, got 262,165"
+
+
+def test_an_entrance_that_is_not_there_is_told(gate: AtEntrance) -> None:
+    """With those that are."""
+    answer = gate.ask("POST", "/streams/nix/events", [])
+    assert told(answer)[:2] == (404, "unknown-stream")
+    assert (
+        answer.json()["detail"]
+        == "there is no entrance to a stream 'nix'; [gate.streams] of the configuration has: orders"
+    )
+
+
+def test_a_transport_that_is_down_makes_the_gate_unready(gate: AtEntrance) -> None:
+    """With the reason; alive it is."""
+    assert gate.ask("GET", "/readyz").status_code == 200
+    gate.rejected.down = "the spool is full"
+    answer = gate.ask("GET", "/readyz")
+    assert told(answer)[:2] == (503, "transport-down")
+    assert answer.json()["detail"] == "the spool is full"
+    assert gate.ask("GET", "/healthz").status_code == 200
+
+
+@given(st.data())
+def test_whatever_comes_is_entered_or_rejected_and_nothing_else(data: st.DataObject) -> None:
+    """Of any batch each event is written once or refused with a reason, and stamped as what it is."""
+    gate = AtEntrance()
+    values = st.sampled_from([GOOD, {"price": "x"}, 7, None]) | st.dictionaries(
+        st.sampled_from(["price", "item", "x"]), st.integers() | st.text()
+    )
+    more = st.fixed_dictionaries(
+        {"data": values}, optional={"time": st.none() | st.integers(), "id": st.text() | st.none()}
+    )
+    events = [gate.event() | data.draw(more) for _ in range(data.draw(st.integers(1, 5)))]
+    answer = post(gate, events, each="true")
+    assert answer.status_code == 207
+    fates = [one["status"] for one in answer.json()["events"]]
+    assert len(fates) == len(events)
+    assert set(fates) <= {201, 409, 422}
+    assert len(gate.outlet.left) == fates.count(201) == answer.json()["entered"]
+    assert len(gate.refused()) == len(fates) - fates.count(201)
+    assert all(kept.reasons for kept in gate.refused())
+    stamped = [said.outcome for said in gate.stamped()]
+    assert stamped.count(Outcome.PASSED) == fates.count(201)
+    assert stamped.count(Outcome.REJECTED) == len(fates) - fates.count(201)
+
+
+def test_memory_of_ids_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An id that came long ago is forgotten; then its repeat is written again, which the monitor counts."""
+    monkeypatch.setattr(intake, "REMEMBERED", 2)
+    small = AtEntrance()
+    first = small.new_id()
+    for event_id in (first, *(small.new_id() for _ in range(4)), first):
+        assert put(small, event_id).status_code == 201
+    assert len(small.outlet.left) == 6
