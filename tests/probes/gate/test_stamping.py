@@ -1,0 +1,50 @@
+"""Tests of the gate's own stamps."""
+
+from __future__ import annotations
+
+import pytest
+
+from probes.gate import stamping
+from probes.gate.stamping import FEW, Stamping
+from probes.sinks.memory import MemorySink
+from tests.probes.hosts import EPOCH_US, ManualClock, Said, drops, told
+
+
+@pytest.fixture
+def sink() -> MemorySink:
+    """Return where stamps go."""
+    return MemorySink()
+
+
+@pytest.mark.parametrize("count", [0, 1, FEW - 1, FEW, 100])
+def test_what_entered_carries_both_stamps(sink: MemorySink, count: int) -> None:
+    """Few or many: one observation each, with the moments that are given and not those of now."""
+    clock = ManualClock()
+    one = Stamping("orders", "gate", sink, clock)
+    clock.advance(9)
+    ids = [number.to_bytes(16, "big") for number in range(count)]
+    one.entered(ids, [EPOCH_US] * count, EPOCH_US + 5, EPOCH_US + 7)
+    one.sender.flush()
+    assert sorted(told(sink.records)) == [Said(event_id, EPOCH_US, EPOCH_US + 5, EPOCH_US + 7) for event_id in ids]
+
+
+def test_a_reason_is_cut_to_what_the_wire_takes(sink: MemorySink) -> None:
+    """Half a surrogate pair too."""
+    one = Stamping("orders", "gate", sink, ManualClock())
+    one.rejected(bytes(16), EPOCH_US, EPOCH_US + 5, "\ud800" + "x" * 90)
+    one.sender.flush()
+    assert told(sink.records) == [Said(bytes(16), EPOCH_US, EPOCH_US + 5, None, 2, "?" + "x" * 63)]
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_what_finds_no_room_is_counted(sink: MemorySink, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Under its minute, so that the monitor says unknown and not lost."""
+    monkeypatch.setattr(stamping, "MOST_STAMPS", 2)
+    one = Stamping("orders", "gate", sink, ManualClock())
+    for _ in range(2):
+        one.entered([number.to_bytes(16, "big") for number in range(count)], [EPOCH_US] * count, EPOCH_US, EPOCH_US)
+    one.rejected(bytes(16), EPOCH_US, EPOCH_US, "x")
+    one.sender.flush()
+    stamps = sum((said.in_us is not None) + (said.out_us is not None) for said in told(sink.records))
+    assert stamps + sum(drop.count for drop in drops(sink.records)) == 4 * count + 1
+    assert {drop.window_start_ms for drop in drops(sink.records)} == {EPOCH_US // 1_000}
