@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import InitErrorDetails, SchemaError, SchemaValidator, core_schema
@@ -173,6 +173,9 @@ class UniquenessRule(RuleSettings):
 
 
 AnyRule = RequiredRule | RangeRule | PatternRule | EnumerationRule | FreshnessRule | UniquenessRule
+
+
+KINDS: Final[Mapping[str, type[AnyRule]]] = {of.model_fields["kind"].default: of for of in get_args(AnyRule)}
 
 
 class ProducerSettings(Table):

@@ -12,9 +12,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from monitor.errors import Problem
-from monitor.settings import channels
+from monitor.settings import channels, gate
 from monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
 from monitor.settings.dashboard import DashboardSettings, LoginSettings
+from monitor.settings.gate import EntranceSettings, GateSettings, ProducerSettings, TlsSettings
 from monitor.settings.kafka import KafkaSettings
 from monitor.settings.layers import Layer
 from monitor.settings.lines import Key
@@ -26,6 +27,7 @@ from probes.contract.kafka import SECRETS
 _TABLES: Final[dict[str | int, type[BaseModel]]] = {
     "alerts": AlertsSettings,
     "dashboard": DashboardSettings,
+    "gate": GateSettings,
     "metrics": MetricsSettings,
     "monitor": MonitorSettings,
     "store": StoreSettings,
@@ -35,13 +37,20 @@ _TABLES: Final[dict[str | int, type[BaseModel]]] = {
 _BELOW: Final[dict[Key, type[BaseModel]]] = {
     ("transport", "kafka"): KafkaSettings,
     ("dashboard", "login"): LoginSettings,
+    ("gate", "tls"): TlsSettings,
 }
-_HIDDEN: Final = frozenset({*SECRETS, *LoginSettings.FORMS})
+_NAMED: Final[dict[Key, type[BaseModel]]] = {
+    ("gate", "streams"): EntranceSettings,
+    ("gate", "producers"): ProducerSettings,
+}
+"""Tables of tables, each of which has a name."""
+_HIDDEN: Final = frozenset({*SECRETS, *LoginSettings.FORMS, "tokens"})
 _RULES: Final = ("alerts", "rules")
 _CHANNELS: Final = ("alerts", "channels")
 _KINDS: Final[Mapping[Key, tuple[str, Mapping[str, type[BaseModel]]]]] = {
     _RULES: ("rule", KINDS),
     _CHANNELS: ("channel", channels.KINDS),
+    ("gate", "rules"): ("rule", gate.KINDS),
 }
 """The tables that each have a kind, what one of them is called, and which kinds there are."""
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -50,6 +59,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _MISSING: Final[dict[str | int, str]] = {
     "streams": 'a stream has a path, such as path = "a -> b -> c"',
     "dashboard": "this is required",
+    "gate": "this is required",
     "alerts": 'a window has all four of these: { rate = 14.4, long = "1h", short = "5m", severity = "page" }',
 }
 
@@ -128,7 +138,7 @@ def _table(key: Key) -> type[BaseModel]:
     if len(key) == 1:
         return Settings
     if key[:2] not in _KINDS:
-        return _BELOW.get(key[:-1]) or _TABLES[key[0]]
+        return _BELOW.get(key[:-1]) or (_NAMED.get(key[:2]) if len(key) > 3 else None) or _TABLES[key[0]]  # noqa: PLR2004 - table, tables, name, key
     return BurnWindow if "windows" in key else _KINDS[key[:2]][1][str(key[3])]
 
 

@@ -1,0 +1,223 @@
+"""Tests of ``hopwatch quarantine``: what was rejected is listed, shown, and sent in again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import pytest
+
+from monitor.cli.entrances import gate_of
+from monitor.cli.main import main
+from monitor.clock import SystemClock as MonitorClock
+from monitor.settings import load
+from monitor.store import dialect, schema
+from monitor.store.subjects import StoredShelves
+from probes.contract.kafka import KafkaAccess
+from probes.contract.segment import walk
+from probes.gate import ids
+from probes.gate.bodies import Sent
+from probes.gate.codecs import Codecs
+from probes.gate.quarantine import QuarantineError, rejected
+from probes.gate.records import Entered
+from probes.marks import new_id
+from probes.registry.avro_schema import Schema
+from probes.registry.subjects import Registry
+from tests.probes.gate.entrances import GOOD, ORDER
+
+Captured = pytest.CaptureFixture[str]
+BASE: Final = """
+[transport]
+url = "spool:./spool"
+[store]
+url = "sqlite:///./hopwatch.db"
+[streams.orders]
+path = "gate -> sink"
+[gate.streams.orders]
+to = "spool:./events/orders"
+"""
+RULE: Final = """
+[[gate.rules]]
+subject = "orders"
+kind = "range"
+field = "price"
+max = 10
+action = "quarantine"
+"""
+
+
+class Place:
+    """A folder with a configuration, a store with a schema, and events that were sent."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make it."""
+        self.folder, self.config = folder, folder / "hopwatch.toml"
+        self.config.write_text(BASE + RULE)
+        engine = dialect.engine(f"sqlite:///{folder}/hopwatch.db")
+        schema.prepare(engine)
+        self.registry = Registry(StoredShelves(engine, MonitorClock()))
+        self.registry.register("orders", Schema.parse(orjson.dumps(ORDER)))
+
+    def send(self, *events: Any) -> list[str]:  # noqa: ANN401 - JSON
+        """Send events through a gate, and return their ids."""
+        return asyncio.run(self._send([orjson.dumps(one) for one in events]))
+
+    async def _send(self, events: list[bytes]) -> list[str]:
+        gate = gate_of(load(self.config, flags={}, environ={}))
+        gate.check_now()
+        intake = gate.intakes["orders"]
+        sent = [Sent(ids.written(new_id(gate.clock.wall_ns() // 1_000)), None, one) for one in events]
+        async with gate.running():
+            codec = await Codecs(self.registry, gate.clock).of("orders")
+            await intake.take(sent, codec, producer="shop", each=True)
+        return [str(one.event_id) for one in sent]
+
+    def run(self, *arguments: str) -> int:
+        """Run a command of quarantine."""
+        return main(["quarantine", *arguments, "--stream", "orders", "--config", str(self.config)])
+
+    def entered(self) -> list[str]:
+        """Return the ids of the events that entered."""
+        found = []
+        for segment in sorted(self.folder.glob("events/orders/*/*.seg")):
+            data = segment.read_bytes()
+            found += [Entered.read(data[one.start : one.end]) for one in walk(data)]
+        return [ids.written(one.event_id) for one in found]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Return a place."""
+    return Place(tmp_path)
+
+
+def listed(place: Place, capsys: Captured, *arguments: str) -> list[dict[str, Any]]:
+    """Return what is listed."""
+    capsys.readouterr()
+    assert place.run("list", "--json", *arguments) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["stream"] == "orders"
+    assert told["rejected"] >= len(told["events"])
+    return list(told["events"])
+
+
+def test_what_was_rejected_is_listed_with_its_reasons(place: Place, capsys: Captured) -> None:
+    """The oldest first, those of one moment by their ids, what is held too; what entered is not."""
+    good, held, bad = place.send(GOOD, {"price": 11, "item": "x"}, {"price": "x"})
+    assert place.entered() == [good]
+    found = listed(place, capsys)
+    assert [(one["id"], one["producer"], one["is_held"], one["bytes"]) for one in found] == sorted(
+        [(held, "shop", True, 23), (bad, "shop", False, 13)]
+    )
+    (told,) = (one for one in found if one["is_held"])
+    assert told["reasons"] == [{"place": "/price", "detail": "range price: it is at most 10"}]
+    assert [one["id"] for one in listed(place, capsys, "--reason", "at most 10")] == [held]
+    assert [one["id"] for one in listed(place, capsys, "--limit", "1")] == [max(held, bad)]
+    assert place.run("list", "--limit", "1") == 0
+    assert capsys.readouterr().err == "the newest 1 of 2: --limit shows more\n"
+    assert place.run("list") == 0
+    assert "/price: Input should be a valid number; /item: Field required" in capsys.readouterr().out
+
+
+def test_where_nothing_is_rejected_that_is_told(place: Place, capsys: Captured) -> None:
+    """In a line."""
+    assert place.run("list") == 0
+    assert capsys.readouterr().err == "no event of orders is rejected\n"
+    assert place.run("list", "--reason", "x") == 0
+    assert capsys.readouterr().err == "no event of orders is rejected for 'x'\n"
+
+
+def test_one_is_shown_as_it_was_sent(place: Place, capsys: Captured) -> None:
+    """With all that is known of it; or its bytes alone, for a file."""
+    (held,) = place.send({"price": 11, "item": "x"})
+    assert place.run("show", held) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"id: {held}"
+    assert lines[-2:] == ["reason: /price: range price: it is at most 10", '{"price":11,"item":"x"}']
+    assert place.run("show", held, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["data"] == '{"price":11,"item":"x"}'
+    assert place.run("show", held, "--data") == 0
+    assert capsys.readouterr().out == '{"price":11,"item":"x"}'
+
+
+def test_what_was_fixed_enters_and_is_listed_no_more(place: Place, capsys: Captured) -> None:
+    """With its own id; what may not enter still stays, with exit code 1."""
+    held, bad = place.send({"price": 11, "item": "x"}, {"price": "x"})
+    place.config.write_text(BASE)
+    assert place.run("replay", "--all") == 1
+    captured = capsys.readouterr()
+    assert captured.out == "1 of 2 events of orders entered\n"
+    assert captured.err == f"{bad} may not enter: /price: Input should be a valid number; /item: Field required\n"
+    assert place.entered() == [held]
+    assert [one["id"] for one in listed(place, capsys)] == [bad]
+    assert place.run("replay", "--all", "--json") == 1
+    reasons = ["/price: Input should be a valid number", "/item: Field required"]
+    told = {"stream": "orders", "replayed": 0, "refused": [{"id": bad, "status": 422, "reasons": reasons}]}
+    assert json.loads(capsys.readouterr().out) == told
+    assert len(listed(place, capsys)) == 1
+
+
+def test_one_may_be_sent_with_other_data(place: Place, capsys: Captured) -> None:
+    """Under its id, from a file."""
+    (bad,) = place.send({"price": "x"})
+    file = place.folder / "fixed.json"
+    file.write_bytes(orjson.dumps(GOOD))
+    assert place.run("replay", bad.upper(), "--data", str(file)) == 0
+    assert place.entered() == [bad]
+    assert listed(place, capsys) == []
+
+
+def test_those_with_a_reason_are_sent_together(place: Place, capsys: Captured) -> None:
+    """And no others; one that was replayed, and came to be rejected again, is listed again."""
+    held, bad = place.send({"price": 11, "item": "x"}, {"price": "x"})
+    assert place.run("replay", "--reason", "at most 10") == 1
+    assert capsys.readouterr().err == f"{held} may not enter: /price: range price: it is at most 10\n"
+    assert {one["id"] for one in listed(place, capsys)} == {bad, held}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["replay"], "name the events: ids, --all, or --reason TEXT, one of these"),
+        (["replay", "--all", "--reason", "x"], "name the events: ids, --all, or --reason TEXT, one of these"),
+        (["replay", "--all", "--data", "x"], "--data is what one event is to be: name its id, and no other"),
+        (["show", "x"], "there is no rejected event 'x': 'hopwatch quarantine list' has those that there are"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(place: Place, capsys: Captured, arguments: list[str], told: str) -> None:
+    """With exit code 2."""
+    assert place.run(*arguments) == 2
+    assert capsys.readouterr().err == f"hopwatch: {told}\n"
+
+
+def test_a_stream_that_has_no_entrance_is_told(place: Place, capsys: Captured) -> None:
+    """With those that have one."""
+    assert main(["quarantine", "list", "--stream", "x", "--config", str(place.config)]) == 2
+    assert capsys.readouterr().err == "hopwatch: --stream names 'x', [gate.streams] has: orders\n"
+
+
+def test_a_file_that_cannot_be_read_is_told(place: Place, capsys: Captured) -> None:
+    """Before anything is sent."""
+    (bad,) = place.send({"price": "x"})
+    assert place.run("replay", bad, "--data", str(place.folder / "nix")) == 2
+    assert capsys.readouterr().err.endswith("/nix cannot be read: No such file or directory\n")
+
+
+def test_brokers_that_do_not_answer_are_told(place: Place, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With exit code 3."""
+    monkeypatch.setattr("probes.gate.quarantine._WAIT_S", 0.2)
+    place.config.write_text(BASE.replace("spool:./events/orders", "kafka://127.0.0.1:1/orders"))
+    assert place.run("list") == 3
+    told = capsys.readouterr().err
+    assert told.startswith("hopwatch: the topic kafka://127.0.0.1:1/orders.rejected cannot be read: ")
+
+
+def test_a_spool_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """With the reason."""
+    (tmp_path / "gate-1").mkdir()
+    (tmp_path / "gate-1" / "0000000001.seg").mkdir()
+    with pytest.raises(QuarantineError, match=r"the spool /.* cannot be read: Is a directory"):
+        rejected(f"spool:{tmp_path}", KafkaAccess())
