@@ -16,6 +16,7 @@ from monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSet
 from monitor.settings.alerting import AlertsSettings
 from monitor.settings.dashboard import DashboardSettings, LoginSettings
 from monitor.settings.durations import duration_us
+from monitor.settings.gate import EntranceSettings, ProducerSettings, TlsSettings
 from monitor.settings.kafka import KafkaSettings
 from monitor.settings.metrics import MetricsSettings
 from probes import Probe
@@ -38,6 +39,9 @@ def test_every_key_is_listed_with_its_default() -> None:
         ("metrics", MetricsSettings),
         ("dashboard", DashboardSettings),
         ("dashboard.login", LoginSettings),
+        ("gate.streams.NAME", EntranceSettings),
+        ("gate.producers.NAME", ProducerSettings),
+        ("gate.tls", TlsSettings),
     )
     for table, model in tables:
         for name, field in model.model_fields.items():
@@ -70,7 +74,10 @@ def flags_of_the_program() -> dict[str, set[str]]:
     found = {}
     for name in COMMANDS:
         called = typer.main.get_command(application([name])).commands[name]  # type: ignore[attr-defined]  # a group
-        for below, command in getattr(called, "commands", {"": called}).items():
+        below_it = getattr(called, "commands", {})
+        # A group that does something by itself has flags of its own.
+        itself = {} if below_it and not called.invoke_without_command else {"": called}
+        for below, command in {**itself, **below_it}.items():
             found[f"{name} {below}".strip()] = {
                 flag for one in command.params for flag in one.opts if flag.startswith("--")
             }
@@ -94,4 +101,4 @@ def test_every_command_and_flag_is_listed(command: str, flags: set[str]) -> None
 
 def starts(line: str, command: str) -> bool:
     """Return whether a line is the row of a command."""
-    return re.match(rf"\| `hopwatch {command}[ `]", line) is not None
+    return re.match(rf"\| `hopwatch {command}(`| [A-Z[])", line) is not None

@@ -1,0 +1,71 @@
+"""Tests of the page on the gate: it names every rule, key, status and action, and its example is a configuration."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final, get_args
+
+import pytest
+
+from monitor.settings import load
+from monitor.settings.gate import KINDS, Action, AnyRule, RuleSettings
+from probes.gate import intake, routes
+from probes.gate.bodies import MOST_EVENTS
+from probes.gate.judging import AHEAD_US, EVENT_BYTES
+from probes.gate.outlets import MOST_BYTES
+from probes.gate.outlets.kafka import WRITE_S
+from probes.gate.producers import OPEN_PATHS, OVER_S
+from probes.gate.routes import BODY_BYTES
+from probes.http.limits import Limits
+from probes.http.serve import HEADERS_S
+from tests.repository import ROOT
+
+PAGE: Final = (ROOT / "docs" / "GATE.md").read_text("utf-8")
+
+
+def test_every_status_is_told() -> None:
+    """And no other."""
+    assert {int(status) for status in re.findall(r"^\| (4\d\d|5\d\d) \|", PAGE, re.MULTILINE)} == set(routes._WHEN)
+
+
+@pytest.mark.parametrize(("kind", "rule"), KINDS.items())
+def test_every_rule_is_listed_with_its_keys(kind: str, rule: type[AnyRule]) -> None:
+    """Those that all rules have stand above."""
+    (row,) = re.findall(rf"^\| `{kind}` \| (.*?) \|", PAGE, re.MULTILINE)
+    own = rule.model_fields.keys() - RuleSettings.model_fields.keys() - {"kind"}
+    assert set(re.findall(r"`(\w+)`", row)) == {rule.model_fields[name].alias or name for name in own}
+    assert all(f"`{name}`" in PAGE for name in RuleSettings.model_fields if name != "action")
+
+
+def test_every_action_is_told() -> None:
+    """One a row."""
+    assert set(re.findall(r"^\| `(reject|quarantine|note)`", PAGE, re.MULTILINE)) == set(get_args(Action))
+
+
+def test_the_example_is_a_configuration(tmp_path: Path) -> None:
+    """As it stands."""
+    (example,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "hopwatch.toml").write_text(example)
+    assert list(load(tmp_path / "hopwatch.toml", flags={}, environ={}).gate.streams) == ["orders"]
+
+
+def test_its_numbers_are_those_of_the_program() -> None:
+    """Bounds, spans and what is remembered."""
+    limits = Limits()
+    mib = 1024 * 1024
+    for words in (
+        f"1 to {MOST_EVENTS:,} of them",
+        f"the last {intake.REMEMBERED:,} events",
+        f"More than {AHEAD_US // 60_000_000} min ahead",
+        f"more than {BODY_BYTES // mib} MiB, unpacked",
+        f"the event more than {EVENT_BYTES // 1024} KiB",
+        f"did not take it within {WRITE_S:g} s",
+        f"on average over {OVER_S} s",
+        f"{limits.most_requests} requests at once",
+        f"{limits.most_held_bytes // mib} MiB of bodies",
+        f"{HEADERS_S:g} s for headers, {limits.body_s:g} s for a body",
+        f"{MOST_BYTES // mib} MiB wait for a topic or a spool",
+        *(f"`{path}`" for path in OPEN_PATHS),
+    ):
+        assert words in PAGE, words
