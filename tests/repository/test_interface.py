@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,7 @@ def test_every_call_of_a_probe_is_listed() -> None:
     assert [name for name in public if f"`{name}" not in PAGE] == []
 
 
+@cache
 def flags_of_the_program() -> dict[str, set[str]]:
     """Return the flags of every command, those of groups by both names."""
     found = {}
@@ -100,5 +102,6 @@ def test_every_command_and_flag_is_listed(command: str, flags: set[str]) -> None
 
 
 def starts(line: str, command: str) -> bool:
-    """Return whether a line is the row of a command."""
-    return re.match(rf"\| `hopwatch {command}(`| [A-Z[])", line) is not None
+    """Return whether a line is the row of a command, and not of one below it."""
+    named = [name for name in flags_of_the_program() if re.match(rf"\| `hopwatch {name}[ `]", line)]
+    return max(named, key=len, default="") == command
