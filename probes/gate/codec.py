@@ -119,12 +119,16 @@ def _plain(said: Any) -> Any:  # noqa: ANN401 - JSON
     if not isinstance(said, dict):
         return said
     kept = {name: value for name, value in said.items() if name not in _WITHOUT or "logicalType" not in said}
-    for part in ("type", "items", "values"):
-        if part in kept:
-            kept[part] = _plain(kept[part])
-    if isinstance(kept.get("fields"), list):
-        kept["fields"] = [one | {"type": _plain(one["type"])} for one in kept["fields"]]
-    return kept
+    # Of other types these are words of a stranger, which mean nothing.
+    match kept["type"]:
+        case "record" | "error":
+            return kept | {"fields": [one | {"type": _plain(one["type"])} for one in kept["fields"]]}
+        case "array":
+            return kept | {"items": _plain(kept["items"])}
+        case "map":
+            return kept | {"values": _plain(kept["values"])}
+        case _:
+            return kept | {"type": _plain(kept["type"])}
 
 
 def _faults(error: ValidationError) -> Iterator[Fault]:

@@ -17,6 +17,8 @@ from granian.server.embed import Server
 
 from probes.http.limits import App
 
+MOST_CONNECTIONS: Final = 4_096
+"""So many are open at once: more than are worked on, because slow clients have one each, and keep nobody out."""
 HEADERS_S: Final = 10.0
 """How long a client has for its headers; its body has a deadline of its own."""
 
@@ -101,6 +103,8 @@ async def _serve(app: App, listening: Listening, stop: Event, ready: Callable[[]
         port=listening.port,
         **({} if listening.tls is None else listening.tls.settings()),
         interface=Interfaces.ASGI,
+        backlog=MOST_CONNECTIONS,
+        backpressure=MOST_CONNECTIONS,
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(header_read_timeout=int(HEADERS_S * 1_000)),
         websockets=False,

@@ -108,6 +108,10 @@ class _Lint:
         return self.known[full]
 
     def _complex(self, schema: dict[str, Any], namespace: str, place: str, depth: int) -> _Least:
+        if not isinstance(logical := schema.get("logicalType", ""), str):
+            raise LintError(f"{place}/logicalType", f"a logical type is a name, got {logical!r:.60}")
+        if logical == "decimal":
+            _check_decimal(schema, place)
         kind = schema.get("type")
         match kind:
             case "array" | "map":
@@ -134,6 +138,8 @@ class _Lint:
             found = _Least(size, 1)
         elif kind == "enum":
             _check_listed(schema.get("symbols"), _NAME, f"{place}/symbols")
+            if not schema["symbols"]:
+                raise LintError(f"{place}/symbols", "an enum without symbols has no values")
             found = _Least(1, 1)
         else:
             self.open.add(full)
@@ -161,6 +167,13 @@ def _around(size: int, objects: int, parts: Sequence[_Least]) -> _Least:
         1 + len(parts) + sum(one.parts for one in parts),
         1 + max((one.depth for one in parts), default=0),
     )
+
+
+def _check_decimal(schema: dict[str, Any], place: str) -> None:
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision < 1:
+        told = "a decimal has a precision of 1 or more, and a scale from 0 to that"
+        raise LintError(f"{place}/precision", f"{told}, got {precision!r:.20} and {scale!r:.20}")
 
 
 def _check_names(schema: dict[str, Any], place: str) -> None:

@@ -78,6 +78,18 @@ def chained(count: int) -> list[Any]:
         ({"type": "record", "name": "R"}, "", "a record has fields, got None"),
         ({"type": "record", "name": "R", "fields": [7]}, "", "a record has fields, got [7]"),
         ({"type": "fixed", "name": "F", "size": -1}, "", "a fixed has a size, got -1"),
+        ({"type": "enum", "name": "E", "symbols": []}, "/symbols", "an enum without symbols has no values"),
+        *(
+            (
+                {"type": "bytes", "logicalType": "decimal"} | said, "/precision",
+                f"a decimal has a precision of 1 or more, and a scale from 0 to that, got {got}",
+            )
+            for said, got in (
+                ({}, "None and 0"), ({"precision": 0}, "0 and 0"), ({"precision": 2, "scale": 3}, "2 and 3"),
+                ({"precision": "x"}, "'x' and 0"), ({"precision": 2, "scale": -1}, "2 and -1"),
+            )
+        ),
+        ({"type": "int", "logicalType": ["date"]}, "/logicalType", "a logical type is a name, got ['date']"),
     ],
 )  # fmt: skip
 def test_a_schema_that_may_do_harm_is_refused(schema: object, place: str, told: str) -> None:

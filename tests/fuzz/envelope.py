@@ -1,0 +1,50 @@
+"""A target: bytes that are said to be events, records of the gate, or batches of probes; see test_fuzz.py."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import Final
+
+import atheris
+
+with atheris.instrument_imports(include=["probes"]):
+    from probes.contract import envelope
+    from probes.gate import records
+    from probes.gate.codec import Codec, EnvelopeError, fingerprint_of
+    from probes.gate.records import ENTERED, REJECTED, REPLAYED, Entered
+    from probes.registry.avro_schema import Schema
+
+RICH: Final = b"""{"type": "record", "name": "Rich", "namespace": "com.x.v1", "fields": [
+ {"name": "a", "type": ["null", "long", "string", {"type": "map", "values": "bytes"}]},
+ {"name": "b", "type": {"type": "array", "items": {"type": "enum", "name": "E", "symbols": ["x", "y"]}}},
+ {"name": "c", "type": {"type": "fixed", "name": "F", "size": 7}},
+ {"name": "d", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+ {"name": "e", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+ {"name": "f", "type": {"type": "array", "items": {"type": "array", "items": "float"}}},
+ {"name": "g", "type": ["boolean", "double", "int"]}]}"""
+CODEC: Final = Codec(Schema.parse(RICH))
+PREFIXES: Final = (
+    CODEC.write({"a": None, "b": [], "c": bytes(7), "d": bytes(1), "e": 0, "f": [], "g": ("int", 0)})[:33],
+    ENTERED.prefix,
+    REJECTED.prefix,
+    REPLAYED.prefix,
+)
+
+
+def once(data: bytes) -> None:
+    """Read bytes as everything that they may be said to be."""
+    with suppress(EnvelopeError):
+        fingerprint_of(data)
+    with suppress(envelope.RecordError):
+        envelope.check(data, envelope.read(data))
+    body = data[1:]
+    record = PREFIXES[data[0] % len(PREFIXES)] + body if data else b""
+    for read in (CODEC.decode, Entered.read, records.of_rejected):
+        with suppress(EnvelopeError):
+            read(record)
+
+
+if __name__ == "__main__":
+    atheris.Setup(sys.argv, once)
+    atheris.Fuzz()

@@ -1,0 +1,169 @@
+"""The gate as it is served, to clients that are slow, hostile, or who they say they are."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+
+from probes.gate import ids
+from probes.marks import new_id
+from tests.probes.gate.entrances import GOOD, ORDER
+from tests.real.servers.process import Process, answers, free_ports, until
+from tests.real.test_gate import RUN
+from tests.repository import ROOT
+
+MIB: Final = 1024 * 1024
+TOKEN: Final = "a-token-of-a-shop"  # noqa: S105 - of this test alone
+CONFIG: Final = """
+[transport]
+url = "spool:./spool"
+[store]
+url = "sqlite:///./hopwatch.db"
+[streams.orders]
+path = "gate -> sink"
+[gate.streams.orders]
+to = "spool:./events/orders"
+"""
+
+
+@contextmanager
+def served(folder: Path, more: str = "", scheme: str = "http") -> Iterator[tuple[str, Process]]:
+    """Yield the URL of a gate with one entrance, and its process."""
+    (folder / "hopwatch.toml").write_text(CONFIG + more)
+    (port,) = free_ports(1)
+    command = [*RUN, "--config", str(folder / "hopwatch.toml"), "--port", str(port)]
+    process = Process(command, folder / "said", folder=ROOT)
+    try:
+        until(lambda: answers(port) or not process.is_alive, "the gate answers")
+        process.check("the gate")
+        yield f"{scheme}://127.0.0.1:{port}", process
+    finally:
+        process.kill()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[tuple[str, Process]]:
+    """Yield a gate whose stream has a schema."""
+    with served(tmp_path) as (url, process):
+        assert httpx.put(f"{url}/subjects/orders/schemas", json=ORDER).status_code == 201
+        yield url, process
+
+
+def put(url: str, client: httpx.Client) -> int:
+    """Send one event, and return the status."""
+    event_id = ids.written(new_id(time.time_ns() // 1_000))
+    return client.put(f"{url}/streams/orders/events/{event_id}", json=GOOD).status_code
+
+
+def peak_bytes(process: Process) -> int:
+    """Return the most memory that a process has had."""
+    lines = Path(f"/proc/{process.pid}/status").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def test_slow_clients_keep_nobody_out(gate: tuple[str, Process]) -> None:
+    """200 that trickle headers or bodies: events enter beside them, and health answers; in the end they are cut."""
+    url, _ = gate
+    host, port = url.removeprefix("http://").split(":")
+    head = (
+        b"POST /streams/orders/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 99\r\n"
+    )
+    with ExitStack() as open_, httpx.Client() as client:
+        slow = [open_.enter_context(socket.create_connection((host, int(port)), 30)) for _ in range(200)]
+        for number, one in enumerate(slow):
+            one.sendall(head[: 20 + number % 60] if number % 2 else head + b"\r\n[")
+        for _ in range(20):
+            assert put(url, client) == 201
+            assert httpx.get(f"{url}/healthz").status_code == 200
+        slow[0].settimeout(30)
+        assert slow[0].recv(4_096).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_bomb_is_cut(gate: tuple[str, Process]) -> None:
+    """200 KB of gzip that would be 200 MB: 413, and the process has not grown by more than 16 MiB."""
+    url, process = gate
+    bomb = gzip.compress(bytes(200 * MIB))
+    with httpx.Client() as client:
+        assert put(url, client) == 201
+        before = peak_bytes(process)
+        headers = {"content-type": "application/json", "content-encoding": "gzip"}
+        answer = client.post(f"{url}/streams/orders/events", content=bomb, headers=headers)
+    assert answer.status_code == 413
+    assert answer.json()["type"] == "urn:hopwatch:problem:body-too-large"
+    assert peak_bytes(process) - before < 16 * MIB
+
+
+def openssl(folder: Path, *arguments: str) -> None:
+    """Run openssl in a folder."""
+    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)  # noqa: S607 - of the machine
+
+
+def certificates(folder: Path) -> None:
+    """Make an authority, and certificates of it for a server and a client."""
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    openssl(folder, "req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca", "-days", "2")
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    for name in ("server", "client"):
+        openssl(folder, "req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
+        openssl(folder, "x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem")
+
+
+def test_clients_show_a_certificate_and_a_token(tmp_path: Path) -> None:
+    """TLS with an authority of one's own: without a certificate nobody gets through, without a token nobody further."""
+    certificates(tmp_path)
+    more = (
+        '[gate.tls]\ncertificate = "server.pem"\nkey = "server.key"\nclient_ca = "ca.pem"\n'
+        f'[gate.producers.shop]\ntokens = ["sha256:{sha256(TOKEN.encode()).hexdigest()}"]\n'
+    )
+    with served(tmp_path, more, "https") as (url, _):
+        stranger = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+        with httpx.Client(verify=stranger) as client, pytest.raises((httpx.ReadError, httpx.ConnectError)):
+            client.get(f"{url}/healthz")
+        known = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+        known.load_cert_chain(tmp_path / "client.pem", tmp_path / "client.key")
+        with httpx.Client(verify=known) as client:
+            assert client.get(f"{url}/healthz").status_code == 200
+            assert client.get(f"{url}/subjects").status_code == 401
+            client.headers["authorization"] = f"Bearer {TOKEN}"
+            assert client.put(f"{url}/subjects/orders/schemas", json=ORDER).status_code == 201
+            assert put(url, client) == 201
+    assert f"the gate is at {url}/, which asks for tokens" in (tmp_path / "said").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "told"),
+    [
+        ('[gate.tls]\ncertificate = "a.pem"\nkey = "b.pem"\n', 2, "[gate.tls]: the files for TLS, "),
+        (
+            '[gate.streams.x]\nto = "spool:./x"\n',
+            2,
+            "there is no [streams.x], and the monitor would not know its messages",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_told(tmp_path: Path, more: str, code: int, told: str) -> None:
+    """Before anything listens."""
+    (tmp_path / "hopwatch.toml").write_text(CONFIG + more)
+    process = Process([*RUN, "--config", str(tmp_path / "hopwatch.toml")], tmp_path / "said", folder=ROOT)
+    assert process.wait(60) == code
+    assert told in (tmp_path / "said").read_text("utf-8")
+
+
+def test_a_topic_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """With exit code 3; the same where no broker answers."""
+    (tmp_path / "hopwatch.toml").write_text(CONFIG.replace("spool:./events/orders", "kafka://127.0.0.1:1/orders"))
+    process = Process([*RUN, "--config", str(tmp_path / "hopwatch.toml")], tmp_path / "said", folder=ROOT)
+    assert process.wait(60) == 3
+    assert "hopwatch: the brokers 127.0.0.1:1 cannot be reached: " in (tmp_path / "said").read_text("utf-8")
