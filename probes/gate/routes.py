@@ -57,7 +57,6 @@ _FINGERPRINT: Final = Query(
     pattern=r"^[0-9a-f]{64}$",
     description="the fingerprint of the version that the data is of; the latest without it",
 )
-Stream = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,128}$", description="a stream of the configuration")]
 EventId = Annotated[str, Path(pattern=f"^{FORM.pattern}$", description="the event's id, a UUID")]
 Fingerprint = Annotated[str | None, _FINGERPRINT]
 
@@ -90,6 +89,9 @@ def router(intakes: Mapping[str, Intake], codecs: Codecs, producers: Producers) 
     """Return the routes to the entrances of streams, by their names."""
     routes = APIRouter()
     answers = handlers.documented(_WHEN)
+    known = {"enum": sorted(intakes)} if intakes else None
+    told = "a stream that the configuration has an entrance to"
+    stream_of: str = Path(pattern=r"^[A-Za-z0-9._-]{1,128}$", description=told, json_schema_extra=known)
 
     @routes.put(
         "/streams/{stream}/events/{event_id}",
@@ -98,7 +100,9 @@ def router(intakes: Mapping[str, Intake], codecs: Codecs, producers: Producers) 
         responses={**answers, 202: {"model": One, "description": "the event is kept for somebody to look at"}},
         openapi_extra={"requestBody": _body({"description": "the event"}), "parameters": [_time_header()]},
     )
-    async def put_event(request: Request, stream: Stream, event_id: EventId, schema: Fingerprint = None) -> Response:
+    async def put_event(
+        request: Request, event_id: EventId, *, stream: str = stream_of, schema: Fingerprint = None
+    ) -> Response:
         """Let one event in; 2xx once the transport has it."""
         intake = _intake(intakes, stream)
         _check_kind(request)
@@ -122,8 +126,8 @@ def router(intakes: Mapping[str, Intake], codecs: Codecs, producers: Producers) 
     )
     async def post_events(
         request: Request,
-        stream: Stream,
         *,
+        stream: str = stream_of,
         schema: Fingerprint = None,
         each: Annotated[bool, Query(description="let in what may enter, and answer for each event")] = False,
     ) -> Response:
