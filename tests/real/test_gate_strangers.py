@@ -18,23 +18,13 @@ import pytest
 
 from probes.gate import ids
 from probes.marks import new_id
-from tests.probes.gate.entrances import GOOD, ORDER
+from tests.probes.gate.entrances import CONFIG, GOOD, ORDER
 from tests.real.servers.process import Process, answers, free_ports, until
 from tests.real.test_gate import RUN
 from tests.repository import ROOT
 
 MIB: Final = 1024 * 1024
 TOKEN: Final = "a-token-of-a-shop"  # noqa: S105 - of this test alone
-CONFIG: Final = """
-[transport]
-url = "spool:./spool"
-[store]
-url = "sqlite:///./hopwatch.db"
-[streams.orders]
-path = "gate -> sink"
-[gate.streams.orders]
-to = "spool:./events/orders"
-"""
 
 
 @contextmanager

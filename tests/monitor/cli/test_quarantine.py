@@ -26,19 +26,9 @@ from probes.gate.records import Entered
 from probes.marks import new_id
 from probes.registry.avro_schema import Schema
 from probes.registry.subjects import Registry
-from tests.probes.gate.entrances import GOOD, ORDER
+from tests.probes.gate.entrances import CONFIG, GOOD, ORDER
 
 Captured = pytest.CaptureFixture[str]
-BASE: Final = """
-[transport]
-url = "spool:./spool"
-[store]
-url = "sqlite:///./hopwatch.db"
-[streams.orders]
-path = "gate -> sink"
-[gate.streams.orders]
-to = "spool:./events/orders"
-"""
 RULE: Final = """
 [[gate.rules]]
 subject = "orders"
@@ -55,7 +45,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         """Make it."""
         self.folder, self.config = folder, folder / "hopwatch.toml"
-        self.config.write_text(BASE + RULE)
+        self.config.write_text(CONFIG + RULE)
         engine = dialect.engine(f"sqlite:///{folder}/hopwatch.db")
         schema.prepare(engine)
         self.registry = Registry(StoredShelves(engine, MonitorClock()))
@@ -146,7 +136,7 @@ def test_one_is_shown_as_it_was_sent(place: Place, capsys: Captured) -> None:
 def test_what_was_fixed_enters_and_is_listed_no_more(place: Place, capsys: Captured) -> None:
     """With its own id; what may not enter still stays, with exit code 1."""
     held, bad = place.send({"price": 11, "item": "x"}, {"price": "x"})
-    place.config.write_text(BASE)
+    place.config.write_text(CONFIG)
     assert place.run("replay", "--all") == 1
     captured = capsys.readouterr()
     assert captured.out == "1 of 2 events of orders entered\n"
@@ -209,7 +199,7 @@ def test_a_file_that_cannot_be_read_is_told(place: Place, capsys: Captured) -> N
 def test_brokers_that_do_not_answer_are_told(place: Place, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     """With exit code 3."""
     monkeypatch.setattr("probes.gate.quarantine._WAIT_S", 0.2)
-    place.config.write_text(BASE.replace("spool:./events/orders", "kafka://127.0.0.1:1/orders"))
+    place.config.write_text(CONFIG.replace("spool:./events/orders", "kafka://127.0.0.1:1/orders"))
     assert place.run("list") == 3
     told = capsys.readouterr().err
     assert told.startswith("hopwatch: the topic kafka://127.0.0.1:1/orders.rejected cannot be read: ")

@@ -30,6 +30,17 @@ HOUR_US: Final = 3_600_000_000
 ORDER: Final = record({"name": "price", "type": "double"}, {"name": "item", "type": "string"})
 GOOD: Final = {"price": 1.5, "item": "x"}
 EVENTS: Final = "/streams/orders/events"
+CONFIG: Final = """
+[transport]
+url = "spool:./spool"
+[store]
+url = "sqlite:///./hopwatch.db"
+[streams.orders]
+path = "gate -> sink"
+[gate.streams.orders]
+to = "spool:./events/orders"
+"""
+"""A configuration with one entrance."""
 
 
 class MemoryOutlet:
