@@ -17,8 +17,8 @@ from urllib.request import urlopen
 
 from demo.config import Layout
 from demo.pipeline import PACKAGES, last_words
+from demo.ports import HOST, held_port
 
-HOST: Final = "127.0.0.1"
 PORT: Final = 8501
 """The port that ``hopwatch dashboard`` has without being told."""
 NEEDED: Final = ("streamlit", "uvicorn")
@@ -100,33 +100,6 @@ class Dashboard:
                 cwd=PACKAGES,
                 start_new_session=True,  # Ctrl-C is for the demo alone
             )
-
-
-def held_port(wished: int) -> tuple[int, socket.socket]:
-    """Return the port that is wished for, or any free one, and what holds it against other demos.
-
-    Raises:
-        OSError: not even a free one is to be had.
-    """
-    try:
-        held = _held(wished)
-    except OSError:
-        held = _held(0)
-    return held.getsockname()[1], held
-
-
-def _held(port: int) -> socket.socket:
-    with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        tried.bind((HOST, port))
-        # The dashboard itself listens only seconds later; by this demos that start together agree on who has which.
-        held = socket.socket(type=socket.SOCK_DGRAM)
-        try:
-            held.bind((HOST, tried.getsockname()[1]))
-        except OSError:
-            held.close()
-            raise
-        return held
 
 
 def _answers(port: int) -> bool:

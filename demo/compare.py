@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from demo.compare_nodes import node_lines, surely_lost
+from demo.entrance.rejections import Rejection
+from demo.entrance.rejections import lines as rejection_lines
 from demo.faults import Faults
 from demo.line import Line, at_most, difference, equal
 from demo.measured import Json, Measured, start_us
-from demo.nodes import NODES
+from demo.nodes import GATE
 from demo.truth import Deed, Truth, as_bytes
 
 
-def compare(faults: Faults, truth: Truth, measured: Measured, *, is_reliable: bool = False) -> list[Line]:
+def compare(
+    faults: Faults,
+    truth: Truth,
+    measured: Measured,
+    *,
+    is_reliable: bool = False,
+    rejections: Iterable[Rejection] = (),
+) -> list[Line]:
     """Return all lines: end to end, node by node, and what the monitor must never do.
 
-    ``is_reliable`` says that the links lose nothing when a node is killed.
+    ``is_reliable`` says that the links lose nothing when a node is killed, ``rejections`` what the gate was sent that
+    was broken.
     """
     lines = [*_end_to_end(faults, truth, measured)]
-    for node in NODES:
+    for node in truth.nodes:
         lines.extend(node_lines(node, faults, truth, measured))
+        if node == GATE:
+            lines.extend(rejection_lines(rejections))
     if faults.kills:
         lines.append(_kill_line(truth, measured, is_reliable=is_reliable))
     lines.append(_verdict_line(faults, truth, measured))
@@ -31,9 +43,9 @@ def compare(faults: Faults, truth: Truth, measured: Measured, *, is_reliable: bo
 
 
 def _end_to_end(faults: Faults, truth: Truth, measured: Measured) -> Iterator[Line]:
-    known = at_most if NODES[0] in faults.blurred else equal
+    known = at_most if truth.nodes[0] in faults.blurred else equal
     yield known("messages", "", len(truth.created), measured.total("known"))
-    delivered = at_most if NODES[-1] in faults.blurred else equal
+    delivered = at_most if truth.nodes[-1] in faults.blurred else equal
     yield delivered("delivered", "", len(truth.delivered), measured.total("delivered"))
     yield _lost_line(faults, truth, measured)
     yield _sum_line(measured)
@@ -69,7 +81,7 @@ def _kill_line(truth: Truth, measured: Measured, *, is_reliable: bool) -> Line:
     Over reliable links they took nothing, and nothing may be called so.
     """
     lost, dropped = as_bytes(truth.lost), as_bytes(truth.anywhere(Deed.DROPPED))
-    sure = set().union(*(surely_lost(node, truth, measured) for node in NODES)) - dropped
+    sure = set().union(*(surely_lost(node, truth, measured) for node in truth.nodes)) - dropped
     text = f"{len(sure):,} surely{difference(set(), sure - lost)}"
     taken = lost - dropped
     if is_reliable:

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from demo.faults import Faults
 from demo.line import Line, at_most, difference, equal, within
 from demo.measured import Measured
-from demo.nodes import NODES
+from demo.nodes import GATE
 from demo.truth import Deed, Truth, as_bytes
 
 SHIFT_TOLERANCE_S: Final = 0.5
@@ -112,7 +113,7 @@ def _delay_lines(node: str, faults: Faults, measured: Measured) -> Iterator[Line
 def _skew_lines(node: str, faults: Faults, truth: Truth, measured: Measured) -> Iterator[Line]:
     skew_s = faults.of(node).skew_s
     if skew_s:
-        shift_s = _clock_shift_s(node, faults, measured)
+        shift_s = _clock_shift_s(node, faults, truth, measured)
         holds = abs(shift_s - skew_s) <= SHIFT_TOLERANCE_S
         yield Line("clock skew, p50 of lag", node, f"{skew_s:+g} s", "≈", f"{shift_s:+.3f} s", holds)
     found = measured.node_total(node, "lag_negative")
@@ -121,16 +122,26 @@ def _skew_lines(node: str, faults: Faults, truth: Truth, measured: Measured) -> 
         yield within("negative lags", node, 0 if node in faults.blurred else lower, upper, found)
 
 
-def _clock_shift_s(node: str, faults: Faults, measured: Measured) -> float:
-    """Return how far the lag jumps on the way to this node, less what the clock of the node before is wrong by."""
+def _clock_shift_s(node: str, faults: Faults, truth: Truth, measured: Measured) -> float:
+    """Return how far the lag jumps on the way to this node, less what the clock of the node before is wrong by.
+
+    Behind the gate messages wait in its spool, and only the truth knows how long.
+    """
     here = measured.fullest(node)
     arrived_s = _p50_s(here["lag_in_us"]) if here else 0.0
-    place = NODES.index(node)
+    place = truth.nodes.index(node)
     if place == 0:
         return arrived_s
-    before = measured.fullest(NODES[place - 1])
+    name = truth.nodes[place - 1]
+    if name == GATE:
+        return arrived_s - (_median_s(truth.lags_us(node, *PASSED)) - faults.of(node).delay_s)
+    before = measured.fullest(name)
     left_s = _p50_s(before["lag_out_us"]) if before else 0.0
-    return arrived_s - left_s + faults.of(NODES[place - 1]).skew_s
+    return arrived_s - left_s + faults.of(name).skew_s
+
+
+def _median_s(lags_us: NDArray[np.int64]) -> float:
+    return float(np.median(lags_us)) / 1e6 if len(lags_us) else 0.0
 
 
 def _p50_s(lag_us: dict[str, int] | None) -> float:

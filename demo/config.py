@@ -1,47 +1,16 @@
-"""Where a run keeps its files, and the configuration that its monitor reads."""
+"""Where a run keeps its files."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
-from demo.nodes import NODES, PATH, STREAM
+from demo.configuration import configuration
+from demo.entrance.outlets import GateOutlets
+from demo.nodes import GATE, GATED, NODES
 from monitor.errors import ConfigurationError
 from monitor.store import dialect, schema
-
-TRANSIT_S: Final = 20
-SETTLE_S: Final = 15
-
-TOML: Final = """\
-# The monitor of the demo. Messages pass the pipeline in milliseconds, and the probes report every two seconds:
-# so windows can be final 35 s after their end, where 180 s would be usual.
-[transport]
-url = {transport}
-
-[store]
-url = {store}
-
-[streams.{stream}]
-path = "{path}"
-transit = "{transit_s}s"
-settle = "{settle_s}s"
-amend_for = "2m"
-"""
-ALERTS: Final = """
-# As impatient as the windows: one good window ends an alert, where five would be usual.
-[[alerts.rules]]
-kind = "loss"
-keep_firing_for = "1m"
-
-[alerts.channels.alertmanager]
-kind = "alertmanager"
-urls = [{alertmanager}]
-"""
-OWN_SPOOL: Final = "spool:./spool"
-OWN_STORE: Final = "sqlite:///./hopwatch.db"
 
 
 class WorkdirError(ConfigurationError):
@@ -63,6 +32,13 @@ class Layout:
     """Where the results are to go; empty for the folder."""
     alertmanager_url: str = ""
     """Who is told of alerts; empty for nobody."""
+    gate: GateOutlets | None = None
+    """Where the gate writes to, if the entrance is one."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the nodes of the stream, in the order in which a message passes them."""
+        return GATED if self.gate else NODES
 
     @property
     def config(self) -> Path:
@@ -112,8 +88,13 @@ class Layout:
         return self.folder / "truth" / f"{node}.untold"
 
     def truth_logs(self) -> dict[str, tuple[Path, Path]]:
-        """Return the logs of each node."""
-        return {node: (self.truth_log(node), self.untold_log(node)) for node in NODES}
+        """Return the logs of each node; that of the gate is its sender's."""
+        return {node: (self.truth_log(node), self.untold_log(node)) for node in self.nodes}
+
+    @property
+    def rejections(self) -> Path:
+        """Return where the sender writes down which events it broke, and what the gate said of them."""
+        return self.folder / "truth" / f"{GATE}.json"
 
 
 def default_folder(now: datetime | None = None) -> Path:
@@ -133,13 +114,19 @@ def check_store(url: str) -> None:
         raise StoreInUseError(f"the store {name} is not empty: every run wants one of its own, name an empty database")
 
 
-def lay_out(folder: Path, observations_url: str = "", store_url: str = "", alertmanager_url: str = "") -> Layout:
-    """Make the folders of a run and write the monitor's configuration; see ``Layout`` for the URLs.
+def lay_out(
+    folder: Path,
+    observations_url: str = "",
+    store_url: str = "",
+    alertmanager_url: str = "",
+    gate: GateOutlets | None = None,
+) -> Layout:
+    """Make the folders of a run and write the monitor's configuration; see ``Layout`` for the rest.
 
     Raises:
         WorkdirError: ``folder`` holds files already, or cannot be written.
     """
-    layout = Layout(folder.absolute(), observations_url, store_url, alertmanager_url)
+    layout = Layout(folder.absolute(), observations_url, store_url, alertmanager_url, gate)
     try:
         layout.folder.mkdir(parents=True, exist_ok=True)
         if any(layout.folder.iterdir()):
@@ -148,25 +135,10 @@ def lay_out(folder: Path, observations_url: str = "", store_url: str = "", alert
         for part in (*spool, layout.logs, layout.output, layout.folder / "truth"):
             part.mkdir()
         layout.config.touch(0o600)  # the URL of a store may hold a password
-        layout.config.write_text(_configuration(layout), encoding="utf-8")
+        told = configuration(
+            layout.nodes, layout.observations_url, layout.named_store_url, layout.alertmanager_url, layout.gate
+        )
+        layout.config.write_text(told, encoding="utf-8")
     except OSError as error:
         raise WorkdirError(f"the demo cannot write to {folder}: {error.strerror}; name another folder") from error
     return layout
-
-
-def _configuration(layout: Layout) -> str:
-    alerts = ALERTS.format(alertmanager=_quoted(layout.alertmanager_url)) if layout.alertmanager_url else ""
-    pipeline = TOML.format(
-        transport=_quoted(layout.observations_url or OWN_SPOOL),
-        store=_quoted(layout.named_store_url or OWN_STORE),
-        stream=STREAM,
-        path=PATH,
-        transit_s=TRANSIT_S,
-        settle_s=SETTLE_S,
-    )
-    return pipeline + alerts
-
-
-def _quoted(text: str) -> str:
-    """Return a text as TOML has it, which is as JSON has it."""
-    return json.dumps(text, ensure_ascii=False)

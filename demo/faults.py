@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import blake2b
+from typing import Final
 
 
 class Fate(Enum):
@@ -32,6 +33,10 @@ class NodeFaults:
     delay_s: float = 0.0
     skew_s: float = 0.0
     healed_from: int | None = None
+
+
+MALFORMED_RATIO: Final = 0.01
+"""So many events are broken that go to a gate."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from demo.links.laid import check_observations, links_through
 from demo.measured import Json, Measured
 from demo.pipeline import Pipeline
 from demo.records import archive_path
-from demo.run import Demo, Wishes, laid
+from demo.run import Demo, laid
 from demo.screen import Screen
+from demo.wishes import Wishes
 
 GIVEN_UP: Final = 3
 """So many signals end the run although messages are on their way; SIGTERM alone is two of them."""
@@ -47,10 +48,10 @@ def feed(wishes: Wishes, console: Console) -> int:
         NodeDiedError: a node ended by itself.
     """
     archive_path()
-    links = links_through(wishes.brokers, is_watched_here=False)
+    links = links_through(wishes.brokers, is_watched_here=False, gate_folder=wishes.gate_folder)
     links.check()
     check_observations(wishes.sink_url)
-    layout = lay_out(wishes.folder, wishes.sink_url)
+    layout = lay_out(wishes.folder, wishes.sink_url, gate=links.gate)
     with Interrupts() as interrupts, Screen(console) as screen:
         screen.say(f"files of this run: {layout.folder}")
         screen.say(f"the probes write to {wishes.sink_url}, for a monitor that runs elsewhere")

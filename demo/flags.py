@@ -8,8 +8,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Final
 
-from demo.faults import Faults, Kill, NodeFaults
-from demo.nodes import NODES
+from demo.faults import MALFORMED_RATIO, Faults, Kill, NodeFaults
+from demo.nodes import GATE, NODES
 from monitor.errors import ConfigurationError
 
 RATIO_FLAGS: Final = {
@@ -62,6 +62,11 @@ def healed(faults: Faults, heal_after_s: float | None, rate_per_s: float, *, run
         raise FaultError(f"--heal-after {heal_after_s:g}: faults end before the run does, at {run_s:g} s")
     number = round(heal_after_s * rate_per_s)
     return replace(faults, nodes={node: replace(own, healed_from=number) for node, own in faults.nodes.items()})
+
+
+def malformed(faults: Faults) -> Faults:
+    """Return the faults with those of events that the gate is to reject."""
+    return replace(faults, nodes={**faults.nodes, GATE: NodeFaults(reject_ratio=MALFORMED_RATIO)})
 
 
 def _read_kill(value: str, run_s: float | None) -> Kill:

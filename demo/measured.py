@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -34,11 +34,11 @@ def windows_of(report: Json) -> list[Json]:
 class Measured:
     """The report of a finished run, and the ids that the store keeps as lost."""
 
-    def __init__(self, report: Json, lost_ids: Callable[[str], set[bytes]]) -> None:
+    def __init__(self, report: Json, lost_ids: Callable[[str], set[bytes]], nodes: Sequence[str] = NODES) -> None:
         """Take the object of ``hopwatch report --json``, and what returns the lost ids of a node."""
         self.windows = windows_of(report)
         self._accounts = report["accounts"]
-        self._lost_ids = {node: lost_ids(node) for node in NODES}
+        self._lost_ids = {node: lost_ids(node) for node in nodes}
 
     def total(self, name: str) -> int:
         """Return the sum of a number over all windows."""

@@ -1,7 +1,8 @@
-"""The four processes: started, watched, killed when that is wished, started again, and stopped one after the other."""
+"""The processes: started, watched, killed when that is wished, started again, and stopped one after the other."""
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -11,10 +12,12 @@ from types import TracebackType
 from typing import Final, Self
 
 from demo.config import Layout
+from demo.entrance.settings import SenderSettings
 from demo.faults import Faults
 from demo.links.laid import Links
-from demo.nodes import NODES
+from demo.nodes import GATE, NODES, SENDER
 from demo.nodes.settings import NodeSettings
+from demo.ports import held_port
 from monitor.errors import DependencyError, HopwatchError
 
 RESTART_AFTER_S: Final = 3.0
@@ -48,15 +51,22 @@ class Pipeline:
         self._rate_per_s = rate_per_s
         self._now_s = now_s
         self._links = links
+        self._line = (SENDER, *layout.nodes) if layout.gate else layout.nodes
+        """The processes, in the order in which messages pass them."""
+        self._gate_port = 0
+        self._held: socket.socket | None = None
+        self._told: set[str] = set()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._kills = list(faults.kills)
         self._restarts_s: dict[str, float] = {}
         self._started_s = 0.0
 
     def __enter__(self) -> Self:
-        """Start the nodes, the last one first."""
+        """Start the processes, the last one first."""
         self._started_s = self._now_s()
-        for node in reversed(NODES):
+        if self._layout.gate:
+            self._gate_port, self._held = held_port(0)
+        for node in reversed(self._line):
             self._start(node)
         return self
 
@@ -68,6 +78,8 @@ class Pipeline:
             process.kill()
             _close_input(process)
             process.wait()
+        if self._held:
+            self._held.close()
 
     def watch(self) -> list[str]:
         """Do the kills and restarts that are due, and say in a line each what was done.
@@ -99,10 +111,10 @@ class Pipeline:
         self._kills.clear()
         for node in list(self._restarts_s):
             self._start(node)  # what waits in its link has to be drained too
-        for node in NODES:
+        for node in self._line:
             process = self._processes[node]
             if process.poll() is None:
-                _close_input(process)
+                self._tell_to_end(node)
                 return node
             self._check_exit(node, allowed=0)
         return None
@@ -110,15 +122,39 @@ class Pipeline:
     def _start(self, node: str) -> None:
         with self._layout.log(node).open("ab") as log:
             self._processes[node] = subprocess.Popen(  # noqa: S603 - our own program, our own arguments
-                [sys.executable, "-m", f"demo.nodes.{node}", self._settings(node).to_json()],
+                [sys.executable, "-m", *self._program(node)],
                 stdin=subprocess.PIPE,  # the node drains and ends when we close it, or die
                 stdout=log,
                 stderr=log,
                 cwd=PACKAGES,
-                pass_fds=self._links.descriptors(node),
+                pass_fds=self._links.descriptors(node) if node in NODES else (),
                 start_new_session=True,  # Ctrl-C is for the demo alone
             )
         self._restarts_s.pop(node, None)
+
+    def _program(self, process: str) -> list[str]:
+        """Return the module that a process runs, and its arguments."""
+        if process == GATE:
+            where = ["--config", str(self._layout.config), "--port", str(self._gate_port)]
+            return ["monitor.cli.main", "gate", *where]
+        settings = self._sender_settings() if process == SENDER else self._settings(process)
+        return [f"demo.nodes.{process}", settings.to_json()]
+
+    def _sender_settings(self) -> SenderSettings:
+        return SenderSettings(
+            folder=str(self._layout.folder),
+            port=self._gate_port,
+            rate_per_s=self._rate_per_s,
+            seed=self._faults.seed,
+            faults=self._faults.of(GATE),
+        )
+
+    def _tell_to_end(self, process: str) -> None:
+        if process not in self._told and process == GATE:
+            self._processes[process].terminate()
+        elif process not in self._told:
+            _close_input(self._processes[process])
+        self._told.add(process)
 
     def _settings(self, node: str) -> NodeSettings:
         return NodeSettings(

@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from demo.config import Layout
 from demo.nodes import NODES
 from demo.truth import entry_count
+
+GATED_SAMPLES: Final = 5
 
 
 class Progress:
@@ -20,13 +24,14 @@ class Progress:
         """Start counting now."""
         self._layout = layout
         self._now_s = now_s
-        self._seen = (now_s(), self._handled())
+        # Behind a gate messages come by segments, one a second or so.
+        self._seen = deque([(now_s(), self._handled())], GATED_SAMPLES if layout.gate else 1)
 
     def status(self) -> str:
-        """Return the pipeline's state in words, the rate being that since the last call."""
-        before_s, before = self._seen
-        self._seen = (self._now_s(), self._handled())
-        rate_per_s = (self._seen[1] - before) / max(self._seen[0] - before_s, 1e-3)
+        """Return the pipeline's state in words, the rate being that since the last call; with a gate since a few."""
+        (before_s, before), now_s, handled = self._seen[0], self._now_s(), self._handled()
+        self._seen.append((now_s, handled))
+        rate_per_s = (handled - before) / max(now_s - before_s, 1e-3)
         through = f"pipeline: {rate_per_s:,.0f} msg/s through {NODES[-1]}"
         if self._layout.observations_url:
             return through

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final, Protocol
 
 from rich.console import Console
 
 from demo.beside import Dashboard
 from demo.compare import compare
-from demo.config import SETTLE_S, TRANSIT_S, Layout, check_store, lay_out
+from demo.config import Layout, check_store, lay_out
+from demo.configuration import SETTLE_S, TRANSIT_S
+from demo.entrance import rejections
+from demo.entrance.rejections import Rejection
 from demo.faults import Faults
 from demo.interrupts import Interrupts
 from demo.links.laid import Links, links_through
@@ -25,32 +27,13 @@ from demo.records import archive_path
 from demo.screen import Screen
 from demo.truth import WINDOW_US, Truth
 from demo.watch import MonitorProcess, Results
+from demo.wishes import Wishes
 
 TICK_S: Final = 0.25
 STATUS_EVERY_S: Final = 1.0
 REPORT_EVERY_S: Final = 2.0
 OVERDUE_S: Final = 120.0
 """A last window that is so late to become final never will: the demo stops waiting for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What was asked for on the command line; ``run_s`` is ``None`` for: until Ctrl-C.
-
-    ``brokers`` are those of Kafka, empty for sockets; ``store_url`` is empty for a file of the run's own; ``sink_url``
-    is where the probes write to if another monitor is to watch, and empty for a monitor of the run's own, which tells
-    the Alertmanager at ``alertmanager_url``, if there is one. ``dashboard_port`` is ``None`` for no dashboard.
-    """
-
-    folder: Path
-    faults: Faults = field(default_factory=Faults)
-    rate_per_s: float = 2000.0
-    run_s: float | None = None
-    brokers: str = ""
-    store_url: str = ""
-    sink_url: str = ""
-    alertmanager_url: str = ""
-    dashboard_port: int | None = None
 
 
 class PipelineLike(Protocol):
@@ -171,12 +154,12 @@ def run(wishes: Wishes, console: Console) -> int:
         MonitorDiedError: the monitor did.
     """
     archive_path()
-    links = links_through(wishes.brokers)
+    links = links_through(wishes.brokers, gate_folder=wishes.gate_folder)
     links.check()
     check_store(wishes.store_url)
-    layout = lay_out(wishes.folder, links.observations_url, wishes.store_url, wishes.alertmanager_url)
-    results = Results(layout.store_url)
-    with Interrupts() as interrupts, Screen(console) as screen:
+    layout = lay_out(wishes.folder, links.observations_url, wishes.store_url, wishes.alertmanager_url, links.gate)
+    results = Results(layout.store_url, layout.nodes)
+    with Interrupts() as interrupts, Screen(console, nodes=layout.nodes) as screen:
         screen.say(f"files of this run: {layout.folder}")
         screen.say(f"what the monitor says: {layout.log('monitor')}")
         with (
@@ -191,7 +174,7 @@ def run(wishes: Wishes, console: Console) -> int:
             finished = truth is not None and demo.await_final(truth.last_window_us)
             screen.say("stopping the monitor")
             monitor.stop()
-    code = conclude(wishes, truth if finished else None, results, screen)
+    code = conclude(wishes, truth if finished else None, results, screen, rejections.read(layout.rejections))
     if wishes.dashboard_port is not None:
         screen.say(dashboard.later)
     return code
@@ -210,15 +193,23 @@ def laid(links: Links, screen: Screen) -> Iterator[None]:
             screen.say(links.left_behind)
 
 
-def conclude(wishes: Wishes, truth: Truth | None, results: ResultsLike, screen: Screen) -> int:
+def conclude(
+    wishes: Wishes,
+    truth: Truth | None,
+    results: ResultsLike,
+    screen: Screen,
+    rejected: Sequence[Rejection] = (),
+) -> int:
     """Write the final table and the comparison; only the table where ``truth`` is ``None``: not all is final then."""
     measured = results.measured()
     if measured is None or truth is None:
         screen.conclude(measured.windows if measured else [], [])
         screen.say("not compared: not every window is final")
         return 1
-    lines = compare(wishes.faults, truth, measured, is_reliable=bool(wishes.brokers))
+    lines = compare(wishes.faults, truth, measured, is_reliable=bool(wishes.brokers), rejections=rejected)
     screen.conclude(measured.windows, lines)
+    for words in rejections.words(rejected):
+        screen.say(words)
     differing = [line for line in lines if not line.holds]
     if differing:
         screen.say(f"injected and measured differ in {len(differing)} of {len(lines)} lines")

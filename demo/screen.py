@@ -13,6 +13,7 @@ from rich.text import Text
 
 from demo.line import Line
 from demo.measured import Json, is_final
+from demo.nodes import NODES
 from demo.table import comparison_table, window_cells, window_line, window_table
 
 PLAIN_STATUS_EVERY_S: Final = 10.0
@@ -21,8 +22,11 @@ PLAIN_STATUS_EVERY_S: Final = 10.0
 class Screen:
     """Shows the state of the pipeline and the windows; as a context it keeps the terminal's last lines to itself."""
 
-    def __init__(self, console: Console, now_s: Callable[[], float] = time.monotonic) -> None:
-        """Take the console to write to; whether it is a terminal decides how."""
+    def __init__(
+        self, console: Console, now_s: Callable[[], float] = time.monotonic, nodes: Sequence[str] = NODES
+    ) -> None:
+        """Take the console to write to, whether it is a terminal decides how, and the nodes to show."""
+        self._nodes = nodes
         self._console = console
         self._now_s = now_s
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
@@ -49,7 +53,7 @@ class Screen:
     def show(self, status: str, windows: Sequence[Json]) -> None:
         """Show how things stand: all of it on a terminal, else a status now and then, and each window once final."""
         if self._live:
-            parts = [window_table(windows, self._console.width)] if windows else []
+            parts = [window_table(windows, self._console.width, self._nodes)] if windows else []
             self._live.update(Group(*parts, Text(status)), refresh=True)
             return
         if status and self._now_s() >= self._status_due_s:
@@ -60,10 +64,10 @@ class Screen:
     def conclude(self, windows: Sequence[Json], lines: Sequence[Line]) -> None:
         """Write the final table, and the comparison if there is one."""
         if self._console.is_terminal:
-            self._console.print(window_table(windows, self._console.width))
+            self._console.print(window_table(windows, self._console.width, self._nodes))
         else:
-            for line in (window_line(), *(window_line(window_cells(window)) for window in windows)):
-                self._console.print(line)
+            for cells in ((), *(window_cells(window) for window in windows)):
+                self._console.print(window_line(cells, self._nodes))
         if lines:
             self._console.print(comparison_table(lines, plain=not self._console.is_terminal))
 
@@ -72,6 +76,6 @@ class Screen:
             cells = window_cells(window)
             if is_final(window) and self._printed.get(window["window_start"]) != cells:
                 if not self._printed:
-                    self._console.print(window_line())
+                    self._console.print(window_line((), self._nodes))
                 self._printed[window["window_start"]] = cells
-                self._console.print(window_line(cells))
+                self._console.print(window_line(cells, self._nodes))

@@ -12,51 +12,65 @@ from rich.table import Table
 
 from demo.line import Line
 from demo.measured import Json, is_final
-from demo.nodes import NODES
+from demo.nodes import GATE, NODES
 
-HEADINGS: Final = (
-    "window",
-    "status",
-    "verdict",
-    "known",
-    "delivered",
-    "lost",
-    *(f"lost at\n{node}" for node in NODES),
-    "p95 lag",
-)
-WIDTHS: Final = (6, 11, 7, 11, 11, 13, *(13 for _ in NODES), 9)
+WIDTHS: Final = {
+    "window": 6,
+    "status": 11,
+    "verdict": 7,
+    "known": 11,
+    "delivered": 11,
+    "rejected": 9,
+    "lost": 13,
+    "p95 lag": 9,
+}
 """Characters a column when piped: the widest status, counts into the tens of millions, losses with their bounds."""
-DISPENSABLE: Final = ("status", "delivered", "p95 lag", *(f"lost at\n{node}" for node in NODES))
-"""The columns that a narrow terminal does without, the first of them first."""
+NODE_WIDTH: Final = 13
 MOST_WIDTH: Final = 1_000
 SECOND_US: Final = 1_000_000
 NOTHING: Final = "·"
 COLOURS: Final = {"LOSSY": "red", "CLEAN": "green", "UNKNOWN": "yellow"}
 
 
+def headings(nodes: Sequence[str] = NODES) -> tuple[str, ...]:
+    """Return the headings of the columns; behind a gate there is one for what it rejected."""
+    wanted = [name for name in WIDTHS if name != "rejected" or GATE in nodes]
+    return (*wanted[:-1], *_of_nodes(nodes), wanted[-1])
+
+
+def _of_nodes(nodes: Sequence[str]) -> list[str]:
+    return [f"lost at\n{node}" for node in nodes]
+
+
 def window_cells(window: Json) -> tuple[str, ...]:
     """Return the cells of one window; what is not judged yet is no loss, and shown as a dot."""
     final = is_final(window)
     losses = [_bounds(window, "lost"), *(_bounds(node, "loss") for node in window["nodes"])]
+    has_gate = any(node["node"] == GATE for node in window["nodes"])
     return (
         window["window_start"][11:16],
         window["status"],
         window["verdict"] or NOTHING,
         f"{window['known']:,}",
         f"{window['delivered']:,}",
+        *([f"{window['rejected']:,}"] if has_gate else []),
         *(losses if final else [NOTHING] * len(losses)),
         NOTHING if window["lag_us"] is None else _duration(window["lag_us"]["p95"]),
     )
 
 
-def window_line(cells: Iterable[str] = HEADINGS) -> str:
+def window_line(cells: Iterable[str] = (), nodes: Sequence[str] = NODES) -> str:
     """Return cells as one line of plain text; without any, the headings, in which a column of a node is its name."""
-    return " ".join(cell.split("\n")[-1].rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+    named = headings(nodes)
+    shown = zip(tuple(cells) or named, named, strict=True)
+    return " ".join(cell.split("\n")[-1].rjust(WIDTHS.get(heading, NODE_WIDTH)) for cell, heading in shown)
 
 
-def window_table(windows: Sequence[Json], width: int) -> Table:
+def window_table(windows: Sequence[Json], width: int, nodes: Sequence[str] = NODES) -> Table:
     """Return the windows as a table for a terminal of so many characters: columns are left out, figures never cut."""
-    shown = [_window_table(windows, DISPENSABLE[:count]) for count in range(len(DISPENSABLE) + 1)]
+    # What a narrow terminal does without, the first of it first.
+    dispensable = ("status", "delivered", "p95 lag", *_of_nodes(nodes))
+    shown = [_window_table(windows, nodes, dispensable[:count]) for count in range(len(dispensable) + 1)]
     return next((table for table in shown if _width(table) <= width), shown[-1])
 
 
@@ -65,12 +79,13 @@ def _width(table: Table) -> int:
     return Measurement.get(console, console.options, table).maximum
 
 
-def _window_table(windows: Iterable[Json], without: Sequence[str]) -> Table:
+def _window_table(windows: Iterable[Json], nodes: Sequence[str], without: Sequence[str]) -> Table:
     title = "windows of event time (UTC)"
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, collapse_padding=True)
-    kept = [place for place, heading in enumerate(HEADINGS) if heading not in without]
+    named = headings(nodes)
+    kept = [place for place, heading in enumerate(named) if heading not in without]
     for place in kept:
-        table.add_column(HEADINGS[place], justify="right", no_wrap=True)
+        table.add_column(named[place], justify="right", no_wrap=True)
     for window in windows:
         cells = window_cells(window)
         table.add_row(*(cells[place] for place in kept), style=COLOURS.get(window["verdict"] or "", ""))

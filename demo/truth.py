@@ -17,8 +17,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from demo.nodes import NODES
-
 Ids = NDArray[np.bytes_]
 """Distinct message ids, 16 bytes each, in byte order."""
 
@@ -33,7 +31,7 @@ class Deed(IntEnum):
     """What a node did to a message."""
 
     CREATED = 0
-    """Gave it its id; the moment is its event time. At ingest alone."""
+    """Gave it its id; the moment is its event time. At the first node alone."""
     HANDED_ON = 1
     """Gave it to the next node; at connector: wrote it to the file, which is what delivered means."""
     REPEATED = 2
@@ -97,7 +95,8 @@ class Truth:
     """What all nodes together did, read from their logs once the pipeline stands still."""
 
     def __init__(self, logs: Mapping[str, Iterable[Path]]) -> None:
-        """Read the logs of each node; one that was never written counts as empty."""
+        """Read the logs of each node, in the order of the pipeline; one that was never written counts as empty."""
+        self.nodes = tuple(logs)
         self._entries = {node: np.concatenate([_read(path) for path in paths]) for node, paths in logs.items()}
 
     def count(self, node: str, *deeds: Deed) -> int:
@@ -110,17 +109,17 @@ class Truth:
 
     def anywhere(self, *deeds: Deed) -> Ids:
         """Return the distinct messages to which any node did one of ``deeds``."""
-        return np.unique(np.concatenate([self.ids(node, *deeds) for node in NODES]))
+        return np.unique(np.concatenate([self.ids(node, *deeds) for node in self.nodes]))
 
     @cached_property
     def created(self) -> Ids:
         """Return all messages there ever were."""
-        return self.ids(NODES[0], Deed.CREATED)
+        return self.ids(self.nodes[0], Deed.CREATED)
 
     @cached_property
     def delivered(self) -> Ids:
         """Return the messages that connector wrote to its file."""
-        return self.ids(NODES[-1], Deed.HANDED_ON, Deed.REPEATED)
+        return self.ids(self.nodes[-1], Deed.HANDED_ON, Deed.REPEATED)
 
     @cached_property
     def lost(self) -> Ids:
@@ -151,7 +150,7 @@ class Truth:
 
     @cached_property
     def _births(self) -> NDArray[np.void]:
-        return np.sort(self._of(NODES[0], Deed.CREATED), order="id")
+        return np.sort(self._of(self.nodes[0], Deed.CREATED), order="id")
 
     def _event_times_us(self, ids: Ids) -> NDArray[np.int64]:
         event_times_us: NDArray[np.int64] = self._births["at_us"][np.searchsorted(self._births["id"], ids)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
 from demo.config import Layout
 from demo.measured import Json, Measured
-from demo.nodes import STREAM
+from demo.nodes import NODES, STREAM
 from demo.pipeline import PACKAGES, last_words
 from monitor.errors import HopwatchError
 from monitor.store import dialect, reader, schema
@@ -76,8 +77,9 @@ class MonitorProcess:
 class Results:
     """What the monitor has written so far."""
 
-    def __init__(self, store_url: str) -> None:
-        """Take the store's address; it need not be there yet."""
+    def __init__(self, store_url: str, nodes: Sequence[str] = NODES) -> None:
+        """Take the store's address, which need not be there yet, and the nodes of the stream."""
+        self._nodes = nodes
         self._url = store_url
         self._engine = dialect.engine(store_url)
 
@@ -90,4 +92,8 @@ class Results:
     def measured(self) -> Measured | None:
         """Return all that ``compare`` wants to know of the store."""
         report = self.report()
-        return None if report is None else Measured(report, lambda node: reader.lost_ids(self._engine, STREAM, node))
+        return (
+            None
+            if report is None
+            else Measured(report, lambda node: reader.lost_ids(self._engine, STREAM, node), self._nodes)
+        )

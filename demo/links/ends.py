@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from demo.links import Inlet, Outlet
@@ -21,11 +22,22 @@ class SocketEnds:
     """A socket that the parent listens on, so that a killed node comes back to the same address."""
     next_port: int
     """The port of the next node; 0 for the last one."""
+    events: str = ""
+    """The gate's spool, which messages come from instead; empty where they do not."""
     is_reliable: ClassVar[bool] = False
     """What a killed node held is lost."""
 
+    @property
+    def is_gated(self) -> bool:
+        """Return whether messages come from the gate."""
+        return bool(self.events)
+
     def inlet(self) -> Inlet:
         """Return the end that messages come from."""
+        if self.events:
+            from demo.entrance.segments import SegmentInlet  # noqa: PLC0415 - needs the gate's packages
+
+            return SegmentInlet(Path(self.events))
         return SocketInlet(socket.socket(fileno=self.listen_fd))
 
     def outlet(self) -> Outlet:
@@ -42,6 +54,8 @@ class TopicEnds:
     """What goes to this node; empty for the first one."""
     outlet_topic: str
     """What goes to the next node; empty for the last one."""
+    is_gated: bool = False
+    """Whether the inlet is what the gate writes to."""
     is_reliable: ClassVar[bool] = True
     """What a killed node held comes again."""
 
@@ -51,6 +65,10 @@ class TopicEnds:
         Raises:
             LinkError: no broker says how far this node has come.
         """
+        if self.is_gated:
+            from demo.entrance.marked import MarkedInlet  # noqa: PLC0415 - as above
+
+            return MarkedInlet.open(self.brokers, self.inlet_topic)
         return TopicInlet.open(self.brokers, self.inlet_topic)
 
     def outlet(self) -> Outlet:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import socket
 import uuid
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from demo.links.ends import LOOPBACK, Ends, SocketEnds, TopicEnds
-from demo.nodes import NODES
+from demo.entrance.outlets import GateOutlets, spools_below
+from demo.links.ends import Ends, TopicEnds
+from demo.links.loopback import SocketLinks
+from demo.nodes import NODES, after
 from monitor import settings, topics
 from monitor.errors import HopwatchError, TransportError
 from probes.contract.kafka import SCHEME, KafkaAccess, KafkaPlace
@@ -30,6 +31,8 @@ class Links(Protocol):
     """The topic that the probes write to; empty where they spool."""
     left_behind: str
     """What could not be taken away, and why."""
+    gate: GateOutlets | None
+    """Where the gate writes to, if there is one."""
 
     def check(self) -> None:
         """Check that they can be laid."""
@@ -49,45 +52,18 @@ class Links(Protocol):
         """Return the file descriptors that the process of a node inherits."""
 
 
-class SocketLinks:
-    """One loopback socket a node. They stay with this process, so that a killed node finds its own again."""
-
-    words = observations_url = left_behind = ""
-
-    def __init__(self) -> None:
-        """Open nothing yet."""
-        self._listeners: dict[str, socket.socket] = {}
-
-    def check(self) -> None:
-        """Do nothing: a machine has loopback."""
-
-    def __enter__(self) -> Self:
-        """Open the sockets."""
-        self._listeners = {node: socket.create_server((LOOPBACK, 0)) for node in NODES}
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the sockets."""
-        for listener in self._listeners.values():
-            listener.close()
-
-    def ends(self, node: str) -> SocketEnds:
-        """Return the node's own socket, and the port of the next one."""
-        following = _after(node)
-        next_port = self._listeners[following].getsockname()[1] if following else 0
-        return SocketEnds(self._listeners[node].fileno(), next_port)
-
-    def descriptors(self, node: str) -> tuple[int, ...]:
-        """Return the node's own socket."""
-        return (self._listeners[node].fileno(),)
-
-
 class TopicLinks:
     """One topic a link, and one for the observations; they are made for this run, and deleted behind it."""
 
-    def __init__(self, brokers: str, access: KafkaAccess, run: str = "", *, is_watched_here: bool = True) -> None:
+    def __init__(
+        self,
+        brokers: str,
+        access: KafkaAccess,
+        run: str = "",
+        *,
+        is_watched_here: bool = True,
+        has_gate: bool = False,
+    ) -> None:
         """Name the topics after the run, by default one that no other run has; none is made yet.
 
         Observations have a topic of the run unless it is watched elsewhere.
@@ -99,6 +75,11 @@ class TopicLinks:
         self.words = f"topics of this run, deleted at its end: {self._prefix}-… on {brokers}"
         self.observations_url = str(self._observations) if is_watched_here else ""
         self.left_behind = ""
+        self._fed = NODES if has_gate else NODES[1:]
+        """The nodes that a topic leads to."""
+        self._rejected = KafkaPlace(brokers, f"{self._prefix}-rejected")
+        entered = KafkaPlace(brokers, self._topic(NODES[0]))
+        self.gate = GateOutlets(str(entered), str(self._rejected)) if has_gate else None
 
     def check(self) -> None:
         """Ask the brokers for a topic.
@@ -131,11 +112,12 @@ class TopicLinks:
 
     def ends(self, node: str) -> TopicEnds:
         """Return the topics before and behind a node."""
-        following = _after(node)
+        following = after(node)
         return TopicEnds(
             self._brokers,
-            inlet_topic=self._topic(node) if node != NODES[0] else "",
+            inlet_topic=self._topic(node) if node in self._fed else "",
             outlet_topic=self._topic(following) if following else "",
+            is_gated=self.gate is not None and node == NODES[0],
         )
 
     def descriptors(self, node: str) -> tuple[int, ...]:  # noqa: ARG002 - a topic is found by its name
@@ -155,7 +137,7 @@ class TopicLinks:
     def _delete(self) -> None:
         try:
             # Readers are known by the names of what they read.
-            topics.delete(self._places(), self._access, [self._topic(node) for node in NODES[1:]])
+            topics.delete(self._places(), self._access, [self._topic(node) for node in self._fed])
         except TransportError as failed:
             self.left_behind = f"the topics {self._prefix}-… are left behind: {failed}"
 
@@ -165,23 +147,21 @@ class TopicLinks:
 
     def _places(self) -> list[KafkaPlace]:
         observations = [self._observations] if self.observations_url else []
-        return [*observations, *(KafkaPlace(self._brokers, self._topic(node)) for node in NODES[1:])]
+        rejected = [self._rejected] if self.gate else []
+        return [*observations, *rejected, *(KafkaPlace(self._brokers, self._topic(node)) for node in self._fed)]
 
 
-def _after(node: str) -> str:
-    """Return the node behind one; nothing behind the last."""
-    return dict(itertools.pairwise(NODES)).get(node, "")
-
-
-def links_through(brokers: str, *, is_watched_here: bool = True) -> Links:
+def links_through(brokers: str, *, is_watched_here: bool = True, gate_folder: Path | None = None) -> Links:
     """Return the links of a run: through Kafka, or through sockets where ``brokers`` is empty.
+
+    A gate is the entrance where there is a ``gate_folder``, below which it spools what does not go through Kafka.
 
     Raises:
         SettingsError: what the environment says of access to the brokers cannot be.
     """
     if not brokers:
-        return SocketLinks()
-    return TopicLinks(brokers, _access(), is_watched_here=is_watched_here)
+        return SocketLinks(spools_below(gate_folder) if gate_folder else None)
+    return TopicLinks(brokers, _access(), is_watched_here=is_watched_here, has_gate=gate_folder is not None)
 
 
 def check_observations(url: str) -> None:

@@ -1,9 +1,25 @@
-"""The four processes of the demo, in the order in which a message passes them."""
+"""The processes of the demo, in the order in which a message passes them."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Final
 
 STREAM: Final = "flights"
 NODES: Final = ("ingest", "router", "norm", "connector")
-PATH: Final = " -> ".join(NODES)
+GATE: Final = "gate"
+GATED: Final = (GATE, *NODES)
+"""The nodes where the entrance is the gate."""
+SENDER: Final = "sender"
+"""The process that sends events to the gate; it is no node."""
+
+
+def path_of(nodes: Sequence[str]) -> str:
+    """Return the path of the stream through these nodes."""
+    return " -> ".join(nodes)
+
+
+def after(node: str) -> str:
+    """Return the node behind one of the four; nothing behind the last."""
+    return dict(itertools.pairwise(NODES)).get(node, "")

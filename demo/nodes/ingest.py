@@ -1,5 +1,7 @@
 """ingest: reads flights from the CSV, parses their columns, and makes messages of them at a steady rate.
 
+Where the entrance is the gate it takes the messages from there.
+
 Over links that lose nothing, its own log of what it created says what a killed ingest had in hand: it goes out again.
 """
 
@@ -8,10 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 from demo.config import Layout
-from demo.nodes.process import NextNode, at_work, own_settings, told_to_stop
+from demo.entrance import events
+from demo.nodes.process import NextNode, at_work, own_settings, relay, told_to_stop
 from demo.nodes.settings import NodeSettings
 from demo.records import Flight, Message, new_message, raw_flights, wall_clock_us
 from demo.truth import Birth, Deed, deed_count, unfinished_births
@@ -51,11 +54,20 @@ class Metronome:
         return due
 
 
+class Paced(Protocol):
+    """Who makes messages at a rate."""
+
+    @property
+    def rate_per_s(self) -> float:
+        """How many a second."""
+
+
 def new_messages(
-    settings: NodeSettings,
+    settings: Paced,
     first_number: int,
     stop: Callable[[], bool] = told_to_stop,
     now_s: Callable[[], float] = time.monotonic,
+    tick_s: float = TICK_S,
 ) -> Iterator[list[Message]]:
     """Yield the messages that have become due, numbered from ``first_number``, until told to stop."""
     rows = enumerate(raw_flights(skip=first_number), start=first_number)
@@ -63,7 +75,7 @@ def new_messages(
     while not stop():
         due = metronome.due(now_s())
         yield [new_message(number, wall_clock_us(), row) for number, row in islice(rows, due)]
-        time.sleep(TICK_S)
+        time.sleep(tick_s)
 
 
 def messages_again(births: Sequence[Birth]) -> Iterator[Message]:
@@ -77,8 +89,8 @@ def messages_again(births: Sequence[Birth]) -> Iterator[Message]:
         yield Message(birth.id, birth.number, birth.event_time_us, flight)
 
 
-if __name__ == "__main__":
-    settings = own_settings()
+def create(settings: NodeSettings) -> None:
+    """Make messages and hand them on until told to stop."""
     # A restarted ingest goes on behind the last number that it gave.
     log = Layout(settings.path).truth_log(settings.node)
     first_number = deed_count(log, Deed.CREATED)
@@ -90,3 +102,12 @@ if __name__ == "__main__":
             for message in messages:
                 step.create(message)
             step.release()
+
+
+if __name__ == "__main__":
+    own = own_settings()
+    if own.ends.is_gated:
+        with at_work(own, parse, NextNode(own.ends.outlet())) as at_gate:
+            relay(own, at_gate, read=events.unpack)
+    else:
+        create(own)

@@ -78,14 +78,19 @@ def _step(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) ->
             step.release()
 
 
-def relay(settings: NodeSettings, step: Step, stop: Callable[[], bool] = told_to_stop) -> None:
+def relay(
+    settings: NodeSettings,
+    step: Step,
+    stop: Callable[[], bool] = told_to_stop,
+    read: Callable[[bytes], Message] = unpack,
+) -> None:
     """Give the step every message that comes, until told to stop, the node before has ended, and all is handed on."""
     with closing(settings.ends.inlet()) as inlet:
         while True:
             wait_s = step.wait_s
             payloads = inlet.receive(TICK_S if wait_s is None else min(wait_s, TICK_S))
             for payload in payloads:
-                step.take(unpack(payload))
+                step.take(read(payload))
             step.release()
             inlet.done(step.done_count)
             if not payloads and step.wait_s is None and stop() and inlet.has_ended():

@@ -10,8 +10,10 @@ import typer
 
 from demo import beside, flags
 from demo.config import default_folder
+from demo.entrance import packages
 from demo.feed import feed
-from demo.run import Wishes, run
+from demo.run import run
+from demo.wishes import Wishes
 from monitor.cli import console
 from monitor.errors import ConfigurationError
 from monitor.settings import places, receivers
@@ -61,6 +63,10 @@ def command(  # noqa: PLR0913 - one parameter a flag
         float | None,
         typer.Option(metavar="SECONDS", min=1, help="Lose, stop and copy no message that is made later than that."),
     ] = None,
+    gate: Annotated[
+        bool,
+        typer.Option("--gate", help="Let events in by hopwatch gate, 1 in 100 malformed: those show as rejected."),
+    ] = False,
     rate: Annotated[float, typer.Option(min=1, max=20_000, help="Messages a second.")] = 2000,
     seed: Annotated[int, typer.Option(help="The same seed, the same messages are hit.")] = 0,
     no_dashboard: Annotated[bool, typer.Option("--no-dashboard", help="Show the terminal's table alone.")] = False,
@@ -90,6 +96,9 @@ def command(  # noqa: PLR0913 - one parameter a flag
     }
     run_s = None if minutes is None else minutes * 60
     faults = flags.read_faults(seed, {flag: values or () for flag, values in wishes.items()}, kill or (), run_s=run_s)
+    if gate:
+        packages.check()
+        faults = flags.malformed(faults)
     faults = flags.healed(faults, heal_after, rate, run_s=run_s)
     own = {"--store": store, "--alertmanager": alertmanager, "--dashboard-port": dashboard_port}
     for flag, what in own.items():
@@ -107,6 +116,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
         _url("--into", into, "transport", places.transport_url),
         _receiver(alertmanager),
         None if no_dashboard else dashboard_port or beside.PORT,
+        gate,
     )
     raise typer.Exit((feed if wish.sink_url else run)(wish, console.data()))
 

@@ -1,0 +1,84 @@
+"""The gate as a producer sees it: one connection, kept; a schema is put, events are posted in batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+from typing import Any, Final, NamedTuple
+
+from demo.entrance.breakage import Item
+from demo.links import LinkError
+
+HOST: Final = "127.0.0.1"
+ANSWERS_WITHIN_S: Final = 30.0
+JSON_HEADERS: Final = {"content-type": "application/json"}
+AGAIN: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+"""What the gate says when it should be asked once more."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class GateAwayError(Exception):
+    """The gate gave no answer, or not now: what was sent has to be sent again."""
+
+
+class Answer(NamedTuple):
+    """What became of one event; ``place`` and ``detail`` are the first error that the gate tells of it, if any."""
+
+    status: int
+    arrived_us: int
+    place: str
+    detail: str
+
+
+class GateClient:
+    """Speaks to one gate on this machine."""
+
+    def __init__(self, port: int) -> None:
+        """Take the port; nothing is connected before the first request."""
+        self._connection = HTTPConnection(HOST, port, timeout=ANSWERS_WITHIN_S)
+
+    def register(self, subject: str, schema: dict[str, Any]) -> None:
+        """Make a schema that of a subject.
+
+        Raises:
+            GateAwayError: the gate does not answer now.
+            LinkError: it refuses the schema.
+        """
+        self._asked("PUT", f"/subjects/{subject}/schemas", schema, {HTTPStatus.OK, HTTPStatus.CREATED})
+
+    def post(self, stream: str, items: Sequence[Item]) -> list[Answer]:
+        """Post events of which each has a fate of its own, and return what became of them, in their order.
+
+        Raises:
+            GateAwayError: the gate does not answer now.
+            LinkError: it refuses the request as a whole.
+        """
+        told = self._asked("POST", f"/streams/{stream}/events?each=true", items, {HTTPStatus.MULTI_STATUS})
+        return [_answer(number, one) for number, one in enumerate(told["events"])]
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def _asked(self, method: str, path: str, body: object, good: set[HTTPStatus]) -> Any:  # noqa: ANN401 - JSON
+        try:
+            self._connection.request(method, path, json.dumps(body, separators=(",", ":")), JSON_HEADERS)
+            answer = self._connection.getresponse()
+            status, told = answer.status, answer.read()
+        except (OSError, HTTPException) as error:
+            self._connection.close()
+            raise GateAwayError(str(error) or type(error).__name__) from None
+        if status in AGAIN:
+            raise GateAwayError(f"{status} {told[:200].decode(errors='replace')}")
+        if status not in good:
+            raise LinkError(f"the gate answered {status} to {method} {path}: {told[:300].decode(errors='replace')}")
+        return json.loads(told)
+
+
+def _answer(number: int, one: dict[str, Any]) -> Answer:
+    errors = one.get("errors") or [{"place": "", "detail": ""}]
+    arrived_us = (datetime.fromisoformat(one["arrived"]) - _EPOCH) // timedelta(microseconds=1)
+    return Answer(one["status"], arrived_us, errors[0]["place"].removeprefix(f"/{number}"), errors[0]["detail"])

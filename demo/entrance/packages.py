@@ -1,0 +1,26 @@
+"""What the gate needs that the demo without one does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Final
+
+from monitor.errors import DependencyError
+
+NEEDED: Final = ("avro", "fastapi", "granian", "limits", "msgspec", "orjson")
+
+
+class GateMissingError(DependencyError):
+    """Packages of the gate are not installed."""
+
+
+def check(needed: Sequence[str] = NEEDED) -> None:
+    """Check that the gate's packages are there.
+
+    Raises:
+        GateMissingError: some are not.
+    """
+    if missing := [package for package in needed if find_spec(package) is None]:
+        names = ", ".join(missing)
+        raise GateMissingError(f"--gate needs {names}, not installed here: pip install 'hopwatch[monitor,taps,gate]'")

@@ -1,0 +1,72 @@
+"""How often events were broken, in which way, and what the gate said of them: kept by the sender, read at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from demo.entrance.breakage import Breakage
+from demo.entrance.client import Answer
+from demo.line import Line, equal
+from demo.nodes import GATE
+
+NOTHING: Final = "nothing wrong"
+"""What an event is called in which nothing was broken."""
+
+
+@dataclass(slots=True)
+class Rejection:
+    """One way to be bad: how many events were, how many of them the gate rejected for it, and its first reason."""
+
+    what: str
+    injected: int = 0
+    rejected: int = 0
+    reason: str = ""
+
+
+class Rejections:
+    """The sender's account."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._kinds: dict[str, Rejection] = {}
+
+    def note(self, breakage: Breakage | None, answer: Answer) -> None:
+        """Note what was wrong with an event and what the gate said of it.
+
+        A broken event counts as rejected if the gate names the place that was broken.
+        """
+        is_rejected = answer.status == HTTPStatus.UNPROCESSABLE_ENTITY
+        if breakage is None and not is_rejected:
+            return
+        what = NOTHING if breakage is None else breakage.name
+        kind = self._kinds.setdefault(what, Rejection(what))
+        kind.injected += breakage is not None
+        if is_rejected and (breakage is None or answer.place == breakage.place):
+            kind.rejected += 1
+            kind.reason = kind.reason or f"{answer.place} {answer.detail}"
+
+    def write(self, path: Path) -> None:
+        """Write the account down."""
+        path.write_text(json.dumps([asdict(kind) for kind in self._kinds.values()]), encoding="utf-8")
+
+
+def read(path: Path) -> list[Rejection]:
+    """Return the account that was written; none where nothing was."""
+    told = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    return sorted((Rejection(**one) for one in told), key=lambda kind: kind.what)
+
+
+def lines(kinds: Iterable[Rejection]) -> list[Line]:
+    """Return how often events were broken against how often the gate said so."""
+    return [equal(f"rejected, {kind.what}", GATE, kind.injected, kind.rejected) for kind in kinds]
+
+
+def words(kinds: Sequence[Rejection]) -> list[str]:
+    """Return the gate's reasons, a line each."""
+    said = [f"  {kind.what}, {kind.rejected:,} times, such as: {kind.reason}" for kind in kinds if kind.rejected]
+    return ["what the gate said of events that it rejected:", *said] if said else []

@@ -1,0 +1,38 @@
+"""What the sender's process is told when it starts: one JSON object, its only argument."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from demo.faults import NodeFaults
+
+
+@dataclass(frozen=True, slots=True)
+class SenderSettings:
+    """The one who sends events to the gate."""
+
+    folder: str
+    """The folder of the run, laid out as ``demo.config.Layout`` says."""
+    port: int
+    """Where the gate listens on this machine."""
+    rate_per_s: float
+    seed: int
+    faults: NodeFaults
+    """Those of the gate: its rejects are the events that are broken."""
+
+    @property
+    def path(self) -> Path:
+        """Return ``folder`` as a path."""
+        return Path(self.folder)
+
+    def to_json(self) -> str:
+        """Return the settings as the argument of a process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> SenderSettings:
+        """Return the settings that ``to_json`` wrote."""
+        fields = json.loads(text)
+        return cls(**{**fields, "faults": NodeFaults(**fields["faults"])})

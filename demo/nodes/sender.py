@@ -1,0 +1,45 @@
+"""sender: makes what ingest makes where there is no gate, and posts it to the gate as JSON, one in a hundred broken."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from typing import Final
+
+from demo.config import Layout
+from demo.entrance.client import GateClient
+from demo.entrance.rejections import Rejections
+from demo.entrance.sending import Sender
+from demo.entrance.settings import SenderSettings
+from demo.faults import Dice
+from demo.links import LinkError
+from demo.nodes import GATE
+from demo.nodes.ingest import new_messages, parse
+from demo.truth import TruthLog
+
+POST_EVERY_S: Final = 0.1
+"""So long messages come together: the gate syncs its disk for every batch."""
+
+
+def send(settings: SenderSettings) -> None:
+    """Send messages until told to stop; all of them have had their answer then.
+
+    Raises:
+        LinkError: the gate takes nothing any more.
+    """
+    layout, rejections = Layout(settings.path), Rejections()
+    dice = Dice(settings.seed, GATE, settings.faults)
+    with closing(GateClient(settings.port)) as client, closing(TruthLog(layout.truth_log(GATE))) as truth:
+        sender = Sender(client=client, truth=truth, dice=dice, seed=settings.seed, rejections=rejections)
+        sender.register()
+        for messages in new_messages(settings, 0, tick_s=POST_EVERY_S):
+            sender.send([message._replace(flight=parse(message.flight)) for message in messages])
+    rejections.write(layout.rejections)
+
+
+if __name__ == "__main__":
+    try:
+        send(SenderSettings.from_json(sys.argv[1]))
+    except LinkError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)
