@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from demo.config import Layout, lay_out
+from demo.entrance.outlets import spools_below
 from demo.faults import Dice, Faults
 from demo.measured import Measured
-from demo.nodes import NODES, STREAM
+from demo.nodes import STREAM
 from demo.nodes.step import Step
 from demo.records import Message
 from demo.truth import Truth, TruthLog
@@ -107,15 +108,16 @@ class PaperHop:
 
 
 class PaperDemo:
-    """All four nodes in a row, and after ``send`` everything that is to be known about them."""
+    """All nodes in a row, and after ``send`` everything that is to be known about them."""
 
-    def __init__(self, folder: Path, faults: Faults) -> None:
+    def __init__(self, folder: Path, faults: Faults, *, has_gate: bool = False) -> None:
         """Lay out the run's files in ``folder``."""
-        self.layout: Layout = lay_out(folder)
+        self.layout: Layout = lay_out(folder, gate=spools_below(folder) if has_gate else None)
+        self.nodes = self.layout.nodes
         self.faults = faults
         self.delivered: list[bytes] = []
         self._clock = PaperClock()
-        self.probes = {node: PaperProbe(self._clock, faults.of(node).skew_s) for node in NODES}
+        self.probes = {node: PaperProbe(self._clock, faults.of(node).skew_s) for node in self.nodes}
 
     def send(self, numbers: Iterable[int], every_us: int = 1_000_000) -> None:
         """Create messages and see them through."""
@@ -124,7 +126,7 @@ class PaperDemo:
             for number in numbers:
                 event_time_us = NOON_US + number * every_us
                 self._pass_time(steps.values(), event_time_us)
-                steps[NODES[0]].create(Message(message_id(number), number, event_time_us, {}))
+                steps[self.nodes[0]].create(Message(message_id(number), number, event_time_us, {}))
             self._pass_time(steps.values(), None)
 
     def truth(self) -> Truth:
@@ -135,12 +137,12 @@ class PaperDemo:
         """Return what an honest monitor says, and after ``change`` a dishonest one."""
         report, lost = honest_report(self.probes)
         change(report)
-        return Measured(report, lambda node: lost[node])
+        return Measured(report, lambda node: lost[node], self.nodes)
 
     def _steps(self, stack: ExitStack) -> dict[str, Step]:
         steps: dict[str, Step] = {}
         hop = PaperHop(self._deliver)
-        for node in reversed(NODES):
+        for node in reversed(self.nodes):
             own = self.faults.of(node)
             steps[node] = Step(
                 probe=self.probes[node],
@@ -195,11 +197,11 @@ def honest_report(probes: dict[str, PaperProbe]) -> tuple[dict[str, Any], dict[s
 def _window(start_us: int, probes: dict[str, PaperProbe], lost: dict[str, set[bytes]]) -> dict[str, Any]:
     stamps = {node: [s for s in probe.stamps if s.window_us == start_us] for node, probe in probes.items()}
     known = set().union(*({s.message_id for s in of_node} for of_node in stamps.values()))
-    delivered = _ids(stamps[NODES[-1]], "out")
+    delivered = _ids(stamps[[*stamps][-1]], "out")
     rejected = set().union(*(_ids(of_node, "rejected") for of_node in stamps.values())) - delivered
     filtered = set().union(*(_ids(of_node, "filtered") for of_node in stamps.values())) - delivered - rejected
     count = len(known - delivered - filtered - rejected)
-    nodes = [_node(node, stamps, lost) for node in NODES]
+    nodes = [_node(node, stamps, lost) for node in stamps]
     return {
         "window_start": datetime.fromtimestamp(start_us / 1e6, UTC).isoformat().replace("+00:00", "Z"),
         "status": "FINAL",
@@ -212,21 +214,22 @@ def _window(start_us: int, probes: dict[str, PaperProbe], lost: dict[str, set[by
         "lost_lower": count,
         "lost_upper": count,
         "in_flight": 0,
-        "lag_us": _quantiles(stamps[NODES[-1]], "out"),
+        "lag_us": _quantiles(stamps[[*stamps][-1]], "out"),
         "nodes": nodes,
     }
 
 
 def _node(node: str, stamps: dict[str, list[Stamp]], lost: dict[str, set[bytes]]) -> dict[str, Any]:
-    place = NODES.index(node)
+    nodes = [*stamps]
+    place = nodes.index(node)
     seen, arrived, departed = (
         {s.message_id for s in stamps[node]},
         _ids(stamps[node], "in"),
         _ids(stamps[node], "out"),
     )
-    after = set().union(*({s.message_id for s in stamps[later]} for later in NODES[place + 1 :]))
+    after = set().union(*({s.message_id for s in stamps[later]} for later in nodes[place + 1 :]))
     stopped = _ids(stamps[node], "filtered") | _ids(stamps[node], "rejected")
-    expected = _ids(stamps[NODES[place - 1]], "out") if place else seen
+    expected = _ids(stamps[nodes[place - 1]], "out") if place else seen
     missing = (expected - seen - after) | (arrived - departed - stopped - after)
     lost[node] |= missing
     count = Counter(s.kind for s in stamps[node])

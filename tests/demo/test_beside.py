@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from demo import beside
-from demo.beside import Dashboard, held_port
+from demo.beside import Dashboard
 from demo.config import Layout, lay_out
+from demo.ports import HOST, held_port
 from monitor.cli import dashboard as command
 
 LISTENER = (
@@ -79,7 +80,7 @@ def test_it_is_hopwatch_dashboard_over_the_files_of_the_run(layout: Layout, star
 
 def test_its_port_is_that_of_the_command() -> None:
     """Who knows one knows the other."""
-    assert (beside.HOST, beside.PORT) == (command.HOST, command.PORT)
+    assert (HOST, beside.PORT) == (command.HOST, command.PORT)
 
 
 @pytest.mark.usefixtures("started")

@@ -10,7 +10,7 @@ from rich.console import Console
 
 import monitor.cli.demo
 from demo.faults import Faults, Kill, NodeFaults
-from demo.run import Wishes
+from demo.wishes import Wishes
 from monitor.cli.main import main
 
 
@@ -56,6 +56,16 @@ def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None
     assert asked[0].folder.parent == Path("var/demo")
     assert (asked[0].brokers, asked[0].store_url, asked[0].sink_url) == ("", "", "")
     assert asked[0].dashboard_port == 8501
+
+
+def test_a_gate_breaks_one_event_in_a_hundred(asked: list[Wishes]) -> None:
+    """They are its faults, and heal with the others; without the flag there is no gate."""
+    main(["demo", "--gate", "--drop", "router=0.02", "--heal-after", "10", "--workdir", "there"])
+    main(["demo"])
+    faults = {"gate": NodeFaults(reject_ratio=0.01), "router": NodeFaults(drop_ratio=0.02)}
+    assert asked[0].faults.nodes == {node: replace(own, healed_from=20_000) for node, own in faults.items()}
+    assert asked[0].gate_folder == Path.cwd() / "there"
+    assert asked[1].gate_folder is None
 
 
 def test_the_dashboard_listens_where_it_is_told_to(asked: list[Wishes]) -> None:

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from demo.compare import compare
+from demo.entrance.rejections import Rejection
 from demo.faults import Faults, Kill, NodeFaults
 from demo.line import Line
 from demo.nodes import NODES
+from demo.truth import Deed
 from tests.demo.paper import PaperDemo
 
 Change = Callable[[dict[str, Any]], None]
@@ -62,6 +64,21 @@ def test_an_honest_monitor_agrees_with_the_truth(seed: int, nodes: dict[str, Nod
     faults = Faults(seed, nodes)
     with TemporaryDirectory() as folder:
         assert differing(faults, paper_demo(Path(folder), faults)) == []
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 99), nodes=st.dictionaries(st.sampled_from(NODES), node_faults))
+def test_behind_a_gate_an_honest_monitor_agrees_too(seed: int, nodes: dict[str, NodeFaults]) -> None:
+    """What is rejected there is no loss, and what is injected behind it shows where it was."""
+    faults = Faults(seed, {**nodes, "gate": NodeFaults(reject_ratio=0.1)})
+    with TemporaryDirectory() as folder:
+        demo = PaperDemo(Path(folder) / "run", faults, has_gate=True)
+        demo.send(range(100))
+        truth, measured = demo.truth(), demo.measured()
+        lines = compare(faults, truth, measured, rejections=[Rejection("wrong type", 3, 2)])
+    assert [(line.what, line.node) for line in lines if not line.holds] == [("rejected, wrong type", "gate")]
+    (rejected,) = [line for line in lines if (line.what, line.node) == ("rejected", "gate")]
+    assert rejected.injected == str(len(truth.ids("gate", Deed.REJECTED)))
 
 
 def at(node: str, name: str, by: int) -> Change:

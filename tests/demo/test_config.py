@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from demo.config import (
-    SETTLE_S,
-    TRANSIT_S,
     Layout,
     StoreInUseError,
     WorkdirError,
@@ -17,6 +15,8 @@ from demo.config import (
     default_folder,
     lay_out,
 )
+from demo.configuration import SETTLE_S, TRANSIT_S
+from demo.entrance.outlets import spools_below
 from demo.nodes import NODES, STREAM
 from monitor import settings
 from monitor.settings.alerting import LossRule
@@ -56,6 +56,18 @@ def test_an_alertmanager_is_told_when_one_is_named(tmp_path: Path) -> None:
     assert channel.urls == ("http://127.0.0.1:9093",)
     assert isinstance(rule, LossRule)
     assert rule.keep_firing_for_us == 60_000_000
+
+
+def test_a_gate_is_configured_where_there_is_one(tmp_path: Path) -> None:
+    """It is the first node, has places of the run to write to, and a rule that some events break."""
+    layout = lay_out(tmp_path / "run", gate=spools_below(tmp_path / "run"))
+    chosen = settings.load(layout.config, flags={}, environ={})
+    assert layout.nodes == tuple(chosen.streams[STREAM].rules.pathway.nodes) == ("gate", *NODES)
+    assert list(layout.truth_logs()) == list(layout.nodes)
+    entrance = chosen.gate.streams[STREAM]
+    assert entrance.to == f"spool:{tmp_path}/run/events"
+    assert entrance.rejected_url(STREAM) == f"spool:{tmp_path}/run/rejected"
+    assert [rule.called for rule in chosen.gate.rules] == ["range distance"]
 
 
 def test_a_store_with_something_in_it_is_refused(tmp_path: Path) -> None:

@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 
 from demo.config import Layout, lay_out
+from demo.entrance.outlets import spools_below
+from demo.entrance.rejections import read
 from demo.faults import Faults, Kill, NodeFaults
-from demo.links.laid import Links, SocketLinks
+from demo.links.laid import Links
+from demo.links.loopback import SocketLinks
 from demo.nodes import NODES
 from demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, last_words
 from demo.truth import Deed, Truth, as_bytes, entry_count
@@ -146,6 +149,48 @@ def test_a_node_that_dies_by_itself_is_told(layout: Layout, links: Links) -> Non
             until(lambda: False, pipeline)
     log = layout.log("router")
     assert str(raised.value) == f"router ended by itself with exit code -15; it said nothing ({log})"
+
+
+@pytest.fixture
+def gated(tmp_path: Path) -> Iterator[tuple[Layout, Links]]:
+    """Yield the files and links of a run with a gate."""
+    folder = tmp_path / "gated"
+    with SocketLinks(spools_below(folder)) as laid:
+        yield lay_out(folder, gate=laid.gate), laid
+
+
+def test_behind_a_gate_bad_events_are_rejected_and_a_killed_ingest_loses_none_of_the_others(
+    gated: tuple[Layout, Links],
+) -> None:
+    """The sender ends first, then the gate; ingest finds again what it held, and its segments are gone at the end."""
+    layout, links = gated
+    clock, faults = HandClock(), Faults(0, {"gate": NodeFaults(reject_ratio=0.05)}, (Kill("ingest", 1.0),))
+    with Pipeline(layout, links, faults, 500.0, now_s=clock) as pipeline:
+        until(lambda: entry_count(layout.truth_log("connector")) > 200, pipeline)
+        clock.s = 1.0
+        assert pipeline.watch() == ["ingest is killed (SIGKILL)"]
+        before = entry_count(layout.truth_log("gate"))
+        until(lambda: entry_count(layout.truth_log("gate")) > before + 500, pipeline)
+        assert drained(pipeline) == ["sender", "gate", *NODES]
+    truth, batches = Truth(layout.truth_logs()), read_spool(layout)
+    rejected, created = as_bytes(truth.ids("gate", Deed.REJECTED)), as_bytes(truth.created)
+    assert rejected == stamped(batches, "gate", "lag_in_us") - stamped(batches, "gate", "lag_out_us")
+    assert stamped(batches, "gate", "lag_out_us") == created - rejected
+    assert as_bytes(truth.ids("ingest", Deed.HANDED_ON)) == created - rejected
+    assert not list(layout.folder.glob("events/*/*.seg"))
+    kinds = read(layout.rejections)
+    assert sum(kind.injected for kind in kinds) == sum(kind.rejected for kind in kinds) == len(rejected)
+
+
+def test_a_gate_that_dies_by_itself_is_told(gated: tuple[Layout, Links]) -> None:
+    """As a node is, with its last words."""
+    layout, links = gated
+    with Pipeline(layout, links, Faults(), 500.0) as pipeline:
+        until(lambda: entry_count(layout.truth_log("gate")) > 10, pipeline)
+        os.kill(pipeline._processes["gate"].pid, signal.SIGKILL)
+        text = r"^gate ended by itself with exit code -9; its last words: hopwatch: the gate is at http://127.0.0.1:"
+        with pytest.raises(NodeDiedError, match=text):
+            until(lambda: False, pipeline)
 
 
 @pytest.mark.parametrize(("code", "exit_code"), [(3, 3), (1, 70), (-9, 70)])

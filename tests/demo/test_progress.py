@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from demo.config import lay_out
+from demo.entrance.outlets import spools_below
 from demo.progress import Progress
 from demo.truth import Deed, TruthLog
 from tests.demo.paper import message_id
@@ -25,6 +26,18 @@ def test_the_rate_is_that_since_the_last_look(tmp_path: Path) -> None:
     assert progress.status() == "pipeline: 2,000 msg/s through connector, spool 2.5 MB"
     clock.s = 2.5
     assert progress.status() == "pipeline: 0 msg/s through connector, spool 2.5 MB"
+
+
+def test_behind_a_gate_the_rate_is_that_of_several_looks(tmp_path: Path) -> None:
+    """Messages come in bursts there."""
+    layout, clock = lay_out(tmp_path / "run", gate=spools_below(tmp_path / "run")), HandClock()
+    log = TruthLog(layout.truth_log("connector"))
+    progress = Progress(layout, clock)
+    log.write(Deed.HANDED_ON, 0, *(message_id(number) for number in range(2000)))
+    rates = []
+    for clock.s in (1.0, 2.0, 5.0, 6.0, 7.0, 8.0):
+        rates.append(progress.status().split()[1])
+    assert rates == ["2,000", "1,000", "400", "333", "286", "0"]
 
 
 def test_through_kafka_there_is_no_spool(tmp_path: Path) -> None:

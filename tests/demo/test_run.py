@@ -11,14 +11,16 @@ from typing import Any, Self
 import pytest
 from rich.console import Console
 
-from demo.config import SETTLE_S, TRANSIT_S
+from demo.configuration import SETTLE_S, TRANSIT_S
+from demo.entrance.outlets import GateOutlets
 from demo.faults import Faults, Kill, NodeFaults
 from demo.interrupts import Interrupts
 from demo.links.ends import SocketEnds
 from demo.measured import Json, Measured, start_us
 from demo.nodes import NODES
-from demo.run import OVERDUE_S, Demo, Wishes, conclude, laid
+from demo.run import OVERDUE_S, Demo, conclude, laid
 from demo.screen import Screen
+from demo.wishes import Wishes
 from monitor.errors import HopwatchError
 from tests.demo.paper import NOON_US, PaperDemo, honest_report
 from tests.demo.test_pipeline import HandClock
@@ -204,6 +206,7 @@ class PaperLinks:
     words = "topics of this run: many"
     observations_url = ""
     left_behind = ""
+    gate: GateOutlets | None = None
 
     def check(self) -> None:
         """Do nothing."""

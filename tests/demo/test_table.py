@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from demo.line import Line
-from demo.table import HEADINGS, comparison_table, window_cells, window_line, window_table
+from demo.nodes import GATED
+from demo.table import comparison_table, headings, window_cells, window_line, window_table
 
 
 def window(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any field of the report
@@ -48,6 +49,18 @@ def test_what_is_not_judged_yet_is_no_loss(changes: dict[str, Any]) -> None:
     assert window_cells(window(**changes))[5:10] == ("·",) * 5
 
 
+def test_behind_a_gate_there_is_what_it_rejected() -> None:
+    """Beside what is delivered, and not among the losses; the gate has a column like every node."""
+    gate = {"node": "gate", "loss": 0, "loss_lower": 0, "loss_upper": 0}
+    gated = window(rejected=7, nodes=[gate, *window()["nodes"]])
+    expected = ("03:04", "FINAL", "LOSSY", "1,200", "1,188", "7", "12", "0", "0", "12", "0", "0", "12.3 ms")
+    assert window_cells(gated) == expected
+    lines = [window_line((), GATED), window_line(window_cells(gated), GATED)]
+    assert len(set(map(len, lines))) == 1
+    assert lines[0].split()[4:8] == ["delivered", "rejected", "lost", "gate"]
+    assert "rejected" in written(window_table([gated], 200, GATED))
+
+
 def test_what_is_not_certain_is_shown_as_bounds() -> None:
     """An UNKNOWN window shows from where to where the loss lies, and a question mark where nobody can say."""
     cells = window_cells(window(verdict="UNKNOWN", lost_lower=0, lost_upper=None))
@@ -79,7 +92,7 @@ def written(table: object) -> str:
 def test_the_table_has_a_row_a_window() -> None:
     """All cells of a window are in the terminal's table."""
     text = written(window_table([window()], 200))
-    for cell in (*HEADINGS, *window_cells(window())):
+    for cell in (*headings(), *window_cells(window())):
         assert all(part in text for part in cell.split("\n"))
 
 

@@ -31,3 +31,16 @@ def test_what_the_demo_injects_is_what_is_measured(tmp_path: Path) -> None:
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "injected = measured" in ended.stdout
+
+
+def test_behind_a_gate_bad_events_are_rejected_and_not_lost(tmp_path: Path) -> None:
+    """Each kind of them shows with its reason; what router drops shows as lost there."""
+    ended = _demo(tmp_path, "--gate", "--drop", "router=0.02")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    lines = [line.split() for line in ended.stdout.splitlines()]
+    assert ["lost", "ids", "gate", "0", "=", "0", "ok"] in lines
+    (rejected,) = [line for line in lines if line[:2] == ["rejected", "gate"]]
+    (messages,) = [line for line in lines if line[:1] == ["messages"]]
+    assert 0.005 < int(rejected[2]) / int(messages[1].replace(",", "")) < 0.015
+    assert "such as: /data/distance Input should be a valid integer" in ended.stdout
+    assert "injected = measured" in ended.stdout

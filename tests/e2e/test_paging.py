@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from demo.config import SETTLE_S, TRANSIT_S
+from demo.configuration import SETTLE_S, TRANSIT_S
 from tests.real.paging import Paging, paging
 from tests.real.servers.process import Process
 

@@ -51,6 +51,21 @@ def test_over_kafka_a_killed_node_loses_nothing(kafka: Kafka, postgres: Postgres
     assert norm == 0
 
 
+def test_over_kafka_a_gate_rejects_bad_events_and_a_killed_ingest_loses_none(kafka: Kafka, tmp_path: Path) -> None:
+    """Ingest reads the gate's topic with the marks in its headers, and again what it held when it was killed."""
+    before = topics_of(kafka)
+    flags = "--gate --minutes 0.4 --rate 500 --drop router=0.02 --kill ingest@14 --no-dashboard"
+    ended = hopwatch("demo", *flags.split(), "--kafka", kafka.bootstrap, "--workdir", str(tmp_path / "demo"))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    lines = [line.split() for line in ended.stdout.splitlines()]
+    assert ["lost", "by", "kills", "0", "=", "0", "surely", "ok"] in lines
+    (rejected,) = [line for line in lines if line[:2] == ["rejected", "gate"]]
+    assert int(rejected[2]) > 0
+    assert rejected[3:] == ["=", rejected[2], "ok"]
+    assert ["lost", "ids", "gate", "0", "⊆", "0", "ok"] in lines
+    until(lambda: topics_of(kafka) - before <= {"__consumer_offsets"}, "topics that are gone")
+
+
 def test_a_run_that_nobody_read_leaves_nothing_behind(tmp_path: Path) -> None:
     """Also on brokers that never had a reader, and know of no groups."""
     young = Kafka(tmp_path / "kafka")

@@ -13,7 +13,8 @@ from typing import Any, Final, cast
 
 import pytest
 
-from demo import config as demo
+from demo.configuration import configuration
+from demo.nodes import NODES
 from monitor import topics
 from monitor.cli.main import main
 from monitor.spark import job
@@ -128,4 +129,4 @@ def test_the_healthcheck_looks_where_the_job_writes(tmp_path: Path) -> None:
 def test_the_demo_s_stream_is_watched_as_the_demo_says() -> None:
     """The streams of docker/hopwatch.toml are those of the demo's own configuration."""
     watched = tomllib.loads((ROOT / "docker" / "hopwatch.toml").read_text("utf-8"))
-    assert watched["streams"] == tomllib.loads(demo._configuration(demo.Layout(ROOT)))["streams"]
+    assert watched["streams"] == tomllib.loads(configuration(NODES, "", "", "", None))["streams"]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from demo.entrance.segments import SegmentInlet
 from demo.links import laid
-from demo.links.ends import TopicEnds
-from demo.links.laid import SocketLinks, TopicLinks, links_through
+from demo.links.ends import SocketEnds, TopicEnds
+from demo.links.laid import TopicLinks, links_through
+from demo.links.loopback import SocketLinks
 from demo.nodes import NODES
 from monitor.errors import SettingsError, TransportError
 from probes.contract.kafka import KafkaAccess, KafkaPlace
@@ -76,6 +79,31 @@ def test_observations_that_are_watched_elsewhere_have_no_topic_of_the_run(paper:
         assert list(paper.made) == TOPICS[1:]
         assert links.observations_url == ""
     assert paper.made == {}
+
+
+def test_behind_a_gate_ingest_takes_events_from_its_spool(tmp_path: Path) -> None:
+    """It alone; the gate is told where that is, and where the rejected go."""
+    links = links_through("", gate_folder=tmp_path)
+    assert links.gate == (f"spool:{tmp_path}/events", f"spool:{tmp_path}/rejected")
+    with links:
+        ends = [links.ends(node) for node in NODES]
+    assert [end.is_gated for end in ends] == [True, False, False, False]
+    assert isinstance(ends[0], SocketEnds)
+    assert ends[0].events == f"{tmp_path}/events"
+    assert isinstance(ends[0].inlet(), SegmentInlet)
+
+
+def test_behind_a_gate_a_topic_leads_to_ingest_too(paper: PaperTopics) -> None:
+    """One more has what is rejected; all of them go again, with ingest's reader."""
+    links = TopicLinks("h:1", ACCESS, "r", has_gate=True)
+    names = ["observations", "rejected", "ingest", "router", "norm", "connector"]
+    with links:
+        assert [*paper.made] == [f"hopwatch-demo-r-{name}" for name in names]
+        assert links.gate == ("kafka://h:1/hopwatch-demo-r-ingest", "kafka://h:1/hopwatch-demo-r-rejected")
+        assert links.ends("ingest") == TopicEnds("h:1", "hopwatch-demo-r-ingest", TOPICS[1], is_gated=True)
+        assert not links.ends("router").is_gated
+    assert paper.made == {}
+    assert paper.groups == [f"hopwatch-demo-r-{node}" for node in NODES]
 
 
 def test_topics_lead_from_node_to_node(paper: PaperTopics) -> None:

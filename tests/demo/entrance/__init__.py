@@ -1,0 +1,1 @@
+"""Tests of the demo's entrance where it is the gate."""
