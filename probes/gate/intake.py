@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from http import HTTPStatus
@@ -24,6 +24,7 @@ from probes.http.problems import MOST_FAULTS, Fault, Problem
 
 REMEMBERED: Final = 250_000
 """So many events of a stream are known again at least, when they come a second time."""
+_log = logging.getLogger("hopwatch.gate")
 
 
 class Fate(IntEnum):
@@ -81,6 +82,7 @@ class Intake:
         self.stream, self.subject, self._terms = entrance.stream, entrance.subject, entrance.terms
         self.outlet, self.rejected, self.stamping = outlet, rejected, stamping
         self._clock = clock
+        self._unkept = 0
         self._recent: Recent[bytes, _Known | _Brief] = Recent(REMEMBERED)
 
     async def take(self, sent: Sequence[Sent], codec: Codec, *, producer: str = "", each: bool) -> list[Outcome]:
@@ -197,8 +199,16 @@ class Intake:
                 self.stamping.rejected(one.event_id, one.event_us, arrived_us, one.reason)
                 record = self._rejected(one, arrived_us, producer).record()
                 leaving.append(Leaving(one.event_id, one.event_us, arrived_us, record))
-        with suppress(OutletError):
-            self.rejected.write(leaving, lambda _: None)
+        try:
+            self.rejected.write(leaving, lambda failed: self._tell_unkept(len(failed)))
+        except OutletError:
+            self._tell_unkept(len(leaving))
+
+    def _tell_unkept(self, count: int) -> None:
+        """Log rejected events that could not be kept: the first, and then each time that they are ten times as many."""
+        before, self._unkept = self._unkept, self._unkept + count
+        if len(str(self._unkept)) > len(str(before)) or (count and not before):
+            _log.warning("%d rejected events of %s could not be kept since the start", self._unkept, self.stream)
 
     def _rejected(self, one: Judged, arrived_us: int, producer: str, *, is_held: bool = False) -> Rejected:
         return Rejected(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,13 @@ def held(folder: Path) -> int:
     return lock
 
 
+def release(folder: Path, lock: int) -> None:
+    """Let go of a folder in which nothing is left, and of a lock in it."""
+    with suppress(OSError):  # it is looked for again at the next start, and nothing is left there
+        (folder / LOCK).unlink()
+    os.close(lock)
+
+
 def recover(root: Path) -> None:
     """Publish what is whole in the open segments of gates that live no more.
 
@@ -42,9 +50,10 @@ def recover(root: Path) -> None:
         try:
             for segment in sorted(lock.parent.glob(f"*{OPEN_SUFFIX}")):
                 _publish(segment)
-            lock.unlink()
-        finally:
+        except OSError:
             os.close(handle)
+            raise
+        release(lock.parent, handle)
 
 
 def _publish(segment: Path) -> None:

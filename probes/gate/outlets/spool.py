@@ -11,7 +11,7 @@ from typing import Final
 
 from probes.clock import Clock
 from probes.gate.outlets import MOST_BYTES, Done, Leaving, OutletError
-from probes.gate.outlets.left import held, recover
+from probes.gate.outlets.left import held, recover, release
 from probes.gate.records import Entered
 from probes.sinks.spool import SpoolSink
 
@@ -75,7 +75,7 @@ class SpoolOutlet:
         self._groups.put(None)
         self._thread.join()
         if self._lock is not None:
-            os.close(self._lock)
+            release(self._sink.folder, self._lock)
 
     def _run(self) -> None:
         is_ending = False

@@ -247,6 +247,16 @@ def test_a_transport_that_takes_nothing_is_told(gate: AtEntrance) -> None:
     assert len(gate.outlet.left) == 1
 
 
+def test_rejected_events_that_cannot_be_kept_are_logged(gate: AtEntrance, caplog: pytest.LogCaptureFixture) -> None:
+    """Their sender is told as ever; the log is not longer than it has to be."""
+    gate.rejected.is_full = True
+    assert [put(gate, gate.new_id(), {}).status_code for _ in range(12)] == [422] * 12
+    gate.rejected.is_full, event_id = False, gate.new_id()
+    gate.rejected.fails.add(ids.read(event_id))
+    assert put(gate, event_id, {}).status_code == 422
+    assert caplog.messages == [f"{n} rejected events of orders could not be kept since the start" for n in (1, 10)]
+
+
 def test_a_repeat_waits_for_the_first(gate: AtEntrance) -> None:
     """Neither is answered before the transport has it, and it is written once."""
     body = {"json": GOOD}

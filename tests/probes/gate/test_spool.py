@@ -63,6 +63,7 @@ def test_events_are_written_with_their_ids_and_times(tmp_path: Path) -> None:
         outlet.close()
         entered = [Entered(stream, leaving(at).event_id, at, at + 1, b"event").record() for at in (1, 2)]
         assert published(root) == (entered if stream else [b"event"] * 2)
+        assert not list(root.glob(f"*/{LOCK}"))
 
 
 def test_many_requests_are_synced_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
