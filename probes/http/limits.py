@@ -53,10 +53,11 @@ class Bounded:
         if scope["type"] != "http" or scope["method"] not in ("POST", "PUT", "PATCH"):
             await self._app(scope, receive, send)
             return
-        body = _Body(self._limits.most_body_bytes, is_packed=_is_packed(scope))
+        is_packed = _is_packed(scope)
+        body = _Body(self._limits.most_body_bytes, is_packed=is_packed)
         try:
             await self._read(scope, receive, body)
-            await self._run(_plain(scope), body.whole(), receive, send)
+            await self._run(_plain(scope) if is_packed else scope, body.whole(), receive, send)
         except Problem as problem:
             await send_problem(problem, send)
         except Gone:
@@ -132,11 +133,7 @@ def _is_packed(scope: Scope) -> bool:
 
 def _plain(scope: Scope) -> Scope:
     """Return a request as it is once its body is unpacked."""
-    return (
-        {**scope, "headers": [one for one in scope["headers"] if one[0] != b"content-encoding"]}
-        if _is_packed(scope)
-        else scope
-    )
+    return {**scope, "headers": [one for one in scope["headers"] if one[0] != b"content-encoding"]}
 
 
 async def send_problem(problem: Problem, send: Send) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
 from collections.abc import Callable
@@ -93,6 +94,9 @@ class Listening:
 
 def serve(app: App, listening: Listening, stop: Event, ready: Callable[[], None]) -> None:
     """Serve until ``stop`` is set, or the server ends by itself, which sets it; ``ready`` is called at the start."""
+    # What is there now stays as long as the app: each full collection would go through it, and nobody is served then.
+    gc.collect()
+    gc.freeze()
     asyncio.run(_serve(app, listening, stop, ready))
 
 
