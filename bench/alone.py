@@ -77,9 +77,14 @@ def _environment() -> dict[str, str]:
     return {simd.VARIABLE: simd.for_this_machine()} | os.environ
 
 
+def keep_to_cores() -> None:
+    """Let this process have the cores of a contestant, and whatever it starts from now on."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+
+
 def main(function: str, answer: str, folder: str, arguments: str) -> None:
     """Call the function in this process, which keeps to two cores, and write what it returns."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    keep_to_cores()
     module, name = function.split(":")
     told = getattr(importlib.import_module(module), name)(folder=Path(folder), **json.loads(arguments))
     Path(answer).write_text(json.dumps(told), "utf-8")

@@ -32,6 +32,8 @@ from bench import (
     watch,
 )
 from bench.alone import ContestantError
+from bench.gate import measuring
+from bench.gate import tables as gate_tables
 from bench.month import Month
 from bench.speed import Tell
 from bench.steps import Steps
@@ -62,6 +64,7 @@ class What(StrEnum):
     NAB = "nab"
     ALERTS = "alerts"
     DASHBOARD = "dashboard"
+    GATE = "gate"
     ALL = "all"
 
 
@@ -102,6 +105,7 @@ _MEASURES: Final[dict[What, Callable[[Asked, Tell], Measured]]] = {
         lines := dashboard.measure(of.scratch, tell, Month(of.days)),
         dashboard_tables.dashboard(lines),
     ),
+    What.GATE: lambda of, tell: (lines := measuring.measure(of.scratch, tell), gate_tables.gate(lines)),
 }
 _BY_DEFAULT: Final = (What.SPEED, What.PROBES, What.LIVE)
 

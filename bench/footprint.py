@@ -1,4 +1,4 @@
-"""How much memory a process and all below it take, and how much disk a folder: sampled while they work, peaks kept."""
+"""What a process takes: memory of it and all below it, processor time, the disk of a folder, sampled while it works."""
 
 from __future__ import annotations
 
@@ -55,6 +55,24 @@ def folder_bytes(folder: Path) -> int:
                 found = (Path(parent) / name).stat()
                 total += found.st_blocks * 512 * (found.st_nlink == 1)
     return total
+
+
+def memory_bytes(what: str, process: int | str = "self") -> int:
+    """Return what Linux says of a process's memory: ``VmRSS``, now, or ``VmHWM``, at most."""
+    found = re.search(rf"^{what}:\s+(\d+) kB$", (_PROC / f"{process}" / "status").read_text("ascii"), re.MULTILINE)
+    return int(found[1]) * 1_024 if found else 0
+
+
+def forget_peak(process: int | str = "self") -> None:
+    """Let ``VmHWM`` begin again at what is taken now; see proc(5), clear_refs."""
+    (_PROC / f"{process}" / "clear_refs").write_text("5", "ascii")
+
+
+def cpu_s(process: int | str = "self") -> float:
+    """Return how long a process and its threads were on a processor so far, s."""
+    # The name, in brackets, may hold whatever it likes.
+    fields = (_PROC / f"{process}" / "stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _sizes(process: Path) -> tuple[int, int]:

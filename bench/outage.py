@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import time
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import confluent_kafka
 import numpy as np
 
 from bench.alone import Json, run
+from bench.footprint import memory_bytes
 from bench.speed import Tell
 from bench.stamping import check_kept
 from probes import Probe
@@ -75,9 +75,3 @@ def stamp(folder: Path, calls: int) -> Json:
     return {
         "p50_us": p50_us, "p99_us": p99_us, "most_us": most_us, "grown_bytes": grown_bytes, "dropped": probe.dropped,
     }  # fmt: skip
-
-
-def memory_bytes(what: str) -> int:
-    """Return what Linux says of this process's memory: ``VmRSS``, now, or ``VmHWM``, at most."""
-    found = re.search(rf"^{what}:\s+(\d+) kB$", Path("/proc/self/status").read_text("ascii"), re.MULTILINE)
-    return int(found[1]) * 1_024 if found else 0

@@ -6,7 +6,6 @@ These Streamlit serves as its own command does.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -22,8 +21,8 @@ from urllib.request import urlopen
 
 from sqlalchemy import Engine, event
 
-from bench.alone import CORES
-from bench.footprint import Peak
+from bench.alone import keep_to_cores
+from bench.footprint import Peak, cpu_s
 
 STARTS_WITHIN_S: Final = 60.0
 TOLD_EVERY_S: Final = 0.2
@@ -57,10 +56,9 @@ class Served:
         """Return what it has done so far; its counts are as old as it tells them."""
         time.sleep(2 * TOLD_EVERY_S)
         trips, statements = json.loads(self.counts.read_text("ascii"))
-        fields = Path(f"/proc/{self.process}/stat").read_text("ascii").rpartition(")")[2].split()
-        cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        taken_s = cpu_s(self.process)
         self.peak.look(self.process, self.counts.parent)
-        return Sample(time.perf_counter(), cpu_s, trips, statements)
+        return Sample(time.perf_counter(), taken_s, trips, statements)
 
 
 @contextmanager
@@ -99,7 +97,7 @@ def _await(port: int, process: subprocess.Popen[bytes], counts: Path, said: Path
 
 def main(kind: str, counts: str, port: str, *arguments: str) -> None:
     """Serve in this process, until SIGINT."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+    keep_to_cores()
     counted = [0, 0]
 
     @event.listens_for(Engine, "begin")

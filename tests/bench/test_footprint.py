@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-from bench.footprint import Peak, family, folder_bytes
+import pytest
+
+from bench.footprint import Peak, cpu_s, family, folder_bytes, forget_peak, memory_bytes
 
 MEGABYTE = 1024 * 1024
 
@@ -45,3 +48,21 @@ def test_a_folder_takes_its_blocks(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "file").write_bytes(b"x")
     assert folder_bytes(tmp_path) == (tmp_path / "a" / "b" / "file").stat().st_blocks * 512 > 0
+
+
+def test_memory_is_what_linux_says() -> None:
+    """Now at most as much as ever, and a peak that is forgotten begins again."""
+    held = os.urandom(64 * MEGABYTE)
+    assert 0 < memory_bytes("VmRSS") <= memory_bytes("VmHWM")
+    seen = memory_bytes("VmHWM")
+    del held
+    forget_peak()
+    assert memory_bytes("VmHWM", os.getpid()) < seen - 32 * MEGABYTE
+
+
+def test_processor_time_is_that_of_a_process() -> None:
+    """Ours grows as we work, by what our own clock says too, to a tick or two."""
+    before_s, began_s = cpu_s(), time.process_time()
+    while time.process_time() - began_s < 0.1:
+        pass
+    assert cpu_s(os.getpid()) - before_s == pytest.approx(0.1, abs=0.03)

@@ -1,0 +1,87 @@
+"""What was measured of the gate, drawn for a person; numbers only, the conclusions are the reader's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group
+from rich.text import Text
+
+from bench.drawing import NONE, new_table, over, shown
+from bench.gate.figures import P99_GOAL_MS, RATE, RATE_GOAL, WHO, Bomb, Line, Slow, Taken
+from bench.gate.orders import BATCH
+from bench.gate.serving import GATE, UNCHECKED
+
+
+def gate(lines: Sequence[Line]) -> Group:
+    """Return contestants, slow clients and bombs; of a ratio over 1 the gate is ahead."""
+    entrances = {line.who: line for line in lines if isinstance(line, Taken)}
+    words = [Text(f"{line.who}: {line.includes}") for line in entrances.values()]
+    if WHO[GATE] in entrances and WHO[UNCHECKED] in entrances:
+        words.append(Text(validation(entrances[WHO[GATE]], entrances[WHO[UNCHECKED]])))
+    slow = new_table(
+        f"Single events, {RATE} a second, without and with clients that send 2 bytes a second, on the gate",
+        ("slow clients",),
+        ("p99 ms without", "p99 ms with", "with / without", "most ms", "/healthz, most ms", "cut off", "after s"),
+    )
+    bombs = new_table(
+        "Bodies that are small packed, refused by the gate with 413",
+        (),
+        ("packed KB", "unpacked MB", "times", "most ms", "memory grown, MB"),
+    )
+    for line in lines:
+        if isinstance(line, Slow):
+            slow.add_row(*_slow(line))
+        elif isinstance(line, Bomb):
+            sizes = shown(line.packed_bytes / 1e3, 0), shown(line.unpacked_bytes / 1e6, 0), f"{line.times}"
+            bombs.add_row(*sizes, shown(line.most_ms, 1), shown(line.grown_bytes / 1e6, 1))
+    return Group(_entrances(entrances), *words, slow, bombs)
+
+
+def validation(ours: Taken, unchecked: Taken) -> str:
+    """Return which part of the gate's work is validation, with the Avro that is written of what was read."""
+    batch, single = (
+        1 - without / whole
+        for whole, without in (
+            (ours.batch_cpu_us, unchecked.batch_cpu_us),
+            (ours.single_cpu_us, unchecked.single_cpu_us),
+        )
+    )
+    return (
+        f"Validation and Avro: {batch:.0%} of the gate's processor time for an event in a batch, {single:.0%} of that"
+        f" for a single one; without them it takes {unchecked.rate / ours.rate:.2f} times as many events"
+    )
+
+
+def _entrances(entrances: dict[str, Taken]) -> Group:
+    table = new_table(
+        f"Batches of {BATCH}, and single events, {RATE} a second; one broker, server and client on the same 2 cores",
+        ("entrance",),
+        ("events/s", "gate / this", "CPU µs an event", "single: p50 ms", "p99 ms", "most ms", "CPU µs", "memory MB"),
+    )
+    ours = entrances.get(WHO[GATE])
+    for line in entrances.values():
+        table.add_row(
+            line.who,
+            shown(line.rate, 0),
+            shown(None if ours is None else ours.rate / line.rate, 2),
+            shown(line.batch_cpu_us, 1),
+            *(shown(span_ms, 1) for span_ms in (line.p50_ms, line.p99_ms, line.most_ms)),
+            shown(line.single_cpu_us, 0),
+            shown(over(line.memory_bytes, 1e6), 0),
+        )
+    table.add_row("goals of the gate", f"≥ {RATE_GOAL:,.0f}", *[NONE] * 3, f"< {P99_GOAL_MS:.0f}", *[NONE] * 3)
+    return Group(table)
+
+
+def _slow(line: Slow) -> tuple[str, ...]:
+    return (
+        f"{line.clients}",
+        shown(line.without_p99_ms, 1),
+        shown(line.with_p99_ms, 1),
+        shown(line.with_p99_ms / line.without_p99_ms, 2),
+        shown(line.with_most_ms, 1),
+        shown(line.health_most_ms, 1),
+        f"{line.cut}",
+        shown(line.lived_s, 1),
+    )
