@@ -44,7 +44,10 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """Single events without and with clients that trickle; how many of these the server cut off, and after how long."""
+    """Single events without and with clients that trickle; how many of these were cut off, after how long at most.
+
+    The slow ones come first, and each question to ``/healthz`` comes by a connection of its own.
+    """
 
     clients: int
     without_p99_ms: float
@@ -52,7 +55,7 @@ class Slow:
     with_most_ms: float
     health_most_ms: float
     cut: int
-    lived_s: float | None
+    lived_most_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,6 @@ def taken(kind: str, rounds: Sequence[Mapping[str, Any]]) -> Taken:
 
 def slow(without: Sequence[Json], beside: Sequence[Json], crowds: Sequence[Json]) -> Slow:
     """Return the line of slow clients, from rounds without and with them."""
-    lived_s = [one["lived_s"] for one in crowds if one["lived_s"] is not None]
     return Slow(
         min(one["clients"] for one in crowds),
         median(one["p99_ms"] for one in without),
@@ -98,5 +100,5 @@ def slow(without: Sequence[Json], beside: Sequence[Json], crowds: Sequence[Json]
         max(one["most_ms"] for one in beside),
         max(one["health_most_ms"] for one in beside),
         sum(one["cut"] for one in crowds),
-        median(lived_s) if lived_s else None,
+        max((one["lived_most_s"] for one in crowds if one["cut"]), default=None),
     )

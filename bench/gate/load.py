@@ -95,7 +95,7 @@ def singles(folder: Path, **load: Any) -> Json:  # noqa: ANN401 - JSON
 
 async def _singles(load: Load) -> Json:
     _keep_quiet()
-    open_ones = [await connected(load.port) for _ in range(load.connections + 1)]
+    open_ones = [await connected(load.port) for _ in range(load.connections)]
     first, last = int(load.warm_s * load.rate), int((load.warm_s + load.seconds) * load.rate)
     numbers, sums, is_over = itertools.count(), _Sums(load.process), asyncio.Event()
     spans_s, health_s = [0.0] * last, [0.0]
@@ -111,16 +111,18 @@ async def _singles(load: Load) -> Json:
             spans_s[number] = time.perf_counter() - due_s
             sums.acknowledged += 1
 
-    async def look(connection: Connection) -> None:
+    async def look() -> None:
         while not is_over.is_set():
             began_s = time.perf_counter()
+            connection = await connected(load.port)
             check(await connection.ask(request("GET", "/healthz")), OK)
+            connection.close()
             health_s.append(time.perf_counter() - began_s)
             await asyncio.sleep(HEALTH_EVERY_S)
 
     async with asyncio.TaskGroup() as tasks:
-        looking = tasks.create_task(look(open_ones[-1]))
-        putting = [tasks.create_task(put(one)) for one in open_ones[:-1]]
+        looking = tasks.create_task(look())
+        putting = [tasks.create_task(put(one)) for one in open_ones]
         await asyncio.sleep(starts_s + load.warm_s - time.perf_counter())
         _, cpu_began_s, before = sums.now()
         await asyncio.wait(putting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,11 +20,14 @@ from bench.gate.bomb import UNPACKED_BYTES
 from bench.gate.figures import CLIENTS, RATE, WHO, Bomb, Line, slow, taken
 from bench.gate.proving import prove
 from bench.gate.serving import GATE, KINDS, Entrance
+from bench.gate.slow import SPREAD_S
 from bench.speed import Tell
 from bench.truth import WrongResultError
 from tests.real.servers.kafka import Kafka
 
 PARTITIONS: Final = 4
+_AHEAD_S: Final = 2.0
+"""So long before the others the slow clients are there, and so long they stay; processes take a while to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +131,11 @@ def _hardened(scratch: Path, broker: Kafka, sizes: Sizes, tell: Tell) -> list[Li
         for number in range(sizes.slow_rounds):
             tell(f"slow clients, {number + 1} of {sizes.slow_rounds}")
             without.append(_singles(scratch, entrance, sizes, sizes.slow_s))
-            # They come while the load warms up, and are there when it ends.
-            lasts = {"clients": CLIENTS, "seconds": 2 * sizes.warm_s + sizes.slow_s}
-            crowd = beside.submit(run, "bench.gate.slow:trickle", scratch, port=entrance.port, **lasts)
+            lasts_s = SPREAD_S + _AHEAD_S + sizes.warm_s + sizes.slow_s
+            crowd = beside.submit(
+                run, "bench.gate.slow:trickle", scratch, port=entrance.port, clients=CLIENTS, seconds=lasts_s + _AHEAD_S
+            )
+            time.sleep(SPREAD_S + _AHEAD_S)
             beside_slow.append(_singles(scratch, entrance, sizes, sizes.slow_s))
             crowds.append(crowd.result().result)
         tell("bombs")
