@@ -41,7 +41,7 @@ def throw(folder: Path, port: int, process: int, times: int) -> Json:
     return {
         "packed_bytes": len(bomb),
         "most_ms": max(spans_s) * 1e3,
-        "grown_bytes": memory_bytes("VmHWM", process) - before_bytes,
+        "grown_bytes": max(memory_bytes("VmHWM", process) - before_bytes, 0),
     }
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 from typing import Final
 from urllib.request import urlopen
 
@@ -97,11 +96,8 @@ def main(kind: str, folder: str, port: str, bootstrap: str) -> int:
     keep_to_cores()
     if kind == PLAIN:
         from bench.peers import plain_app  # noqa: PLC0415 - each has what it needs, and no more
-        from probes.http.serve import serve  # noqa: PLC0415
 
-        stop = Event()
-        signal.signal(signal.SIGINT, lambda *_: stop.set())
-        serve(plain_app.app(bootstrap, topic(kind)), HOST, int(port), stop, lambda: None)
+        plain_app.serve(HOST, int(port), bootstrap, topic(kind))
         return 0
     if kind == UNCHECKED:
         from bench.gate import unchecked  # noqa: PLC0415

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import io
+import signal
 import threading
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 import fastavro
 from confluent_kafka import KafkaError, Message, Producer
 from fastapi import FastAPI, HTTPException
+from granian.constants import HTTPModes, Interfaces
+from granian.server.embed import Server
 from pydantic import BaseModel
 
 from bench.gate.orders import SCHEMA, STREAM
@@ -100,3 +103,15 @@ def app(bootstrap: str, topic: str) -> FastAPI:
         return {"status": "ok"}
 
     return api
+
+
+def serve(host: str, port: int, bootstrap: str, topic: str) -> None:
+    """Serve the app as the gate is served, until SIGINT."""
+    asyncio.run(_serve(host, port, app(bootstrap, topic)))
+
+
+async def _serve(host: str, port: int, api: FastAPI) -> None:
+    settings: dict[str, Any] = {"interface": Interfaces.ASGI, "http": HTTPModes.http1, "websockets": False}
+    server = Server(api, address=host, port=port, log_enabled=False, **settings)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, server.stop)
+    await server.serve()
