@@ -52,6 +52,7 @@ class Kind(StrEnum):
     OUTLIER = "outlier"
     PROBE_DROPS = "probe_drops"
     CLOCK_SKEW = "clock_skew"
+    REJECTED = "rejected"
     QUARANTINE = "quarantine"
     BURN_RATE = "burn_rate"
     HEARTBEAT = "heartbeat"
@@ -67,6 +68,7 @@ class Word(StrEnum):
     ODD = "odd"
     DROPPED = "dropped"
     SKEWED = "skewed"
+    REJECTED = "rejected"
     QUARANTINED = "quarantined"
     ALIVE = "alive"
 

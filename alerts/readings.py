@@ -144,6 +144,17 @@ def _probe_drops(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading
             yield good(node.node)
 
 
+def _rejected(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
+    del stream
+    threshold, is_unhurt = rule.thresholds[minute.result.stream], minute.result.verdict in UNHURT
+    for node in minute.result.nodes:
+        if node.rejected > threshold * node.seen and node.seen >= rule.least:
+            yield bad(node.node, node.rejected / node.seen, threshold, (node.rejected, node.seen))
+        # An account with a hole may hide some.
+        elif is_unhurt or node.coverage == 1:
+            yield good(node.node)
+
+
 def _clock_skew(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
     del stream
     threshold = rule.thresholds[minute.result.stream]
@@ -182,4 +193,5 @@ _BY_KIND: Final[Mapping[Kind, Callable[[Rule, Stream, Minute], Iterator[Reading]
     Kind.OUTLIER: _outlier,
     Kind.PROBE_DROPS: _probe_drops,
     Kind.CLOCK_SKEW: _clock_skew,
+    Kind.REJECTED: _rejected,
 }

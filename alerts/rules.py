@@ -19,7 +19,7 @@ LEAST_MEMORY_US: Final = 300_000_000
 
 ORDER: Final = (
     *(Kind.LOSS, Kind.LAG, Kind.END_TO_END_LAG, Kind.SILENT, Kind.PROBE_DROPS, Kind.UNKNOWN, Kind.BURN_RATE),
-    *(Kind.CLOCK_SKEW, Kind.OUTLIER, Kind.QUARANTINE, Kind.HEARTBEAT),
+    *(Kind.CLOCK_SKEW, Kind.REJECTED, Kind.OUTLIER, Kind.QUARANTINE, Kind.HEARTBEAT),
 )
 """Of two rules that speak of the same, the first names the place more exactly; it is told."""
 

@@ -31,6 +31,7 @@ _UNITS: Final = {
     Kind.END_TO_END_LAG: "messages",
     Kind.PROBE_DROPS: "observations",
     Kind.CLOCK_SKEW: "stamps",
+    Kind.REJECTED: "messages",
     Kind.QUARANTINE: "records",
     Kind.BURN_RATE: "messages",
 }

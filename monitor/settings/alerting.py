@@ -155,6 +155,17 @@ class ProbeDropsRule(StreamRule):
     nodes: Names = ()
 
 
+class RejectedRule(StreamRule):
+    """Messages that a node rejected as bad, over a part of what it saw."""
+
+    kind: Literal["rejected"] = "rejected"
+    severity: Severity = "ticket"
+    for_us: Duration = Field(5 * MINUTE_US, alias="for")
+    threshold: Ratio = 0.05
+    least_messages: Whole = 1
+    nodes: Names = ()
+
+
 class ClockSkewRule(StreamRule):
     """Stamps that are earlier than the message itself, over a part of them."""
 
@@ -239,6 +250,7 @@ AnyRule = (
     | SilentRule
     | OutlierRule
     | ProbeDropsRule
+    | RejectedRule
     | ClockSkewRule
     | QuarantineRule
     | BurnRateRule
