@@ -33,6 +33,7 @@ class _Item(msgspec.Struct, forbid_unknown_fields=True):
     time: Any = None
 
 
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _ITEM: Final = msgspec.json.Decoder(_Item)
 _LOOSE: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -49,7 +50,7 @@ def batch(body: bytes) -> list[Sent]:
     except msgspec.ValidationError:
         told = "the body is a list of events, such as [{...}]"
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-events", told, [Fault("", "it is no list")]) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise Problem(HTTPStatus.BAD_REQUEST, "not-json", f"the body is no JSON: {error!s:.200}") from None
     if not 0 < len(items) <= MOST_EVENTS:
         told = f"a request has 1 to {MOST_EVENTS:,} events, got {len(items):,}"
@@ -60,7 +61,7 @@ def batch(body: bytes) -> list[Sent]:
 def _sent(item: bytes, place: str) -> Sent:
     try:
         found = _ITEM.decode(item)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         return _misshapen(item, place, error)
     return Sent(found.id, found.time, bytes(found.data), place, f"{place}/data")
 
@@ -71,6 +72,6 @@ def _misshapen(item: bytes, place: str, error: Exception) -> Sent:
     try:
         parts = _LOOSE.decode(item)
         event_id = msgspec.json.decode(parts["id"]) if "id" in parts else None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         event_id = None
     return Sent(event_id, None, item, place, place, (fault,))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, TypeVar
 
-from anyio import Lock, to_thread
+from anyio import CapacityLimiter, Lock, move_on_after, to_thread
 
 from probes.clock import Clock
 from probes.gate.codec import Codec
@@ -16,9 +17,14 @@ from probes.registry.subjects import Registry, UnknownError
 
 FRESH_NS: Final = 1_000_000_000
 """So long nobody asks again which version is the latest."""
+WAIT_S: Final = 0.5
+"""So long a request waits for the answer, if there is a schema that was the latest."""
+THREADS: Final = 4
+"""Threads that ask the registry, and nobody else uses."""
 MOST_CODECS: Final = 64
 
 K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Codecs:
@@ -31,6 +37,7 @@ class Codecs:
         self._members: dict[tuple[str, bytes], Codec] = {}
         self._made: dict[int, Codec] = {}
         self._looking = Lock()
+        self._threads = CapacityLimiter(THREADS)
 
     async def of(self, subject: str, fingerprint: bytes | None = None) -> Codec:
         """Return the codec of a version of a subject, by its fingerprint, or of the latest.
@@ -43,8 +50,15 @@ class Codecs:
         found = self._latest.get(subject)
         if found is not None and self._clock.monotonic_ns() - found[1] < FRESH_NS:
             return found[0]
-        async with self._looking:
-            return await self._newest(subject)
+        if found is None:
+            async with self._looking:
+                return await self._newest(subject)
+        # A store that hangs keeps nothing out that was known to fit.
+        with move_on_after(WAIT_S):
+            async with self._looking:
+                return await self._newest(subject)
+        self._latest[subject] = found[0], self._clock.monotonic_ns()
+        return found[0]
 
     async def _newest(self, subject: str) -> Codec:
         found = self._latest.get(subject)
@@ -52,7 +66,7 @@ class Codecs:
         if found is not None and now_ns - found[1] < FRESH_NS:
             return found[0]
         try:
-            entry = await to_thread.run_sync(self._registry.entry, subject)
+            entry = await self._asked(lambda: self._registry.entry(subject))
             codec = await self._codec(entry.kept)
         except ShelfDownError as error:
             if found is None:
@@ -67,8 +81,8 @@ class Codecs:
         if (found := self._members.get((subject, fingerprint))) is not None:
             return found
         try:
-            entries = await to_thread.run_sync(self._registry.entries, subject)
-            kept = await to_thread.run_sync(self._registry.by_fingerprint, fingerprint)
+            entries = await self._asked(lambda: self._registry.entries(subject))
+            kept = await self._asked(lambda: self._registry.by_fingerprint(fingerprint))
         except ShelfDownError as error:
             raise _down(error) from None
         except UnknownError:
@@ -81,9 +95,12 @@ class Codecs:
 
     async def _codec(self, kept: Kept) -> Codec:
         if kept.number not in self._made:
-            codec = await to_thread.run_sync(lambda: Codec(Schema.parse(kept.text)))
+            codec = await self._asked(lambda: Codec(Schema.parse(kept.text)))
             _bounded(self._made)[kept.number] = codec
         return self._made[kept.number]
+
+    async def _asked(self, act: Callable[[], V]) -> V:
+        return await to_thread.run_sync(act, limiter=self._threads, abandon_on_cancel=True)
 
 
 def _bounded(kept: dict[K, Codec]) -> dict[K, Codec]:

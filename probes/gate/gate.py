@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from typing import Final
 
-from anyio import create_task_group, to_thread
+from anyio import Lock, create_task_group, to_thread
 
 from probes.clock import Clock
 from probes.gate.intake import Intake
 from probes.gate.outlets import Outlet, OutletError
 from probes.gate.producers import Producers
 from probes.http.problems import Problem
+
+FRESH_NS: Final = 1_000_000_000
+"""So long nobody looks again whether the transports can be written to."""
 
 
 class Gate:
@@ -21,6 +25,8 @@ class Gate:
     def __init__(self, intakes: Mapping[str, Intake], clock: Clock, producers: Producers | None = None) -> None:
         """Take the entrances, and who may come to them; nothing runs before :meth:`running`."""
         self.intakes, self.clock, self.producers = dict(intakes), clock, producers or Producers()
+        self._checking = Lock()
+        self._checked_ns, self._down = -FRESH_NS - 1, ""
 
     def check_now(self) -> None:
         """Look whether every transport can be written to.
@@ -32,15 +38,24 @@ class Gate:
             outlet.check()
 
     async def check(self) -> None:
-        """Look whether every transport can be written to.
+        """Look whether every transport can be written to; whoever asks within a second has the same answer.
 
         Raises:
             Problem: one of them cannot.
         """
+        async with self._checking:
+            if self.clock.monotonic_ns() - self._checked_ns > FRESH_NS:
+                self._down = await to_thread.run_sync(self._found_down)
+                self._checked_ns = self.clock.monotonic_ns()
+            if self._down:
+                raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "transport-down", self._down)
+
+    def _found_down(self) -> str:
         try:
-            await to_thread.run_sync(self.check_now)
+            self.check_now()
         except OutletError as error:
-            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "transport-down", str(error)) from None
+            return str(error)
+        return ""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -82,12 +82,18 @@ class Producers:
         if producer.streams and stream not in producer.streams:
             told = f"{producer.name} may send to {', '.join(sorted(producer.streams))}, not to {stream!r}"
             raise Problem(HTTPStatus.FORBIDDEN, "other-stream", told)
-        for what, quota, cost in (
-            ("events", producer.events_per_second, events),
-            ("bytes", producer.bytes_per_second, size),
-        ):
-            if quota is not None:
-                self._spend(producer, what, quota, cost)
+        costs = [
+            (what, RateLimitItemPerSecond(quota * OVER_S, OVER_S), cost)
+            for what, quota, cost in (
+                ("events", producer.events_per_second, events),
+                ("bytes", producer.bytes_per_second, size),
+            )
+            if quota is not None
+        ]
+        for what, item, cost in costs:
+            self._check(producer, what, item, cost)
+        for what, item, cost in costs:
+            self._spent.hit(item, producer.name, what, cost=cost)
 
     def _known(self, digest: bytes) -> Producer | None:
         """Return whose token has a hash; how long that takes tells nothing of the others."""
@@ -98,13 +104,12 @@ class Producers:
                     found = producer
         return found
 
-    def _spend(self, producer: Producer, what: str, quota: int, cost: int) -> None:
-        item = RateLimitItemPerSecond(quota * OVER_S, OVER_S)
-        told = f"{producer.name} may send {quota:,} {what} a second"
+    def _check(self, producer: Producer, what: str, item: RateLimitItemPerSecond, cost: int) -> None:
+        told = f"{producer.name} may send {item.amount // OVER_S:,} {what} a second"
         if cost > item.amount:
             told = f"{told}, and these {cost:,} are more than {OVER_S} s of that: send them in parts"
             raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "over-quota", told)
-        if not self._spent.hit(item, producer.name, what, cost=cost):
+        if not self._spent.test(item, producer.name, what, cost=cost):
             again_s = max(
                 1, math.ceil(self._spent.get_window_stats(item, producer.name, what).reset_time - time.time())
             )

@@ -114,6 +114,8 @@ class _Body:
                 part = self._unpacking.decompress(part, self._most_bytes - self.size + 1)
             except zlib.error as error:
                 raise _not_gzip(str(error)) from None
+            if self._unpacking.unused_data:
+                raise _not_gzip("bytes follow its end")
         if self.size + len(part) > self._most_bytes:
             raise _too_large(self._most_bytes)
         self._parts.append(part)
@@ -122,8 +124,8 @@ class _Body:
 
     def whole(self) -> bytes:
         """Return all of it."""
-        if self._unpacking is not None and (not self._unpacking.eof or self._unpacking.unused_data):
-            raise _not_gzip("bytes follow its end" if self._unpacking.eof else "it ends too early")
+        if self._unpacking is not None and not self._unpacking.eof:
+            raise _not_gzip("it ends too early")
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 

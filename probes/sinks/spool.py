@@ -45,6 +45,8 @@ class SpoolSink:
         self._failed_s = float("-inf")
         self._kept_bytes = 0
         self._is_whole = True
+        self.left: list[Path] = []
+        """Segments with synced records that could not be published."""
         self._told: set[str] = set()
 
     def check(self) -> None:
@@ -94,7 +96,8 @@ class SpoolSink:
             try:
                 os.fsync(self._file)
                 if not self._synced_bytes:
-                    _sync_folder(self.folder)
+                    sync_folder(self.folder)
+                    sync_folder(self.folder.parent)
                 self._synced_bytes = self._bytes
             except OSError as error:
                 self._tell(f"cannot be synced: {error.strerror}")
@@ -153,13 +156,15 @@ class SpoolSink:
                 os.close(self._file)
             if self._bytes:
                 self._path.rename(self._path.with_suffix(SEGMENT_SUFFIX))
-                _sync_folder(self.folder)
+                sync_folder(self.folder)
         except OSError:
             self._failed_s = self._now_s()
             self._is_whole = False
         if not is_kept:
             with suppress(OSError):  # published and so gone, as a rule
                 self._path.unlink()
+        elif self._path.exists():
+            self.left.append(self._path)
         self._file, self._bytes, self._synced_bytes = None, 0, 0
         self._number += 1
 
@@ -175,7 +180,7 @@ def folder_name(instance: str) -> str:
     return f"{safe}-{blake2b(instance.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -137,11 +137,14 @@ def test_drops_are_a_part_of_what_was_seen_or_dropped() -> None:
 
 def test_what_is_rejected_is_a_part_of_what_was_seen() -> None:
     """Over the threshold, not at it; an account with a hole may hide some, and without messages none is rejected."""
-    nodes = {"a": {"seen": 1_000, "rejected": 51, "coverage": 0.5}, "b": {"seen": 1_000, "rejected": 50, "coverage": 1.0}}
+    nodes = {
+        "a": {"seen": 1_000, "rejected": 51, "coverage": 0.5},
+        "b": {"seen": 1_000, "rejected": 50, "coverage": 1.0},
+    }
     minute = judged(0, verdict=Verdict.UNKNOWN, nodes=nodes)
     assert made(minute, Kind.REJECTED) == {"a": bad("a", 0.051, 0.05, (51, 1_000)), "b": good("b")}
-    nodes = {"a": {"seen": 0, "coverage": None}, "b": {"coverage": 0.5}}
-    assert signs(judged(0, verdict=Verdict.UNKNOWN, nodes=nodes), Kind.REJECTED) == {}
+    none: dict[str, Any] = {"a": {"seen": 0, "coverage": None}, "b": {"coverage": 0.5}}
+    assert signs(judged(0, verdict=Verdict.UNKNOWN, nodes=none), Kind.REJECTED) == {}
     assert signs(judged(0), Kind.REJECTED) == {"a": False, "b": False}
 
 

@@ -11,7 +11,7 @@ from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaAccess, KafkaPlace
 
 SPOOL: Final = "spool:"
-MOST_BYTES: Final = 64 * 1024 * 1024
+MOST_BYTES: Final = 16 * 1024 * 1024
 """How much waits for a transport at most."""
 
 

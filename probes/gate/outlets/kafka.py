@@ -22,6 +22,7 @@ WRITE_S: Final = 10.0
 LINGER_MS: Final = 2
 _CHECK_S: Final = 5.0
 _POLL_S: Final = 0.1
+_AGAIN_S: Final = 1.0
 _log = logging.getLogger("hopwatch.gate")
 
 
@@ -82,10 +83,10 @@ class KafkaOutlet:
         size = sum(len(one.record) for one in leaving)
         if self._waiting_bytes + size > self._most_bytes:
             raise OutletError(f"{self._waiting_bytes:,} bytes wait for the brokers {self.place.brokers} already")
+        if self._has_given_up:
+            raise OutletError(f"the client for {self.place.brokers} has given up, and is made anew")
         with self._counting:
             self._waiting_bytes += size
-        if self._has_given_up:
-            self._begin_anew()
 
         def told(failed: frozenset[bytes]) -> None:
             with self._counting:
@@ -139,7 +140,8 @@ class KafkaOutlet:
 
     def _begin_anew(self) -> None:
         """Replace a client that has given up for good; what it still has fails, and its senders are told."""
-        given_up, self._producer, self._has_given_up = self._producer, self._made(), False
+        given_up, self._producer = self._producer, self._made()
+        self._has_given_up = False
         given_up.purge()
         given_up.flush(1.0)
 
@@ -149,3 +151,9 @@ class KafkaOutlet:
     def _hear(self) -> None:
         while not self._stop.is_set():
             self._producer.poll(_POLL_S)
+            if self._has_given_up:
+                try:
+                    self._begin_anew()
+                except KafkaException as error:
+                    _log.warning("no client for the topic %s can be made: %s", self.place.topic, words(error))
+                    self._stop.wait(_AGAIN_S)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
 from probes.contract.segment import MAGIC, OPEN_SUFFIX, SEGMENT_SUFFIX, walk
+from probes.sinks.spool import sync_folder
 
 LOCK: Final = "gate.lock"
 """Is locked in each folder for as long as the gate that writes there lives; the kernel lets go of it after a kill."""
@@ -18,21 +19,32 @@ def held(folder: Path) -> int:
     """Lock a folder, and return the file that holds the lock.
 
     Raises:
+        BlockingIOError: somebody else holds it.
         OSError: it cannot be.
     """
-    lock = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    while True:
+        lock = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_there(folder, lock):
+                return lock
+        except OSError:
+            os.close(lock)
+            raise
+        os.close(lock)  # who held it has let go of it, and deleted it, between the two calls
+
+
+def _is_there(folder: Path, lock: int) -> bool:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise
-    return lock
+        return os.path.samestat(os.fstat(lock), (folder / LOCK).stat())
+    except FileNotFoundError:
+        return False
 
 
 def release(folder: Path, lock: int) -> None:
-    """Let go of a folder in which nothing is left, and of a lock in it."""
-    with suppress(OSError):  # it is looked for again at the next start, and nothing is left there
-        (folder / LOCK).unlink()
+    """Let go of a folder; while something is left there its lock stays, so that the next gate looks for it."""
+    if not list(folder.glob(f"*{OPEN_SUFFIX}")):
+        (folder / LOCK).unlink(missing_ok=True)
     os.close(lock)
 
 
@@ -49,16 +61,22 @@ def recover(root: Path) -> None:
             continue
         try:
             for segment in sorted(lock.parent.glob(f"*{OPEN_SUFFIX}")):
-                _publish(segment)
+                publish(segment)
         except OSError:
             os.close(handle)
             raise
         release(lock.parent, handle)
 
 
-def _publish(segment: Path) -> None:
-    """Cut a segment behind its last whole record, sync it, and let readers see it; one without any goes."""
-    whole = max((frame.end for frame in walk(segment.read_bytes()) if not frame.fault), default=0)
+def publish(segment: Path) -> None:
+    """Cut a segment behind its last whole record, sync it, and let readers see it; one without any goes.
+
+    Raises:
+        OSError: one of these cannot be done; the segment is as it was, or cut.
+    """
+    # A power cut may leave zeros, which would be records of no bytes.
+    whole_ones = takewhile(lambda frame: not frame.fault and frame.end > frame.start, walk(segment.read_bytes()))
+    whole = max((frame.end for frame in whole_ones), default=0)
     if whole <= len(MAGIC):
         segment.unlink()
         return
@@ -66,3 +84,4 @@ def _publish(segment: Path) -> None:
         file.truncate(whole)
         os.fsync(file.fileno())
     segment.rename(segment.with_suffix(SEGMENT_SUFFIX))
+    sync_folder(segment.parent)

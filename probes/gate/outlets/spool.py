@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from probes.clock import Clock
 from probes.gate.outlets import MOST_BYTES, Done, Leaving, OutletError
-from probes.gate.outlets.left import held, recover, release
+from probes.gate.outlets.left import held, publish, recover, release
 from probes.gate.records import Entered
 from probes.sinks.spool import SpoolSink
 
 _TICK_S: Final = 0.25
+_RETRY_NS: Final = 5_000_000_000
+_LOCK_TRIES: Final = 100
+_LOCK_S: Final = 0.02
+_log = logging.getLogger("hopwatch.gate")
 
 
 class _Group:
@@ -40,6 +46,7 @@ class SpoolOutlet:
         self._waiting_bytes = 0
         self._counting = threading.Lock()
         self._lock: int | None = None
+        self._clock, self._tried_ns = clock, 0
         self._thread = threading.Thread(target=self._run, name="hopwatch-gate-spool", daemon=True)
         self._thread.start()
 
@@ -65,10 +72,19 @@ class SpoolOutlet:
         try:
             self._sink.check()
             if self._lock is None:
-                self._lock = held(self._sink.folder)
+                self._lock = self._locked()
             recover(self.root)
         except OSError as error:
             raise OutletError(f"the spool {self.root} cannot be written: {error.strerror}") from None
+
+    def _locked(self) -> int:
+        """Lock the own folder; another gate that starts looks into it for a moment."""
+        for _ in range(_LOCK_TRIES):
+            try:
+                return held(self._sink.folder)
+            except BlockingIOError:
+                time.sleep(_LOCK_S)
+        return held(self._sink.folder)
 
     def close(self) -> None:
         """Sync and publish what is left."""
@@ -84,7 +100,7 @@ class SpoolOutlet:
             try:
                 first = self._groups.get(timeout=_TICK_S)
             except queue.Empty:
-                self._sink.tick()
+                self._tick()
                 continue
             is_ending = first is None
             if first is not None:
@@ -95,8 +111,25 @@ class SpoolOutlet:
                 if more is not None:
                     groups.append(more)
             self._write(groups)
-            self._sink.tick()
+            self._tick()
         self._sink.close()
+        self._publish_left()
+
+    def _tick(self) -> None:
+        self._sink.tick()
+        if self._sink.left and self._clock.monotonic_ns() - self._tried_ns > _RETRY_NS:
+            self._tried_ns = self._clock.monotonic_ns()
+            self._publish_left()
+
+    def _publish_left(self) -> None:
+        """Try again what could not be published: it is acknowledged, and no reader sees it."""
+        for segment in list(self._sink.left):
+            try:
+                publish(segment)
+            except OSError as error:
+                _log.warning("the segment %s cannot be published: %s", segment, error.strerror)
+                return
+            self._sink.left.remove(segment)
 
     def _write(self, groups: Sequence[_Group]) -> None:
         taken = [all(self._sink.send(self._framed(one)) for one in group.leaving) for group in groups]
