@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "quarantine": "Look at the events that the gate rejected, and send them in again.",
     "schema": "Look at the schemas of streams, and register them.",
     "tap": "Stamp what passes a service, from beside it.",
+    "validate": "Validate streams that are in Kafka already.",
     "alerts": "Look at alerts, and take them on.",
     "store": "Look after the store.",
     "outliers": "Find what is strange in series of numbers.",

@@ -37,9 +37,15 @@ def intake_of(chosen: Settings, stream: str) -> Intake:
         entrance_of(chosen, stream),
         open_outlet(said.to, stream, access, clock),
         open_outlet(said.rejected_url(stream), "", access, clock),
-        stamping=Stamping(stream, said.node, _sink(chosen, f"{stream}.{said.node}"), clock),
+        stamping=stamping_of(chosen, stream),
         clock=clock,
     )
+
+
+def stamping_of(chosen: Settings, stream: str) -> Stamping:
+    """Return what stamps the events of a stream at its entrance, into the configured transport."""
+    node = chosen.gate.streams[stream].node
+    return Stamping(stream, node, _sink(chosen, f"{stream}.{node}"), SystemClock())
 
 
 def entrance_of(chosen: Settings, stream: str) -> Entrance:

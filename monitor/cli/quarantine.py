@@ -197,7 +197,7 @@ def _said(one: Rejected) -> dict[str, Any]:
     return {
         "id": ids.written(one.event_id),
         "stream": one.stream,
-        "event_time": _moment(one.event_us),
+        "event_time": None if one.event_us is None else _moment(one.event_us),
         "arrived": _moment(one.arrived_us),
         "producer": one.producer,
         "is_held": one.is_held,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -60,7 +61,8 @@ def _field(name: str) -> str:
 
 def _pattern(pattern: str) -> str:
     try:
-        SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
+        for text in (pattern, rf"\A(?:{pattern})\z"):
+            SchemaValidator(core_schema.str_schema(pattern=text, regex_engine="rust-regex"))
     except SchemaError as error:
         told = str(error).strip().splitlines()[-1]
         msg = f"a pattern is one of Rust's regex, which has no look-around; got {pattern!r:.80}: {told:.120}"
@@ -132,6 +134,9 @@ class RangeRule(RuleSettings):
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
+        if any(bound is not None and not math.isfinite(bound) for bound in (self.min, self.max)):
+            msg = "min and max are numbers, not nan or inf: leave one out for no bound"
+            raise ValueError(msg)
         if self.min is None and self.max is None:
             msg = "a range has min, max or both"
             raise ValueError(msg)
@@ -215,6 +220,9 @@ def gate_misfits(gate: GateSettings, nodes: Mapping[str, Sequence[str]]) -> list
         if stream not in nodes:
             told = f"there is no [streams.{stream}], and the monitor would not know its messages: declare its path"
             found.append(misfits.told(("streams", stream), stream, told))
+        elif entrance.rejected_url(stream) == entrance.to:
+            told = "what may not enter goes to a place of its own, got the one that to names"
+            found.append(misfits.told(("streams", stream, "rejected"), entrance.to, told))
         elif entrance.node not in nodes[stream]:
             told = f'the path of {stream} has no node {entrance.node!r}: let it begin with "{entrance.node} -> …"'
             found.append(misfits.told(("streams", stream, "node"), entrance.node, told))

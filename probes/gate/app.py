@@ -22,6 +22,8 @@ from probes.registry import confluent, routes
 from probes.registry.avro_schema import MAX_BYTES
 from probes.registry.subjects import Registry
 
+MOST_REQUESTS: Final = 1_024
+"""Most of them wait for a transport, which costs nothing but their bodies."""
 BODY_BYTES: Final = 2 * MAX_BYTES
 """In Confluent's API a schema is a text inside of JSON, which doubles its quotes."""
 
@@ -58,7 +60,7 @@ def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = No
 
     api.add_exception_handler(confluent.Refusal, _on_refusal)
     api.add_exception_handler(RequestValidationError, _on_invalid)
-    return Guarded(Bounded(api, limits or Limits(most_body_bytes=BODY_BYTES)), gate.producers)
+    return Guarded(Bounded(api, limits or Limits(BODY_BYTES, MOST_REQUESTS)), gate.producers)
 
 
 async def _on_refusal(_: Request, refusal: Exception) -> Response:

@@ -47,7 +47,7 @@ class Codec:
         self._prefix = bytes([MARKER]) + schema.fingerprint
         self._avro: Any = fastavro.parse_schema(said)
         self._plain: Any = fastavro.parse_schema(_plain(said))
-        self._validator = SchemaValidator(validator_of(self._avro))
+        self._validator = SchemaValidator(validator_of(self._avro, schema.parsed))
 
     def encode(self, event: bytes) -> bytes:
         """Return the envelope of an event that is written in JSON.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
 from probes.clock import Clock
 from probes.gate import ids, judging, rules
@@ -24,6 +24,8 @@ from probes.http.problems import MOST_FAULTS, Fault, Problem
 
 REMEMBERED: Final = 250_000
 """So many events of a stream are known again at least, when they come a second time."""
+MOST_WAITING: Final = 256
+"""So many requests of one stream wait at once: a transport that is slow keeps the other streams from nothing."""
 _log = logging.getLogger("hopwatch.gate")
 
 
@@ -49,18 +51,38 @@ class Outcome:
 
 @dataclass(slots=True, eq=False)
 class _Known:
-    """An event that came: what it was, what it was answered, and the write that it waits for, if it does."""
+    """An event that came: what it was, what it was answered, and the write that it waits for, until it is written.
 
+    ``sent`` is a hash of what was sent, ``content`` one of what is written and of the event time.
+    """
+
+    sent: int
     content: int
     schema: bytes
     arrived_us: int
     fate: Fate = Fate.ENTERED
     faults: tuple[Fault, ...] = ()
-    writing: asyncio.Future[frozenset[bytes]] | None = field(default=None, repr=False)
+    writing: asyncio.Future[None] | None = field(default=None, repr=False)
 
 
-_Brief = tuple[int, bytes, int]
-"""The first three fields of one that entered, and of which there is no more to say; the garbage collector skips it."""
+_Brief = tuple[int, int, bytes, int]
+"""The first four fields of one that entered, and of which there is no more to say; the garbage collector skips it."""
+
+
+class _Looked(NamedTuple):
+    """An event of a request: its id, what is known of it, and how it was judged, unless it was known already."""
+
+    event_id: bytes
+    known: _Known
+    judged: Judged | None
+
+
+class _New(NamedTuple):
+    """An event that may go out, and what it has claimed."""
+
+    judged: Judged
+    known: _Known
+    claims: Claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,123 +104,153 @@ class Intake:
         self.stream, self.subject, self._terms = entrance.stream, entrance.subject, entrance.terms
         self.outlet, self.rejected, self.stamping = outlet, rejected, stamping
         self._clock = clock
-        self._unkept = 0
+        self._unkept = self._waiting = 0
         self._recent: Recent[bytes, _Known | _Brief] = Recent(REMEMBERED)
 
-    async def take(self, sent: Sequence[Sent], codec: Codec, *, producer: str = "", each: bool) -> list[Outcome]:
+    async def take(
+        self, sent: Sequence[Sent], codec: Codec, *, producer: str = "", each: bool, keeps: bool = True
+    ) -> list[Outcome]:
         """Let events in, and return what became of them once the transport has them.
 
-        With ``each`` every event has a fate of its own. Without it all of them enter, or none.
+        With ``each`` every event has a fate of its own. Without it all of them enter, or none. What may not enter is
+        stamped and kept, unless ``keeps`` says that it is already.
 
         Raises:
-            Problem: without ``each``, one of them may not enter, or was not written.
+            Problem: without ``each``, one of them may not enter, or was not written; or too many wait already.
         """
+        if self._waiting >= MOST_WAITING:
+            told = f"{MOST_WAITING} requests wait for the transport of {self.stream} already: come again"
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", told)
+        self._waiting += 1
+        try:
+            return await self._take(sent, codec, producer, each=each, keeps=keeps)
+        finally:
+            self._waiting -= 1
+
+    async def _take(
+        self, sent: Sequence[Sent], codec: Codec, producer: str, *, each: bool, keeps: bool
+    ) -> list[Outcome]:
         arrived_us = self._clock.wall_ns() // 1_000
-        here: dict[bytes, _Known] = {}
-        claims: Claims = []
-        judged, known = [], []
-        for one in sent:
-            judged.append(judging.judge(one, codec, self._terms, arrived_us))
-            known.append(self._known_of(judged[-1], here, codec.schema.fingerprint, arrived_us))
-            if judged[-1].subject is not None and known[-1] is here.get(judged[-1].event_id):
-                claims += rules.claim(self._terms.rules, judged[-1].subject)
-        if any(found.fate >= Fate.TAKEN_ID for found in known):
-            self._refuse(judged, known, arrived_us, producer)
+        new: dict[bytes, _New] = {}
+        looked = [self._look(one, codec, new, arrived_us) for one in sent]
+        bad = [one for one in looked if one.known.fate >= Fate.TAKEN_ID]
+        if bad:
+            if keeps:
+                self._refuse(bad, arrived_us, producer)
             if not each:
-                rules.release(claims)
-                raise _refusal(known)
-        self._enter({one.event_id: one for one in judged}, here, producer)
-        failed = await _settled(known)
-        outcomes = [
-            Outcome(
-                ids.written(one.event_id),
-                Fate.NOT_WRITTEN if found.writing is not None and one.event_id in failed else found.fate,
-                found.arrived_us,
-                found.faults,
-            )
-            for one, found in zip(judged, known, strict=True)
-        ]
-        if failed and not each:
+                for one in new.values():
+                    rules.release(one.claims)
+                raise _refusal([one.known for one in bad], len(looked))
+        self._enter(new, producer, keeps=keeps)
+        for writing in {one.known.writing for one in looked if one.known.writing is not None}:
+            await asyncio.shield(writing)
+        outcomes = [_outcome(one) for one in looked]
+        if not each and any(one.fate is Fate.NOT_WRITTEN for one in outcomes):
             raise _not_written(outcomes)
         return outcomes
 
-    def _known_of(self, judged: Judged, here: dict[bytes, _Known], schema: bytes, arrived_us: int) -> _Known:
-        """Return what is known of an event; one that is new and may enter is kept in ``here``."""
+    def _look(self, sent: Sent, codec: Codec, new: dict[bytes, _New], arrived_us: int) -> _Looked:
+        """Look at one event; one that may go out and is not known yet is put to those that are new."""
+        said = hash((repr(sent.time), sent.data))
+        event_id = _id_of(sent)
+        found = None if event_id is None else self._known_of(event_id, new)
+        if found is not None and event_id is not None and found.sent == said:
+            return _Looked(event_id, found, None)
+        judged = judging.judge(sent, codec, self._terms, arrived_us)
+        schema, content = codec.schema.fingerprint, hash((judged.event_us, judged.record))
         if not judged.record:
-            return _Known(0, schema, arrived_us, Fate.REJECTED, judged.faults)
-        content = hash((judged.event_us, judged.record))
-        found = self._recent.get(judged.event_id) or here.get(judged.event_id)
-        if found is not None:
-            known = _Known(*found) if isinstance(found, tuple) else found
-            # A schema that came between may have made other bytes of it.
-            if known.content == content or known.schema != schema:
-                return known
+            known = _Known(said, 0, schema, arrived_us, Fate.REJECTED, judged.faults)
+        elif found is not None:
+            if found.content == content and found.schema == schema:
+                return _Looked(judged.event_id, found, None)
             told = "another event came under this id: the id of an event is its own"
-            return _Known(0, schema, arrived_us, Fate.TAKEN_ID, (Fault(f"{judged.sent.place}/id", told),))
-        if judged.action is Action.REJECT:
-            return _Known(0, schema, arrived_us, Fate.REJECTED, judged.faults)
-        fate = Fate.HELD if judged.action is Action.QUARANTINE else Fate.ENTERED
-        here[judged.event_id] = _Known(content, schema, arrived_us, fate, judged.faults)
-        return here[judged.event_id]
+            known = _Known(said, 0, schema, arrived_us, Fate.TAKEN_ID, (Fault(f"{sent.place}/id", told),))
+        elif judged.action is Action.REJECT:
+            known = _Known(said, 0, schema, arrived_us, Fate.REJECTED, judged.faults)
+        else:
+            fate = Fate.HELD if judged.action is Action.QUARANTINE else Fate.ENTERED
+            known = _Known(said, content, schema, arrived_us, fate, judged.faults)
+            claims = [] if judged.subject is None else rules.claim(self._terms.rules, judged.subject)
+            new[judged.event_id] = _New(judged, known, claims)
+        return _Looked(judged.event_id, known, judged)
 
-    def _enter(self, judged: Mapping[bytes, Judged], new: Mapping[bytes, _Known], producer: str) -> None:
-        """Let go out what is new, each event once."""
-        for event_id, known in new.items():
-            self._recent.put(event_id, known)
-        for fate, outlet in ((Fate.ENTERED, self.outlet), (Fate.HELD, self.rejected)):
-            self._write([(judged[at], known) for at, known in new.items() if known.fate is fate], outlet, producer)
+    def _known_of(self, event_id: bytes, new: Mapping[bytes, _New]) -> _Known | None:
+        if event_id in new:
+            return new[event_id].known
+        found = self._recent.get(event_id)
+        return _Known(*found) if isinstance(found, tuple) else found
 
-    def _write(self, new: Sequence[tuple[Judged, _Known]], outlet: Outlet, producer: str) -> None:
-        """Hand events to the transport; all that are new are known already, and are waited for by their write."""
+    def _enter(self, new: Mapping[bytes, _New], producer: str, *, keeps: bool) -> None:
+        """Let go out what is new; each is known from now on."""
+        for event_id, one in new.items():
+            if keeps or one.known.fate is Fate.ENTERED:
+                self._recent.put(event_id, one.known)
+        self._write([one for one in new.values() if one.known.fate is Fate.ENTERED], self.outlet, producer)
+        if keeps:
+            self._write([one for one in new.values() if one.known.fate is Fate.HELD], self.rejected, producer)
+
+    def _write(self, new: Sequence[_New], outlet: Outlet, producer: str) -> None:
+        """Hand events to the transport; whoever sends one of them again waits for the same write."""
         if not new:
             return
         loop = asyncio.get_running_loop()
-        writing: asyncio.Future[frozenset[bytes]] = loop.create_future()
-        for _, known in new:
-            known.writing = writing
-        leaving = [self._leaving(judged, known, producer) for judged, known in new]
+        writing: asyncio.Future[None] = loop.create_future()
+        for one in new:
+            one.known.writing = writing
         try:
-            outlet.write(leaving, lambda failed: loop.call_soon_threadsafe(self._settle, new, failed))
-        except OutletError:
-            self._settle(new, frozenset(judged.event_id for judged, _ in new))
+            leaving = [self._leaving(one, producer) for one in new]
+            outlet.write(leaving, lambda failed: loop.call_soon_threadsafe(self._settle, new, writing, failed))
+        except Exception as error:
+            self._settle(new, writing, frozenset(one.judged.event_id for one in new))
+            if not isinstance(error, OutletError):
+                raise
 
-    def _leaving(self, judged: Judged, known: _Known, producer: str) -> Leaving:
+    def _leaving(self, new: _New, producer: str) -> Leaving:
+        judged, known, _ = new
         record = judged.record
         if known.fate is Fate.HELD:
             record = self._rejected(judged, known.arrived_us, producer, is_held=True).record()
         return Leaving(judged.event_id, judged.event_us, known.arrived_us, record)
 
-    def _settle(self, new: Sequence[tuple[Judged, _Known]], failed: frozenset[bytes]) -> None:
-        """Hear what was written: forget what was not, stamp the rest."""
+    def _settle(self, new: Sequence[_New], writing: asyncio.Future[None], failed: frozenset[bytes]) -> None:
+        """Hear what was written: forget what was not, answer, and stamp the rest."""
+        written = []
+        for one in new:
+            event_id, known = one.judged.event_id, one.known
+            if event_id in failed:
+                self._recent.forget(event_id)
+                rules.release(one.claims)
+                continue
+            written.append(one)
+            known.writing = None
+            if known.fate is Fate.ENTERED and not known.faults:
+                self._recent.put(event_id, (known.sent, known.content, known.schema, known.arrived_us))
+        if not writing.done():
+            writing.set_result(None)
+        self._stamp(written)
+
+    def _stamp(self, written: Sequence[_New]) -> None:
         entered = []
-        for judged, known in new:
-            if judged.event_id in failed:
-                self._recent.forget(judged.event_id)
-            elif known.fate is Fate.HELD:
+        for judged, known, _ in written:
+            if known.fate is Fate.HELD:
                 self.stamping.rejected(judged.event_id, judged.event_us, known.arrived_us, judged.reason)
             else:
                 entered.append(judged)
-                if not known.faults:
-                    self._recent.put(judged.event_id, (known.content, known.schema, known.arrived_us))
-        _, first = new[0]
-        self.stamping.entered(
-            [one.event_id for one in entered],
-            [one.event_us for one in entered],
-            first.arrived_us,
-            self._clock.wall_ns() // 1_000,
-        )
-        if first.writing is not None and not first.writing.done():
-            first.writing.set_result(failed)
+        if entered:
+            ids_, times_us = [one.event_id for one in entered], [one.event_us for one in entered]
+            self.stamping.entered(ids_, times_us, written[0].known.arrived_us, self._clock.wall_ns() // 1_000)
 
-    def _refuse(self, judged: Sequence[Judged], known: Sequence[_Known], arrived_us: int, producer: str) -> None:
+    def _refuse(self, bad: Sequence[_Looked], arrived_us: int, producer: str) -> None:
         """Stamp and keep what may not enter; its sender has it, so nobody waits until it is kept."""
         leaving = []
-        for at, found in zip(judged, known, strict=True):
-            if found.fate >= Fate.TAKEN_ID:
-                one = replace(at, faults=found.faults)
-                self.stamping.rejected(one.event_id, one.event_us, arrived_us, one.reason)
-                record = self._rejected(one, arrived_us, producer).record()
-                leaving.append(Leaving(one.event_id, one.event_us, arrived_us, record))
+        for _, known, judged in bad:
+            if judged is None:
+                continue
+            owns_id = judged.owns_id and known.fate is not Fate.TAKEN_ID
+            one = replace(judged, faults=known.faults, owns_id=owns_id)
+            self.stamping.rejected(one.event_id, one.event_us, arrived_us, one.reason)
+            record = self._rejected(one, arrived_us, producer).record()
+            leaving.append(Leaving(one.event_id, one.event_us, arrived_us, record))
         try:
             self.rejected.write(leaving, lambda failed: self._tell_unkept(len(failed)))
         except OutletError:
@@ -211,23 +263,37 @@ class Intake:
             _log.warning("%d rejected events of %s could not be kept since the start", self._unkept, self.stream)
 
     def _rejected(self, one: Judged, arrived_us: int, producer: str, *, is_held: bool = False) -> Rejected:
+        data = one.sent.data[: judging.EVENT_BYTES]
         return Rejected(
-            self.stream, one.event_id, one.event_us, arrived_us, producer, one.sent.data, one.faults, is_held
+            self.stream,
+            one.event_id,
+            one.said_us,
+            arrived_us,
+            producer,
+            data,
+            one.faults,
+            is_held=is_held,
+            owns_id=one.owns_id,
         )
 
 
-async def _settled(known: Sequence[_Known]) -> frozenset[bytes]:
-    """Wait for all writes, and return the ids of what was not written."""
-    failed: frozenset[bytes] = frozenset()
-    for writing in {one.writing for one in known if one.writing is not None}:
-        failed |= await asyncio.shield(writing)
-    return failed
+def _id_of(sent: Sent) -> bytes | None:
+    try:
+        return ids.read(sent.event_id) if isinstance(sent.event_id, str) else None
+    except ValueError:
+        return None
 
 
-def _refusal(known: Sequence[_Known]) -> Problem:
-    bad = [one for one in known if one.fate >= Fate.TAKEN_ID]
+def _outcome(looked: _Looked) -> Outcome:
+    """Return what became of an event; what still waits when its write is over was not written."""
+    known = looked.known
+    fate = known.fate if known.writing is None else Fate.NOT_WRITTEN
+    return Outcome(ids.written(looked.event_id), fate, known.arrived_us, known.faults)
+
+
+def _refusal(bad: Sequence[_Known], count: int) -> Problem:
     faults = [fault for one in bad for fault in one.faults][:MOST_FAULTS]
-    told = f"{len(bad)} of {len(known)} events may not enter, and so none of them did: see errors"
+    told = f"{len(bad)} of {count} events may not enter, and so none of them did: see errors"
     is_taken = all(one.fate is Fate.TAKEN_ID for one in bad)
     status = HTTPStatus.CONFLICT if is_taken else HTTPStatus.UNPROCESSABLE_ENTITY
     return Problem(status, "id-taken" if is_taken else "bad-events", told, faults)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Final, NamedTuple
 
 from probes.contract.limits import ID_BYTES
 from probes.gate import ids, rules
 from probes.gate.bodies import Sent
 from probes.gate.codec import Codec, MisfitError
 from probes.gate.rules import Action, Rule, Subject
-from probes.http.problems import Fault
-from probes.values import TimeUnit, time_reader
+from probes.http.problems import MOST_FAULTS, Fault
+from probes.values import TimeUnit, believed, time_reader
 
 EVENT_BYTES: Final = 256 * 1024
 """What an event has at most, as JSON and as Avro."""
@@ -40,6 +40,10 @@ class Judged:
     action: Action | None
     faults: tuple[Fault, ...]
     subject: Subject | None = None
+    said_us: int | None = None
+    """The event time that the event says, also one that cannot be; None of one that says none."""
+    owns_id: bool = True
+    """Whether ``event_id`` is its own: not made of its bytes, and nobody else's."""
 
     @property
     def reason(self) -> str:
@@ -57,27 +61,50 @@ class Terms:
     rules: Sequence[Rule] = ()
 
 
+class Looked(NamedTuple):
+    """What was found of an event before its rules are looked at; ``event_us`` is None where no time can be."""
+
+    sent: Sent
+    event_id: bytes
+    event_us: int | None
+    value: object
+    record: bytes
+    faults: Sequence[Fault]
+    said_us: int | None = None
+    owns_id: bool = True
+
+
 def judge(sent: Sent, codec: Codec, terms: Terms, arrived_us: int) -> Judged:
     """Return what becomes of an event that arrives now."""
     faults = list(sent.faults)
-    event_id = _id(sent, faults)
-    event_us = None if faults else _time(sent, event_id, terms, arrived_us, faults)
+    own_id = _id(sent, faults)
+    event_id = own_id or blake2b(sent.data, digest_size=ID_BYTES).digest()
+    said_us = None if sent.faults else _said_us(sent, own_id, faults)
+    event_us = None if said_us is None else _plausible_us(said_us, sent, terms, arrived_us, faults)
     value, record = None, b""
     if not sent.faults:
         try:
-            value = codec.read(_checked(sent.data))
-            record = _checked(codec.write(value))
+            value = codec.read(checked(sent.data))
+            record = checked(codec.write(value))
         except MisfitError as error:
             faults += [Fault(sent.data_place + one.place, one.detail) for one in error.faults]
+    is_own = own_id is not None
+    return decided(Looked(sent, event_id, event_us, value, record, faults, said_us, is_own), terms, arrived_us)
+
+
+def decided(looked: Looked, terms: Terms, arrived_us: int) -> Judged:
+    """Return what becomes of an event: rejected if anything is wrong with it already, else as its rules say."""
+    sent, event_id, event_us, value, record, faults, said_us, owns_id = looked
     if faults or event_us is None:
         told_us = arrived_us if event_us is None else event_us
-        return Judged(sent, event_id, told_us, b"", Action.REJECT, tuple(faults))
+        told = tuple(faults)[:MOST_FAULTS]
+        return Judged(sent, event_id, told_us, b"", Action.REJECT, told, None, said_us, owns_id)
     if not terms.rules:
-        return Judged(sent, event_id, event_us, record, None, ())
+        return Judged(sent, event_id, event_us, record, None, (), None, said_us)
     subject = Subject(value, event_id, event_us, arrived_us)
     broken = rules.judge(terms.rules, subject)
-    told = tuple(Fault(sent.data_place + one.fault.place, one.fault.detail) for one in broken)
-    return Judged(sent, event_id, event_us, record, _hardest(broken), told, subject)
+    told = tuple(Fault(sent.data_place + one.fault.place, one.fault.detail) for one in broken)[:MOST_FAULTS]
+    return Judged(sent, event_id, event_us, record, _hardest(broken), told, subject, said_us)
 
 
 def _hardest(broken: Sequence[rules.Broken]) -> Action | None:
@@ -85,13 +112,19 @@ def _hardest(broken: Sequence[rules.Broken]) -> Action | None:
     return max((one.action for one in broken), key=order.index, default=None)
 
 
-def _checked(data: bytes) -> bytes:
+def checked(data: bytes) -> bytes:
+    """Return an event that is not too long.
+
+    Raises:
+        MisfitError: it is.
+    """
     if len(data) > EVENT_BYTES:
         raise MisfitError((Fault("", f"an event has at most {EVENT_BYTES:,} bytes, got {len(data):,}"),))
     return data
 
 
-def _id(sent: Sent, faults: list[Fault]) -> bytes:
+def _id(sent: Sent, faults: list[Fault]) -> bytes | None:
+    """Return the event's own id, None without one that can be."""
     try:
         if isinstance(sent.event_id, str):
             return ids.read(sent.event_id)
@@ -100,23 +133,26 @@ def _id(sent: Sent, faults: list[Fault]) -> bytes:
             faults.append(Fault(f"{sent.place}/id", f"an id is a UUID in a text, got {got}"))
     except ValueError as error:
         faults.append(Fault(f"{sent.place}/id", str(error)))
-    return blake2b(sent.data, digest_size=ID_BYTES).digest()
+    return None
 
 
-def _time(sent: Sent, event_id: bytes, terms: Terms, arrived_us: int, faults: list[Fault]) -> int | None:
-    """Return the event time, None where there is none that can be."""
+def _said_us(sent: Sent, own_id: bytes | None, faults: list[Fault]) -> int | None:
+    """Return the event time that is said, or that the id knows."""
     try:
-        found = ids.time_us(event_id) if sent.time is None else _said_us(sent.time)
-        if found is None:
-            told = f"it needs one: an id of version {ids.version(event_id)} knows none, those of 1, 6 and 7 do"
+        if sent.time is not None:
+            return _read_us(sent.time)
+        if own_id is None:
+            return None
+        if (found := ids.time_us(own_id)) is None:
+            told = f"it needs one: an id of version {ids.version(own_id)} knows none, those of 1, 6 and 7 do"
             raise ValueError(told)  # noqa: TRY301 - one sentence of many
-        return _plausible(found, terms, arrived_us)
+        return believed(found)
     except ValueError as error:
         faults.append(Fault(f"{sent.place}/time", str(error)))
         return None
 
 
-def _said_us(time: object) -> int:
+def _read_us(time: object) -> int:
     if type(time) is int:
         return _READ_US(time)
     if isinstance(time, str):
@@ -124,7 +160,20 @@ def _said_us(time: object) -> int:
     raise ValueError(f"a time is RFC 3339 text with a zone or whole µs since 1970, got {type(time).__name__}")
 
 
-def _plausible(event_us: int, terms: Terms, arrived_us: int) -> int:
+def _plausible_us(said_us: int, sent: Sent, terms: Terms, arrived_us: int, faults: list[Fault]) -> int | None:
+    try:
+        return plausible(said_us, terms, arrived_us)
+    except ValueError as error:
+        faults.append(Fault(f"{sent.place}/time", str(error)))
+        return None
+
+
+def plausible(event_us: int, terms: Terms, arrived_us: int) -> int:
+    """Return an event time that can be of an event that arrives at ``arrived_us``.
+
+    Raises:
+        ValueError: it is too far ahead of it, or too old.
+    """
     ahead_us = event_us - arrived_us
     if ahead_us > AHEAD_US:
         raise ValueError(

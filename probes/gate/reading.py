@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import binascii
 import math
+import re
 import struct
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
@@ -20,9 +21,14 @@ from uuid import UUID
 
 from pydantic_core import PydanticCustomError, core_schema
 
+from probes.gate.defaults import default_of
+
 Read = core_schema.CoreSchema
 Avro = Any
 """A schema as fastavro has parsed it: JSON in which each named type stands once, and by its full name from then on."""
+
+Parsed = Any
+"""The same schema as Avro's own library has it."""
 
 _RANGES: Final = {"int": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1)}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,6 +37,7 @@ _A_DAY: Final = timedelta(days=1)
 _US: Final = timedelta(microseconds=1)
 _UNIT_US: Final = {"millis": 1_000, "micros": 1}
 _DATE_CHARS: Final = 10
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,4})?")
 _WRITTEN: Final = {
     "null": "null", "boolean": "boolean", "int": "integer", "long": "integer", "float": "number", "double": "number",
     "array": "array", "map": "object", "record": "object",
@@ -38,15 +45,38 @@ _WRITTEN: Final = {
 """How a type looks in JSON; all others are texts."""
 
 
-def validator_of(schema: Avro) -> Read:
-    """Return what reads JSON as a schema says, and makes of it what fastavro writes."""
-    return _Builder().of(schema)
+def validator_of(schema: Avro, parsed: Parsed) -> Read:
+    """Return what reads JSON as a schema says, and makes of it what fastavro writes.
+
+    ``parsed`` is the same schema as Avro's library has it, which knows the types of defaults. Of an array or a map the
+    first thing that is wrong is told: a body of a megabyte may have half a million.
+    """
+    types: dict[str, dict[str, Parsed]] = {}
+    _collect(parsed, types)
+    return _Builder(types).of(schema)
+
+
+def _collect(schema: Parsed, types: dict[str, dict[str, Parsed]]) -> None:
+    """Note the types of all fields of all records, by the full names of these."""
+    match schema.type:
+        case "array":
+            _collect(schema.items, types)
+        case "map":
+            _collect(schema.values, types)
+        case "union":
+            for branch in schema.schemas:
+                _collect(branch, types)
+        case "record" if schema.fullname not in types:
+            types[schema.fullname] = {field.name: field.type for field in schema.fields}
+            for field in schema.fields:
+                _collect(field.type, types)
 
 
 class _Builder:
     """Goes through a schema once; ``known`` are the named types that were seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, types: Mapping[str, Mapping[str, Parsed]]) -> None:
+        self._types = types
         self.known: dict[str, tuple[Avro, Read]] = {}
 
     def of(self, schema: Avro) -> Read:  # noqa: PLR0911 - one a kind of type
@@ -55,13 +85,13 @@ class _Builder:
         kind = schema if isinstance(schema, str) else schema["type"]
         if isinstance(schema, str) and schema in self.known:
             return self.known[schema][1]
-        if isinstance(schema, dict) and (logical := _LOGICAL.get((kind, schema.get("logicalType")))):
+        if isinstance(schema, dict) and (logical := LOGICAL.get((kind, schema.get("logicalType")))):
             return logical(schema)
         match kind:
             case "array":
-                return core_schema.list_schema(self.of(schema["items"]), strict=True)
+                return core_schema.list_schema(self.of(schema["items"]), strict=True, fail_fast=True)
             case "map":
-                return core_schema.dict_schema(_TEXT, self.of(schema["values"]), strict=True)
+                return core_schema.dict_schema(_TEXT, self.of(schema["values"]), strict=True, fail_fast=True)
             case "record":
                 return self._named(schema, self._record(schema))
             case "enum":
@@ -76,11 +106,18 @@ class _Builder:
         return read
 
     def _record(self, schema: Avro) -> Read:
-        fields = {
-            one["name"]: core_schema.typed_dict_field(self.of(one["type"]), required="default" not in one)
-            for one in schema["fields"]
-        }
+        fields = {one["name"]: self._field(schema["name"], one) for one in schema["fields"]}
         return core_schema.typed_dict_schema(fields, extra_behavior="forbid", strict=True)
+
+    def _field(self, record: str, field: Mapping[str, Any]) -> core_schema.TypedDictField:
+        read = self.of(field["type"])
+        if "default" not in field:
+            return core_schema.typed_dict_field(read, required=True)
+        try:
+            default = default_of(self._types[record][field["name"]], field["default"])
+        except ValueError:  # a schema with a default that is none: the field has to be there
+            return core_schema.typed_dict_field(read, required=True)
+        return core_schema.typed_dict_field(core_schema.with_default_schema(read, default=default), required=False)
 
     def _union(self, branches: Sequence[Avro]) -> Read:
         reads = [(branch, self.of(branch)) for branch in branches]
@@ -122,7 +159,7 @@ class _Builder:
         if isinstance(branch, str) and branch in self.known:
             branch = self.known[branch][0]
         kind = branch if isinstance(branch, str) else branch["type"]
-        is_logical = isinstance(branch, dict) and (kind, branch.get("logicalType")) in _LOGICAL
+        is_logical = isinstance(branch, dict) and (kind, branch.get("logicalType")) in LOGICAL
         return "text" if is_logical else _WRITTEN.get(kind, "text")
 
 
@@ -176,7 +213,7 @@ def _decimal(schema: Mapping[str, Any]) -> Read:
 
     def exact(value: str) -> Decimal:
         try:
-            found = Decimal(value)
+            found = Decimal(value if _DECIMAL.fullmatch(value) else "")
             sign, digits, exponent = found.as_tuple()
         except InvalidOperation:
             raise ValueError(f"a decimal is written as text such as 12.50, got {value!r:.60}") from None
@@ -220,6 +257,8 @@ def _time(unit: str) -> Callable[[Mapping[str, Any]], Read]:
                 raise ValueError(f"a time lies within a day, got {value}")
             return value
         found = time.fromisoformat(value)
+        if found.tzinfo is not None:
+            raise ValueError(f"a time of day has no zone, got {value!r:.60}")
         since = timedelta(hours=found.hour, minutes=found.minute, seconds=found.second, microseconds=found.microsecond)
         return _whole(since, unit_us, value)
 
@@ -235,7 +274,7 @@ def _whole(span: timedelta, unit_us: int, value: str) -> int:
 
 def _digits(value: str) -> int:
     """Return how many digits stand behind the second's point, ends of zeros left out."""
-    _, _, fraction = value.partition(".")
+    _, _, fraction = value.replace(",", ".").partition(".")
     digits = fraction[: next((at for at, one in enumerate(fraction) if not one.isdigit()), len(fraction))]
     return len(digits.rstrip("0"))
 
@@ -270,7 +309,7 @@ _PRIMITIVES: Final[dict[str, Read]] = {
     "string": _TEXT,
     "bytes": _after(_TEXT, _base64),
 }
-_LOGICAL: Final[dict[tuple[str, str | None], Callable[[Mapping[str, Any]], Read]]] = {
+LOGICAL: Final[dict[tuple[str, str | None], Callable[[Mapping[str, Any]], Read]]] = {
     ("int", "date"): lambda _: _after(_WHOLE_OR_TEXT, _days),
     ("int", "time-millis"): _time("millis"),
     ("long", "time-micros"): _time("micros"),
@@ -281,3 +320,4 @@ _LOGICAL: Final[dict[tuple[str, str | None], Callable[[Mapping[str, Any]], Read]
     ("string", "uuid"): lambda _: _after(_TEXT, _uuid),
     ("bytes", "decimal"): _decimal,
 }
+"""What reads each logical type that has a form of its own in JSON; whole numbers are taken as they are."""

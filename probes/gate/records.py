@@ -36,7 +36,8 @@ _REJECTED: Final[dict[str, Any]] = {
     "fields": [
         {"name": "stream", "type": "string"},
         {"name": "id", "type": {"type": "fixed", "name": "EventId", "size": 16}},
-        {"name": "event_time_us", "type": "long"},
+        {"name": "owns_id", "type": "boolean"},
+        {"name": "event_time_us", "type": ["null", "long"]},
         {"name": "arrived_us", "type": "long"},
         {"name": "producer", "type": "string"},
         {"name": "is_held", "type": "boolean"},
@@ -132,20 +133,23 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """An event that may not enter, as it was sent.
+    """An event that may not enter, as it was sent; of one that is too long, the beginning.
 
+    ``event_us`` is the event time that it says, None where it says none that can be read. Without ``owns_id`` the id is
+    made of its bytes, or another event's.
     ``is_held`` says that its sender was told that it is kept for somebody to look at; of the others he was told that
     they are refused.
     """
 
     stream: str
     event_id: bytes
-    event_us: int
+    event_us: int | None
     arrived_us: int
     producer: str
     data: bytes
     reasons: tuple[Fault, ...] = field(default=())
     is_held: bool = False
+    owns_id: bool = True
 
     def record(self) -> bytes:
         """Return it as topics and spools have it."""
@@ -153,6 +157,7 @@ class Rejected:
             {
                 "stream": self.stream,
                 "id": self.event_id,
+                "owns_id": self.owns_id,
                 "event_time_us": self.event_us,
                 "arrived_us": self.arrived_us,
                 "producer": self.producer,
@@ -189,7 +194,14 @@ def of_rejected(record: bytes) -> Rejected | Replayed:
     reasons = tuple(Fault(one["place"], one["detail"]) for one in found["reasons"])
     times = found["event_time_us"], found["arrived_us"]
     return Rejected(
-        found["stream"], found["id"], *times, found["producer"], found["data"], reasons, is_held=found["is_held"]
+        found["stream"],
+        found["id"],
+        *times,
+        found["producer"],
+        found["data"],
+        reasons,
+        is_held=found["is_held"],
+        owns_id=found["owns_id"],
     )
 
 

@@ -13,6 +13,7 @@ from probes.gate.gate import Gate
 from probes.gate.intake import Fate, Intake, Outcome
 from probes.gate.outlets import Leaving
 from probes.gate.records import Rejected, Replayed
+from probes.http.problems import Fault
 from probes.registry.subjects import Registry
 
 AT_ONCE: Final = 500
@@ -22,6 +23,9 @@ def replay(
     gate: Gate, registry: Registry, stream: str, wanted: Sequence[Rejected], data: bytes | None = None
 ) -> list[Outcome]:
     """Send events in again, with ``data`` in place of their own if there is any, and return what became of each.
+
+    One without an id or an event time of its own is not sent: it would enter as something that it is not. What may
+    not enter still is neither stamped nor kept a second time.
 
     Raises:
         Problem: the subject has no schema, or the store is down.
@@ -34,16 +38,23 @@ async def _replay(
 ) -> list[Outcome]:
     intake = gate.intakes[stream]
     codecs = Codecs(registry, gate.clock)
-    outcomes: list[Outcome] = []
+    outcomes = {one.event_id: _nameless(one) for one in wanted if not one.owns_id or one.event_us is None}
+    able = [one for one in wanted if one.event_id not in outcomes]
     async with gate.running():
-        for first in range(0, len(wanted), AT_ONCE):
-            some = wanted[first : first + AT_ONCE]
+        for first in range(0, len(able), AT_ONCE):
+            some = able[first : first + AT_ONCE]
             codec = await codecs.of(intake.subject)
             sent = [Sent(ids.written(one.event_id), one.event_us, one.data if data is None else data) for one in some]
-            found = await intake.take(sent, codec, producer="replay", each=True)
-            outcomes += found
+            found = await intake.take(sent, codec, producer="replay", each=True, keeps=False)
+            outcomes |= {one.event_id: of for one, of in zip(some, found, strict=True)}
             await _mark(intake, [one for one, of in zip(some, found, strict=True) if of.fate is Fate.ENTERED], gate)
-    return outcomes
+    return [outcomes[one.event_id] for one in wanted]
+
+
+def _nameless(one: Rejected) -> Outcome:
+    what = "event time" if one.owns_id else "id"
+    told = f"it has no {what} of its own, and would enter under another: let its sender send it anew"
+    return Outcome(ids.written(one.event_id), Fate.REJECTED, one.arrived_us, (Fault("", told),))
 
 
 async def _mark(intake: Intake, entered: Sequence[Rejected], gate: Gate) -> None:
@@ -53,6 +64,9 @@ async def _mark(intake: Intake, entered: Sequence[Rejected], gate: Gate) -> None
     loop = asyncio.get_running_loop()
     written: asyncio.Future[None] = loop.create_future()
     now_us = gate.clock.wall_ns() // 1_000
-    leaving = [Leaving(one.event_id, one.event_us, now_us, Replayed(one.event_id, now_us).record()) for one in entered]
+    leaving = [
+        Leaving(one.event_id, one.event_us or now_us, now_us, Replayed(one.event_id, now_us).record())
+        for one in entered
+    ]
     intake.rejected.write(leaving, lambda _: loop.call_soon_threadsafe(written.set_result, None))
     await written

@@ -135,6 +135,9 @@ def router(intakes: Mapping[str, Intake], codecs: Codecs, producers: Producers) 
         intake = _intake(intakes, stream)
         _check_kind(request)
         body = await request.body()
+        if len(body) > BODY_BYTES:
+            told = f"a request with events has at most {BODY_BYTES:,} bytes, got {len(body):,}: send two"
+            raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", told)
         sent = bodies.batch(body)
         producer = request.scope[STATE]
         producers.spend(producer, stream, len(sent), len(body))

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
+from uuid import UUID
 
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
@@ -67,7 +69,7 @@ def judge(rules: Sequence[Rule], event: Subject) -> list[Broken]:
     return [
         Broken(rule.name, rule.action, Fault(place, f"{rule.name}: {told}"[:200]))
         for rule in rules
-        for place, told in rule.check.broken(event)
+        for place, told in islice(rule.check.broken(event), _BREAKS_TOLD)
     ]
 
 
@@ -93,6 +95,11 @@ class Path:
         """Yield a pointer and a value for each place that the path leads to; :data:`_ABSENT` where there is none."""
         for place, one in _found(value, self.parts, ()):
             yield pointer(place), one
+
+    def one(self, value: Any) -> Any:  # noqa: ANN401 - as above
+        """Return what the path leads to first; None where there is nothing."""
+        found = next((one for _, one in self.found(value)), None)
+        return None if found is _ABSENT else found
 
 
 def _found(
@@ -138,12 +145,13 @@ class Range:
         """Yield where it does not; what is no number is outside."""
         for place, value in _present(self.field, event):
             is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-            if not is_number or (self.least is not None and value < self.least):
+            # NaN, which Avro has and JSON has not, lies nowhere.
+            if not is_number or (self.least is not None and not value >= self.least):
                 yield (
                     place,
                     f"it is at least {self.least:g}" if is_number and self.least is not None else "it is a number",
                 )
-            elif self.most is not None and value > self.most:
+            elif self.most is not None and not value <= self.most:
                 yield place, f"it is at most {self.most:g}"
 
 
@@ -185,8 +193,15 @@ class Enumeration:
     def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
         """Yield where it is not."""
         for place, value in _present(self.field, event):
-            if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in self.values):
+            if not any(_is_same(value, one) for one in self.values):
                 yield place, f"it is one of {', '.join(map(str, self.values))}"[:120]
+
+
+def _is_same(value: object, one: str | float) -> bool:
+    """Whether a value is what the configuration says: true is not 1, and 0.1 is the decimal that is written so."""
+    if isinstance(value, Decimal):
+        return not isinstance(one, bool | str) and value == Decimal(str(one))
+    return value == one and isinstance(value, bool) == isinstance(one, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +233,15 @@ class Uniqueness:
                 yield place, f"another event had it in the {self.within_us / 1e6:g} s before"
 
     def claim(self, event: Subject) -> list[int]:
-        """Remember the values of an event that is let in, and return under what those that were not remembered are."""
+        """Remember the values of an event that is let in, and return the keys of those that are new with it.
+
+        A value that another event has stays the other's.
+        """
         new = []
         for _, value in _present(self.field, event):
             key = _key(value)
             found = self._taken.get(key)
-            if found is None or found[0] != event.event_id:
+            if found is None or event.arrived_us - found[1] >= self.within_us:
                 self._taken.put(key, (event.event_id, event.arrived_us))
                 new.append(key)
         return new
@@ -250,8 +268,10 @@ def release(claims: Claims) -> None:
 
 def _present(field: Path, event: Subject) -> Iterator[tuple[str, Any]]:
     """Yield the values that are there; whether they have to be is a rule of its own."""
-    return ((place, value) for place, value in field.found(event.value) if value is not _ABSENT and value is not None)
+    for place, value in field.found(event.value):
+        if value is not _ABSENT and value is not None:
+            yield place, str(value) if isinstance(value, UUID) else value
 
 
 def _key(value: object) -> int:
-    return hash(repr(value))
+    return hash(repr(value.normalize() if isinstance(value, Decimal) else value))

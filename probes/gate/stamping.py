@@ -59,9 +59,9 @@ class Stamping:
         else:
             self.sender.drop(recorder.refused_one(stamp.event_time, stamp.at_ns, QUEUE_FULL))
 
-    def close(self) -> None:
-        """Send what is left, and the bye: this gate stamps no more."""
-        self.sender.close(CLOSE_S)
+    def close(self, *, bye: bool = True) -> None:
+        """Send what is left, and the bye: this gate stamps no more, and all that it did is stamped."""
+        self.sender.close(CLOSE_S, bye=bye)
 
 
 def _text(reason: str) -> str:

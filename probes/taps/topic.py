@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from probes.contract.kafka import KafkaPlace
+from probes.contract.kafka import KafkaAccess, KafkaPlace
 from probes.sinks.kafka import access_of
 from probes.taps.errors import TapSourceError, TapUsageError
 from probes.taps.surroundings import Surroundings
@@ -35,8 +35,10 @@ _LATEST: Final[OffsetSpec] = OffsetSpec.latest()
 class Topic:
     """A topic, and a consumer of it that commits nothing by itself."""
 
-    def __init__(self, url: str, group: str, around: Surroundings, *, from_start: bool) -> None:
-        """Name the place, and make the clients; nothing is reached for yet.
+    def __init__(
+        self, url: str, group: str, around: Surroundings, *, from_start: bool, access: KafkaAccess | None = None
+    ) -> None:
+        """Name the place, and make the clients; nothing is reached for yet. Without ``access`` the environment says it.
 
         Raises:
             TapUsageError: the URL, the group or what the environment says of access cannot be.
@@ -50,8 +52,8 @@ class Topic:
             self.place = KafkaPlace.parse(url)
             if url.removeprefix("kafka://").rstrip("/") == self.place.brokers:
                 raise ValueError(f"it names no topic, got {url!r:.80}")  # noqa: TRY301 - one sentence for all
-            access = access_of(os.environ).for_librdkafka()
-            common = {**access, "bootstrap.servers": self.place.brokers, "log_level": 0}
+            let_in = (access or access_of(os.environ)).for_librdkafka()
+            common = {**let_in, "bootstrap.servers": self.place.brokers, "log_level": 0}
             self.consumer = Consumer(
                 common
                 | {
@@ -69,6 +71,7 @@ class Topic:
                 }
             )
             self._admin = AdminClient(common)
+            self._common = common | {"group.id": group}
         except ValueError as error:
             raise TapUsageError(f"--from: {error}") from None
         except KafkaException as error:
@@ -95,6 +98,21 @@ class Topic:
             advice = "check the name, or make the topic, then start again"
             raise TapSourceError(f"the topic {where} cannot be read: {found.error.str()}: {advice}")
         self._is_reached = True
+
+    def apart(self) -> Consumer:
+        """Return another consumer, which joins no group and reads what it is told to, with the ends of partitions."""
+        return Consumer(self._common | {"enable.auto.commit": False, "enable.partition.eof": True})
+
+    def cluster(self) -> str:
+        """Return the id of the cluster that the topic is in, once it was reached for.
+
+        Raises:
+            TapSourceError: no broker answers.
+        """
+        try:
+            return str(self.consumer.list_topics(self.place.topic, timeout=ANSWER_S).cluster_id)
+        except KafkaException as error:
+            raise TapSourceError(f"the brokers {self.place.brokers} do not answer: {cause(error).str()}") from None
 
     def ends(self, partitions: list[int]) -> dict[int, Future[Any]]:
         """Ask the brokers where partitions end now; the answers come later."""

@@ -11,6 +11,7 @@ import pytest
 from monitor.settings import load
 from monitor.settings.gate import KINDS, Action, AnyRule, RuleSettings
 from probes.gate import intake, routes
+from probes.gate.app import MOST_REQUESTS
 from probes.gate.bodies import MOST_EVENTS
 from probes.gate.judging import AHEAD_US, EVENT_BYTES
 from probes.gate.outlets import MOST_BYTES
@@ -18,7 +19,8 @@ from probes.gate.outlets.kafka import WRITE_S
 from probes.gate.producers import OPEN_PATHS, OVER_S
 from probes.gate.routes import BODY_BYTES
 from probes.http.limits import Limits
-from probes.http.serve import HEADERS_S
+from probes.http.problems import MOST_FAULTS
+from probes.http.serve import HEADERS_S, MOST_CONNECTIONS
 from tests.repository import ROOT
 
 PAGE: Final = (ROOT / "docs" / "GATE.md").read_text("utf-8")
@@ -62,7 +64,10 @@ def test_its_numbers_are_those_of_the_program() -> None:
         f"the event more than {EVENT_BYTES // 1024} KiB",
         f"did not take it within {WRITE_S:g} s",
         f"on average over {OVER_S} s",
-        f"{limits.most_requests} requests at once",
+        f"{MOST_REQUESTS:,} requests at once",
+        f"{intake.MOST_WAITING} of them of one stream",
+        f"{MOST_CONNECTIONS:,} connections",
+        f"Of an event {MOST_FAULTS} things",
         f"{limits.most_held_bytes // mib} MiB of bodies",
         f"{HEADERS_S:g} s for headers, {limits.body_s:g} s for a body",
         f"{MOST_BYTES // mib} MiB wait for a topic or a spool",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,13 +54,17 @@ class Place:
 
     def send(self, *events: Any) -> list[str]:  # noqa: ANN401 - JSON
         """Send events through a gate, and return their ids."""
-        return asyncio.run(self._send([orjson.dumps(one) for one in events]))
+        now_us = time.time_ns() // 1_000
+        return self.send_all([Sent(ids.written(new_id(now_us)), None, orjson.dumps(one)) for one in events])
 
-    async def _send(self, events: list[bytes]) -> list[str]:
+    def send_all(self, sent: list[Sent]) -> list[str]:
+        """Send events as they are through a gate, and return their ids."""
+        return asyncio.run(self._send(sent))
+
+    async def _send(self, sent: list[Sent]) -> list[str]:
         gate = gate_of(load(self.config, flags={}, environ={}))
         gate.check_now()
         intake = gate.intakes["orders"]
-        sent = [Sent(ids.written(new_id(gate.clock.wall_ns() // 1_000)), None, one) for one in events]
         async with gate.running():
             codec = await Codecs(self.registry, gate.clock).of("orders")
             await intake.take(sent, codec, producer="shop", each=True)
@@ -71,11 +76,18 @@ class Place:
 
     def entered(self) -> list[str]:
         """Return the ids of the events that entered."""
+        return [ids.written(one.event_id) for one in self._entered()]
+
+    def times(self) -> list[int]:
+        """Return the event times of the events that entered."""
+        return [one.event_us for one in self._entered()]
+
+    def _entered(self) -> list[Entered]:
         found = []
         for segment in sorted(self.folder.glob("events/orders/*/*.seg")):
             data = segment.read_bytes()
             found += [Entered.read(data[one.start : one.end]) for one in walk(data)]
-        return [ids.written(one.event_id) for one in found]
+        return found
 
 
 @pytest.fixture
@@ -166,6 +178,41 @@ def test_those_with_a_reason_are_sent_together(place: Place, capsys: Captured) -
     assert place.run("replay", "--reason", "at most 10") == 1
     assert capsys.readouterr().err == f"{held} may not enter: /price: range price: it is at most 10\n"
     assert {one["id"] for one in listed(place, capsys)} == {bad, held}
+
+
+def test_what_has_no_id_or_time_of_its_own_does_not_enter(place: Place, capsys: Captured) -> None:
+    """It would enter as something that it is not; nor does another event under an id that entered."""
+    own = ids.written(new_id(time.time_ns() // 1_000))
+    sent = [Sent("order-7", time.time_ns() // 1_000, orjson.dumps(GOOD)), Sent(own, "yesterday", orjson.dumps(GOOD))]
+    sent += [Sent(place.send(GOOD)[0], None, orjson.dumps(GOOD))]
+    place.send_all(sent)
+    place.send_all([Sent(own, None, orjson.dumps(GOOD)), Sent(own, None, b'{"price": 7, "item": "x"}')])
+    assert place.run("replay", "--all", "--json") == 1
+    reasons = [one["reasons"] for one in json.loads(capsys.readouterr().out)["refused"]]
+    told = "of its own, and would enter under another: let its sender send it anew"
+    assert sorted(reasons) == sorted([[f"/: it has no id {told}"]] * 2)
+    assert len(place.entered()) == 3
+
+
+def test_an_old_event_keeps_its_time(place: Place, capsys: Captured) -> None:
+    """It is as old when it is sent in again, and enters once it may be."""
+    then_us = time.time_ns() // 1_000 - 72 * 3_600 * 1_000_000
+    place.send_all([Sent(ids.written(new_id(then_us)), None, orjson.dumps(GOOD))])
+    assert place.run("replay", "--all") == 1
+    assert "s old, 86400 s are allowed" in capsys.readouterr().err
+    place.config.write_text(CONFIG.replace('"gate -> sink"', '"gate -> sink"\nmax_age = "100h"'))
+    assert place.run("replay", "--all") == 0
+    assert place.times() == [then_us // 1_000 * 1_000]
+
+
+def test_a_replay_that_fails_leaves_what_was_sent(place: Place, capsys: Captured) -> None:
+    """With the reasons and the sender that it had."""
+    (held,) = place.send({"price": 11, "item": "x"})
+    before = listed(place, capsys)
+    file = place.folder / "typo.json"
+    file.write_bytes(b'{"typo": 1}')
+    assert place.run("replay", held, "--data", str(file)) == 1
+    assert listed(place, capsys) == before
 
 
 @pytest.mark.parametrize(

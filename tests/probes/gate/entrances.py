@@ -130,7 +130,7 @@ class AtEntrance(Asked):
         found = [records.of_rejected(one.record) for one in self.rejected.left]
         return [one for one in found if isinstance(one, Rejected)]
 
-    def values(self) -> list[Any]:
-        """Return the values of the events that left."""
-        codec = Codec(Schema.parse(orjson.dumps(ORDER)))
+    def values(self, said: Any = ORDER) -> list[Any]:  # noqa: ANN401 - JSON
+        """Return the values of the events that left, which were written with a schema."""
+        codec = Codec(Schema.parse(orjson.dumps(said)))
         return [codec.decode(one.record) for one in self.outlet.left]

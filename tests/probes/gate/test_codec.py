@@ -179,7 +179,15 @@ MISFITS: list[tuple[Json, bytes, str, str]] = [
     ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, b'{"a":"123.45"}', "/a",
      "a decimal has at most 4 digits, 2 of them behind the point, got '123.45'"),
     ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, b'{"a":"NaN"}', "/a",
-     "a decimal has at most 4 digits"),
+     "a decimal is written as text such as 12.50, got 'NaN'"),
+    *(
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, f'{{"a":"{text}"}}'.encode(), "/a",
+         f"a decimal is written as text such as 12.50, got '{text}'")
+        for text in ("1_0.5", " 1.5", "١٢", "1.", "")
+    ),
+    ({"type": "int", "logicalType": "time-millis"}, b'{"a":"12:00:00+05:00"}', "/a", "a time of day has no zone"),
+    ({"type": "long", "logicalType": "timestamp-micros"}, b'{"a":"1970-01-01T00:00:00,1234567Z"}', "/a",
+     "it is finer than the schema can say"),
     ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, b'{"a":"x"}', "/a",
      "a decimal is written as text such as 12.50, got 'x'"),
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from probes.contract.batch import Outcome
 from probes.gate import ids, intake
 from probes.gate.records import Rejected
-from probes.gate.rules import Action, Enumeration, Path, Range, Rule, Uniqueness
+from probes.gate.rules import Action, Enumeration, Path, Range, Required, Rule, Uniqueness
 from probes.http.problems import Fault
 from tests.probes.gate.entrances import EVENTS, GOOD, HOUR_US, AtEntrance
 from tests.probes.registry.schemas import record
@@ -118,7 +118,7 @@ def test_what_may_not_enter_keeps_the_others_out(gate: AtEntrance, more: Any, pl
     assert answer.json()["detail"] == "1 of 2 events may not enter, and so none of them did: see errors"
     assert gate.outlet.left == []
     (kept,) = gate.refused()
-    assert orjson.loads(kept.data) == bad["data"]
+    assert kept.data == orjson.dumps(bad["data"])[: 256 * 1024]
     assert (kept.stream, kept.is_held, kept.reasons[0].place) == ("orders", False, place)
     (said,) = gate.stamped()
     assert (said.message_id, said.outcome, said.in_us, said.out_us) == (
@@ -218,6 +218,149 @@ def test_an_id_is_one_event_s_own(gate: AtEntrance) -> None:
     assert told(post(gate, twins)) == (409, "id-taken", ["/1/id"])
     assert len(gate.outlet.left) == 1
     assert post(gate, [twins[1]]).status_code == 201
+
+
+@pytest.mark.parametrize("other", [{"price": "x"}, {"price": 2, "item": "x"}])
+def test_of_two_events_under_one_id_the_first_is_the_one(gate: AtEntrance, other: Any) -> None:  # noqa: ANN401 - JSON
+    """What was acknowledged is what is written, whatever the second of them is."""
+    first = gate.event()
+    answer = post(gate, [first, {"id": first["id"], "data": other}], each="true")
+    assert [one["status"] for one in answer.json()["events"]] in ([201, 422], [201, 409])
+    assert gate.values() == [GOOD]
+    assert [said.outcome for said in gate.stamped()].count(Outcome.PASSED) == 1
+
+
+def test_what_was_written_is_not_missed_for_the_sake_of_another() -> None:
+    """Of a batch with a noted and a held event, part of which failed, the retry is answered 201."""
+    gate = AtEntrance(CHEAP, KNOWN)
+    noted, held, plain = (gate.event(data) for data in ({"price": 1, "item": "z"}, {"price": 11, "item": "x"}, GOOD))
+    gate.outlet.fails = {ids.read(plain["id"])}
+    assert post(gate, [noted, held, plain]).status_code == 503
+    gate.outlet.fails = set()
+    answer = post(gate, [noted, held, plain], each="true")
+    assert [one["status"] for one in answer.json()["events"]] == [201, 202, 201]
+    assert post(gate, [noted, held, plain]).status_code == 201
+    assert (len(gate.outlet.left), len(gate.refused())) == (2, 1)
+
+
+def test_a_transport_that_breaks_is_told_and_nobody_waits_for_ever(gate: AtEntrance) -> None:
+    """A fault of our own is 500; the same event is taken when the transport works again."""
+    event_id, write = gate.new_id(), gate.outlet.write
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    gate.outlet.write = broken  # type: ignore[method-assign,assignment]
+    assert put(gate, event_id).status_code == 500
+    gate.outlet.write = write  # type: ignore[method-assign]
+    assert put(gate, event_id).status_code == 201
+
+
+def test_a_repeat_is_known_before_its_time_and_its_schema_are_looked_at(gate: AtEntrance) -> None:
+    """An event that has grown too old, or whose field has gone, was taken, and is not rejected now."""
+    event = gate.event(GOOD | {"item": "z"})
+    first = post(gate, [event], each="true").json()
+    gate.clock.advance(25 * 3_600)
+    assert post(gate, [event], each="true").json() == first
+    gate.ask("PUT", "/config/orders", {"compatibility": "NONE"})
+    gate.register(record({"name": "price", "type": "double"}))
+    assert post(gate, [event], each="true").json() == first
+    assert [said.outcome for said in gate.stamped()] == [Outcome.PASSED]
+
+
+def test_another_event_is_another_also_under_another_version(gate: AtEntrance) -> None:
+    """Which version it is read by is the sender's to say, and so no way round."""
+    event_id = gate.new_id()
+    version = gate.ask("GET", "/subjects/orders/schemas/latest").json()["fingerprint"]
+    assert put(gate, event_id).status_code == 201
+    gate.register(
+        record(
+            {"name": "price", "type": "double"},
+            {"name": "item", "type": "string"},
+            {"name": "n", "type": "int", "default": 7},
+        )
+    )
+    answer = gate.ask("PUT", f"{EVENTS}/{event_id}", {"price": 777, "item": "x"}, params={"schema": version})
+    assert answer.status_code == 409
+    assert put(gate, event_id, {"price": 777, "item": "x"}).status_code == 409
+
+
+def test_faults_are_bounded_however_many_there_are() -> None:
+    """Of rules, of arrays in one event, and of fields: what is told, kept and remembered stays small."""
+    lines = record({"name": "lines", "type": {"type": "array", "items": "double"}})
+    gate = AtEntrance(Rule("cheap", Range(Path.parse("lines[]"), None, 1), Action.QUARANTINE), schema=lines)
+    answer = post(gate, [gate.event({"lines": [9] * 30_000}), gate.event({"lines": ["x"] * 30_000})], each="true")
+    held, refused = answer.json()["events"]
+    assert [one["place"] for one in held["errors"]] == ["/0/data/lines/0", "/0/data/lines/1", "/0/data/lines/2"]
+    assert [one["place"] for one in refused["errors"]] == ["/1/data/lines/0"]
+    assert [len(kept.reasons) for kept in gate.refused()] == [1, 3]
+
+
+def test_a_request_has_a_bound_of_its_own(gate: AtEntrance) -> None:
+    """A megabyte, though a schema in Confluent's API may be larger."""
+    answer = post(gate, [gate.event({"price": 1, "item": "x" * 200_000}) for _ in range(6)])
+    assert told(answer)[:2] == (413, "body-too-large")
+
+
+def test_json_that_is_nested_without_end_is_refused(gate: AtEntrance) -> None:
+    """In the data, and as a body."""
+    deep = "[" * 5_000 + "]" * 5_000
+    kind = {"content-type": "application/json"}
+    event = f'[{{"id": "{gate.new_id()}", "data": {deep}}}]'
+    assert gate.ask("POST", EVENTS, content=event, headers=kind).status_code in {400, 422}
+    assert gate.ask("POST", EVENTS, content=deep, headers=kind).status_code in {400, 422}
+    assert gate.ask("PUT", f"{EVENTS}/{gate.new_id()}", content=deep, headers=kind).status_code == 422
+
+
+def test_a_stream_whose_transport_is_slow_keeps_to_its_own_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One request more is sent away at once, and so is nobody of another stream."""
+    monkeypatch.setattr(intake, "MOST_WAITING", 1)
+    gate = AtEntrance()
+    gate.outlet.waiting = []
+
+    async def two() -> tuple[int, int]:
+        first = asyncio.create_task(gate.answer("PUT", f"{EVENTS}/{gate.new_id()}", json=GOOD))
+        await gate.outlet.is_asked.wait()
+        second = await gate.answer("PUT", f"{EVENTS}/{gate.new_id()}", json=GOOD)
+        assert told(second)[:2] == (503, "busy")
+        for done in gate.outlet.waiting or ():
+            done(frozenset())
+        return (await first).status_code, second.status_code
+
+    assert asyncio.run(two()) == (201, 503)
+
+
+@pytest.mark.parametrize(
+    ("said", "default", "written"),
+    [
+        ("bytes", "ab\u00ff", b"ab\xff"),
+        ({"type": "fixed", "name": "F", "size": 2}, "ab", b"ab"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, "\u0004\u00e2", b"\x04\xe2"),
+        (["bytes", "string"], "abc", b"abc"),
+        (["null", "string"], None, None),
+        ({"type": "array", "items": "bytes"}, ["a"], [b"a"]),
+        (record({"name": "x", "type": "bytes", "default": "q"}, name="Inner"), {}, {"x": b"q"}),
+    ],
+)
+def test_a_field_with_a_default_may_be_left_out(said: Any, default: Any, written: Any) -> None:  # noqa: ANN401 - JSON
+    """It is written as Avro means the default; rules see it as any other value."""
+    schema = record({"name": "a", "type": said, "default": default})
+    gate = AtEntrance(Rule("there", Required(Path.parse("a")), Action.NOTE), schema=schema)
+    answer = post(gate, [gate.event({})], each="true").json()
+    assert [one["status"] for one in answer["events"]] == [201]
+    assert ("errors" in answer["events"][0]) is (written is None)
+    assert gate.values(schema) == [{"a": written}]
+
+
+def test_what_has_to_be_unique_is_free_again_if_nothing_was_written() -> None:
+    """And an event that is noted for it takes it from nobody."""
+    gate = AtEntrance(Rule("once", Uniqueness(Path.parse("item"), HOUR_US), Action.NOTE))
+    event_id = gate.new_id()
+    gate.outlet.fails = {ids.read(event_id)}
+    assert put(gate, event_id).status_code == 503
+    assert "errors" not in put(gate, gate.new_id()).json()
+    assert told(post(gate, [gate.event(), gate.event(5)]))[0] == 422
+    assert "errors" in put(gate, gate.new_id()).json()
 
 
 def test_what_was_not_written_is_not_acknowledged(gate: AtEntrance) -> None:
@@ -405,6 +548,8 @@ def test_a_transport_that_is_down_makes_the_gate_unready(gate: AtEntrance) -> No
     """With the reason; alive it is."""
     assert gate.ask("GET", "/readyz").status_code == 200
     gate.rejected.down = "the spool is full"
+    assert gate.ask("GET", "/readyz").status_code == 200  # whoever asks within a second has the same answer
+    gate.clock.advance(2)
     answer = gate.ask("GET", "/readyz")
     assert told(answer)[:2] == (503, "transport-down")
     assert answer.json()["detail"] == "the spool is full"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,9 @@ def subject(value: Any, event_id: bytes = b"a" * 16, event_us: int = 0, arrived_
         (Required(NAME), {"customer": ("com.x.Person", {"name": "x"})}, []),
         (Required(EACH), {"lines": [{"price": 1}, {}]}, [("/lines/1/price", "it has to be there")]),
         (Required(EACH), {"lines": []}, []),
+        (Pattern(PRICE, "[0-9a-f-]{36}"), {"price": UUID(int=7)}, []),
+        (Enumeration(PRICE, (0.1, 2)), {"price": Decimal("0.10")}, []),
+        (Enumeration(PRICE, ("0.1", True)), {"price": Decimal("0.1")}, [("/price", "it is one of 0.1, True")]),
         (Range(PRICE, 1, 3), {"price": 1}, []),
         (Range(PRICE, 1, 3), {"price": Decimal(3)}, []),
         (Range(PRICE, 1, 3), {"price": ("double", 3.5)}, [("/price", "it is at most 3")]),
@@ -92,9 +96,16 @@ def test_a_value_comes_once_within_its_span() -> None:
     assert list(check.broken(other)) == [("/price", "another event had it in the 60 s before")]
     assert list(check.broken(other._replace(arrived_us=60_000_000))) == []
     assert list(check.broken(other._replace(value={"price": "1"}))) == []
-    assert check.claim(first) == []
+    assert check.claim(first) == check.claim(other) == []
     check.release(keys)
     assert list(check.broken(other)) == []
+
+
+def test_decimals_of_one_value_are_one() -> None:
+    """However many zeros stand behind them."""
+    check = Uniqueness(PRICE, 60_000_000)
+    check.claim(subject({"price": Decimal("12.5")}))
+    assert len(list(check.broken(subject({"price": Decimal("12.50")}, b"b" * 16)))) == 1
 
 
 def test_all_that_is_broken_is_told_with_what_follows() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -161,6 +162,7 @@ input()
         (MAGIC + frame(b"one") + frame(b"two")[:-1], 1),
         (MAGIC + frame(b"one") + bytes(3), 1),
         (MAGIC + frame(b"one")[:-1], 0),
+        (MAGIC + frame(b"one") + bytes(64), 1),
         (MAGIC, 0),
         (MAGIC[:3], 0),
         (b"", 0),
@@ -178,6 +180,47 @@ def test_an_open_segment_is_cut_behind_its_last_whole_record(tmp_path: Path, dat
     assert len(published(tmp_path)) == records
     assert sorted(one.name for one in folder.iterdir()) == (["0000000007.seg"] if records else [])
     assert (tmp_path / "a-probe" / "0000000001.open").exists()
+
+
+def test_what_cannot_be_published_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end, or by the next gate: what was acknowledged is not forgotten for a disk that failed for a while."""
+    rename = Path.rename
+
+    def broken(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for is_mended in (True, False):
+        outlet = SpoolOutlet(tmp_path / str(is_mended), "", SystemClock())
+        outlet.check()
+        assert written(outlet, 1, 2) == frozenset()
+        monkeypatch.setattr(Path, "rename", broken)
+        outlet._sink._publish()
+        if is_mended:
+            monkeypatch.setattr(Path, "rename", rename)
+        outlet.close()
+        assert bool(published(tmp_path / str(is_mended))) is is_mended
+        monkeypatch.setattr(Path, "rename", rename)
+        recover(tmp_path / str(is_mended))
+        assert len(published(tmp_path / str(is_mended))) == 2
+
+
+def test_a_lock_that_was_deleted_in_between_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another gate that starts looks into the folder between the two steps of a lock."""
+    flock, are_between = fcntl.flock, [True]
+
+    def between(lock: int, how: int) -> None:
+        if are_between:
+            are_between.clear()
+            recover(tmp_path)
+        flock(lock, how)
+
+    (tmp_path / "gate-1").mkdir()
+    monkeypatch.setattr(fcntl, "flock", between)
+    lock = held(tmp_path / "gate-1")
+    assert (tmp_path / "gate-1" / LOCK).exists()
+    with pytest.raises(BlockingIOError):
+        held(tmp_path / "gate-1")
+    os.close(lock)
 
 
 def test_a_folder_has_one_gate(tmp_path: Path) -> None:

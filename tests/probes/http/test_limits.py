@@ -107,6 +107,13 @@ def test_what_is_no_gzip_is_told(data: bytes) -> None:
     assert asked(Limits(), [data], PACKED)[:2] == (400, "not-gzip")
 
 
+def test_what_follows_a_gzip_is_not_collected() -> None:
+    """The request ends there, however much more is to come."""
+    data = gzip.compress(b"a")
+    assert asked(Limits(), [data, *[bytes(1_000)] * 1_000], PACKED)[:2] == (400, "not-gzip")
+    assert asked(Limits(), [data, b""], PACKED)[0] == 200
+
+
 def test_a_slow_body_is_cut() -> None:
     """After its time, whatever trickles."""
 

@@ -1,0 +1,87 @@
+"""Calls of Kafka's clients that are made again until they succeed, cannot, or nobody wants them any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from typing import Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from probes.taps.surroundings import Surroundings
+from probes.taps.topic import cause
+
+ANSWER_S: Final = 5.0
+"""So long one call waits for the brokers; then it is made again."""
+RETRY_S: Final = 0.5
+STOP_S: Final = 10.0
+"""So long after the wish to stop brokers that are away are still waited for."""
+
+_PASSING: Final = (
+    KafkaError._TIMED_OUT,  # noqa: SLF001 - public in all but name, as those below
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._WAIT_COORD,  # noqa: SLF001
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REQUEST_TIMED_OUT,
+)
+T = TypeVar("T")
+
+
+class StoppedError(Exception):
+    """It was to stop while it waited."""
+
+
+class Patience:
+    """Tries on while brokers are away, and says so once for each time."""
+
+    def __init__(self, around: Surroundings) -> None:
+        """Begin with all well."""
+        self._around, self._is_told, self._stopped_s = around, False, 0.0
+
+    def until_done(self, call: Callable[[], T]) -> T:
+        """Return what a call returns, once it does.
+
+        Raises:
+            StoppedError: it still did not, some time after the wish to stop.
+            KafkaException: it never will.
+        """
+        while True:
+            try:
+                return call()
+            except KafkaException as error:
+                what = cause(error)
+                if what.fatal() or not (what.retriable() or what.code() in _PASSING):
+                    raise
+                self.wait(what)
+
+    def wait(self, what: KafkaError) -> None:
+        """Wait a little after something went wrong, and tell it unless that was done.
+
+        Raises:
+            StoppedError: the wish to stop is too old.
+        """
+        if not self._is_told:
+            self._is_told = True
+            self._around.tell(f"the brokers do not do what they are asked: {what.str()}: trying on, nothing is lost")
+        if not self._around.stop.wait(RETRY_S):
+            return
+        self._stopped_s = self._stopped_s or self._around.monotonic_s()
+        if self._around.monotonic_s() - self._stopped_s > STOP_S:
+            raise StoppedError
+        # That a stop is wished for wakes whoever waits for it at once.
+        _NEVER.wait(RETRY_S)
+
+    def well(self) -> None:
+        """Tell that what went wrong goes well again."""
+        if self._is_told:
+            self._is_told = False
+            self._around.tell("the brokers answer again")
+
+
+_NEVER: Final = Event()

@@ -1,0 +1,188 @@
+"""Turns: what was made of records, and how far their topic was read, are written in one transaction or not at all."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from probes.contract.kafka import KafkaAccess, KafkaPlace
+from probes.gate.outlets import MOST_BYTES
+from probes.gate.persistent import ANSWER_S, Patience
+from probes.sinks.kafka import settings, words
+from probes.taps.errors import TapSourceError, TapUsageError
+from probes.taps.topic import cause
+
+TRANSACTION_S: Final = 10.0
+"""So long a transaction may take. For as long, and up to 10 s more, one that was begun by who was killed then keeps
+those waiting who read what is committed, and the group from going on."""
+_FULL_S: Final = 0.1
+_FINAL: Final = {
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise its max.message.bytes",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "create it",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "let this client write it",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "let this client use transactional ids that begin with its group",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "let this client read and commit as its group",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "let this client write idempotently",
+}
+"""What only a person can mend, and how."""
+_MOVED: Final = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS)
+"""What is wrong when the group has dealt out its partitions anew, which is nothing to be told."""
+_log = logging.getLogger("hopwatch.gate")
+
+Headers = list[tuple[str, str | bytes]]
+
+
+class Out(NamedTuple):
+    """A record that is to be written; ``recorded_ms`` is the time that it keeps, 0 for none."""
+
+    topic: str
+    value: bytes
+    key: bytes | None
+    headers: Headers
+    recorded_ms: int = 0
+
+
+class Outputs(NamedTuple):
+    """The topics that are written."""
+
+    validated: str
+    rejected: str
+
+
+class Turns:
+    """A producer of transactions; one that the brokers have put out is replaced."""
+
+    def __init__(self, brokers: str, outputs: Outputs, access: KafkaAccess, *, group: str, patience: Patience) -> None:
+        """Name the places; nothing is reached for yet."""
+        self.outputs = outputs
+        self._place = KafkaPlace(brokers, outputs.validated)
+        self._access, self._group, self._patience = access, group, patience
+        self._producer: Producer | None = None
+        self._refused: list[tuple[KafkaError, str]] = []
+
+    def check(self, cluster: str) -> None:
+        """Reach for the topics, which are to be in a cluster.
+
+        Raises:
+            TapSourceError: no broker answers, or none knows them.
+            TapUsageError: they are in another cluster.
+        """
+        config: dict[str, Any] = {
+            **self._access.for_librdkafka(),
+            "bootstrap.servers": self._place.brokers,
+            "log_level": 0,
+        }
+        asking = Producer(config | {"allow.auto.create.topics": False})
+        for topic in self.outputs:
+            where = f"the topic {topic} at {self._place.brokers}"
+            try:
+                found = asking.list_topics(topic, timeout=ANSWER_S)
+            except KafkaException as error:
+                raise TapSourceError(f"{where} cannot be reached: {words(error)}: check address and access") from None
+            if (fault := found.topics[topic].error) is not None:
+                raise TapSourceError(f"{where} cannot be written: {fault.str()}: create it, then start again")
+            if found.cluster_id != cluster:
+                raise TapUsageError(f"{where} is in another cluster than --from: a transaction lies within one")
+
+    def write(self, outs: Sequence[Out], read: Sequence[TopicPartition], group_metadata: object) -> bool:
+        """Write records, and how far was read; False if that was not to be, or nobody knows whether it was.
+
+        Raises:
+            TapSourceError: only a person can mend it.
+            StoppedError: there was a wish to stop, and the brokers did not answer.
+        """
+        self._refused.clear()
+        try:
+            producer = self._ready()
+            producer.begin_transaction()
+            for out in outs:
+                self._produce(producer, out)
+            producer.send_offsets_to_transaction(list(read), group_metadata, ANSWER_S)
+            producer.commit_transaction(ANSWER_S)
+        except KafkaException as error:
+            self._give_up(cause(error))
+            return False
+        self._patience.well()
+        return True
+
+    def close(self) -> None:
+        """Let go of the client."""
+        self._let_go()
+
+    def _ready(self) -> Producer:
+        if self._producer is None:
+            timeout_ms = int(TRANSACTION_S * 1_000)
+            # An id of its own for each: nobody has to hand out names, and the group's generation keeps apart who has
+            # a partition and who had it (KIP-447).
+            config = settings(self._place, self._access, MOST_BYTES) | {
+                "client.id": "hopwatch-validate",
+                "transactional.id": f"{self._group}.hopwatch.{uuid.uuid4()}",
+                "transaction.timeout.ms": timeout_ms,
+                "message.timeout.ms": timeout_ms,
+                "linger.ms": 5,
+                "retry.backoff.ms": 20,
+                "compression.type": "lz4",
+                # As Java's clients do it, so that a key stays with its partition number where the counts are equal.
+                "partitioner": "murmur2_random",
+            }
+            self._producer = Producer(config, logger=_log)
+            self._producer.init_transactions(ANSWER_S)
+        return self._producer
+
+    def _produce(self, producer: Producer, out: Out) -> None:
+        while True:
+            try:
+                producer.produce(
+                    out.topic,
+                    out.value,
+                    out.key,
+                    on_delivery=self._heard,
+                    timestamp=out.recorded_ms,
+                    headers=out.headers,
+                )
+            except BufferError:
+                producer.poll(_FULL_S)
+            else:
+                return
+
+    def _heard(self, error: KafkaError | None, message: Message) -> None:
+        """Hear of a record; the first that is refused says why, those after it only that the turn is over."""
+        if error is not None:
+            self._refused.append((error, f"the topic {message.topic()}"))
+
+    def _give_up(self, last: KafkaError) -> None:
+        """End a turn that failed, so that nothing of it is ever seen.
+
+        Nothing is asked of the client a second time: one whose coordinator went away may never answer (measured with
+        librdkafka 2.16.0). It is let go of, and the brokers end its transaction when its time is over.
+
+        Raises:
+            TapSourceError: the next one would fail too.
+            StoppedError: there was a wish to stop.
+        """
+        for error, where in (*self._refused[:1], (last, f"the group {self._group}")):
+            if error.code() in _FINAL:
+                self._let_go()
+                raise TapSourceError(
+                    f"{where} cannot be written: {error.str()}: {_FINAL[error.code()]}, then start again"
+                )
+        try:
+            if self._producer is None or last.retriable() or not last.txn_requires_abort():
+                raise KafkaException(last)  # noqa: TRY301 - the same end
+            self._producer.abort_transaction(ANSWER_S)
+        except KafkaException:
+            self._let_go()
+        if last.code() not in _MOVED:
+            self._patience.wait(last)
+
+    def _let_go(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with suppress(KafkaException):
+                producer.purge()
+                producer.flush(1.0)

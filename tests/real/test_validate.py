@@ -1,0 +1,516 @@
+"""``hopwatch validate kafka`` on a real broker: each record ends in one of two topics, once, whoever is killed when."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path as Folder
+from typing import Any, Final
+
+import orjson
+import pytest
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+from monitor import settings
+from monitor.cli.entrances import stamping_of
+from monitor.cli.main import main
+from monitor.clock import SystemClock
+from monitor.store import dialect
+from monitor.store.subjects import StoredShelves
+from probes.contract.batch import Kind
+from probes.contract.ids import id_bytes
+from probes.contract.kafka import KafkaAccess
+from probes.gate import ids
+from probes.gate.codec import PREFIX_BYTES, Codec
+from probes.gate.judging import Terms
+from probes.gate.persistent import Patience
+from probes.gate.records import Rejected, of_rejected
+from probes.gate.rules import Action, Path, Rule, Uniqueness
+from probes.gate.source import Source
+from probes.gate.turns import Outputs, Turns
+from probes.gate.validating import Validating
+from probes.gate.validator import Validator, back_us
+from probes.gate.versions import Versions
+from probes.marks import ID_HEADER, TIME_HEADER
+from probes.registry.subjects import Registry
+from probes.taps.surroundings import Surroundings
+from probes.taps.topic import Topic
+from tests.probes.registry.schemas import FIRST, SECOND, Json, schema
+from tests.probes.test_process import ROOT, rows, spooled
+from tests.real.servers.kafka import Kafka
+from tests.real.servers.process import PATIENCE_S, until
+
+RUN: Final = (sys.executable, "-m", "monitor.cli.main", "validate", "kafka")
+PARTITIONS: Final = 3
+LATE_S: Final = 90.0
+"""Who was killed in a transaction keeps the group and its readers waiting."""
+PLAIN: Final = {"max.message.bytes": "1048588"}
+BODY: Final = PREFIX_BYTES
+
+
+class Place:
+    """A stream with three topics of its own, and validators of it."""
+
+    def __init__(self, kafka: Kafka, name: str, folder: Folder) -> None:
+        """Make the topics, write the configuration, register two versions of the schema."""
+        self.kafka, self.name, self.folder = kafka, name, folder
+        self.spool, self.said_in, self.config = folder / "spool", folder / "said", folder / "hopwatch.toml"
+        for topic in (name, f"{name}.good", f"{name}.bad"):
+            kafka.create_topic(topic, PARTITIONS, PLAIN)
+        self.config.write_text(
+            f"""
+[transport]
+url = "spool:./spool"
+[store]
+url = "sqlite:///./hopwatch.db"
+[streams.orders]
+path = "gate -> sink"
+[gate.streams.orders]
+to = "{kafka.url(name)}.good"
+rejected = "{kafka.url(name)}.bad"
+"""
+        )
+        self.numbers = [self.register(one) for one in (FIRST, SECOND)]
+        self.producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True, "linger.ms": 5})
+
+    def register(self, said: Json) -> int:
+        """Make a schema the newest version of the subject, and return its number."""
+        file = self.folder / "schema.avsc"
+        file.write_bytes(orjson.dumps(said))
+        assert main(["schema", "register", "--config", str(self.config), "--subject", "orders", str(file)]) == 0
+        return 1 if said is FIRST else 2
+
+    def arguments(self, *more: str) -> list[str]:
+        """Return what a validator is asked."""
+        return ["--config", str(self.config), "--stream", "orders", "--from", self.kafka.url(self.name),
+                "--group", self.name, "--from-start", "--json", *more]  # fmt: skip
+
+    @contextmanager
+    def running(self, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Start a validator; it is killed at the end if it goes on."""
+        with self.said_in.open("ab") as said:
+            process = subprocess.Popen([*RUN, *self.arguments(*more)], cwd=ROOT, stdout=subprocess.PIPE, stderr=said)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def stop(self, process: subprocess.Popen[bytes]) -> Any:  # noqa: ANN401 - JSON
+        """End one in order, and return its counts."""
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, self.said()
+        return orjson.loads(out)
+
+    def said(self) -> str:
+        """Return what validators have said."""
+        return self.said_in.read_text()
+
+    def send(self, value: bytes | None, number: object = None, **more: Any) -> None:  # noqa: ANN401 - what a client takes
+        """Send a record, with an id if one is given."""
+        headers = [] if number is None else [(ID_HEADER, str(number))]
+        headers.append((TIME_HEADER, str(time.time_ns() // 1_000)))
+        self.producer.produce(self.name, value, **{"headers": headers, **more})
+        self.producer.poll(0)
+
+    def sent(self) -> None:
+        """Wait until all that was sent is in the topic."""
+        assert self.producer.flush(PATIENCE_S) == 0
+
+    def framed(self, said: Json, value: Json) -> bytes:
+        """Return a value in the envelope."""
+        return Codec(schema(said)).encode(orjson.dumps(value))
+
+    def read(self, topic: str, count: int, patience_s: float = LATE_S) -> list[Message]:
+        """Return what is committed in a topic, once there are so many, or when it is too late for them."""
+        consumer = Consumer(
+            {"bootstrap.servers": self.kafka.bootstrap, "group.id": "looks on", "isolation.level": "read_committed"}
+        )
+        consumer.assign([TopicPartition(topic, at, 0) for at in range(PARTITIONS)])
+        found: list[Message] = []
+        end_s = time.monotonic() + patience_s
+        try:
+            while time.monotonic() < end_s:
+                more = consumer.consume(10_000, 0.5)
+                found += more
+                if len(found) >= count and not more:
+                    break
+        finally:
+            consumer.close()
+        return found
+
+    def written(self) -> int:
+        """Return how many records were written of what is validated, committed or not, marks of Kafka included."""
+        consumer = Consumer(
+            {"bootstrap.servers": self.kafka.bootstrap, "group.id": "looks on", "isolation.level": "read_uncommitted"}
+        )
+        try:
+            places = [TopicPartition(f"{self.name}.good", at) for at in range(PARTITIONS)]
+            return sum(consumer.get_watermark_offsets(one, 30)[1] for one in places)
+        finally:
+            consumer.close()
+
+    def good(self, count: int) -> list[Message]:
+        """Return what was validated."""
+        return self.read(f"{self.name}.good", count)
+
+    def bad(self, count: int) -> list[Message]:
+        """Return what was rejected."""
+        return self.read(f"{self.name}.bad", count)
+
+
+def id_of(message: Message) -> str:
+    """Return the id in the headers."""
+    return dict(message.headers() or [])[ID_HEADER].decode()
+
+
+def rejected(message: Message) -> Rejected:
+    """Return what a record among the rejected says."""
+    found = of_rejected(message.value() or b"")
+    assert isinstance(found, Rejected)
+    return found
+
+
+@pytest.fixture
+def place(kafka: Kafka, request: pytest.FixtureRequest, tmp_path: Folder) -> Place:
+    """Return a stream of the test's own."""
+    return Place(kafka, str(request.node.name).replace("[", "-").replace("]", "")[:150], tmp_path)
+
+
+def test_all_three_forms_arrive_as_the_latest_version(place: Place) -> None:
+    """The envelope, Confluent's framing and JSON, by either version: b has its default where it was not written."""
+    old, new = place.framed(FIRST, {"a": 1}), place.framed(SECOND, {"a": 2, "b": 3})
+    place.send(old, 1, key=b"k1")
+    place.send(b"\0" + place.numbers[0].to_bytes(4) + old[BODY:], 2)
+    place.send(new, 3)
+    place.send(b"\0" + place.numbers[1].to_bytes(4) + new[BODY:], 4)
+    place.send(b'{"a":5}', 5)
+    place.sent()
+    with place.running() as process:
+        found = place.good(5)
+        assert place.stop(process) == {"read": 5, "validated": 5, "rejected": 0}
+    codec = Codec(schema(SECOND))
+    values = {id_of(one): codec.decode(one.value() or b"") for one in found}
+    assert values == {"1": {"a": 1, "b": 7}, "2": {"a": 1, "b": 7}, "3": {"a": 2, "b": 3}, "4": {"a": 2, "b": 3},
+                      "5": {"a": 5, "b": 7}}  # fmt: skip
+    assert next(one.key() for one in found if id_of(one) == "1") == b"k1"
+    assert {row.message_id for batches in spooled(place.spool).values() for row in rows(batches)} == {
+        id_bytes(str(number)) for number in range(1, 6)
+    }
+    assert [batches[-1].kind for batches in spooled(place.spool).values()] == [Kind.BYE]
+
+
+def test_what_is_broken_is_rejected_with_its_reason(place: Place) -> None:
+    """Poison stops nothing: each record lies among the rejected, as it came, with where it stood; its stamp says so."""
+    good = place.framed(SECOND, {"a": 1, "b": 2})
+    broken: list[tuple[bytes | None, str]] = [
+        (good + b"x", "1 bytes follow the event"),
+        (good[:-1], "it ends within a value"),
+        (good[:BODY] + b"\xff" * 11, "a number has at most 64 bits"),
+        (good[:1] + bytes(32) + good[BODY:], f"there is no schema {bytes(32).hex()}: nobody registered what wrote it"),
+        (b"\0\0\0\0\x63\0", "there is no schema 99: nobody registered what wrote it"),
+        (b"\0\0", "a value begins with 00 and the number of a schema, got 0000"),
+        (b'{"a":"x"}', "Input should be a valid integer"),
+        (b"{", "Invalid JSON"),
+        (None, "the record has no value"),
+        (b'{"a":1,"b":2}' + b" " * 300_000, "an event has at most 262,144 bytes, got 300,013"),
+    ]
+    for number, (value, _) in enumerate(broken):
+        place.send(value, number)
+    place.send(good, "old", headers=[(ID_HEADER, "old"), (TIME_HEADER, "7")])
+    place.send(good, "timeless", headers=[(ID_HEADER, "timeless")])
+    place.send(good, "wide", headers=[("wide", b"x" * 70_000), (ID_HEADER, "wide"), (TIME_HEADER, "7")])
+    place.send(good, "good")
+    place.sent()
+    with place.running() as process:
+        found = {id_of(one): one for one in place.bad(13)}
+        assert [id_of(one) for one in place.good(1)] == ["good"]
+        assert place.stop(process) == {"read": 14, "validated": 1, "rejected": 13}
+    told = {rejected(one).event_id: rejected(one) for one in found.values()}
+    for number, (value, reason) in enumerate(broken):
+        one = told[id_bytes(str(number))]
+        assert one.reasons[0].detail.startswith(reason), one
+        assert one.data == (value or b"")[: 256 * 1024]
+        assert one.producer.startswith(f"{place.name}/")
+    assert "s old, 86400 s are allowed" in told[id_bytes("old")].reasons[0].detail
+    assert told[id_bytes("timeless")].reasons[0].detail == "it has no event time: no header hopwatch-time"
+    wide = told[id_bytes("wide")]
+    assert wide.reasons[0].detail.startswith("key and headers have at most 65,536 bytes, got 70,0")
+    stamped = [row for batches in spooled(place.spool).values() for row in rows(batches)]
+    assert {row.message_id for row in stamped if row.outcome == 2} == set(told)
+    assert {row.message_id for row in stamped if row.outcome == 0} == {id_bytes("good")}
+
+
+def test_a_record_without_an_id_is_known_by_its_place(place: Place) -> None:
+    """By the topic, partition and offset, which hopwatch find takes as a text."""
+    place.send(b'{"a":1}', partition=1)
+    place.sent()
+    with place.running() as process:
+        (found,) = place.good(1)
+        place.stop(process)
+    assert id_of(found) == ids.written(id_bytes(f"{place.name}/1/0"))
+
+
+def test_ids_and_times_stand_in_values_too(place: Place) -> None:
+    """By --id, --time and --time-unit; the record's own time with --time-record."""
+    now_s = int(time.time())
+    place.send(b'{"a":%d}' % now_s, headers=[])
+    place.sent()
+    with place.running("--id", "a", "--time", "a", "--time-unit", "s") as process:
+        (found,) = place.good(1)
+        place.stop(process)
+    assert id_of(found) == ids.written(id_bytes(now_s))
+    assert dict(found.headers() or [])[TIME_HEADER] == b"%d" % (now_s * 1_000_000)
+    place.send(b'{"a":1}', headers=[])
+    place.sent()
+    with place.running("--time-record") as process:
+        (timed,) = [one for one in place.good(2) if one.value() != found.value()]
+        place.stop(process)
+    assert dict(timed.headers() or [])[TIME_HEADER] == b"%d" % (timed.timestamp()[1] * 1_000)
+
+
+def test_a_topic_that_is_missing_is_told_when_it_starts(place: Place) -> None:
+    """One line says what to do; exit code 3."""
+    for gone in (f"{place.name}.bad", place.name):
+        place.kafka.delete_topic(gone)
+        with place.running() as process:
+            assert process.wait(PATIENCE_S) == 3
+        last = place.said().splitlines()[-1]
+        assert last.startswith(f"hopwatch: the topic {gone} at 127.0.0.1:"), last
+        assert "then start again" in last
+
+
+def test_a_topic_that_does_not_take_what_is_written_is_told(kafka: Kafka, place: Place) -> None:
+    """It ends with 3 and says what to change; nothing was committed, and it goes on once that was done."""
+    name = f"{place.name}.good"
+    kafka.delete_topic(name)
+    kafka.create_topic(name, PARTITIONS, {"max.message.bytes": "1000"})
+    place.register({**SECOND, "fields": [*SECOND["fields"], {"name": "t", "type": "string", "default": ""}]})
+    long = bytes(random.Random(1).choices(range(97, 123), k=5_000)).decode()
+    place.send(orjson.dumps({"a": 1, "t": long}), "long")
+    place.sent()
+    with place.running() as process:
+        assert process.wait(PATIENCE_S) == 3
+    assert f"the topic {name} cannot be written: Broker: Message size too large: raise its max" in place.said()
+    kafka.delete_topic(name)
+    kafka.create_topic(name, PARTITIONS, PLAIN)
+    with place.running() as process:
+        (found,) = place.good(1)
+        assert place.stop(process) == {"read": 1, "validated": 1, "rejected": 0}
+    assert id_of(found) == "long"
+
+
+def test_topics_of_two_clusters_are_refused(place: Place, three_brokers: Kafka) -> None:
+    """A transaction lies within one; exit code 2."""
+    for topic in (f"{place.name}.good", f"{place.name}.bad"):
+        three_brokers.create_topic(topic, PARTITIONS, PLAIN)
+    place.config.write_text(place.config.read_text().replace(place.kafka.bootstrap, three_brokers.bootstrap))
+    with place.running() as process:
+        assert process.wait(PATIENCE_S) == 2
+    assert "is in another cluster than --from: a transaction lies within one" in place.said()
+
+
+def test_a_new_group_begins_at_the_end(place: Place) -> None:
+    """Of what came before it reads nothing; where it began holds, also if it was killed before its first turn."""
+    place.send(b'{"a":1}', "before", partition=0)
+    place.sent()
+    arguments = [one for one in place.arguments() if one != "--from-start"]
+    with place.said_in.open("ab") as said:
+        first = subprocess.Popen([*RUN, *arguments], cwd=ROOT, stdout=said, stderr=said)
+    asking = Consumer({"bootstrap.servers": place.kafka.bootstrap, "group.id": place.name})
+    begun = [TopicPartition(place.name, at) for at in range(PARTITIONS)]
+    try:
+        until(lambda: sum(one.offset for one in asking.committed(begun, 10)) == 1, "it has begun")
+    finally:
+        asking.close()
+        first.kill()
+        first.wait()
+    place.send(b'{"a":2}', "after", partition=0)
+    place.sent()
+    with place.running() as process:
+        found = place.good(1)
+        place.stop(process)
+    assert [id_of(one) for one in found] == ["after"]
+
+
+class Within:
+    """A validator in this process, whose values are to be unique."""
+
+    def __init__(self, place: Place, within_us: int) -> None:
+        """Put the parts together, as the command does."""
+        chosen = settings.load(place.config, flags={}, environ={})
+        self.heard: list[str] = []
+        around = Surroundings(self.heard.append)
+        topic = Topic(place.kafka.url(place.name), place.name, around, from_start=True)
+        patience = Patience(around)
+        outputs = Outputs(f"{place.name}.good", f"{place.name}.bad")
+        turns = Turns(place.kafka.bootstrap, outputs, KafkaAccess(), group=place.name, patience=patience)
+        rules = (Rule("a once", Uniqueness(Path(("a",)), within_us), Action.REJECT),)
+        registry = Registry(StoredShelves(dialect.engine(chosen.store.url), SystemClock()))
+        validating = Validating("orders", Versions(registry, "orders", around.clock), Terms(10**12, rules))
+        source = Source(topic, patience, around, from_start=True, back_us=back_us(rules))
+        stamping = stamping_of(chosen, "orders")
+        self.around = around
+        self.validator = Validator(source, validating, turns, stamping=stamping, around=around)
+
+    def run(self, count: int) -> tuple[int, int]:
+        """Let it read so many records, and return how many of them were validated and rejected."""
+        thread = threading.Thread(target=self.validator.run)
+        thread.start()
+        try:
+            until(lambda: self.validator.counts.read >= count, f"{count} are read; {self.heard}")
+        finally:
+            self.around.stop.set()
+            thread.join()
+        return self.validator.counts.validated, self.validator.counts.rejected
+
+
+def test_what_has_to_be_unique_is_known_after_a_restart(place: Place) -> None:
+    """From the topic itself, of which enough is read again; nothing of that is written again."""
+    place.send(b'{"a":1}', "first")
+    place.send(b'{"a":2}', "second")
+    place.sent()
+    assert Within(place, 3_600_000_000).run(2) == (2, 0)
+    place.send(b'{"a":1}', "third")
+    place.send(b'{"a":1}', "first")
+    place.send(b'{"a":3}', "fourth")
+    place.sent()
+    assert Within(place, 3_600_000_000).run(3) == (2, 1)
+    assert sorted(id_of(one) for one in place.good(4)) == ["first", "first", "fourth", "second"]
+    (found,) = place.bad(1)
+    assert rejected(found).reasons[0].detail == "a once: another event had it in the 3600 s before"
+
+
+def test_what_was_known_for_too_long_is_not_read_again(place: Place) -> None:
+    """Values are free again after their time."""
+    place.send(b'{"a":1}', "first")
+    place.sent()
+    assert Within(place, 1_000_000).run(1) == (1, 0)
+    time.sleep(1.1)
+    place.send(b'{"a":1}', "second")
+    place.sent()
+    assert Within(place, 1_000_000).run(1) == (1, 0)
+
+
+class Traffic:
+    """Records one after the other until it is to end: one in ten is broken."""
+
+    def __init__(self, place: Place) -> None:
+        """Start."""
+        self.count, self._place, self._is_over = 0, place, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_over.wait(0.001):
+            number = self.count
+            said = (FIRST, SECOND)[number % 2]
+            value = self._place.framed(said, {"a": number} | ({"b": number} if said is SECOND else {}))
+            self._place.send(value[:-1] if number % 10 == 9 else value, number, partition=number % PARTITIONS)
+            self.count += 1
+
+    def end(self) -> int:
+        """Return how many there were."""
+        self._is_over.set()
+        self._thread.join()
+        self._place.sent()
+        return self.count
+
+
+def check_all(place: Place, count: int) -> None:
+    """Check that each record is in one of the two topics, once, and says what it said."""
+    good, bad = place.good(count - count // 10), place.bad(count // 10)
+    found = Counter(id_of(one) for one in (*good, *bad))
+    assert found == Counter(map(str, range(count))), (len(good), len(bad), count, place.said()[-2_000:])
+    codec = Codec(schema(SECOND))
+    for one in good:
+        number = int(id_of(one))
+        assert number % 10 != 9
+        assert codec.decode(one.value() or b"") == {"a": number, "b": number if number % 2 else 7}
+    for one in bad:
+        number = int(id_of(one))
+        assert number % 10 == 9
+        kept = rejected(one)
+        assert kept.reasons[0].detail == "it ends within a value"
+        assert kept.data == place.framed(SECOND, {"a": number, "b": number})[:-1]
+
+
+def test_a_validator_that_is_killed_loses_and_repeats_nothing(place: Place) -> None:
+    """SIGKILL while it writes, four times: who reads what is committed sees each record once."""
+    chance = random.Random(7)
+    traffic = Traffic(place)
+    for _ in range(4):
+        written = place.written()
+        with place.running() as killed:
+            until(lambda least=written: place.written() > least, "it writes")  # type: ignore[misc]
+            time.sleep(chance.uniform(0.0, 0.3))
+            os.kill(killed.pid, signal.SIGKILL)
+            killed.wait()
+    with place.running() as last:
+        time.sleep(2)
+        count = traffic.end()
+        check_all(place, count)
+        place.stop(last)
+    assert count > 1_000
+
+
+def test_two_of_a_group_share_the_topic(place: Place) -> None:
+    """One comes and one goes, and nothing is done twice."""
+    traffic = Traffic(place)
+    with place.running() as first:
+        until(lambda: bool(place.read(f"{place.name}.good", 1, 1.0)), "the first one validates")
+        with place.running() as second:
+            time.sleep(8)
+            counts = [place.stop(second)]
+        time.sleep(2)
+        count = traffic.end()
+        check_all(place, count)
+        counts.append(place.stop(first))
+    assert counts[0]["read"] > 0
+    assert sum(one["read"] for one in counts) == count
+
+
+def test_brokers_that_are_away_are_waited_for(three_brokers: Kafka, tmp_path: Folder) -> None:
+    """All of them, for longer than a transaction may take: it says so, goes on, and loses nothing."""
+    place = Place(three_brokers, "away", tmp_path)
+    traffic = Traffic(place)
+    with place.running() as process:
+        until(lambda: bool(place.read("away.good", 1, 1.0)), "it validates")
+        for number in range(3):
+            three_brokers.kill(number)
+        time.sleep(25)
+        assert process.poll() is None, place.said()
+        for number in range(3):
+            three_brokers._launch(number)
+        three_brokers.wait()
+        time.sleep(2)
+        count = traffic.end()
+        check_all(place, count)
+        place.stop(process)
+    assert place.said().count("the brokers do not do what they are asked") == 1
+    assert place.said().count("the brokers answer again") == 1
+
+
+def test_it_ends_in_order_while_brokers_are_away(three_brokers: Kafka, tmp_path: Folder) -> None:
+    """With 0, and within a minute."""
+    place = Place(three_brokers, "gone", tmp_path)
+    traffic = Traffic(place)
+    with place.running() as process:
+        until(lambda: bool(place.read("gone.good", 1, 1.0)), "it validates")
+        for number in range(3):
+            three_brokers.kill(number)
+        time.sleep(3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0, place.said()
+    traffic._is_over.set()
+    traffic._thread.join()
+    place.producer.purge()
