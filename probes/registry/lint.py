@@ -65,6 +65,10 @@ class _Least(NamedTuple):
     """How many of its types are within each other."""
 
 
+_KINDS: Final = frozenset({"array", "enum", "error", "error_union", "fixed", "map", "record", "request", "union"})
+"""Words for kinds of types, which libraries take for these also where a name is meant."""
+
+
 @dataclass(slots=True)
 class _Lint:
     """Goes through a schema once; ``known`` are the named types that were seen whole, ``open`` those around."""
@@ -131,6 +135,8 @@ class _Lint:
     def _definition(self, schema: dict[str, Any], kind: str, namespace: str, place: str, depth: int) -> _Least:
         _check_names(schema, place)
         full = full_name(schema, namespace)
+        if full in _KINDS:
+            raise LintError(f"{place}/name", f"{full!r} is a kind of type, and no name of one")
         if kind == "fixed":
             size = schema.get("size")
             if type(size) is not int or size < 0:

@@ -78,6 +78,7 @@ def chained(count: int) -> list[Any]:
         ({"type": "record", "name": "R"}, "", "a record has fields, got None"),
         ({"type": "record", "name": "R", "fields": [7]}, "", "a record has fields, got [7]"),
         ({"type": "fixed", "name": "F", "size": -1}, "", "a fixed has a size, got -1"),
+        ({"type": "record", "name": "error", "fields": []}, "/name", "'error' is a kind of type, and no name of one"),
         ({"type": "enum", "name": "E", "symbols": []}, "/symbols", "an enum without symbols has no values"),
         *(
             (
