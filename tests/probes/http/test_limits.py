@@ -99,8 +99,11 @@ def test_a_bomb_is_cut_before_it_grows() -> None:
     assert peak < 8 * MIB
 
 
+ONE: Final = gzip.compress(b"a", mtime=0)
+
+
 @pytest.mark.parametrize(
-    "data", [b"", b"no gzip", gzip.compress(b"a")[:-1], gzip.compress(b"a") + b"x", gzip.compress(b"a") * 2]
+    "data", [b"", b"no gzip", ONE[:-1], ONE + b"x", ONE * 2], ids=["empty", "other", "cut", "more", "twice"]
 )
 def test_what_is_no_gzip_is_told(data: bytes) -> None:
     """Nor what is cut, or followed by something."""
