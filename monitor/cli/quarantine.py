@@ -156,10 +156,10 @@ def _with(found: Sequence[Rejected], reason: str | None) -> list[Rejected]:
 def _named(found: Sequence[Rejected], events: Sequence[str]) -> list[Rejected]:
     from probes.gate import ids
 
-    by_id = {ids.written(one.event_id): one for one in found}
+    by_id = {ids.written(one.event_id): one for one in sorted(found, key=lambda one: one.owns_id)}
     unknown = [event for event in events if event.lower() not in by_id]
     if unknown:
-        told = f"there is no rejected event {unknown[0]!r:.80}: 'hopwatch quarantine list' has those that there are"
+        told = f"there is no rejected event {unknown[0]!r:.80}, or it is in: 'hopwatch quarantine list' has all"
         raise ConfigurationError(told)
     return [by_id[event.lower()] for event in dict.fromkeys(events)]
 

@@ -17,7 +17,7 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from monitor import java, rules, settings
-from monitor.cli import console, measuring
+from monitor.cli import console, measuring, signals
 from monitor.errors import ConfigurationError, DependencyError, HopwatchError
 from monitor.results import WindowResult, iso
 from monitor.store import dialect, lineage, reader, schema
@@ -144,7 +144,7 @@ def _stream(place: Place, chosen: Settings, people: Ways) -> None:
     structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
     words, stop = console.words(), threading.Event()
     # For Ctrl-C Spark sets a handler of its own when it starts; until then it ends us as it ends any program.
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signals.on(signal.SIGTERM, stop)
     try:
         with rounds.running(chosen.store.url, people, place.hold) as courier:
             _watch(place, chosen, stop, courier.wake)
@@ -164,7 +164,7 @@ def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable
         place.source.tidy(reader.segments(connection))
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
     spark = _session(place, chosen)
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    signals.on(signal.SIGINT, stop)
     stamina.instrumentation.set_on_retry_hooks([_tell_retry])
     beat = pulse.start(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
     try:

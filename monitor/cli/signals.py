@@ -8,12 +8,28 @@ from contextlib import contextmanager
 from threading import Event
 
 
+def on(number: signal.Signals, stop: Event) -> None:
+    """Let a signal set ``stop``.
+
+    A second one may interrupt the handler of the first, inside of :meth:`Event.set`, whose lock it would wait for
+    without end: what is being told is told once.
+    """
+    told: list[int] = []
+
+    def tell(number: int, _: object) -> None:
+        if not told:
+            told.append(number)
+            stop.set()
+
+    signal.signal(number, tell)
+
+
 @contextmanager
 def ending(stop: Event) -> Iterator[None]:
     """Let SIGINT and SIGTERM set ``stop``, so that the command ends in order."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, lambda *_: stop.set())
+    on(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     try:
         yield
     finally:

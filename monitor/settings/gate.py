@@ -213,13 +213,18 @@ class GateSettings(Table):
     tls: TlsSettings | None = None
 
 
-def gate_misfits(gate: GateSettings, nodes: Mapping[str, Sequence[str]]) -> list[InitErrorDetails]:
-    """Return what of the gate does not go with the streams, whose nodes are given by their names."""
+def gate_misfits(
+    gate: GateSettings, nodes: Mapping[str, Sequence[str]], transport: str | None
+) -> list[InitErrorDetails]:
+    """Return what of the gate does not go with the transport's URL, or with the streams and their nodes."""
     found: list[InitErrorDetails] = []
     for stream, entrance in gate.streams.items():
         if stream not in nodes:
             told = f"there is no [streams.{stream}], and the monitor would not know its messages: declare its path"
             found.append(misfits.told(("streams", stream), stream, told))
+        elif transport is not None and transport in (entrance.to, entrance.rejected_url(stream)):
+            told = "events go to a place of their own, got that of the probes' records, [transport] url"
+            found.append(misfits.told(("streams", stream, "to"), entrance.to, told))
         elif entrance.rejected_url(stream) == entrance.to:
             told = "what may not enter goes to a place of its own, got the one that to names"
             found.append(misfits.told(("streams", stream, "rejected"), entrance.to, told))
@@ -233,7 +238,11 @@ def gate_misfits(gate: GateSettings, nodes: Mapping[str, Sequence[str]]) -> list
                 f"no stream of the gate has the subject {rule.subject!r:.80}{misfits.nearest(rule.subject, subjects)}"
             )
             found.append(misfits.told(("rules", place, rule.kind, "subject"), rule.subject, told))
+    hashes = [one for producer in gate.producers.values() for one in producer.tokens]
     for name, producer in gate.producers.items():
+        if any(hashes.count(one) > 1 for one in producer.tokens):
+            told = "a token belongs to one producer, and is named once: make another with 'hopwatch gate token'"
+            found.append(misfits.told(("producers", name, "tokens"), "", told))
         where = ("producers", name, "streams")
         found += misfits.unknown(where, producer.streams, list(gate.streams), "entrance to a stream")
     return found

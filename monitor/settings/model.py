@@ -206,7 +206,9 @@ class Settings(BaseSettings):
     @classmethod
     def _before_the_streams(cls, gate: GateSettings, info: ValidationInfo) -> GateSettings:
         streams = info.data.get("streams")
-        found = [] if streams is None else gate_misfits(gate, {name: of.pathway.nodes for name, of in streams.items()})
+        transport = info.data.get("transport")
+        nodes = {name: of.pathway.nodes for name, of in (streams or {}).items()}
+        found = [] if streams is None else gate_misfits(gate, nodes, None if transport is None else transport.url)
         if found:
             raise ValidationError.from_exception_data("gate", found)
         return gate

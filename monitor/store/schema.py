@@ -6,7 +6,7 @@ Versions are numbers that count up, as text of four digits: so each program can 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insert, select
@@ -27,6 +27,9 @@ def prepare(engine: Engine) -> None:
     Raises:
         StoreError: there are others, or of a version that this program does not write.
     """
+    if (file := dialect.database_file(engine.url)) is not None:
+        with suppress(OSError):  # the database says it better
+            file.parent.mkdir(parents=True, exist_ok=True)
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
         if dialect.is_empty(connection):
             tables.metadata.create_all(connection)

@@ -233,7 +233,7 @@ class Intake:
         entered = []
         for judged, known, _ in written:
             if known.fate is Fate.HELD:
-                self.stamping.rejected(judged.event_id, judged.event_us, known.arrived_us, judged.reason)
+                self._stamp_rejected(judged, known.arrived_us)
             else:
                 entered.append(judged)
         if entered:
@@ -248,13 +248,17 @@ class Intake:
                 continue
             owns_id = judged.owns_id and known.fate is not Fate.TAKEN_ID
             one = replace(judged, faults=known.faults, owns_id=owns_id)
-            self.stamping.rejected(one.event_id, one.event_us, arrived_us, one.reason)
+            self._stamp_rejected(one, arrived_us)
             record = self._rejected(one, arrived_us, producer).record()
             leaving.append(Leaving(one.event_id, one.event_us, arrived_us, record))
         try:
             self.rejected.write(leaving, lambda failed: self._tell_unkept(len(failed)))
         except OutletError:
             self._tell_unkept(len(leaving))
+
+    def _stamp_rejected(self, judged: Judged, arrived_us: int) -> None:
+        booked_us = arrived_us if judged.is_stale else judged.event_us
+        self.stamping.rejected(judged.event_id, booked_us, arrived_us, judged.reason)
 
     def _tell_unkept(self, count: int) -> None:
         """Log rejected events that could not be kept: the first, and then each time that they are ten times as many."""
@@ -271,7 +275,7 @@ class Intake:
             arrived_us,
             producer,
             data,
-            one.faults,
+            one.reasons,
             is_held=is_held,
             owns_id=one.owns_id,
         )

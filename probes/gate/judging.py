@@ -20,6 +20,8 @@ EVENT_BYTES: Final = 256 * 1024
 AHEAD_US: Final = 300_000_000
 """So far an event time may be ahead of its arrival: clocks differ."""
 
+_SURELY_US: Final = 100_000_000_000_000
+"""A number below it, a moment before March 1973, is rather one of today in another unit."""
 _READ_US: Final = time_reader(TimeUnit.US)
 _READ_ISO: Final = time_reader(TimeUnit.ISO)
 
@@ -44,13 +46,24 @@ class Judged:
     """The event time that the event says, also one that cannot be; None of one that says none."""
     owns_id: bool = True
     """Whether ``event_id`` is its own: not made of its bytes, and nobody else's."""
+    is_stale: bool = False
+    """Whether it may not enter for its age: it is booked in the minute of its arrival, as that of its time is over."""
+
+    @property
+    def reasons(self) -> tuple[Fault, ...]:
+        """What is wrong with it, with pointers into its data, or ``/id`` and ``/time``; not into its request."""
+        return tuple(Fault(self._place(one.place), one.detail) for one in self.faults)
 
     @property
     def reason(self) -> str:
-        """What is wrong with it, in short: without where in the body it stood."""
-        first = self.faults[0]
-        place = first.place.removeprefix(self.sent.data_place) if self.sent.data_place else first.place
-        return f"{place.removeprefix(self.sent.place) or '/'} {first.detail}"
+        """What is wrong with it, in short."""
+        first = self.reasons[0]
+        return f"{first.place or '/'} {first.detail}"
+
+    def _place(self, place: str) -> str:
+        if self.sent.data_place and place.startswith(self.sent.data_place):
+            return place.removeprefix(self.sent.data_place)
+        return place.removeprefix(self.sent.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +116,12 @@ def decided(looked: Looked, terms: Terms, arrived_us: int) -> Judged:
         return Judged(sent, event_id, event_us, record, None, (), None, said_us)
     subject = Subject(value, event_id, event_us, arrived_us)
     broken = rules.judge(terms.rules, subject)
-    told = tuple(Fault(sent.data_place + one.fault.place, one.fault.detail) for one in broken)[:MOST_FAULTS]
-    return Judged(sent, event_id, event_us, record, _hardest(broken), told, subject, said_us)
+    action = _hardest(broken)
+    # What was only noted is not why it may not enter.
+    reasons = [one for one in broken if action is Action.NOTE or one.action is not Action.NOTE]
+    told = tuple(Fault(sent.data_place + one.fault.place, one.fault.detail) for one in reasons)[:MOST_FAULTS]
+    is_stale = any(one.is_of_age for one in reasons) and action is not Action.NOTE
+    return Judged(sent, event_id, event_us, record, action, told, subject, said_us, is_stale=is_stale)
 
 
 def _hardest(broken: Sequence[rules.Broken]) -> Action | None:
@@ -164,7 +181,12 @@ def _plausible_us(said_us: int, sent: Sent, terms: Terms, arrived_us: int, fault
     try:
         return plausible(said_us, terms, arrived_us)
     except ValueError as error:
-        faults.append(Fault(f"{sent.place}/time", str(error)))
+        hint = ""
+        if sent.time is None:
+            hint = ": it is that of the id, as no other is said"
+        elif type(sent.time) is int and said_us < _SURELY_US:
+            hint = ": a number is µs since 1970, is this in seconds or milliseconds?"
+        faults.append(Fault(f"{sent.place}/time", f"{error}{hint}"))
         return None
 
 

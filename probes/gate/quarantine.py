@@ -35,8 +35,11 @@ def rejected(url: str, access: KafkaAccess) -> list[Rejected]:
 
 
 def still_rejected(found: Iterable[bytes]) -> list[Rejected]:
-    """Return of records in any order those that stand: of each id the latest, if it was not replayed after it."""
-    latest: dict[bytes, Rejected] = {}
+    """Return of records in any order those that stand: of each id the latest, if it was not replayed after it.
+
+    What came under another event's id does not stand for that one.
+    """
+    latest: dict[tuple[bytes, bool], Rejected] = {}
     replayed_us: dict[bytes, int] = {}
     for record in found:
         try:
@@ -45,8 +48,8 @@ def still_rejected(found: Iterable[bytes]) -> list[Rejected]:
             continue
         if isinstance(one, records.Replayed):
             replayed_us[one.event_id] = max(one.replayed_us, replayed_us.get(one.event_id, 0))
-        elif one.event_id not in latest or one.arrived_us >= latest[one.event_id].arrived_us:
-            latest[one.event_id] = one
+        elif (key := (one.event_id, one.owns_id)) not in latest or one.arrived_us >= latest[key].arrived_us:
+            latest[key] = one
     standing = (one for one in latest.values() if replayed_us.get(one.event_id, -1) < one.arrived_us)
     return sorted(standing, key=lambda one: (one.arrived_us, one.event_id))
 

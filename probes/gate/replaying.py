@@ -38,22 +38,23 @@ async def _replay(
 ) -> list[Outcome]:
     intake = gate.intakes[stream]
     codecs = Codecs(registry, gate.clock)
-    outcomes = {one.event_id: _nameless(one) for one in wanted if not one.owns_id or one.event_us is None}
-    able = [one for one in wanted if one.event_id not in outcomes]
+    # Two of them may have one id, one of which owns it.
+    outcomes = {at: _nameless(one) for at, one in enumerate(wanted) if not one.owns_id or one.event_us is None}
+    able = [(at, one) for at, one in enumerate(wanted) if at not in outcomes]
     async with gate.running():
         for first in range(0, len(able), AT_ONCE):
-            some = able[first : first + AT_ONCE]
+            places, some = zip(*able[first : first + AT_ONCE], strict=True)
             codec = await codecs.of(intake.subject)
             sent = [Sent(ids.written(one.event_id), one.event_us, one.data if data is None else data) for one in some]
             found = await intake.take(sent, codec, producer="replay", each=True, keeps=False)
-            outcomes |= {one.event_id: of for one, of in zip(some, found, strict=True)}
+            outcomes |= dict(zip(places, found, strict=True))
             await _mark(intake, [one for one, of in zip(some, found, strict=True) if of.fate is Fate.ENTERED], gate)
-    return [outcomes[one.event_id] for one in wanted]
+    return [outcomes[at] for at in range(len(wanted))]
 
 
 def _nameless(one: Rejected) -> Outcome:
-    what = "event time" if one.owns_id else "id"
-    told = f"it has no {what} of its own, and would enter under another: let its sender send it anew"
+    what = "event time of its own" if one.owns_id else "id of its own, or another event's"
+    told = f"it has no {what}, and would be another: let its sender send it anew"
     return Outcome(ids.written(one.event_id), Fate.REJECTED, one.arrived_us, (Fault("", told),))
 
 

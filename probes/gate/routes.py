@@ -170,7 +170,10 @@ def _check_kind(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if kind != JSON or encoding != "identity":
-        told = f"a body is {JSON}, as it is or by gzip; got {kind[:60] or 'no content-type'}, {encoding[:60]}"
+        told = (
+            f"the header content-type is {JSON}, got {kind[:60] or 'none'}; content-encoding is gzip or none, got"
+            f" {encoding[:60]}"
+        )
         raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
 
 

@@ -62,12 +62,13 @@ class Broken(NamedTuple):
     rule: str
     action: Action
     fault: Fault
+    is_of_age: bool = False
 
 
 def judge(rules: Sequence[Rule], event: Subject) -> list[Broken]:
     """Return all that an event breaks."""
     return [
-        Broken(rule.name, rule.action, Fault(place, f"{rule.name}: {told}"[:200]))
+        Broken(rule.name, rule.action, Fault(place, f"{rule.name}: {told}"[:200]), isinstance(rule.check, Freshness))
         for rule in rules
         for place, told in islice(rule.check.broken(event), _BREAKS_TOLD)
     ]

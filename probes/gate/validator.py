@@ -115,7 +115,8 @@ class Validator:
         self.stamping.entered([one.event_id for one in entered], [one.event_us for one in entered], arrived_us, now_us)
         for judged, may_enter, _ in looked:
             if not may_enter:
-                self.stamping.rejected(judged.event_id, judged.event_us, arrived_us, judged.reason)
+                booked_us = arrived_us if judged.is_stale else judged.event_us
+                self.stamping.rejected(judged.event_id, booked_us, arrived_us, judged.reason)
         self.counts.read += len(looked)
         self.counts.validated += len(entered)
         self.counts.rejected += len(looked) - len(entered)

@@ -189,9 +189,23 @@ def test_what_has_no_id_or_time_of_its_own_does_not_enter(place: Place, capsys: 
     place.send_all([Sent(own, None, orjson.dumps(GOOD)), Sent(own, None, b'{"price": 7, "item": "x"}')])
     assert place.run("replay", "--all", "--json") == 1
     reasons = [one["reasons"] for one in json.loads(capsys.readouterr().out)["refused"]]
-    told = "of its own, and would enter under another: let its sender send it anew"
-    assert sorted(reasons) == sorted([[f"/: it has no id {told}"]] * 2)
+    told = "/: it has no id of its own, or another event's, and would be another: let its sender send it anew"
+    no_time = told.replace("id of its own, or another event's", "event time of its own")
+    assert sorted(reasons) == sorted([[told], [told], [no_time]])
     assert len(place.entered()) == 3
+
+
+def test_what_is_held_is_not_hidden_by_another_event_under_its_id(place: Place, capsys: Captured) -> None:
+    """Its sender is done with it: both are listed, and the one that owns the id is shown and sent in."""
+    own = ids.written(new_id(time.time_ns() // 1_000))
+    both = [b'{"price":11,"item":"x"}', b'{"price":7,"item":"x"}']
+    place.send_all([Sent(own, None, one) for one in both])
+    assert [one["is_held"] for one in listed(place, capsys)] in ([True, False], [False, True])
+    assert place.run("show", own, "--data") == 0
+    assert capsys.readouterr().out == both[0].decode()
+    place.config.write_text(CONFIG)
+    assert place.run("replay", own) == 0
+    assert place.entered() == [own]
 
 
 def test_an_old_event_keeps_its_time(place: Place, capsys: Captured) -> None:
@@ -221,7 +235,7 @@ def test_a_replay_that_fails_leaves_what_was_sent(place: Place, capsys: Captured
         (["replay"], "name the events: ids, --all, or --reason TEXT, one of these"),
         (["replay", "--all", "--reason", "x"], "name the events: ids, --all, or --reason TEXT, one of these"),
         (["replay", "--all", "--data", "x"], "--data is what one event is to be: name its id, and no other"),
-        (["show", "x"], "there is no rejected event 'x': 'hopwatch quarantine list' has those that there are"),
+        (["show", "x"], "there is no rejected event 'x', or it is in: 'hopwatch quarantine list' has all"),
     ],
 )
 def test_what_cannot_be_asked_is_told(place: Place, capsys: Captured, arguments: list[str], told: str) -> None:

@@ -169,6 +169,19 @@ WRONG: Final = {
         producer(f'tokens = ["{HASH}", "{HASH}", "{HASH}"]'),
         "this is a list of one or 2 hashes of tokens, which 'hopwatch gate token' writes",
     ),
+    "the transport itself": (
+        f'[transport]\nurl = "spool:/x"\n{STREAM}[gate.streams.orders]\nto = "spool:/x"\n',
+        "events go to a place of their own, got that of the probes' records, [transport] url",
+    ),
+    "one place for both": (
+        f'{STREAM}[gate.streams.orders]\nto = "spool:/x"\nrejected = "spool:/x"\n',
+        "what may not enter goes to a place of its own, got the one that to names",
+    ),
+    "nan": (rule('kind = "range"\nfield = "a"\nmin = nan'), "min and max are numbers, not nan or inf"),
+    "one token of two": (
+        producer(f'tokens = ["{HASH}"]\n[gate.producers.other]\ntokens = ["{HASH}"]'),
+        "a token belongs to one producer, and is named once: make another with 'hopwatch gate token'",
+    ),
     "stream of a producer": (
         producer(f'tokens = ["{HASH}"]\nstreams = ["order"]'),
         "there is no entrance to a stream 'order'; did you mean 'orders'?",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from probes.contract.batch import Outcome
 from probes.gate import ids, intake
 from probes.gate.records import Rejected
-from probes.gate.rules import Action, Enumeration, Path, Range, Required, Rule, Uniqueness
+from probes.gate.rules import Action, Enumeration, Freshness, Path, Range, Required, Rule, Uniqueness
 from probes.http.problems import Fault
 from tests.probes.gate.entrances import EVENTS, GOOD, HOUR_US, AtEntrance
 from tests.probes.registry.schemas import record
@@ -119,7 +119,8 @@ def test_what_may_not_enter_keeps_the_others_out(gate: AtEntrance, more: Any, pl
     assert gate.outlet.left == []
     (kept,) = gate.refused()
     assert kept.data == orjson.dumps(bad["data"])[: 256 * 1024]
-    assert (kept.stream, kept.is_held, kept.reasons[0].place) == ("orders", False, place)
+    own_place = place.removeprefix("/1").removeprefix("/data")
+    assert (kept.stream, kept.is_held, kept.reasons[0].place) == ("orders", False, own_place)
     (said,) = gate.stamped()
     assert (said.message_id, said.outcome, said.in_us, said.out_us) == (
         kept.event_id,
@@ -127,7 +128,7 @@ def test_what_may_not_enter_keeps_the_others_out(gate: AtEntrance, more: Any, pl
         gate.clock.us,
         None,
     )
-    assert said.reason == f"{place.removeprefix('/1').removeprefix('/data') or '/'} {kept.reasons[0].detail}"[:64]
+    assert said.reason == f"{own_place or '/'} {kept.reasons[0].detail}"[:64]
     assert post(gate, [good]).status_code == 201
 
 
@@ -350,6 +351,43 @@ def test_a_field_with_a_default_may_be_left_out(said: Any, default: Any, written
     assert [one["status"] for one in answer["events"]] == [201]
     assert ("errors" in answer["events"][0]) is (written is None)
     assert gate.values(schema) == [{"a": written}]
+
+
+def test_what_is_too_old_for_a_rule_is_rejected_in_the_minute_of_its_arrival() -> None:
+    """That of its event time is over, and nobody looks at it again; what else is rejected stays in its own."""
+    gate = AtEntrance(Rule("fresh", Freshness(HOUR_US), Action.REJECT), POSITIVE)
+    old, bad = gate.event(time=gate.clock.us - 2 * HOUR_US), gate.event({"price": -1, "item": "x"})
+    gate.clock.advance(60)
+    answer = post(gate, [old, bad], each="true")
+    assert [one["status"] for one in answer.json()["events"]] == [422, 422]
+    assert {said.event_us // 1_000 for said in gate.stamped()} == {
+        gate.clock.us // 1_000,
+        gate.clock.us // 1_000 - 60_000,
+    }
+    assert [kept.event_us for kept in gate.refused() if kept.reasons[0].place == ""] == [old["time"]]
+
+
+def test_notes_are_no_reasons_to_be_rejected() -> None:
+    """The sender is told what keeps the event out, and nothing else."""
+    gate = AtEntrance(KNOWN, POSITIVE)
+    answer = put(gate, gate.new_id(), {"price": -1, "item": "z"})
+    assert answer.json()["errors"] == [{"place": "/price", "detail": "positive: it is at least 0"}]
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        ({"id": "0192d5a0-0000-7000-8000-000000000001"}, "it is that of the id, as no other is said"),
+        ({"time": 1_700_000_040}, "a number is µs since 1970, is this in seconds or milliseconds?"),
+        ({"time": 1_600_000_040_000_000}, "86400 s are allowed"),
+    ],
+)
+def test_where_a_time_comes_from_is_told(event: dict[str, Any], told: str) -> None:
+    """If it cannot be."""
+    gate = AtEntrance()
+    gate.clock.advance(3 * 365 * 86_400)
+    answer = post(gate, [gate.event() | event])
+    assert answer.json()["errors"][0]["detail"].endswith(told)
 
 
 def test_what_has_to_be_unique_is_free_again_if_nothing_was_written() -> None:
