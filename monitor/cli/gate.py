@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
@@ -20,6 +21,7 @@ from monitor.store import dialect, schema
 if TYPE_CHECKING:
     from monitor.settings import Settings
     from probes.http.serve import Listening
+    from probes.registry.subjects import Registry
 
 PORT: Final = 8081
 """Where clients look for a registry of Confluent's."""
@@ -75,9 +77,28 @@ def _serve(chosen: Settings, host: str, port: int) -> None:
     words, stop = console.words(), Event()
     asks = "asks for tokens" if made.producers.are_asked else "asks nobody who they are"
     told = f"hopwatch: the gate is at {listening.url}, which {asks}; Ctrl-C ends it"
+    registry = Registry(StoredShelves(engine, SystemClock()))
+    for said in _rule_misfits(registry, chosen):
+        words.print(f"hopwatch: {said}")
     with signals.ending(stop):
-        served = app(Registry(StoredShelves(engine, SystemClock())), made)
+        served = app(registry, made)
         serve(served, listening, stop, lambda: words.print(told))
+
+
+def _rule_misfits(registry: Registry, chosen: Settings) -> Iterator[str]:
+    """Yield what is wrong with rules whose subject has a schema already."""
+    from monitor.cli.entrances import entrance_of
+    from probes.gate.fitting import misfits
+    from probes.registry.avro_schema import Schema
+    from probes.registry.subjects import UnknownError
+
+    for stream in chosen.gate.streams:
+        entrance = entrance_of(chosen, stream)
+        try:
+            kept = registry.entry(entrance.subject).kept
+        except UnknownError:
+            continue
+        yield from misfits(entrance.terms.rules, Schema.parse(kept.text))
 
 
 def _listening(chosen: Settings, host: str, port: int) -> Listening:
