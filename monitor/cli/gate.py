@@ -29,7 +29,7 @@ HOST: Final = "127.0.0.1"
 TOKEN_BYTES: Final = 32
 
 command = typer.Typer(
-    help="Let events into streams, and keep the schemas of streams.", invoke_without_command=True, rich_markup_mode=None
+    help="Let events into streams, and keep their schemas.", invoke_without_command=True, rich_markup_mode=None
 )
 
 
@@ -47,7 +47,10 @@ def gate(
 
 @command.command("token")
 def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """Make a token for a producer, and the hash of it that stands in the configuration; neither is kept."""
+    """Make a token for a producer, and its hash.
+
+    The hash stands in the configuration; neither is kept.
+    """
     made = secrets.token_urlsafe(TOKEN_BYTES)
     digest = f"sha256:{sha256(made.encode()).hexdigest()}"
     if as_json:

@@ -29,7 +29,7 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Only those with th
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the event, as the list has it.")]
 
-command = typer.Typer(help="Look at the events that the gate rejected, and send them in again.", no_args_is_help=True)
+command = typer.Typer(help="Look at events that were rejected, and replay them.", no_args_is_help=True)
 
 
 @command.callback()
@@ -46,7 +46,7 @@ def list_(
     limit: Annotated[int, typer.Option("--limit", min=1, help="So many at most, the newest.")] = MOST_LISTED,
     as_json: AsJson = False,
 ) -> None:
-    """List the events that were rejected, and have not been sent in again."""
+    """List the events that are rejected still."""
     chosen = _chosen(config, stream)
     found = _with(_rejected(chosen, stream), reason)
     if as_json:
@@ -75,7 +75,7 @@ def show(
     data: Annotated[bool, typer.Option("--data", help="The event alone, byte for byte as it was sent.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show one rejected event: when it came, from whom, why it was rejected, and what was sent."""
+    """Show one of them: why it was rejected, and what was sent."""
     (one,) = _named(_rejected(_chosen(config, stream), stream), [event])
     if data:
         typer.get_binary_stream("stdout").write(one.data)
@@ -105,9 +105,10 @@ def replay(  # noqa: PLR0913 - one parameter a flag
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send rejected events in again, with their ids and event times; what enters is listed no more.
+    """Send rejected events in again, as they were.
 
-    The same schema and rules are asked as the gate asks them. Exit code 1 if one of them may not enter still.
+    They keep their ids and event times; what enters is listed no more. The same schema and rules are asked as the gate
+    asks them. Exit code 1 if one of them may not enter still.
     """
     if (bool(events) + every + (reason is not None)) != 1:
         raise ConfigurationError("name the events: ids, --all, or --reason TEXT, one of these")
