@@ -12,7 +12,7 @@ PYTHON ?= python3
 VENV := .venv
 LOCK := requirements/dev.txt
 # So many processes test: real servers and the clock are waited for half of the time.
-TESTERS := 3
+TESTERS := 4
 # Debian's packages of the servers that are not a jar, and of the browser.
 SERVERS := postgresql prometheus prometheus-alertmanager chromium
 PIP_TOOLS := pip-tools==7.6.2

@@ -128,7 +128,10 @@ def test_no_request_of_the_document_makes_a_fault(url: str, tmp_path: Path) -> N
     config = tmp_path / "schemathesis.toml"
     config.write_text(
         # That a text is a schema of Avro, a subject is there, an event is of now and fits, no JSON schema says.
-        "[checks.positive_data_acceptance]\nexpected-statuses = [200, 201, 202, 207, 404, 409, 422]\n",
+        "[checks.positive_data_acceptance]\nexpected-statuses = [200, 201, 202, 207, 404, 409, 422]\n"
+        # Whoever asks for a status of each event is told of bad ones there.
+        "[checks.negative_data_rejection]\n"
+        "expected-statuses = [207, 400, 401, 403, 404, 405, 406, 409, 415, 422, 503]\n",
         "utf-8",
     )
     run = subprocess.run(
