@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from monitor.clock import SystemClock as MonitorClock
+from monitor.store import dialect, schema
+from monitor.store.subjects import StoredShelves
 from probes.clock import SystemClock
 from probes.gate import rules
 from probes.gate.gate import Gate
@@ -15,6 +18,7 @@ from probes.gate.outlets import open_outlet
 from probes.gate.producers import Producer, Producers
 from probes.gate.rules import Action, Check, Path, Rule
 from probes.gate.stamping import Stamping
+from probes.registry.subjects import Registry
 from probes.sinks import Sink, open_sink
 from probes.sinks.kafka import KafkaSink
 
@@ -40,6 +44,13 @@ def intake_of(chosen: Settings, stream: str) -> Intake:
         stamping=stamping_of(chosen, stream),
         clock=clock,
     )
+
+
+def registry_of(chosen: Settings) -> Registry:
+    """Return the registry in the configured store, which is made where there is none."""
+    engine = dialect.engine(chosen.store.url)
+    schema.prepare(engine)
+    return Registry(StoredShelves(engine, MonitorClock()))
 
 
 def stamping_of(chosen: Settings, stream: str) -> Stamping:

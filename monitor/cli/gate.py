@@ -14,12 +14,11 @@ import typer
 
 from monitor import settings
 from monitor.cli import console, signals
-from monitor.clock import SystemClock
 from monitor.errors import ConfigurationError, TransportError
-from monitor.store import dialect, schema
 
 if TYPE_CHECKING:
     from monitor.settings import Settings
+    from probes.gate.gate import Gate
     from probes.http.serve import Listening
     from probes.registry.subjects import Registry
 
@@ -62,12 +61,10 @@ def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON obje
 
 
 def _serve(chosen: Settings, host: str, port: int) -> None:
-    from monitor.cli.entrances import gate_of
-    from monitor.store.subjects import StoredShelves
+    from monitor.cli.entrances import gate_of, registry_of
     from probes.gate.app import app
     from probes.gate.outlets import OutletError
     from probes.http.serve import PortTakenError, check_port, serve
-    from probes.registry.subjects import Registry
 
     listening, made = _listening(chosen, host, port), gate_of(chosen)
     try:
@@ -75,33 +72,29 @@ def _serve(chosen: Settings, host: str, port: int) -> None:
         made.check_now()
     except (PortTakenError, OutletError) as error:
         raise TransportError(str(error)) from None
-    engine = dialect.engine(chosen.store.url)
-    schema.prepare(engine)
+    registry = registry_of(chosen)
     words, stop = console.words(), Event()
     asks = "asks for tokens" if made.producers.are_asked else "asks nobody who they are"
     told = f"hopwatch: the gate is at {listening.url}, which {asks}; Ctrl-C ends it"
-    registry = Registry(StoredShelves(engine, SystemClock()))
-    for said in _rule_misfits(registry, chosen):
+    for said in _rule_misfits(registry, made):
         words.print(f"hopwatch: {said}")
     with signals.ending(stop):
         served = app(registry, made)
         serve(served, listening, stop, lambda: words.print(told))
 
 
-def _rule_misfits(registry: Registry, chosen: Settings) -> Iterator[str]:
+def _rule_misfits(registry: Registry, made: Gate) -> Iterator[str]:
     """Yield what is wrong with rules whose subject has a schema already."""
-    from monitor.cli.entrances import entrance_of
     from probes.gate.fitting import misfits
     from probes.registry.avro_schema import Schema
     from probes.registry.subjects import UnknownError
 
-    for stream in chosen.gate.streams:
-        entrance = entrance_of(chosen, stream)
+    for intake in made.intakes.values():
         try:
-            kept = registry.entry(entrance.subject).kept
+            kept = registry.entry(intake.subject).kept
         except UnknownError:
             continue
-        yield from misfits(entrance.terms.rules, Schema.parse(kept.text))
+        yield from misfits(intake.terms.rules, Schema.parse(kept.text))
 
 
 def _listening(chosen: Settings, host: str, port: int) -> Listening:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -14,6 +13,7 @@ from rich.table import Table
 from monitor import settings
 from monitor.cli import console
 from monitor.errors import ConfigurationError, TransportError
+from monitor.results import iso
 
 if TYPE_CHECKING:
     from monitor.settings import Settings
@@ -173,21 +173,16 @@ def _read(data: Path) -> bytes:
 
 
 def _replayed(chosen: Settings, stream: str, wanted: Sequence[Rejected], data: bytes | None) -> list[Outcome]:
-    from monitor.cli.entrances import gate_of
-    from monitor.clock import SystemClock
-    from monitor.store import dialect, schema
-    from monitor.store.subjects import StoredShelves
+    from monitor.cli.entrances import gate_of, registry_of
     from probes.gate.outlets import OutletError
     from probes.gate.replaying import replay
     from probes.http.problems import Problem
-    from probes.registry.subjects import Registry
 
-    engine = dialect.engine(chosen.store.url)
-    schema.prepare(engine)
+    registry = registry_of(chosen)
     gate = gate_of(chosen, [stream])
     try:
         gate.check_now()
-        return replay(gate, Registry(StoredShelves(engine, SystemClock())), stream, wanted, data)
+        return replay(gate, registry, stream, wanted, data)
     except (OutletError, Problem) as error:
         raise TransportError(getattr(error, "detail", str(error))) from None
 
@@ -198,8 +193,8 @@ def _said(one: Rejected) -> dict[str, Any]:
     return {
         "id": ids.written(one.event_id),
         "stream": one.stream,
-        "event_time": None if one.event_us is None else _moment(one.event_us),
-        "arrived": _moment(one.arrived_us),
+        "event_time": None if one.event_us is None else iso(one.event_us),
+        "arrived": iso(one.arrived_us),
         "producer": one.producer,
         "is_held": one.is_held,
         "bytes": len(one.data),
@@ -212,8 +207,3 @@ def _why(one: Rejected, outcome: Outcome) -> dict[str, Any]:
 
     reasons = [f"{fault.place or '/'}: {fault.detail}" for fault in outcome.faults] or ["it was not written"]
     return {"id": ids.written(one.event_id), "status": int(outcome.fate), "reasons": reasons}
-
-
-def _moment(moment_us: int) -> str:
-    said = datetime.fromtimestamp(moment_us / 1e6, UTC)
-    return said.isoformat(timespec="microseconds").replace("+00:00", "Z")

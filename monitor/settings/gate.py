@@ -17,8 +17,8 @@ from monitor.settings.table import Table
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaPlace
 from probes.contract.limits import NAME_PATTERN
+from probes.contract.segment import SCHEME as SPOOL
 
-SPOOL: Final = "spool:"
 NODE: Final = "gate"
 """What the entrance is called in the path of a stream, if nothing else is said."""
 MOST_TOKENS: Final = 2

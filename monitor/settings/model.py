@@ -30,11 +30,12 @@ from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole
 from monitor.settings.gate import GateSettings, gate_misfits
 from monitor.settings.kafka import KafkaSettings
 from monitor.settings.metrics import MetricsSettings
-from monitor.settings.places import SPOOL, folder, store_url, transport_url
+from monitor.settings.places import folder, store_url, transport_url
 from monitor.settings.table import Table
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaAccess, KafkaPlace
 from probes.contract.limits import MONITOR_STREAM, NAME_PATTERN
+from probes.contract.segment import SCHEME as SPOOL
 
 MAX_SHARDS: Final = 256
 """Over how many state keys a window may be split."""

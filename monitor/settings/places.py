@@ -14,8 +14,8 @@ from sqlalchemy.exc import ArgumentError
 from monitor.settings import gate, kafka, secrets
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaPlace
+from probes.contract.segment import SCHEME as SPOOL
 
-SPOOL: Final = "spool:"
 SQLITE: Final = "sqlite:///"
 POSTGRES: Final = "postgresql+psycopg"
 NUMBERS: Final = frozenset(

@@ -10,6 +10,8 @@ import google_crc32c
 
 from probes.contract.limits import MAX_RECORD_BYTES
 
+SCHEME: Final = "spool:"
+"""What the URL of a spool begins with; its folder follows."""
 MAGIC: Final = b"HWSP1\n"
 SEGMENT_SUFFIX: Final = ".seg"
 OPEN_SUFFIX: Final = ".open"

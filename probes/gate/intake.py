@@ -101,7 +101,7 @@ class Intake:
         self, entrance: Entrance, outlet: Outlet, rejected: Outlet, *, stamping: Stamping, clock: Clock
     ) -> None:
         """Take the parts."""
-        self.stream, self.subject, self._terms = entrance.stream, entrance.subject, entrance.terms
+        self.stream, self.subject, self.terms = entrance.stream, entrance.subject, entrance.terms
         self.outlet, self.rejected, self.stamping = outlet, rejected, stamping
         self._clock = clock
         self._unkept = self._waiting = 0
@@ -156,7 +156,7 @@ class Intake:
         found = None if event_id is None else self._known_of(event_id, new)
         if found is not None and event_id is not None and found.sent == said:
             return _Looked(event_id, found, None)
-        judged = judging.judge(sent, codec, self._terms, arrived_us)
+        judged = judging.judge(sent, codec, self.terms, arrived_us)
         schema, content = codec.schema.fingerprint, hash((judged.event_us, judged.record))
         if not judged.record:
             known = _Known(said, 0, schema, arrived_us, Fate.REJECTED, judged.faults)
@@ -170,7 +170,7 @@ class Intake:
         else:
             fate = Fate.HELD if judged.action is Action.QUARANTINE else Fate.ENTERED
             known = _Known(said, content, schema, arrived_us, fate, judged.faults)
-            claims = [] if judged.subject is None else rules.claim(self._terms.rules, judged.subject)
+            claims = [] if judged.subject is None else rules.claim(self.terms.rules, judged.subject)
             new[judged.event_id] = _New(judged, known, claims)
         return _Looked(judged.event_id, known, judged)
 

@@ -8,10 +8,10 @@ from typing import Final
 
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaAccess, KafkaPlace
+from probes.contract.segment import SCHEME as SPOOL
 from probes.contract.segment import SEGMENT_SUFFIX, walk
 from probes.gate import records
 from probes.gate.codec import EnvelopeError
-from probes.gate.outlets import SPOOL
 from probes.gate.records import Rejected
 from probes.sinks.kafka import words
 

@@ -6,7 +6,7 @@ Both are in the envelope of WIRE.md, so that the first 33 bytes of any record sa
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import fastavro
@@ -147,7 +147,7 @@ class Rejected:
     arrived_us: int
     producer: str
     data: bytes
-    reasons: tuple[Fault, ...] = field(default=())
+    reasons: tuple[Fault, ...] = ()
     is_held: bool = False
     owns_id: bool = True
 

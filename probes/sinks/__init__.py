@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from probes.clock import Clock
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaPlace
+from probes.contract.segment import SCHEME as SPOOL
 from probes.sinks.kafka import KafkaSink, access_of
 from probes.sinks.spool import SpoolSink
-
-SPOOL: Final = "spool:"
 
 
 class Sink(Protocol):

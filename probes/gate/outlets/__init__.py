@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, Protocol
 from probes.clock import Clock
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaAccess, KafkaPlace
+from probes.contract.segment import SCHEME as SPOOL
 
-SPOOL: Final = "spool:"
 MOST_BYTES: Final = 16 * 1024 * 1024
 """How much waits for a transport at most."""
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
+import httpx
 import orjson
 
 from probes.gate import ids, records
@@ -16,7 +17,7 @@ from probes.gate.judging import Terms
 from probes.gate.outlets import Done, Leaving, OutletError
 from probes.gate.producers import Producer, Producers
 from probes.gate.records import Rejected
-from probes.gate.rules import Rule
+from probes.gate.rules import Action, Enumeration, Path, Range, Rule
 from probes.gate.stamping import Stamping
 from probes.http.limits import Limits
 from probes.marks import new_id
@@ -30,6 +31,9 @@ HOUR_US: Final = 3_600_000_000
 ORDER: Final = record({"name": "price", "type": "double"}, {"name": "item", "type": "string"})
 GOOD: Final = {"price": 1.5, "item": "x"}
 EVENTS: Final = "/streams/orders/events"
+CHEAP: Final = Rule("cheap", Range(Path.parse("price"), None, 10), Action.QUARANTINE)
+KNOWN: Final = Rule("known", Enumeration(Path.parse("item"), ("x", "y")), Action.NOTE)
+POSITIVE: Final = Rule("positive", Range(Path.parse("price"), 0, None), Action.REJECT)
 CONFIG: Final = """
 [transport]
 url = "spool:./spool"
@@ -134,3 +138,14 @@ class AtEntrance(Asked):
         """Return the values of the events that left, which were written with a schema."""
         codec = Codec(Schema.parse(orjson.dumps(said)))
         return [codec.decode(one.record) for one in self.outlet.left]
+
+
+def put(gate: AtEntrance, event_id: str, data: Any = GOOD, **headers: str) -> httpx.Response:  # noqa: ANN401 - JSON
+    """Send one event."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return gate.ask("PUT", f"{EVENTS}/{event_id}", data, headers=named)
+
+
+def post(gate: AtEntrance, events: list[Any], **query: str) -> httpx.Response:
+    """Send a batch."""
+    return gate.ask("POST", EVENTS, events, params=query)
