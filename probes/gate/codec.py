@@ -74,13 +74,10 @@ class Codec:
         Raises:
             MisfitError: Avro cannot write it.
         """
-        body = io.BytesIO()
-        body.write(self._prefix)
         try:
-            fastavro.schemaless_writer(body, self._avro, value)
+            return enveloped(self._prefix, self._avro, value)
         except (ValueError, TypeError, OverflowError) as error:
             raise MisfitError((Fault("", f"it cannot be written: {error!s:.200}"),)) from None
-        return body.getvalue()
 
     def decode(self, record: bytes) -> Any:  # noqa: ANN401 - what the schema says
         """Return the value in an envelope, whose logical types are read as the numbers and bytes below them.
@@ -90,15 +87,32 @@ class Codec:
         """
         if not record.startswith(self._prefix):
             raise EnvelopeError(f"an event begins with {self._prefix.hex()}, got {record[:PREFIX_BYTES].hex()}")
-        body = io.BytesIO(record)
-        body.seek(PREFIX_BYTES)
-        try:
-            value = fastavro.schemaless_reader(body, self._plain, None)
-        except Exception as error:  # noqa: BLE001 - foreign bytes may raise anything there
-            raise EnvelopeError(f"an event of the schema was expected: {error!s:.100}") from None
-        if body.tell() != len(record):
-            raise EnvelopeError(f"{len(record) - body.tell()} bytes follow the event")
-        return value
+        return opened(record, self._plain, "an event of the schema", "event")
+
+
+def enveloped(prefix: bytes, avro: Any, value: Any) -> bytes:  # noqa: ANN401 - of fastavro
+    """Return a value behind the first bytes of its envelope; raises what fastavro does."""
+    body = io.BytesIO()
+    body.write(prefix)
+    fastavro.schemaless_writer(body, avro, value)
+    return body.getvalue()
+
+
+def opened(record: bytes, avro: Any, expected: str, noun: str) -> Any:  # noqa: ANN401 - as above
+    """Return the value in an envelope whose first bytes were looked at; the two texts are for the errors.
+
+    Raises:
+        EnvelopeError: the body ends too early or too late.
+    """
+    body = io.BytesIO(record)
+    body.seek(PREFIX_BYTES)
+    try:
+        value = fastavro.schemaless_reader(body, avro, None)
+    except Exception as error:  # noqa: BLE001 - foreign bytes may raise anything there
+        raise EnvelopeError(f"{expected} was expected: {error!s:.100}") from None
+    if body.tell() != len(record):
+        raise EnvelopeError(f"{len(record) - body.tell()} bytes follow the {noun}")
+    return value
 
 
 def fingerprint_of(record: bytes) -> bytes:

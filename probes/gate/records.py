@@ -5,7 +5,6 @@ Both are in the envelope of WIRE.md, so that the first 33 bytes of any record sa
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ import fastavro
 import orjson
 
 from probes.contract.envelope import MARKER
-from probes.gate.codec import FINGERPRINT_BYTES, PREFIX_BYTES, EnvelopeError
+from probes.gate.codec import FINGERPRINT_BYTES, PREFIX_BYTES, EnvelopeError, enveloped, opened
 from probes.http.problems import Fault
 from probes.registry.avro_schema import Schema
 
@@ -75,21 +74,10 @@ class _Form:
         self._avro: Any = fastavro.parse_schema(said)
 
     def write(self, value: dict[str, Any]) -> bytes:
-        body = io.BytesIO()
-        body.write(self.prefix)
-        fastavro.schemaless_writer(body, self._avro, value)
-        return body.getvalue()
+        return enveloped(self.prefix, self._avro, value)
 
     def read(self, record: bytes) -> dict[str, Any]:
-        body = io.BytesIO(record)
-        body.seek(PREFIX_BYTES)
-        try:
-            value: Any = fastavro.schemaless_reader(body, self._avro, None)
-        except Exception as error:  # noqa: BLE001 - foreign bytes may raise anything there
-            raise EnvelopeError(f"a record of the gate was expected: {error!s:.100}") from None
-        if body.tell() != len(record):
-            raise EnvelopeError(f"{len(record) - body.tell()} bytes follow the record")
-        return dict(value)
+        return dict(opened(record, self._avro, "a record of the gate", "record"))
 
 
 ENTERED: Final = _Form(_ENTERED)
