@@ -6,22 +6,17 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path as Folder
-from typing import Any, Final
 
 import orjson
 import pytest
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from monitor import settings
 from monitor.cli.entrances import stamping_of
-from monitor.cli.main import main
 from monitor.clock import SystemClock
 from monitor.store import dialect
 from monitor.store.subjects import StoredShelves
@@ -29,10 +24,9 @@ from probes.contract.batch import Kind
 from probes.contract.ids import id_bytes
 from probes.contract.kafka import KafkaAccess
 from probes.gate import ids
-from probes.gate.codec import PREFIX_BYTES, Codec
+from probes.gate.codec import Codec
 from probes.gate.judging import Terms
 from probes.gate.persistent import Patience
-from probes.gate.records import Rejected, of_rejected
 from probes.gate.rules import Action, Path, Rule, Uniqueness
 from probes.gate.source import Source
 from probes.gate.turns import Outputs, Turns
@@ -43,141 +37,11 @@ from probes.marks import ID_HEADER, TIME_HEADER
 from probes.registry.subjects import Registry
 from probes.taps.surroundings import Surroundings
 from probes.taps.topic import Topic
-from tests.probes.registry.schemas import FIRST, SECOND, Json, schema
+from tests.probes.registry.schemas import FIRST, SECOND, schema
 from tests.probes.test_process import ROOT, rows, spooled
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import PATIENCE_S, until
-
-RUN: Final = (sys.executable, "-m", "monitor.cli.main", "validate", "kafka")
-PARTITIONS: Final = 3
-LATE_S: Final = 90.0
-"""Who was killed in a transaction keeps the group and its readers waiting."""
-PLAIN: Final = {"max.message.bytes": "1048588"}
-BODY: Final = PREFIX_BYTES
-
-
-class Place:
-    """A stream with three topics of its own, and validators of it."""
-
-    def __init__(self, kafka: Kafka, name: str, folder: Folder) -> None:
-        """Make the topics, write the configuration, register two versions of the schema."""
-        self.kafka, self.name, self.folder = kafka, name, folder
-        self.spool, self.said_in, self.config = folder / "spool", folder / "said", folder / "hopwatch.toml"
-        for topic in (name, f"{name}.good", f"{name}.bad"):
-            kafka.create_topic(topic, PARTITIONS, PLAIN)
-        self.config.write_text(
-            f"""
-[transport]
-url = "spool:./spool"
-[store]
-url = "sqlite:///./hopwatch.db"
-[streams.orders]
-path = "gate -> sink"
-[gate.streams.orders]
-to = "{kafka.url(name)}.good"
-rejected = "{kafka.url(name)}.bad"
-"""
-        )
-        self.numbers = [self.register(one) for one in (FIRST, SECOND)]
-        self.producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True, "linger.ms": 5})
-
-    def register(self, said: Json) -> int:
-        """Make a schema the newest version of the subject, and return its number."""
-        file = self.folder / "schema.avsc"
-        file.write_bytes(orjson.dumps(said))
-        assert main(["schema", "register", "--config", str(self.config), "--subject", "orders", str(file)]) == 0
-        return 1 if said is FIRST else 2
-
-    def arguments(self, *more: str) -> list[str]:
-        """Return what a validator is asked."""
-        return ["--config", str(self.config), "--stream", "orders", "--from", self.kafka.url(self.name),
-                "--group", self.name, "--from-start", "--json", *more]  # fmt: skip
-
-    @contextmanager
-    def running(self, *more: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Start a validator; it is killed at the end if it goes on."""
-        with self.said_in.open("ab") as said:
-            process = subprocess.Popen([*RUN, *self.arguments(*more)], cwd=ROOT, stdout=subprocess.PIPE, stderr=said)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-
-    def stop(self, process: subprocess.Popen[bytes]) -> Any:  # noqa: ANN401 - JSON
-        """End one in order, and return its counts."""
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 0, self.said()
-        return orjson.loads(out)
-
-    def said(self) -> str:
-        """Return what validators have said."""
-        return self.said_in.read_text()
-
-    def send(self, value: bytes | None, number: object = None, **more: Any) -> None:  # noqa: ANN401 - what a client takes
-        """Send a record, with an id if one is given."""
-        headers = [] if number is None else [(ID_HEADER, str(number))]
-        headers.append((TIME_HEADER, str(time.time_ns() // 1_000)))
-        self.producer.produce(self.name, value, **{"headers": headers, **more})
-        self.producer.poll(0)
-
-    def sent(self) -> None:
-        """Wait until all that was sent is in the topic."""
-        assert self.producer.flush(PATIENCE_S) == 0
-
-    def framed(self, said: Json, value: Json) -> bytes:
-        """Return a value in the envelope."""
-        return Codec(schema(said)).encode(orjson.dumps(value))
-
-    def read(self, topic: str, count: int, patience_s: float = LATE_S) -> list[Message]:
-        """Return what is committed in a topic, once there are so many, or when it is too late for them."""
-        consumer = Consumer(
-            {"bootstrap.servers": self.kafka.bootstrap, "group.id": "looks on", "isolation.level": "read_committed"}
-        )
-        consumer.assign([TopicPartition(topic, at, 0) for at in range(PARTITIONS)])
-        found: list[Message] = []
-        end_s = time.monotonic() + patience_s
-        try:
-            while time.monotonic() < end_s:
-                more = consumer.consume(10_000, 0.5)
-                found += more
-                if len(found) >= count and not more:
-                    break
-        finally:
-            consumer.close()
-        return found
-
-    def written(self) -> int:
-        """Return how many records were written of what is validated, committed or not, marks of Kafka included."""
-        consumer = Consumer(
-            {"bootstrap.servers": self.kafka.bootstrap, "group.id": "looks on", "isolation.level": "read_uncommitted"}
-        )
-        try:
-            places = [TopicPartition(f"{self.name}.good", at) for at in range(PARTITIONS)]
-            return sum(consumer.get_watermark_offsets(one, 30)[1] for one in places)
-        finally:
-            consumer.close()
-
-    def good(self, count: int) -> list[Message]:
-        """Return what was validated."""
-        return self.read(f"{self.name}.good", count)
-
-    def bad(self, count: int) -> list[Message]:
-        """Return what was rejected."""
-        return self.read(f"{self.name}.bad", count)
-
-
-def id_of(message: Message) -> str:
-    """Return the id in the headers."""
-    return dict(message.headers() or [])[ID_HEADER].decode()
-
-
-def rejected(message: Message) -> Rejected:
-    """Return what a record among the rejected says."""
-    found = of_rejected(message.value() or b"")
-    assert isinstance(found, Rejected)
-    return found
+from tests.real.validating import BODY, PARTITIONS, PLAIN, RUN, Place, id_of, rejected
 
 
 @pytest.fixture
