@@ -129,8 +129,15 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
 # What goes wrong, in words
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
-    """Where the store should be, and what to check."""
+def test_a_missing_folder_is_made(tmp_path: Path) -> None:
+    """Whoever makes the store makes the folders above it."""
+    schema.prepare(dialect.engine(f"sqlite:///{tmp_path}/a/b/store.db"))
+    assert (tmp_path / "a" / "b" / "store.db").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    """Where the store should be, and what to check: a missing one is made, but not below a file."""
+    (tmp_path / "none").write_text("")
     url = f"sqlite:///{tmp_path}/none/store.db"
     assert failed(lambda: schema.prepare(dialect.engine(url))) == (
         f"the store {url} failed: unable to open database file; "
