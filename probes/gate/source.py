@@ -62,8 +62,7 @@ class Source:
         except KafkaException as error:
             told = f"the topic {self._topic.place} cannot be read any more: {cause(error).str()}: start again"
             raise TapSourceError(told) from None
-        found = [message for message in messages if self._is_record(message)]
-        return [message for message in found if not self._is_done(message)]
+        return self._new([message for message in messages if self._is_record(message)])
 
     def before(self, messages: Sequence[Message]) -> Iterator[Message]:
         """Yield what was done before some records that are new, and is to be known to judge them.
@@ -106,9 +105,20 @@ class Source:
             self._topic.tell_error(error)
         return False
 
-    def _is_done(self, message: Message) -> bool:
-        """Whether a record was done before: it comes again because the group was asked anew how far it is."""
-        return (message.offset() or 0) < self._next[message.partition() or 0]
+    def _new(self, messages: Sequence[Message]) -> list[Message]:
+        """Return those that were not done before, each once.
+
+        Some come again: the group was asked anew how far it is, or the client asked for the same ones a second time
+        when their partition got another leader.
+        """
+        behind = dict(self._next)
+        found = []
+        for message in messages:
+            number, offset = message.partition() or 0, message.offset() or 0
+            if offset >= behind[number]:
+                behind[number] = offset + 1
+                found.append(message)
+        return found
 
     def _seek(self, number: int, offset: int) -> None:
         try:

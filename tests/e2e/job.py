@@ -16,6 +16,7 @@ import pytest
 
 from monitor.store import dialect, schema, writer
 from tests.e2e.traffic import Segment, config, rest
+from tests.reported import reported
 
 PATIENCE_S: Final = 180
 RUN: Final = (sys.executable, "-m", "monitor.cli.main")
@@ -92,9 +93,7 @@ class Job:
 
     def is_final(self) -> bool:
         """Whether all windows of all streams are judged."""
-        if self.batch() < 0:
-            return False
-        streams = self.report()["streams"]
+        streams = reported(self.store_url)["streams"]
         return bool(streams) and all(
             w["status"] == "FINAL" and not w["in_flight"] for s in streams for w in s["windows"][:8]
         )

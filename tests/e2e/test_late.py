@@ -14,6 +14,7 @@ from probes.contract.batch import Batch, Kind
 from probes.contract.envelope import decode
 from tests.e2e.job import Job, running, undisturbed
 from tests.e2e.traffic import MINUTE_US, NODES, START_US, Segment, pulse, traffic
+from tests.reported import reported
 
 LATE = 0.1
 MINUTES = 8
@@ -74,6 +75,6 @@ def _timeless(window: dict[str, Any]) -> dict[str, Any]:
 
 def _has_all(job: Job, observations: int) -> bool:
     """Whether all that was sent is in the store, and nothing of it waits to be judged."""
-    report = job.report()
+    report = reported(job.store_url)
     is_judged = not any(window["in_flight"] for _, window in _windows(report))
     return is_judged and report["accounts"]["observations"] == observations

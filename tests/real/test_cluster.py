@@ -17,6 +17,7 @@ from tests.real.servers.spark import Spark
 from tests.real.traffic import STREAMS, Traffic
 from tests.real.watching import Monitor, differences, minute_of, windows_of
 from tests.real.workplace import Workplace
+from tests.reported import known_in
 
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 
@@ -38,7 +39,7 @@ def test_an_executor_that_is_killed_changes_nothing(kafka: Kafka, spark_cluster:
     traffic = Traffic(kafka.url("cluster")).start()
     work = Workplace(tmp_path / "cluster", kafka.url("cluster"), streams=STREAMS, environ=LOOPBACK)
     monitor = Monitor(work).start("--master", spark_cluster.url)
-    monitor.until(lambda: len(spark_cluster.executors()) == 2 and _has_known(monitor), "two executors at work")
+    monitor.until(lambda: len(spark_cluster.executors()) == 2 and known_in(work.store_url) > 0, "two executors at work")
     killed = spark_cluster.executors()[0]
     os.kill(killed, signal.SIGKILL)
     monitor.until(lambda: len(set(spark_cluster.executors()) - {killed}) == 2, "another executor in its place")
@@ -52,10 +53,6 @@ def test_an_executor_that_is_killed_changes_nothing(kafka: Kafka, spark_cluster:
     alone.stop()
     assert differences(windows_of(got), windows_of(expected)) == []
     assert sum(window["known"] for window in windows_of(got)) == traffic.sent
-
-
-def _has_known(monitor: Monitor) -> bool:
-    return monitor.work.run("report").returncode == 0 and any(w["known"] for w in windows_of(monitor.work.report()))
 
 
 def test_the_package_reaches_the_executors(spark_cluster: Spark, tmp_path: Path) -> None:

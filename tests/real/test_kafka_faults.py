@@ -20,6 +20,7 @@ from tests.real.servers.kafka import LOG_APPEND, Kafka
 from tests.real.traffic import NODES, STREAMS, Traffic
 from tests.real.watching import Monitor, Report, lost_at, minute_of, windows_of
 from tests.real.workplace import Workplace
+from tests.reported import known_in
 
 LITTLE_BYTES = 200_000
 """So little waits for the brokers in the test of drops that an outage of 30 s surely fills it."""
@@ -92,11 +93,6 @@ def said(now_us: int, seq: int, kind: Kind, numbers: Sequence[int] = (), node: s
     return encode(batch)
 
 
-def known_in(work: Workplace) -> int:
-    """Return how many messages the report knows."""
-    return sum(int(window["known"]) for window in windows_of(work.report()))
-
-
 def test_poison_among_good_records_is_quarantined_with_its_place(kafka: Kafka, tmp_path: Path) -> None:
     """Good processed 100 %, quarantined = injected, with topic, partition and offset; the job goes on."""
     kafka.create_topic("poison", config={**LOG_APPEND, "max.message.bytes": "6000000"})
@@ -108,9 +104,9 @@ def test_poison_among_good_records_is_quarantined_with_its_place(kafka: Kafka, t
     produce(kafka, "poison", [poison.get(offset) or next(values) for offset in range(9)])
     work = Workplace(tmp_path, kafka.url("poison"))
     monitor = Monitor(work).start()
-    monitor.until(lambda: work.run("report").returncode == 0 and known_in(work) == 4, "all that is good")
+    monitor.until(lambda: known_in(work.store_url) == 4, "all that is good")
     produce(kafka, "poison", [said(now_us, 4, Kind.OBSERVATIONS, [4])])
-    monitor.until(lambda: known_in(work) == 5, "what is good after all the poison")
+    monitor.until(lambda: known_in(work.store_url) == 5, "what is good after all the poison")
     monitor.stop()
     report = work.report()
     assert sum(report["accounts"]["quarantined"].values()) == len(poison)
@@ -130,7 +126,7 @@ def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(kafka: Kafk
     )
     work = Workplace(tmp_path, kafka.url("aged"))
     monitor = Monitor(work).start()
-    monitor.until(lambda: work.run("report").returncode == 0 and bool(windows_of(work.report())), "the first window")
+    monitor.until(lambda: bool(windows_of(work.reported())), "the first window")
     monitor.stop()
     # Another instance of b speaks while nobody reads, and all it said ages out.
     produce(kafka, "aged", [said(now_us, 0, Kind.OBSERVATIONS, [3], "b", "q")] * 5)
@@ -138,7 +134,7 @@ def test_records_that_aged_out_are_a_hole_with_partition_and_offsets(kafka: Kafk
     now_us = time.time_ns() // 1_000
     produce(kafka, "aged", [said(now_us, 1, Kind.BYE), said(now_us, 1, Kind.BYE, node="b")])
     monitor.start()
-    monitor.until(lambda: "aged_out" in work.report()["accounts"], "the hole")
+    monitor.until(lambda: "aged_out" in work.reported()["accounts"], "the hole")
     report = monitor.until_judged(minute_of(now_us / 1e6))
     monitor.stop()
     # A batch that the stop cut short is read again, and has a hole of its own.
@@ -154,7 +150,7 @@ def test_a_topic_that_was_made_anew_is_refused(kafka: Kafka, tmp_path: Path) -> 
     produce(kafka, "again", [said(time.time_ns() // 1_000, 0, Kind.OBSERVATIONS, [1])])
     work = Workplace(tmp_path, kafka.url("again"))
     monitor = Monitor(work).start()
-    monitor.until(lambda: work.run("report").returncode == 0 and bool(windows_of(work.report())), "the first window")
+    monitor.until(lambda: bool(windows_of(work.reported())), "the first window")
     monitor.stop()
     kafka.delete_topic("again")
     kafka.create_topic("again")
@@ -163,7 +159,7 @@ def test_a_topic_that_was_made_anew_is_refused(kafka: Kafka, tmp_path: Path) -> 
     assert (refused.returncode, len(refused.stderr.splitlines())) == (3, 1), refused.stderr
     assert refused.stderr.startswith("hopwatch: the store was written from another topic: again, id ")
     monitor.start("--begin-anew")
-    monitor.until(lambda: work.run("report").returncode == 0 and known_in(work) == 2, "the new messages")
+    monitor.until(lambda: known_in(work.store_url) == 2, "the new messages")
     monitor.stop()
 
 
@@ -235,9 +231,7 @@ def test_a_wrong_password_is_told_without_it(kafka_with_passwords: Kafka, tmp_pa
     watched = Workplace(tmp_path / "watched", kafka.url("locked"), more=right)
     monitor = Monitor(watched).start()
     pulses = report["accounts"]["records"] + 3
-    monitor.until(
-        lambda: watched.run("report").returncode == 0 and watched.report()["accounts"]["records"] >= pulses, "the pulse"
-    )
+    monitor.until(lambda: watched.reported()["accounts"]["records"] >= pulses, "the pulse")
     monitor.stop()
 
 

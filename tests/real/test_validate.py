@@ -9,11 +9,11 @@ import subprocess
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path as Folder
 
 import orjson
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from monitor import settings
 from monitor.cli.entrances import stamping_of
@@ -190,12 +190,9 @@ def test_a_new_group_begins_at_the_end(place: Place) -> None:
     arguments = [one for one in place.arguments() if one != "--from-start"]
     with place.said_in.open("ab") as said:
         first = subprocess.Popen([*RUN, *arguments], cwd=ROOT, stdout=said, stderr=said)
-    asking = Consumer({"bootstrap.servers": place.kafka.bootstrap, "group.id": place.name})
-    begun = [TopicPartition(place.name, at) for at in range(PARTITIONS)]
     try:
-        until(lambda: sum(one.offset for one in asking.committed(begun, 10)) == 1, "it has begun")
+        until(lambda: sum(place.committed().values()) == 1, "it has begun")
     finally:
-        asking.close()
         first.kill()
         first.wait()
     place.send(b'{"a":2}', "after", partition=0)
@@ -294,7 +291,9 @@ def check_all(place: Place, count: int) -> None:
     """Check that each record is in one of the two topics, once, and says what it said."""
     good, bad = place.good(count - count // 10), place.bad(count // 10)
     found = Counter(id_of(one) for one in (*good, *bad))
-    assert found == Counter(map(str, range(count))), (len(good), len(bad), count, place.said()[-2_000:])
+    sent = Counter(id_of(one) for one in place.read(place.name, count))
+    assert set(sent) == set(map(str, range(count)))
+    assert found == sent, (len(good), len(bad), count, place.said()[-2_000:])
     codec = Codec(schema(SECOND))
     for one in good:
         number = int(id_of(one))
@@ -306,6 +305,12 @@ def check_all(place: Place, count: int) -> None:
         kept = rejected(one)
         assert kept.reasons[0].detail == "it ends within a value"
         assert kept.data == place.framed(SECOND, {"a": number, "b": number})[:-1]
+
+
+def moves(place: Place) -> Callable[[], bool]:
+    """Return what says whether each partition was validated further since now."""
+    before = place.committed()
+    return lambda: all(at > before[number] for number, at in place.committed().items())
 
 
 def test_a_validator_that_is_killed_loses_and_repeats_nothing(place: Place) -> None:
@@ -333,9 +338,10 @@ def test_two_of_a_group_share_the_topic(place: Place) -> None:
     with place.running() as first:
         until(lambda: bool(place.read(f"{place.name}.good", 1, 1.0)), "the first one validates")
         with place.running() as second:
-            time.sleep(8)
+            until(lambda: len(place.dealt_out()) == 2, "both have partitions")
+            until(moves(place), "both go on")
             counts = [place.stop(second)]
-        time.sleep(2)
+        until(moves(place), "the first one goes on with all")
         count = traffic.end()
         check_all(place, count)
         counts.append(place.stop(first))

@@ -16,8 +16,10 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from monitor.cli.main import main
 from probes.gate.codec import PREFIX_BYTES, Codec
+from probes.gate.persistent import Patience
 from probes.gate.records import Rejected, of_rejected
 from probes.marks import ID_HEADER, TIME_HEADER
+from probes.taps.surroundings import Surroundings
 from tests.probes.registry.schemas import FIRST, SECOND, Json, schema
 from tests.probes.test_process import ROOT
 from tests.real.servers.kafka import Kafka
@@ -54,6 +56,7 @@ rejected = "{kafka.url(name)}.bad"
 """
         )
         self.numbers = [self.register(one) for one in (FIRST, SECOND)]
+        self._asking = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": name})
         self.producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True, "linger.ms": 5})
 
     def register(self, said: Json) -> int:
@@ -111,17 +114,18 @@ rejected = "{kafka.url(name)}.bad"
             {"bootstrap.servers": self.kafka.bootstrap, "group.id": "looks on", "isolation.level": "read_committed"}
         )
         consumer.assign([TopicPartition(topic, at, 0) for at in range(PARTITIONS)])
-        found: list[Message] = []
+        # A client may hand over a record twice when its partition gets another leader: its place says which it is.
+        found: dict[tuple[int | None, int | None], Message] = {}
         end_s = time.monotonic() + patience_s
         try:
             while time.monotonic() < end_s:
                 more = consumer.consume(10_000, 0.5)
-                found += more
+                found |= {(one.partition(), one.offset()): one for one in more if one.error() is None}
                 if len(found) >= count and not more:
                     break
         finally:
             consumer.close()
-        return found
+        return list(found.values())
 
     def written(self) -> int:
         """Return how many records were written of what is validated, committed or not, marks of Kafka included."""
@@ -133,6 +137,19 @@ rejected = "{kafka.url(name)}.bad"
             return sum(consumer.get_watermark_offsets(one, 30)[1] for one in places)
         finally:
             consumer.close()
+
+    def committed(self) -> dict[int, int]:
+        """Return how far the group has come in each partition."""
+        asked = [TopicPartition(self.name, at) for at in range(PARTITIONS)]
+        found = Patience(Surroundings(print)).until_done(lambda: self._asking.committed(asked, 30))
+        return {one.partition: one.offset for one in found}
+
+    def dealt_out(self) -> list[list[int]]:
+        """Return the partitions of each of the group that has some."""
+        admin = self.kafka.admin()
+        answer: Any = admin.describe_consumer_groups([self.name])[self.name]
+        members = answer.result().members
+        return [[one.partition for one in found] for member in members if (found := member.assignment.topic_partitions)]
 
     def good(self, count: int) -> list[Message]:
         """Return what was validated."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -62,10 +61,7 @@ class Monitor:
         reports: list[Report] = []
 
         def is_judged() -> bool:
-            done = self.work.run("report", "--json")
-            if done.returncode:
-                return False
-            reports.append(json.loads(done.stdout))
+            reports.append(self.work.reported())
             windows = [window for stream in reports[-1]["streams"] for window in stream["windows"]]
             early = [window for window in windows if window["window_start"] <= last]
             is_there = any(window["window_start"] == last for window in early)

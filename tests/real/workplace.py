@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.real.servers.process import Process
+from tests.reported import reported
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 240
@@ -69,6 +70,15 @@ class Workplace:
 
     def _command(self, *arguments: str, program: str = "monitor.cli.main") -> list[str]:
         return [sys.executable, "-m", program, *arguments]
+
+    def reported(self) -> dict[str, Any]:
+        """Return what that would say, looked up here: for whoever asks again and again."""
+        return reported(self.store_url)
+
+    @property
+    def store_url(self) -> str:
+        """Where the store is, wherever that is asked."""
+        return self.store.replace(":///./", f":///{self.folder}/")
 
     @property
     def _environ(self) -> dict[str, str]:
