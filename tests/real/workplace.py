@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from monitor import settings
 from tests.real.servers.process import Process
 from tests.reported import reported
 
@@ -77,8 +78,8 @@ class Workplace:
 
     @property
     def store_url(self) -> str:
-        """Where the store is, wherever that is asked."""
-        return self.store.replace(":///./", f":///{self.folder}/")
+        """Where the store is, by what the configuration says now."""
+        return settings.load(self.folder / "hopwatch.toml", flags={}, environ=self.environ).store.url
 
     @property
     def _environ(self) -> dict[str, str]:
