@@ -76,5 +76,5 @@ def _zone(looking: Looking) -> None:
         label_visibility="collapsed",
         required=True,
         key=key,
-        on_change=looking.changes(key, lambda zone: {"zone": zone}),
+        on_change=looking.changes(key, lambda zone: {"zone": zone}, looking.address.zone),
     )

@@ -59,15 +59,22 @@ class Looking:
         return _ONCE.of(answer, (name, self.address, self.palette, str(self.zone)), make)
 
     @staticmethod
-    def changes(key: str, means: Callable[[Any], Mapping[str, Any]]) -> Callable[[], None]:
+    def changes(
+        key: str,
+        means: Callable[[Any], Mapping[str, Any]],
+        shown: Any = None,  # noqa: ANN401 - of any widget
+    ) -> Callable[[], None]:
         """Return what Streamlit is to call when a person has changed the widget of this key, before the page is drawn.
 
-        The URL then has those fields of an address that the value of the widget means; without any it stays. Streamlit
-        keeps what is returned here as long as its session lasts: ``means`` is to hold nothing large.
+        The URL then has those fields of an address that the value of the widget means; without any it stays. It stays
+        too where the value is the one that was ``shown``: Streamlit calls this also when a browser, which does not know
+        yet that the page has changed, tells of a widget that is gone. Streamlit keeps what is returned here as long as
+        its session lasts: ``means`` is to hold nothing large.
         """
 
         def changed() -> None:
-            if fields := means(st.session_state[key]):
+            value = st.session_state[key]
+            if value != shown and (fields := means(value)):
                 # Not from what was drawn: of two changes that come together neither is lost.
                 there, _ = address.read(st.query_params.to_dict())
                 st.query_params.from_dict(query_of(replace(there, **fields)))

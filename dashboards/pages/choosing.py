@@ -21,14 +21,15 @@ def show(looking: Looking, shown: Span, stretch: Stretch, window: WindowResult |
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         ranges(looking)
         names = ["", *stretch.graph.nodes]
+        shown_node = here.node if here.node in names else ""
         key = f"node-{here.node}"
         st.selectbox(
             "Node",
             names,
-            index=names.index(here.node) if here.node in names else 0,
+            index=names.index(shown_node),
             format_func=lambda name: name or ALL_NODES,
             key=key,
-            on_change=looking.changes(key, lambda node: {"node": node}),
+            on_change=looking.changes(key, lambda node: {"node": node}, shown_node),
             width=220,
         )
         if stretch.step_us == MINUTE_US or window:
@@ -49,7 +50,7 @@ def measure(looking: Looking) -> None:
         label_visibility="collapsed",
         required=True,
         key=key,
-        on_change=looking.changes(key, lambda heat: {"heat": heat}),
+        on_change=looking.changes(key, lambda heat: {"heat": heat}, here.heat),
     )
 
 
@@ -57,14 +58,15 @@ def ranges(looking: Looking) -> None:
     """Draw the choice of the range, and the way back from one that stays where it is."""
     here = looking.address
     key, away = f"range-{here.range}-{here.is_fixed}", {"from_us": None, "to_us": None}
+    shown = None if here.is_fixed else here.range
     st.segmented_control(
         "Range",
         list(Range),
-        default=None if here.is_fixed else here.range,
+        default=shown,
         format_func=lambda one: one.value,
         required=not here.is_fixed,
         key=key,
-        on_change=looking.changes(key, lambda name: {"range": name, "window_us": None, **away} if name else {}),
+        on_change=looking.changes(key, lambda name: {"range": name, "window_us": None, **away} if name else {}, shown),
     )
     if here.is_fixed:
         back = looking.changes("newest", lambda _: away)
@@ -82,6 +84,6 @@ def _windows(looking: Looking, shown: Span, window: WindowResult | None) -> None
         index=choices.index(at),
         format_func=lambda start_us: WHOLE if start_us is None else texts.moment(start_us, looking.zone),
         key=key,
-        on_change=looking.changes(key, lambda start_us: {"window_us": start_us}),
+        on_change=looking.changes(key, lambda start_us: {"window_us": start_us}, at),
         width=230,
     )

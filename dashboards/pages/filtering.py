@@ -29,8 +29,9 @@ def fold(looking: Looking, words: str) -> None:
     """Draw the choice whether what is folded away is shown."""
     here = looking.address
     key = f"folded-{here.folded}"
-    change = looking.changes(key, lambda is_on: {"folded": Folded.SHOWN if is_on else Folded.AWAY, "part": 1})
-    st.toggle(words, value=here.folded is Folded.SHOWN, key=key, on_change=change)
+    shown = here.folded is Folded.SHOWN
+    change = looking.changes(key, lambda is_on: {"folded": Folded.SHOWN if is_on else Folded.AWAY, "part": 1}, shown)
+    st.toggle(words, value=shown, key=key, on_change=change)
 
 
 def ends(looking: Looking, shown: Span) -> str:
@@ -56,14 +57,15 @@ def place_of(looking: Looking, stream: str, node: str, window_us: int | None = N
 def _stream(looking: Looking, standing: Standing) -> None:
     here = looking.address
     names = ["", *(one.stream for one in standing.streams)]
+    shown = here.stream if here.stream in names else ""
     key = f"stream-{here.stream}"
     st.selectbox(
         "Stream",
         names,
-        index=names.index(here.stream) if here.stream in names else 0,
+        index=names.index(shown),
         format_func=lambda name: name or ALL_STREAMS,
         key=key,
-        on_change=looking.changes(key, lambda name: {"stream": name, "part": 1}),
+        on_change=looking.changes(key, lambda name: {"stream": name, "part": 1}, shown),
         width=260,
     )
 
@@ -71,5 +73,5 @@ def _stream(looking: Looking, standing: Standing) -> None:
 def _search(looking: Looking) -> None:
     here = looking.address
     key = f"find-{here.search}"
-    change = looking.changes(key, lambda wanted: {"search": wanted.strip(), "part": 1})
+    change = looking.changes(key, lambda wanted: {"search": wanted.strip(), "part": 1}, here.search)
     st.text_input("Node, probe or stream", here.search, key=key, on_change=change, width=260, max_chars=200)

@@ -53,7 +53,7 @@ def _choices(looking: Looking, whole: WholeWindow, shown: LostOf, page: lost_ids
             index=list(kept).index(shown.node),
             format_func=lambda name: f"{name} ({kept[name]:,})",
             key=key,
-            on_change=looking.changes(key, lambda node: {"node": node, "part": 1}),
+            on_change=looking.changes(key, lambda node: {"node": node, "part": 1}, shown.node),
             width=240,
         )
         key = f"search-{looking.address.search}"
@@ -62,7 +62,9 @@ def _choices(looking: Looking, whole: WholeWindow, shown: LostOf, page: lost_ids
             value=looking.address.search,
             placeholder="a part of its digits, or the id itself",
             key=key,
-            on_change=looking.changes(key, lambda part: {"search": part or "", "node": shown.node, "part": 1}),
+            on_change=looking.changes(
+                key, lambda part: {"search": part or "", "node": shown.node, "part": 1}, looking.address.search
+            ),
             width=340,
         )
         with st.popover("Copy", icon=":material/content_copy:", disabled=not page.ids):

@@ -64,18 +64,19 @@ def _asked(looking: Looking, standing: Standing) -> None:
             value=here.message_id,
             placeholder="0189d1a2-0000-7000-8000-00000000abcd",
             key=key,
-            on_change=looking.changes(key, lambda text: {"message_id": text.strip()}),
+            on_change=looking.changes(key, lambda text: {"message_id": text.strip()}, here.message_id),
             width=460,
         )
         streams = ["", *(one.stream for one in standing.streams)]
+        shown = here.stream if here.stream in streams else ""
         key = f"stream-{here.stream}"
         st.selectbox(
             "Stream",
             streams,
-            index=streams.index(here.stream) if here.stream in streams else 0,
+            index=streams.index(shown),
             format_func=lambda name: name or ALL_STREAMS,
             key=key,
-            on_change=looking.changes(key, lambda name: {"stream": name}),
+            on_change=looking.changes(key, lambda name: {"stream": name}, shown),
             width=220,
         )
 

@@ -21,6 +21,7 @@ TRANSACTION_S: Final = 10.0
 """So long a transaction may take. For as long, and up to 10 s more, one that was begun by who was killed then keeps
 those waiting who read what is committed, and the group from going on."""
 _FULL_S: Final = 0.1
+_HEAR_S: Final = 1.0
 _FINAL: Final = {
     KafkaError.MSG_SIZE_TOO_LARGE: "raise its max.message.bytes",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "create it",
@@ -165,12 +166,14 @@ class Turns:
             TapSourceError: the next one would fail too.
             StoppedError: there was a wish to stop.
         """
+        if self._producer is not None and not self._refused and last.code() in _FINAL:
+            # The turn may hear that it failed before it hears which record did.
+            self._producer.poll(_HEAR_S)
         for error, where in (*self._refused[:1], (last, f"the group {self._group}")):
-            if error.code() in _FINAL:
+            if (code := error.code()) in _FINAL:
                 self._let_go()
-                raise TapSourceError(
-                    f"{where} cannot be written: {error.str()}: {_FINAL[error.code()]}, then start again"
-                )
+                what = KafkaError(code).str()
+                raise TapSourceError(f"{where} cannot be written: {what}: {_FINAL[code]}, then start again")
         try:
             if self._producer is None or last.retriable() or not last.txn_requires_abort():
                 raise KafkaException(last)  # noqa: TRY301 - the same end

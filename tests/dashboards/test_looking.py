@@ -1,19 +1,44 @@
-"""Tests of what every page is given."""
+"""Tests of what a change of a widget does to the URL."""
 
 from __future__ import annotations
 
-from datetime import UTC
-from types import SimpleNamespace
-
 import pytest
-import streamlit as st
+from streamlit.testing.v1 import AppTest
 
-from dashboards import looking
-from dashboards.views.address import Address, Zone
+NEWEST = {"stream": "orders"}
+FIXED = NEWEST | {"from": "2026-01-01T00:10:00Z", "to": "2026-01-01T00:12:00Z"}
 
 
-@pytest.mark.parametrize("told", ["America", "x" * 5_000, "../etc", "Nowhere/Else", ""])
-def test_a_zone_that_is_none_is_utc(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a browser tells: a folder of zones, a name that is no file's, nothing."""
-    monkeypatch.setattr(st, "context", SimpleNamespace(timezone=told))
-    assert looking.zone_of(Address(zone=Zone.LOCAL)) is UTC
+def _told(value: str | None, shown: str | None) -> None:
+    """Stand for a page whose browser tells of a choice of the range."""
+    import streamlit as st  # noqa: PLC0415 - a page brings its own
+
+    from dashboards.looking import Looking  # noqa: PLC0415 - as above
+    from dashboards.views.address import Range  # noqa: PLC0415 - as above
+
+    def means(name: str | None) -> dict[str, object]:
+        return {"range": Range(name), "from_us": None, "to_us": None} if name else {}
+
+    st.session_state["range"] = value
+    Looking.changes("range", means, shown)()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "query"),
+    [
+        ("24h", "1h", NEWEST | {"range": "24h"}),
+        # A drag has just set a range, and the widget that a refresh tells of is gone from the page.
+        ("1h", "1h", FIXED),
+        ("1h", None, NEWEST),
+        (None, "1h", FIXED),
+    ],
+)
+def test_what_a_widget_was_drawn_with_is_no_change(value: str | None, shown: str | None, query: dict[str, str]) -> None:
+    """Neither is a value that means nothing: the range that was chosen stays."""
+    page = AppTest.from_function(_told, args=(value, shown))
+    for name, said in FIXED.items():
+        page.query_params[name] = said
+    page.run()
+    assert not page.exception
+    told = {name: value if isinstance(value, str) else value[0] for name, value in page.query_params.items()}
+    assert told == query

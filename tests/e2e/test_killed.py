@@ -10,7 +10,7 @@ from typing import Final
 from tests.e2e.job import running, undisturbed
 from tests.e2e.traffic import rest, traffic
 
-KILLS: Final = int(os.environ.get("JOB_KILLS", "6"))
+KILLS: Final = int(os.environ.get("JOB_KILLS", "4"))
 """How often the job is killed; JOB_KILLS=… for more, each a start of Spark."""
 
 

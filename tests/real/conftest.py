@@ -19,6 +19,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
 
 
 @pytest.fixture
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """Yield a cluster of one broker, for one test to kill, or to be the first who uses it."""
+    yield from _running(Kafka(tmp_path_factory.mktemp("kafka")))
+
+
+@pytest.fixture
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     """Yield a cluster of three brokers, for one test to kill."""
     yield from _running(Kafka(tmp_path_factory.mktemp("kafka"), 3))

@@ -22,10 +22,10 @@ from tests.reported import known_in
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 
 
-@pytest.fixture
-def spark_cluster(tmp_path: Path) -> Iterator[Spark]:
+@pytest.fixture(scope="module")
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     """Yield a cluster of two workers."""
-    started = Spark(tmp_path / "spark")
+    started = Spark(tmp_path_factory.mktemp("spark"))
     try:
         started.start()
         yield started

@@ -66,19 +66,14 @@ def test_over_kafka_a_gate_rejects_bad_events_and_a_killed_ingest_loses_none(kaf
     until(lambda: topics_of(kafka) - before <= {"__consumer_offsets"}, "topics that are gone")
 
 
-def test_a_run_that_nobody_read_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_run_that_nobody_read_leaves_nothing_behind(own_broker: Kafka) -> None:
     """Also on brokers that never had a reader, and know of no groups."""
-    young = Kafka(tmp_path / "kafka")
-    try:
-        young.start()
-        links = TopicLinks(young.bootstrap, KafkaAccess())
-        links.check()
-        with links:
-            until(lambda: len(topics_of(young)) == 4, "the topics of a run")
-        assert links.left_behind == ""
-        until(lambda: topics_of(young) <= {"__consumer_offsets"}, "topics that are gone")
-    finally:
-        young.stop()
+    links = TopicLinks(own_broker.bootstrap, KafkaAccess())
+    links.check()
+    with links:
+        until(lambda: len(topics_of(own_broker)) == 4, "the topics of a run")
+    assert links.left_behind == ""
+    until(lambda: topics_of(own_broker) <= {"__consumer_offsets"}, "topics that are gone")
 
 
 def test_brokers_that_do_not_answer_are_named(tmp_path: Path) -> None:

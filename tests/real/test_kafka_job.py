@@ -14,7 +14,7 @@ from tests.real.watching import DYING, Monitor, differences, lost_at, minute_of,
 from tests.real.workplace import Workplace
 from tests.reported import known_in
 
-KILLS: Final = int(os.environ.get("JOB_KILLS", "6"))
+KILLS: Final = int(os.environ.get("JOB_KILLS", "4"))
 """How often the job is killed; JOB_KILLS=… for more, each a start of Spark."""
 
 

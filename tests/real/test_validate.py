@@ -173,11 +173,11 @@ def test_a_topic_that_does_not_take_what_is_written_is_told(kafka: Kafka, place:
     assert id_of(found) == "long"
 
 
-def test_topics_of_two_clusters_are_refused(place: Place, three_brokers: Kafka) -> None:
+def test_topics_of_two_clusters_are_refused(place: Place, own_broker: Kafka) -> None:
     """A transaction lies within one; exit code 2."""
     for topic in (f"{place.name}.good", f"{place.name}.bad"):
-        three_brokers.create_topic(topic, PARTITIONS, PLAIN)
-    place.config.write_text(place.config.read_text().replace(place.kafka.bootstrap, three_brokers.bootstrap))
+        own_broker.create_topic(topic, PARTITIONS, PLAIN)
+    place.config.write_text(place.config.read_text().replace(place.kafka.bootstrap, own_broker.bootstrap))
     with place.running() as process:
         assert process.wait(PATIENCE_S) == 2
     assert "is in another cluster than --from: a transaction lies within one" in place.said()
@@ -366,18 +366,18 @@ def test_brokers_that_are_away_are_waited_for(three_brokers: Kafka, tmp_path: Fo
         count = traffic.end()
         check_all(place, count)
         place.stop(process)
-    assert place.said().count("the brokers do not do what they are asked") == 1
-    assert place.said().count("the brokers answer again") == 1
+    # On a machine with much to do they may seem to be away another time.
+    times = place.said().count("the brokers do not do what they are asked")
+    assert times == place.said().count("the brokers answer again") >= 1
 
 
-def test_it_ends_in_order_while_brokers_are_away(three_brokers: Kafka, tmp_path: Folder) -> None:
+def test_it_ends_in_order_while_brokers_are_away(own_broker: Kafka, tmp_path: Folder) -> None:
     """With 0, and within a minute."""
-    place = Place(three_brokers, "gone", tmp_path)
+    place = Place(own_broker, "gone", tmp_path)
     traffic = Traffic(place)
     with place.running() as process:
         until(lambda: bool(place.read("gone.good", 1, 1.0)), "it validates")
-        for number in range(3):
-            three_brokers.kill(number)
+        own_broker.kill(0)
         time.sleep(3)
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0, place.said()
