@@ -25,7 +25,7 @@ LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 @pytest.fixture(scope="module")
 def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     """Yield a cluster of two workers."""
-    started = Spark(tmp_path_factory.mktemp("spark"))
+    started = Spark(tmp_path_factory.mktemp("cluster") / "spark")
     try:
         started.start()
         yield started
