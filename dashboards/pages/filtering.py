@@ -20,7 +20,7 @@ def show(looking: Looking, standing: Standing, *, has_range: bool = True, has_se
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if has_range:
             choosing.ranges(looking)
-        _stream(looking, standing)
+        stream(looking, standing)
         if has_search:
             _search(looking)
 
@@ -54,7 +54,8 @@ def place_of(looking: Looking, stream: str, node: str, window_us: int | None = N
     return f'<span class="hw-first">{link}</span><span class="hw-second">{markup.text(stream)}</span>'
 
 
-def _stream(looking: Looking, standing: Standing) -> None:
+def stream(looking: Looking, standing: Standing, width_px: int = 260) -> None:
+    """Draw the choice of one stream, or of all."""
     here = looking.address
     names = ["", *(one.stream for one in standing.streams)]
     shown = here.stream if here.stream in names else ""
@@ -66,7 +67,7 @@ def _stream(looking: Looking, standing: Standing) -> None:
         format_func=lambda name: name or ALL_STREAMS,
         key=key,
         on_change=looking.changes(key, lambda name: {"stream": name, "part": 1}, shown),
-        width=260,
+        width=width_px,
     )
 
 

@@ -6,6 +6,7 @@ import streamlit as st
 
 from dashboards import markup
 from dashboards.looking import Looking
+from dashboards.pages import filtering
 from dashboards.reading.search_told import Searched
 from dashboards.reading.searches import WaysOf
 from dashboards.reading.told import Standing
@@ -14,7 +15,6 @@ from dashboards.views.address import MOST_SHOWN, Page
 from dashboards.views.journey import Journey
 from monitor.journey import readings
 
-ALL_STREAMS = "all streams"
 HEAD = (
     ("Node", "hw-name"),
     ("Side", "hw-narrow"),
@@ -67,18 +67,7 @@ def _asked(looking: Looking, standing: Standing) -> None:
             on_change=looking.changes(key, lambda text: {"message_id": text.strip()}, here.message_id),
             width=460,
         )
-        streams = ["", *(one.stream for one in standing.streams)]
-        shown = here.stream if here.stream in streams else ""
-        key = f"stream-{here.stream}"
-        st.selectbox(
-            "Stream",
-            streams,
-            index=streams.index(shown),
-            format_func=lambda name: name or ALL_STREAMS,
-            key=key,
-            on_change=looking.changes(key, lambda name: {"stream": name}, shown),
-            width=220,
-        )
+        filtering.stream(looking, standing, 220)
 
 
 def _nothing(looking: Looking, text: str, found: Searched) -> None:

@@ -1,12 +1,26 @@
-"""Tests of what a change of a widget does to the URL."""
+"""Tests of what every page is given."""
 
 from __future__ import annotations
 
+from datetime import UTC
+from types import SimpleNamespace
+
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
+
+from dashboards import looking
+from dashboards.views.address import Address, Zone
 
 NEWEST = {"stream": "orders"}
 FIXED = NEWEST | {"from": "2026-01-01T00:10:00Z", "to": "2026-01-01T00:12:00Z"}
+
+
+@pytest.mark.parametrize("told", ["America", "x" * 5_000, "../etc", "Nowhere/Else", ""])
+def test_a_zone_that_is_none_is_utc(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a browser tells: a folder of zones, a name that is no file's, nothing."""
+    monkeypatch.setattr(st, "context", SimpleNamespace(timezone=told))
+    assert looking.zone_of(Address(zone=Zone.LOCAL)) is UTC
 
 
 def _told(value: str | None, shown: str | None) -> None:

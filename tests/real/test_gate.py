@@ -19,6 +19,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from tests.probes.gate.entrances import CONFIG
 from tests.probes.registry.schemas import BROKEN, FIRST, SECOND
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import Process, answers, free_ports, until
@@ -38,11 +39,7 @@ def text(said: Any) -> str:  # noqa: ANN401 - a schema
 def served(folder: Path) -> Iterator[tuple[str, Process]]:
     """Yield the URL of a gate over a store in a folder, and its process."""
     config = folder / "hopwatch.toml"
-    config.write_text(
-        '[transport]\nurl = "spool:./spool"\n[store]\nurl = "sqlite:///./hopwatch.db"\n'
-        '[streams.orders]\npath = "gate -> sink"\n[gate.streams.orders]\nto = "spool:./events/orders"\n',
-        "utf-8",
-    )
+    config.write_text(CONFIG, "utf-8")
     (port,) = free_ports(1)
     process = Process([*RUN, "--config", str(config), "--port", str(port)], folder / "said", folder=ROOT)
     try:

@@ -15,7 +15,7 @@ import orjson
 
 from probes.gate.codec import Codec
 from probes.registry.avro_schema import Schema
-from tests.probes.gate.entrances import ORDER
+from tests.probes.gate.entrances import ORDER, configured
 from tests.real.entering import Producers, compared
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import Process, answers, free_ports, until
@@ -33,11 +33,7 @@ class Gate:
     def __init__(self, folder: Path, kafka: Kafka, topic: str) -> None:
         """Write its configuration."""
         self.folder, self.config = folder, folder / "hopwatch.toml"
-        self.config.write_text(
-            f'[transport]\nurl = "spool:{folder}/spool"\n[store]\nurl = "sqlite:///./hopwatch.db"\n'
-            f'[streams.orders]\npath = "gate -> sink"\n'
-            f'[gate.streams.orders]\nto = "{kafka.url(topic)}"\nrejected = "{kafka.url(topic)}.rejected"\n'
-        )
+        self.config.write_text(configured(kafka.url(topic), f'rejected = "{kafka.url(topic)}.rejected"'))
         (self.port,) = free_ports(1)
 
     def start(self) -> None:

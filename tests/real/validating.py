@@ -20,6 +20,7 @@ from probes.gate.persistent import Patience
 from probes.gate.records import Rejected, of_rejected
 from probes.marks import ID_HEADER, TIME_HEADER
 from probes.taps.surroundings import Surroundings
+from tests.probes.gate.entrances import configured
 from tests.probes.registry.schemas import FIRST, SECOND, Json, schema
 from tests.probes.test_process import ROOT
 from tests.real.servers.kafka import Kafka
@@ -42,19 +43,7 @@ class Place:
         self.spool, self.said_in, self.config = folder / "spool", folder / "said", folder / "hopwatch.toml"
         for topic in (name, f"{name}.good", f"{name}.bad"):
             kafka.create_topic(topic, PARTITIONS, PLAIN)
-        self.config.write_text(
-            f"""
-[transport]
-url = "spool:./spool"
-[store]
-url = "sqlite:///./hopwatch.db"
-[streams.orders]
-path = "gate -> sink"
-[gate.streams.orders]
-to = "{kafka.url(name)}.good"
-rejected = "{kafka.url(name)}.bad"
-"""
-        )
+        self.config.write_text(configured(f"{kafka.url(name)}.good", f'rejected = "{kafka.url(name)}.bad"'))
         self.numbers = [self.register(one) for one in (FIRST, SECOND)]
         self._asking = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": name})
         self.producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True, "linger.ms": 5})

@@ -8,19 +8,9 @@ import orjson
 import pytest
 
 from monitor.cli.main import main
+from tests.probes.gate.entrances import configured
 from tests.probes.registry.schemas import FIRST
 
-CONFIGURATION = """
-[transport]
-url = "spool:./spool"
-[store]
-url = "sqlite:///./store.db"
-[streams.orders]
-path = "gate -> sink"
-[gate.streams.orders]
-to = "{to}"
-{more}
-"""
 TO = "kafka://127.0.0.1:1/orders"
 ASKED = ["--stream", "orders", "--group", "g"]
 
@@ -28,7 +18,7 @@ ASKED = ["--stream", "orders", "--group", "g"]
 def asked(folder: Path, *more: str, to: str = TO, keys: str = "", source: str = "kafka://127.0.0.1:1/raw") -> list[str]:
     """Return the arguments, with a configuration in a folder."""
     config = folder / "hopwatch.toml"
-    config.write_text(CONFIGURATION.format(to=to, more=keys))
+    config.write_text(configured(to, keys))
     return ["validate", "kafka", "--config", str(config), *ASKED, "--from", source, *more]
 
 

@@ -34,7 +34,11 @@ EVENTS: Final = "/streams/orders/events"
 CHEAP: Final = Rule("cheap", Range(Path.parse("price"), None, 10), Action.QUARANTINE)
 KNOWN: Final = Rule("known", Enumeration(Path.parse("item"), ("x", "y")), Action.NOTE)
 POSITIVE: Final = Rule("positive", Range(Path.parse("price"), 0, None), Action.REJECT)
-CONFIG: Final = """
+
+
+def configured(to: str, more: str = "") -> str:
+    """Return a configuration with one entrance; ``more`` are lines of its table."""
+    return f"""
 [transport]
 url = "spool:./spool"
 [store]
@@ -42,9 +46,12 @@ url = "sqlite:///./hopwatch.db"
 [streams.orders]
 path = "gate -> sink"
 [gate.streams.orders]
-to = "spool:./events/orders"
+to = "{to}"
+{more}
 """
-"""A configuration with one entrance."""
+
+
+CONFIG: Final = configured("spool:./events/orders")
 
 
 class MemoryOutlet:
