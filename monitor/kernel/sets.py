@@ -5,13 +5,14 @@ Each field of :class:`Sets` is one set of the page, written once: whether a mess
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kernel import masks
-from monitor.pathway import Pathway
+from monitor.pathway import Group, Pathway
 
 Bools = NDArray[np.bool_]
 
@@ -81,16 +82,20 @@ def classify(pathway: Pathway, words: NDArray[np.uint64]) -> Sets:
     )
 
 
-def surely_lost(pathway: Pathway, sets: Sets, complete: Bools) -> Bools:
-    """Return what is surely lost at each node, shape (masks, nodes); ``complete`` says which books are, shape (nodes,).
+def shown_lost(pathway: Pathway, sets: Sets, told: Bools) -> Bools:
+    """Return the loss that each node shows, shape (masks, nodes); ``told`` says whose accounts are, shape (nodes,).
 
-    Only a node with complete books can show it, and at a branch only when the books of all its next nodes are complete.
+    Only a node whose accounts are told shows any, and at a branch only where those of all its next nodes are told.
     """
-    surely = sets.lost_in_transit | sets.lost_inside
-    for place, branch in enumerate(pathway.branches):
-        if complete[list(branch.targets)].all():
-            surely[:, branch.source] |= sets.lost_after_branch[:, place]
-    return surely & complete
+    shown = sets.lost_in_transit | sets.lost_inside
+    for place, branch in told_branches(pathway, told):
+        shown[:, branch.source] |= sets.lost_after_branch[:, place]
+    return shown & told
+
+
+def told_branches(pathway: Pathway, told: Bools) -> Iterator[tuple[int, Group]]:
+    """Yield the one-of groups, with their places, all of whose next nodes have told accounts."""
+    yield from ((place, one) for place, one in enumerate(pathway.branches) if told[list(one.targets)].all())
 
 
 def _lost_after_branch(pathway: Pathway, departed: Bools, seen_or_below: Bools) -> Bools:

@@ -5,7 +5,8 @@ A few distinct masks with counts, stamps by node, the lag digests, and the ids b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -31,14 +32,37 @@ _HALF_WAY_US: Final = 2**62 - 1
 
 
 class Observed(NamedTuple):
-    """The observations of one batch, as arrays over where they were read; empty arrays as on the wire."""
+    """The observations of one batch, as arrays over where they were read; empty arrays as on the wire.
+
+    ``instance`` tells the probe instance that sent it from all others of its stream.
+    """
 
     node: int
+    instance: str
     arrival_us: int
     message_ids: Ids
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
     outcome: NDArray[np.uint8]
+
+
+class Related(NamedTuple):
+    """A probe instance at a node that is no origin, and how many of its messages no node before it saw.
+
+    ``orphans`` is 0 as soon as one of its messages was seen before: then the others are ordinary orphans.
+    """
+
+    node: int
+    instance: str
+    orphans: int
+
+
+class Stranger(NamedTuple):
+    """A probe instance none of whose messages was seen before its node, and how many these are."""
+
+    node: int
+    probe: str
+    messages: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +101,14 @@ class Tally:
     lost_ids: tuple[LostIds, ...]
     last_first_sighting_us: int
     observations: int
+    related: tuple[Related, ...] = ()
+
+    @property
+    def strangers(self) -> tuple[Stranger, ...]:
+        """The instances that share no message with the nodes before theirs, as if they named messages otherwise."""
+        return tuple(
+            Stranger(one.node, instance_probe(one.instance), one.orphans) for one in self.related if one.orphans
+        )
 
     def settled(self, before_us: int) -> NDArray[np.int64]:
         """Return the counts of the messages first sighted before a moment, shape (rows,); the others are in flight."""
@@ -94,6 +126,7 @@ class _Alike(NamedTuple):
     node: int
     arrival_us: NDArray[np.int64]
     counts: NDArray[np.int64]
+    instances: tuple[str, ...]
     message_ids: Ids
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
@@ -120,9 +153,63 @@ def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> T
     distinct, place = masks.distinct(words)
     moments_us, moment = _first_sightings(alike, groups, window_end_us)
     sighted_us = moments_us[moment]
-    lost = _lost_ids(classify(pathway, distinct).loss, place, sighted_us, ids, groups)
+    sets = classify(pathway, distinct)
+    lost = _lost_ids(sets.loss, place, sighted_us, ids, groups)
+    related = tuple(_related(pathway, alike, sets.orphan, place, groups))
     rows = _rows(distinct, place, moments_us, moment)
-    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids))
+    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids), related)
+
+
+def instance_name(node: str, probe: str, epoch_us: int) -> str:
+    """Return what tells a probe instance from all others of its stream, whatever the probe calls itself."""
+    return json.dumps([node, probe, epoch_us])
+
+
+def instance_probe(instance: str) -> str:
+    """Return the name of the probe of an instance."""
+    return str(json.loads(instance)[1]) if instance else ""
+
+
+def _related(
+    pathway: Pathway, alike: list[_Alike], orphan: NDArray[np.bool_], place: NDArray[np.int64], groups: masks.Groups
+) -> Iterator[Related]:
+    """Yield every instance at a node that is no origin, by node and name."""
+    seen = {
+        (part.node, name)
+        for part in alike
+        if not pathway.origins[part.node]
+        for name, count in zip(part.instances, part.counts.tolist(), strict=True)
+        if count
+    }
+    named = sorted(seen)
+    has_orphans = orphan.any(axis=0).tolist()
+    odd = {key: number for number, key in enumerate(key for key in named if has_orphans[key[0]])}
+    orphans = _orphans(odd, alike, orphan, place, groups) if odd else {}
+    yield from (Related(*key, orphans.get(key, 0)) for key in named)
+
+
+def _orphans(
+    numbers: dict[tuple[int, str], int],
+    alike: list[_Alike],
+    orphan: NDArray[np.bool_],
+    place: NDArray[np.int64],
+    groups: masks.Groups,
+) -> dict[tuple[int, str], int]:
+    """Return how many messages each of these instances saw, 0 where a node before it saw one of them."""
+    sizes = np.diff(np.append(groups.starts, len(groups.order)))
+    message = np.empty(len(groups.order), np.int64)
+    message[groups.order] = np.repeat(np.arange(len(sizes)), sizes)
+    number = np.concatenate(
+        [np.repeat([numbers.get((part.node, name), -1) for name in part.instances], part.counts) for part in alike]
+    )
+    node = np.array([key[0] for key in numbers])
+    chosen = number >= 0
+    message, number = message[chosen], number[chosen]
+    is_orphan = orphan[place[message], node[number]]
+    known = np.bincount(number[~is_orphan], minlength=len(numbers))
+    pairs = np.unique(number * len(sizes) + message)
+    messages = np.bincount(pairs // max(1, len(sizes)), minlength=len(numbers))
+    return {key: 0 if known[at] else int(messages[at]) for key, at in numbers.items()}
 
 
 def _rows(
@@ -154,6 +241,7 @@ def merge(tallies: Sequence[Tally]) -> Tally:
         tuple(_merge_lost(parts) for parts in zip(*(tally.lost_ids for tally in tallies), strict=True)),
         max(tally.last_first_sighting_us for tally in tallies),
         sum(tally.observations for tally in tallies),
+        _merge_related(tallies),
     )
 
 
@@ -174,7 +262,8 @@ def _lay_out(batches: Iterable[Observed]) -> list[_Alike]:
             kind[0],
             np.array([batch.arrival_us for batch in of_kind], np.int64),
             np.array([len(batch.message_ids) for batch in of_kind], np.int64),
-            *(np.concatenate(column) for column in list(zip(*of_kind, strict=True))[2:]),
+            tuple(batch.instance for batch in of_kind),
+            *(np.concatenate(column) for column in list(zip(*of_kind, strict=True))[3:]),
         )
         for kind, of_kind in sorted(kinds.items())
     ]
@@ -270,6 +359,14 @@ def _lost_ids(
 def _first_ids(lost: LostIds) -> LostIds:
     first = masks.byte_order(lost.message_ids)[:MAX_LOST_IDS]
     return LostIds(lost.message_ids[first], lost.sighted_us[first])
+
+
+def _merge_related(tallies: Sequence[Tally]) -> tuple[Related, ...]:
+    """Add what the shards saw of each instance; one message that was seen before in any of them is enough."""
+    orphans: dict[tuple[int, str], list[int]] = {}
+    for one in (one for tally in tallies for one in tally.related):
+        orphans.setdefault((one.node, one.instance), []).append(one.orphans)
+    return tuple(Related(*key, sum(parts) if all(parts) else 0) for key, parts in sorted(orphans.items()))
 
 
 def _merge_lost(parts: Sequence[LostIds]) -> LostIds:

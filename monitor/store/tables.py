@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0006"
+SCHEMA_VERSION: Final = "0008"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
@@ -199,6 +199,8 @@ books: Final = Table(
     Column("runs", Text, nullable=False),
     Column("drops", Text, nullable=False),
     Column("sent", Text, nullable=False),
+    Column("aside", Text, nullable=False, server_default="[]"),
+    Column("unplaced", Text, nullable=False, server_default="[]"),
 )
 
 arrivals: Final = Table(

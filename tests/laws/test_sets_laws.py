@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.kernel.masks import mask_words
-from monitor.kernel.sets import Bools, Sets, classify, surely_lost
+from monitor.kernel.sets import Bools, Sets, classify, shown_lost
 from tests.laws.drawn import ONE_PLACE, Drawn, Seen, as_model, mask_of, message_id, pathways, seen
 from tests.model.sets import Ids, WindowSets
 
@@ -74,18 +74,18 @@ def test_every_set_end_to_end_is_as_defined(case: Case) -> None:
 
 
 @given(windows(), st.data())
-def test_surely_lost_is_what_complete_books_show(case: Case, data: st.DataObject) -> None:
-    """In transit and inside by the node's own books, behind a branch by those of all its next nodes too."""
+def test_a_loss_is_shown_by_told_accounts(case: Case, data: st.DataObject) -> None:
+    """In transit and inside by those of the node's own, behind a branch by those of all its next nodes too."""
     ids, sets = _classified(case)
     (pathway, model_pathway), model = case[0], as_model(*case)
-    complete = data.draw(st.lists(st.booleans(), min_size=len(pathway.nodes), max_size=len(pathway.nodes)))
-    told = dict(zip(pathway.nodes, complete, strict=True))
-    surely = surely_lost(pathway, sets, np.array(complete))
+    are_told = data.draw(st.lists(st.booleans(), min_size=len(pathway.nodes), max_size=len(pathway.nodes)))
+    told = dict(zip(pathway.nodes, are_told, strict=True))
+    by_product = shown_lost(pathway, sets, np.array(are_told))
     for place, node in enumerate(pathway.nodes):
         groups = [group for group in model_pathway.one_of[node] if all(told[to] for to in group)]
         behind = frozenset().union(*(model.lost_after_group(node, group) for group in groups))
         shown = model.lost_in_transit(node) | model.lost_inside(node) | behind
-        assert _members(ids, surely[:, place]) == (shown if told[node] else frozenset())
+        assert _members(ids, by_product[:, place]) == (shown if told[node] else frozenset())
 
 
 @given(windows())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.kernel.sets import Sets, classify, surely_lost
+from monitor.kernel.sets import Sets, classify, shown_lost
 from monitor.pathway import Pathway
 
 CODES = {"": 0, "i": 1, "o": 2, "io": 3, "f": 4, "if": 5, "r": 8, "ir": 9, "ifr": 13, "iof": 7}
@@ -110,8 +110,8 @@ def test_the_worked_example() -> None:
     assert (sets.delivered.sum(), sets.lost.sum()) == (5, 5)
 
 
-SURE = {
-    "all books complete": ("abcd", {"a": 1, "b": 1, "c": 0, "d": 1}),
+SHOWN = {
+    "all accounts told": ("abcd", {"a": 1, "b": 1, "c": 0, "d": 1}),
     "a's are not": ("bcd", {"a": 0, "b": 1, "c": 0, "d": 1}),
     "b's are not: nothing at b, nothing behind the branch": ("acd", {"a": 0, "b": 0, "c": 0, "d": 1}),
     "c's are not: nothing behind the branch": ("abd", {"a": 0, "b": 1, "c": 0, "d": 1}),
@@ -120,10 +120,10 @@ SURE = {
 }
 
 
-@pytest.mark.parametrize(("complete", "sure"), SURE.values(), ids=SURE)
-def test_only_complete_books_show_a_loss(complete: str, sure: dict[str, int]) -> None:
-    """Three messages are lost: after a, inside b, in transit to d; who is sure of it depends on the books."""
+@pytest.mark.parametrize(("told", "shown"), SHOWN.values(), ids=SHOWN)
+def test_only_told_accounts_show_a_loss(told: str, shown: dict[str, int]) -> None:
+    """Three messages are lost: after a, inside b, in transit to d; where that shows depends on the accounts."""
     pathway = Pathway.parse("a -> b | c -> d")
     sets = _sets(pathway, "io - - -", "io i - -", "io io - -")
-    surely = surely_lost(pathway, sets, np.array([node in complete for node in pathway.nodes]))
-    assert dict(zip(pathway.nodes, surely.sum(axis=0).tolist(), strict=True)) == sure
+    by_node = shown_lost(pathway, sets, np.array([node in told for node in pathway.nodes]))
+    assert dict(zip(pathway.nodes, by_node.sum(axis=0).tolist(), strict=True)) == shown

@@ -106,7 +106,7 @@ def test_digests_are_kept_beside_their_figures(engine: Engine) -> None:
     """So that hours and days can be merged from minutes."""
     lags_us = np.arange(1_000, dtype=np.int64)
     packed = np.arange(2_000, dtype=np.uint64).reshape(-1, 2)
-    tally = take(PATHWAY, [Observed(0, at(1), packed, lags_us, lags_us + 5, np.empty(0, np.uint8))], at(60))
+    tally = take(PATHWAY, [Observed(0, "", at(1), packed, lags_us, lags_us + 5, np.empty(0, np.uint8))], at(60))
     write(engine, concluded(tally=tally))
     columns = tables.node_windows.c
     with engine.begin() as connection:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.segment import FRAME_BYTES, MAGIC, walk
+from probes.contract.segment import FRAME_BYTES, MAGIC, folder_name, walk
 from probes.sinks import open_sink
-from probes.sinks.spool import SpoolSink, folder_name
+from probes.sinks.spool import SpoolSink
 from tests.probes.hosts import ManualClock
 
 INSTANCE = "orders.router.host-1.1"
