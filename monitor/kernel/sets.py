@@ -41,6 +41,7 @@ class Sets:
     filtered_end_to_end: Bools
     rejected_end_to_end: Bools
     lost: Bools
+    partial: Bools
 
 
 def classify(pathway: Pathway, words: NDArray[np.uint64]) -> Sets:
@@ -58,27 +59,32 @@ def classify(pathway: Pathway, words: NDArray[np.uint64]) -> Sets:
     lost_after = np.zeros_like(seen)
     for place, branch in enumerate(pathway.branches):
         lost_after[:, branch.source] |= lost_after_branch[:, place]
-    delivered = np.asarray(departed[:, pathway.terminals].any(axis=1))
-    ended = stopped.any(axis=1) & ~delivered
-    rejected_end_to_end = ended & said_rejected.any(axis=1)
+    rejected = stopped & said_rejected
+    loss = lost_in_transit | lost_inside | lost_after
+    # A message that one way lost is lost, whatever became of it on another.
+    lost = np.asarray(loss.any(axis=1))
+    left = np.asarray(departed[:, pathway.terminals].any(axis=1))
+    ended = stopped.any(axis=1) & ~lost & ~left
+    rejected_end_to_end = ended & rejected.any(axis=1)
     return Sets(
         arrived=arrived,
         departed=departed,
         seen=seen,
         expected=expected,
         filtered=stopped & ~said_rejected,
-        rejected=stopped & said_rejected,
+        rejected=rejected,
         lost_in_transit=lost_in_transit,
         lost_inside=lost_inside,
         lost_after_branch=lost_after_branch,
         lost_after=lost_after,
-        loss=lost_in_transit | lost_inside | lost_after,
+        loss=loss,
         unobserved=expected & ~seen & after,
         orphan=seen & ~before & ~pathway.origins,
-        delivered=delivered,
+        delivered=left & ~lost,
         filtered_end_to_end=ended & ~rejected_end_to_end,
         rejected_end_to_end=rejected_end_to_end,
-        lost=~delivered & ~ended,
+        lost=lost,
+        partial=lost & left,
     )
 
 

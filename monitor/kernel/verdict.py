@@ -110,6 +110,7 @@ def conclude(
         filtered=int(all_counts @ found.filtered_end_to_end),
         rejected=int(all_counts @ found.rejected_end_to_end),
         lost=lost,
+        partial=int(judged @ found.partial),
         lost_lower=bounds.lower,
         lost_upper=bounds.upper if final else 0,
         loss_ratio=ratio(lost, known),

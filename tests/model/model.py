@@ -119,6 +119,7 @@ class JudgedWindow:
             "filtered": len(sets.stopped_anywhere() - rejected),
             "rejected": len(rejected),
             "lost": len(lost),
+            "partial": len(sets.partial()),
             "lost_lower": self.lost_lower(),
             "lost_upper": self.lost_upper(),
             "loss_ratio": _ratio(lost, known),

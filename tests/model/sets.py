@@ -116,18 +116,26 @@ class WindowSets:
         """Give what is seen anywhere."""
         return NONE.union(*(self.seen(node) for node in self.pathway.nodes))
 
-    def delivered(self) -> Ids:
+    def left_a_terminal(self) -> Ids:
         """Give what left a terminal."""
-        return self.known() & NONE.union(*(self.left(node) for node in self.pathway.terminals))
-
-    def stopped_anywhere(self) -> Ids:
-        """Give what was stopped somewhere and not delivered."""
-        return NONE.union(*(self.stopped(node) for node in self.pathway.nodes)) - self.delivered()
-
-    def rejected_anywhere(self) -> Ids:
-        """Give those of what was stopped that any node rejected."""
-        return self.stopped_anywhere() & NONE.union(*(frozenset(at.rejected) for at in self.at.values()))
+        return NONE.union(*(self.left(node) for node in self.pathway.terminals))
 
     def lost(self) -> Ids:
-        """Give what is lost end to end."""
-        return self.known() - self.delivered() - self.stopped_anywhere()
+        """Give what is lost end to end: what is lost at some node."""
+        return NONE.union(*(self.lost_at(node) for node in self.pathway.nodes))
+
+    def partial(self) -> Ids:
+        """Give those of the lost that left a terminal all the same."""
+        return self.lost() & self.left_a_terminal()
+
+    def delivered(self) -> Ids:
+        """Give what left a terminal and is lost nowhere."""
+        return self.left_a_terminal() - self.lost()
+
+    def stopped_anywhere(self) -> Ids:
+        """Give what was stopped somewhere, and is neither lost nor delivered."""
+        return NONE.union(*(self.stopped(node) for node in self.pathway.nodes)) - self.lost() - self.delivered()
+
+    def rejected_anywhere(self) -> Ids:
+        """Give those of what was stopped that a node stopped by rejecting it."""
+        return self.stopped_anywhere() & NONE.union(*(self.rejected(node) for node in self.pathway.nodes))

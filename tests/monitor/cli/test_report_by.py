@@ -10,8 +10,8 @@ from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 FIELDS = (
-    *("start", "windows", "verdicts", "known", "delivered", "filtered", "rejected", "lost", "lost_lower", "lost_upper"),
-    *("loss_ratio", "in_flight", "recovered", "lag_us", "nodes"),
+    *("start", "windows", "verdicts", "known", "delivered", "filtered", "rejected", "lost", "partial"),
+    *("lost_lower", "lost_upper", "loss_ratio", "in_flight", "recovered", "lag_us", "nodes"),
 )
 
 

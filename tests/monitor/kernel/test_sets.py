@@ -12,7 +12,7 @@ CODES = {"": 0, "i": 1, "o": 2, "io": 3, "f": 4, "if": 5, "r": 8, "ir": 9, "ifr"
 NODE_SETS = (
     "expected", "filtered", "rejected", "lost_in_transit", "lost_inside", "lost_after", "unobserved", "orphan",
 )  # fmt: skip
-END_SETS = ("delivered", "filtered_end_to_end", "rejected_end_to_end", "lost")
+END_SETS = ("delivered", "filtered_end_to_end", "rejected_end_to_end", "lost", "partial")
 
 
 def _sets(pathway: Pathway, *messages: str) -> Sets:
@@ -48,6 +48,8 @@ CHAIN = {
         "io iof -",
         "a:expected b:expected c:expected c:lost_in_transit lost",
     ),
+    "rejected, sent again, then filtered": ("ir if -", "a:expected b:filtered filtered_end_to_end"),
+    "filtered, sent again, then rejected": ("if ir -", "a:expected b:rejected rejected_end_to_end"),
     "rejected, and seen below": ("io ir io", "a:expected b:expected delivered"),
     "b's probe missed it": ("io - io", "a:expected b:expected b:unobserved delivered"),
     "b's probe saw it come only": ("io i io", "a:expected b:expected delivered"),
@@ -72,7 +74,18 @@ FORMS: dict[str, tuple[str | list[str], str, str]] = {
     "to both, one lost": (
         "a -> b & c",
         "io io -",
-        "a:expected b:expected c:expected c:lost_in_transit delivered",
+        "a:expected b:expected c:expected c:lost_in_transit lost partial",
+    ),
+    "to both, one filtered and one lost": (
+        "a -> b & c",
+        "io if -",
+        "a:expected b:expected b:filtered c:expected c:lost_in_transit lost",
+    ),
+    "to both, one filtered": ("a -> b & c", "io if io", "a:expected b:expected b:filtered c:expected delivered"),
+    "to both, one rejected and one filtered": (
+        "a -> b & c",
+        "io ir if",
+        "a:expected b:expected b:rejected c:expected c:filtered rejected_end_to_end",
     ),
     "to both, and together again": (
         "a -> b & c -> d",
@@ -82,13 +95,13 @@ FORMS: dict[str, tuple[str | list[str], str, str]] = {
     "two groups, one of them lost": (
         ["a -> b | c", "a -> d | e"],
         "io io - - -",
-        "a:expected a:lost_after b:expected delivered",
+        "a:expected a:lost_after b:expected lost partial",
     ),
     "fan-in from either": (["a -> c", "b -> c"], "- io io", "b:expected c:expected delivered"),
     "a must beside a one-of": (
         ["a -> b", "a -> c | d"],
         "io - - io",
-        "a:expected b:expected b:lost_in_transit d:expected delivered",
+        "a:expected b:expected b:lost_in_transit d:expected lost partial",
     ),
 }
 
