@@ -281,7 +281,7 @@ def _missing(judged: Accounts) -> NDArray[np.int64]:
 
 
 def _undeclared(books: Iterable[Book], rules: StreamRules, start_us: int) -> list[str]:
-    """Return the undeclared nodes of a stream with observations of a window first, then those that may have had some."""
+    """Return the undeclared nodes of a stream, those with the most observations of a window first."""
     nodes = [book for book in books if book.node not in rules.pathway.nodes]
     nodes.sort(key=lambda book: (-book.unplaced.get(start_us // 1_000, 0), book.node))
     return list(dict.fromkeys(book.node for book in nodes))

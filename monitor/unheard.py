@@ -1,6 +1,6 @@
 """Probe instances of which nothing could be read: their folders in a spool, and records that were set aside.
 
-A folder of a spool is named after its instance, so a segment that cannot be read is a gap of that instance, and a folder
+A folder of a spool is named after its instance: a segment that cannot be read is a gap of that instance, and a folder
 without a readable record is an instance that was not heard. On a topic nobody knows whose an unreadable record was: it
 is a hole of the transport. SEMANTICS.md, "What is set aside", has the rule for each reason.
 """

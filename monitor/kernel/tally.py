@@ -182,7 +182,7 @@ def _related(
         if count
     }
     named = sorted(seen)
-    has_orphans = orphan.any(axis=0).tolist()
+    has_orphans: list[bool] = np.any(orphan, axis=0).tolist()
     odd = {key: number for number, key in enumerate(key for key in named if has_orphans[key[0]])}
     orphans = _orphans(odd, alike, orphan, place, groups) if odd else {}
     yield from (Related(*key, orphans.get(key, 0)) for key in named)

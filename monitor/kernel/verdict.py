@@ -53,12 +53,10 @@ class NodeBooks:
         """Whether nothing is unknown but what is missing by count."""
         return np.asarray((self.told == self.having_a_say) & (self.heard > 0))
 
-    def missing(self, tally: Tally) -> Int64s:
-        """Return how many messages of each node are missing by count, shape (nodes,): each may look like a loss."""
-        missing = self.dropped + self.aside + self.unplaced
-        for one in tally.strangers:
-            missing[one.node] += one.messages
-        return missing
+    @property
+    def missing(self) -> Int64s:
+        """How many messages of each node are missing by count: each of them may look like a loss."""
+        return self.dropped + self.aside + self.unplaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ def conclude(
     final = standing.status.is_final
     all_counts = tally.counts
     judged = tally.settled(standing.settled_before_us) if final else np.zeros_like(all_counts)
-    bounds = _bounds(pathway, found, judged, books, books.missing(tally))
+    bounds = _bounds(pathway, found, judged, books, _strange_messages(pathway, tally))
     lost, known = int(judged @ found.lost), int(all_counts.sum())
     verdict = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books) if final else None
     return WindowResult(
@@ -121,12 +119,11 @@ def conclude(
     )
 
 
-def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks, missing: Int64s) -> _Bounds:
+def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks, strange: Int64s) -> _Bounds:
     told = books.are_bounded
     shown = sets.shown_lost(pathway, found, told)
-    explained = _explained(pathway, told, missing)
+    explained = _explained(pathway, judged, found, books, strange)
     of_nodes = judged @ shown
-    # Any of a node's loss may be what is missing there by count.
     lower = int(judged @ (found.lost & shown.any(axis=1))) - int(np.minimum(of_nodes, explained).sum())
     if pathway.sends_to_several and not told[pathway.terminals].all():
         # What one way lost, another may have delivered to a terminal that cannot tell.
@@ -138,16 +135,31 @@ def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks
     return _Bounds(np.maximum(of_nodes - explained, 0), node_upper, max(0, lower), upper)
 
 
-def _explained(pathway: Pathway, told: Bools, missing: Int64s) -> Int64s:
+def _strange_messages(pathway: Pathway, tally: Tally) -> Int64s:
+    """Return how many messages the instances of each node saw none of whose messages was seen before, shape (nodes,)."""
+    strange = np.zeros(len(pathway.nodes), np.int64)
+    for one in tally.strangers:
+        strange[one.node] += one.messages
+    return strange
+
+
+def _explained(pathway: Pathway, judged: Int64s, found: sets.Sets, books: NodeBooks, strange: Int64s) -> Int64s:
     """Return how much of each node's shown loss what is missing by count can explain, shape (nodes,).
 
-    What was lost behind a branch may have been at any of its next nodes.
+    What was lost behind a branch may have been at any of its next nodes. What one node names otherwise, any node behind
+    it may name otherwise again; where ways meet behind it, one message may have come by two names, and nothing is shown.
     """
-    explained = missing.copy()
+    told = books.are_bounded
+    shown = sets.shown_lost(pathway, found, told)
     targets = np.zeros_like(pathway.edges)
     for _, branch in sets.told_branches(pathway, told):
         targets[branch.source, list(branch.targets)] = True
-    return np.asarray(explained + targets @ missing, np.int64)
+    before = strange @ pathway.downstream
+    missing = books.missing + strange + before
+    explained = missing + targets @ missing
+    is_confused = (before > 0) & (pathway.edges.sum(axis=0) > 1)
+    is_confused |= targets @ is_confused
+    return np.where(is_confused, judged @ shown, explained)
 
 
 def _verdict(pathway: Pathway, known: int, loss_of_nodes: int, bounds: _Bounds, books: NodeBooks) -> Verdict:

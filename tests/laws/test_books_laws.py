@@ -154,12 +154,12 @@ HORIZONS: Final = st.lists(st.integers(60, 1_300), min_size=len(WINDOWS_MS), max
 def test_an_account_is_what_the_page_says(sent: list[Sent], horizons_s: list[int]) -> None:
     """Has a say, heard, told, complete and drops of every window agree with the reference model, one by one."""
     book, _ = _written(EMPTY, sent)
-    by_standing = [
+    touched, late = (
         frozenset(one.window_start_ms for one in sent if one.observed and one.standing in standings)
         for standings in ((IN_WINDOW,), (TOO_LATE, IMPLAUSIBLE))
-    ]
+    )
     implausible = [one.received for one in sent if one.standing == IMPLAUSIBLE]
-    instance = model.Instance("n", [one.received for one in sent], *by_standing, implausible)
+    instance = model.Instance("n", [one.received for one in sent], touched, late, implausible)
     starts_us = np.array(WINDOWS_MS, np.int64) * 1_000
     ends_us = starts_us + 60 * SECOND_US
     horizons_us = starts_us + np.array(horizons_s, np.int64) * SECOND_US
@@ -168,7 +168,10 @@ def test_an_account_is_what_the_page_says(sent: list[Sent], horizons_s: list[int
         window = model.Window(*moments)
         told = (instance.has_a_say(window), instance.heard(window), instance.told(window), instance.complete(window))
         missing = instance.dropped(window), instance.aside(window)
-        assert (*(bool(part[place]) for part in judged[:4]), *(part[place] for part in judged[4:6])) == (*told, *missing)
+        assert (*(bool(part[place]) for part in judged[:4]), *(part[place] for part in judged[4:6])) == (
+            *told,
+            *missing,
+        )
 
 
 @given(batches(), st.sampled_from(WINDOWS_MS), HORIZONS)

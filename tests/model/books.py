@@ -63,7 +63,7 @@ class Instance:
         self.touched = touched | late
         self.late = late
         self.implausible = implausible
-        self.unread_us = 0
+        self.unread_us = min((one.arrival_us for one in sent), default=0)
 
     @property
     def epoch_us(self) -> int:
@@ -215,7 +215,7 @@ class NodeBooks:
 
 
 def node_books(instances: Sequence[Instance | Unheard], window: Window, *, is_touched: bool) -> NodeBooks:
-    """Judge the books of the node that all these instances stamp; `is_touched` says that records of nobody are missing."""
+    """Judge the books of the node of these instances; `is_touched` says that a record of anybody's is missing."""
     with_a_say = [one for one in instances if one.has_a_say(window)]
     heard = any(one.heard(window) for one in instances)
     complete = sum(one.complete(window) for one in with_a_say)
