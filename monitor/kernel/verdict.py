@@ -111,8 +111,9 @@ def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks
         # What one way lost, another may have delivered to a terminal that cannot tell.
         lower = 0
     loss = judged @ found.loss + books.dropped
-    origins = pathway.origins
-    upper = int(judged @ found.lost) + int(books.dropped[origins].sum()) if bounded[origins].all() else None
+    # Where a message came in, and where its ways part, hides a loss from all others if it does not tell.
+    telling = pathway.origins | pathway.splits
+    upper = int(judged @ found.lost) + int(books.dropped[telling].sum()) if bounded[telling].all() else None
     node_upper = [int(of_node) if is_bounded else None for of_node, is_bounded in zip(loss, bounded, strict=True)]
     return _Bounds(judged @ surely, node_upper, lower, upper)
 

@@ -128,7 +128,7 @@ def test_a_lower_bound_claims_no_more_than_was_lost(window: Window) -> None:
 
 @given(windows())
 def test_an_upper_bound_end_to_end_holds_all_that_was_lost(window: Window) -> None:
-    """Where the origins' accounts are told, no more was lost than it says."""
+    """Where the accounts of origins and of nodes at which ways part are told, no more was lost than it says."""
     upper = window.concluded().lost_upper
     assert upper is None or window.lost <= upper
 
