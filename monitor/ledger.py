@@ -267,7 +267,7 @@ def _node_books(
         if book.node in rules.pathway.nodes:
             counts[:, rules.pathway.nodes.index(book.node)] += _as_counts(judged)
         else:
-            counts[_UNPLACED] += _missing(judged)
+            counts[_UNPLACED] = np.minimum(counts[_UNPLACED] + _missing(judged), MOST_DROPPED)
     return counts
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kernel import sets, tdigest
+from monitor.kernel.books import MOST_DROPPED
 from monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from monitor.kernel.tally import NEVER_US, Stranger, Tally
 from monitor.pathway import Pathway
@@ -93,7 +94,7 @@ def conclude(
     final = standing.status.is_final
     all_counts = tally.counts
     judged = tally.settled(standing.settled_before_us) if final else np.zeros_like(all_counts)
-    bounds = _bounds(pathway, found, judged, books, _strange_messages(pathway, tally))
+    bounds = _bounds(pathway, found, judged, books, _strange(pathway, tally))
     lost, known = int(judged @ found.lost), int(all_counts.sum())
     verdict = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books) if final else None
     return WindowResult(
@@ -122,44 +123,42 @@ def conclude(
 def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks, strange: Int64s) -> _Bounds:
     told = books.are_bounded
     shown = sets.shown_lost(pathway, found, told)
-    explained = _explained(pathway, judged, found, books, strange)
     of_nodes = judged @ shown
+    # Any of a node's loss may be what is missing there by count.
+    explained = _explained(pathway, told, of_nodes, books.missing, strange)
     lower = int(judged @ (found.lost & shown.any(axis=1))) - int(np.minimum(of_nodes, explained).sum())
     if pathway.sends_to_several and not told[pathway.terminals].all():
         # What one way lost, another may have delivered to a terminal that cannot tell.
         lower = 0
     loss = judged @ found.loss + books.dropped
-    origins = pathway.origins
-    upper = int(judged @ found.lost) + int(books.dropped[origins].sum()) if told[origins].all() else None
+    # Where a message came in, and where its ways part, hides a loss from all others if it does not tell.
+    telling = pathway.origins | pathway.splits
+    upper = int(judged @ found.lost) + int(books.dropped[telling].sum()) if told[telling].all() else None
     node_upper = [int(of_node) if is_told else None for of_node, is_told in zip(loss, told, strict=True)]
     return _Bounds(np.maximum(of_nodes - explained, 0), node_upper, max(0, lower), upper)
 
 
-def _strange_messages(pathway: Pathway, tally: Tally) -> Int64s:
-    """Return how many messages the instances of each node saw none of whose messages was seen before, shape (nodes,)."""
+def _strange(pathway: Pathway, tally: Tally) -> Int64s:
+    """Return how many messages the strangers of each node saw, shape (nodes,)."""
     strange = np.zeros(len(pathway.nodes), np.int64)
     for one in tally.strangers:
         strange[one.node] += one.messages
     return strange
 
 
-def _explained(pathway: Pathway, judged: Int64s, found: sets.Sets, books: NodeBooks, strange: Int64s) -> Int64s:
+def _explained(pathway: Pathway, told: Bools, of_nodes: Int64s, missing: Int64s, strange: Int64s) -> Int64s:
     """Return how much of each node's shown loss what is missing by count can explain, shape (nodes,).
 
     What was lost behind a branch may have been at any of its next nodes. What one node names otherwise, any node behind
-    it may name otherwise again; where ways meet behind it, one message may have come by two names, and nothing is shown.
+    it may name otherwise again; where ways meet behind it, a message may come by two names, and no loss is sure.
     """
-    told = books.are_bounded
-    shown = sets.shown_lost(pathway, found, told)
     targets = np.zeros_like(pathway.edges)
     for _, branch in sets.told_branches(pathway, told):
         targets[branch.source, list(branch.targets)] = True
     before = strange @ pathway.downstream
-    missing = books.missing + strange + before
-    explained = missing + targets @ missing
+    missing = np.minimum(missing + strange + before, MOST_DROPPED)
     is_confused = (before > 0) & (pathway.edges.sum(axis=0) > 1)
-    is_confused |= targets @ is_confused
-    return np.where(is_confused, judged @ shown, explained)
+    return np.where(is_confused | (targets @ is_confused), of_nodes, missing + targets @ missing)
 
 
 def _verdict(pathway: Pathway, known: int, loss_of_nodes: int, bounds: _Bounds, books: NodeBooks) -> Verdict:
@@ -199,7 +198,7 @@ def _reasons(
             said.append(f"{node}: its probes dropped {int(books.dropped[place])} observations")
         if books.aside[place]:
             said.append(f"{node}: {int(books.aside[place])} observations have event times that cannot be")
-        said += [_strange(node, one) for one in tally.strangers if one.node == place][:MOST_NAMED]
+        said += [_misnamed(node, one) for one in tally.strangers if one.node == place][:MOST_NAMED]
     if undeclared:
         names = ", ".join(undeclared[:MOST_NAMED]) + (", …" if len(undeclared) > MOST_NAMED else "")
         said.append(
@@ -208,7 +207,7 @@ def _reasons(
     return tuple(said)
 
 
-def _strange(node: str, one: Stranger) -> str:
+def _misnamed(node: str, one: Stranger) -> str:
     what = f"none of the {one.messages} messages of the probe {one.probe} was seen before {node}"
     return f"{node}: {what}: do the nodes use one type of id?"
 

@@ -152,7 +152,7 @@ def test_other_ids_are_no_loss(window: Window, data: st.DataObject) -> None:
 
 @given(windows("cccdhs-"))
 def test_an_upper_bound_end_to_end_holds_all_that_was_lost(window: Window) -> None:
-    """Where the origins' accounts are told, no more was lost than it says."""
+    """Where the accounts of origins and of nodes at which ways part are told, no more was lost than it says."""
     upper = window.concluded().lost_upper
     assert upper is None or window.lost <= upper
 

@@ -148,10 +148,10 @@ class JudgedWindow:
 
     def lost_upper(self) -> int | None:
         """Give the upper bound end to end."""
-        origins = self._origins_books()
-        if not all(books.bounded for books in origins):
+        telling = [self.books[node] for node in {*self.pathway.origins, *self.pathway.splits}]
+        if not all(books.bounded for books in telling):
             return None
-        return len(self.sets.lost()) + sum(books.dropped for books in origins)
+        return len(self.sets.lost()) + sum(books.dropped for books in telling)
 
     def verdict(self) -> str:
         """Judge in the order of the page."""

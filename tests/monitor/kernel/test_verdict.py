@@ -106,6 +106,30 @@ PARTING: dict[str, tuple[str | list[str], str, tuple[str, ...], tuple[Verdict, i
     "both, and both lost it": (BOTH, "io - -", ("c", "c", "c"), (LOSSY, 1, 1, "0/0 1/1 1/1")),
     "both lost it, b cannot tell": (BOTH, "io - -", ("c", "h", "c"), (LOSSY, 0, 1, "0/0 0/? 1/1")),
     "both, and c cannot tell": (BOTH, "io io -", ("c", "c", "h"), (UNKNOWN, 0, 1, "0/0 0/0 0/?")),
+    "lost behind a part that cannot tell": (
+        "a -> b -> c & d",
+        "io - io -",
+        ("c", "h", "c", "c"),
+        (UNKNOWN, 0, None, "0/0 0/? 0/0 0/0"),
+    ),
+    "lost behind a part that dropped": (
+        "a -> b -> c & d",
+        "io - io -",
+        ("c", "d", "c", "c"),
+        (UNKNOWN, 0, 3, "0/0 0/3 0/0 0/0"),
+    ),
+    "passed before a part, untold": (
+        "a -> b -> c & d",
+        "io - io io",
+        ("c", "h", "c", "c"),
+        (UNKNOWN, 0, None, "0/0 0/? 0/0 0/0"),
+    ),
+    "passed behind a part, untold": (
+        "a -> b & c -> d",
+        "io - io io",
+        ("c", "h", "c", "c"),
+        (CLEAN, 0, 0, "0/0 0/? 0/0 0/0"),
+    ),
     "two groups, one lost it": (
         ["a -> b | c", "a -> d | e"],
         "io io - - -",
