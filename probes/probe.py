@@ -21,11 +21,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, ParamSpec, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from probes import exits, recorder
-from probes.arrays import columns_of, length_of
+from probes.arrays import columns_of, length_of, microseconds
 from probes.clock import Clock, SystemClock
 from probes.contract.ids import id_bytes
 from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
@@ -273,7 +272,7 @@ class Probe:
         except Exception as error:
             if self.strict:
                 raise ProbeError(str(error)) from error
-            self._drop(recorder.refused(np.full(length_of(message_ids), at_ns // 1_000), at_ns, BAD_ARRAYS))
+            self._drop(_of_bad_arrays(message_ids, event_times, at_ns))
             return
         stamps = Stamps(side, ids, events_us, at_ns)
         if self._sender is not None and len(ids) and not self._sender.append_many(stamps, self._most):
@@ -324,6 +323,18 @@ def _refuse_bad(message_id: MessageId, event_time: EventTime) -> None:
         raise ProbeError(str(error)) from error
     if isinstance(event_time, int) and event_us < _SURELY_US:
         raise ProbeError(f"an event time as an int is µs since 1970, got {event_us}: seconds or milliseconds?")
+
+
+def _of_bad_arrays(message_ids: ArrayLike, event_times: ArrayLike, at_ns: int) -> Refusals:
+    """Count arrays that cannot be taken: in the windows of their event times, or in that of the call."""
+    count, refusals = length_of(message_ids), Refusals()
+    try:
+        refusals = recorder.refused(microseconds(event_times), at_ns, BAD_ARRAYS)
+    except Exception:  # noqa: BLE001 - a host may pass anything; what has no event time counts in the window of the call
+        _log.debug("the event times of arrays cannot be read", exc_info=True)
+    if count > refusals.total():
+        refusals.update(recorder.refused_count(count - refusals.total(), at_ns, BAD_ARRAYS))
+    return refusals
 
 
 def _text(reason: object) -> str | None:
