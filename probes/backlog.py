@@ -22,9 +22,9 @@ UNRECORDABLE: Final = "unrecordable"
 class Backlog:
     """The stamps of one probe instance on their way; the host's threads append, one thread at a time packs."""
 
-    def __init__(self) -> None:
-        """Start empty."""
-        self.queue: deque[Stamp | Stamps] = deque()
+    def __init__(self, queue: deque[Stamp | Stamps] | None = None) -> None:
+        """Start empty, or with the stamps of a queue."""
+        self.queue: deque[Stamp | Stamps] = deque() if queue is None else queue
         self.packed: deque[Packed] = deque()
         self.refused: deque[Refusals] = deque()
         self.has_lost_count = False

@@ -11,21 +11,25 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from probes import exits
 from probes.backlog import UNRECORDABLE, Backlog
 from probes.clock import Clock
 from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.envelope import decode, encode
 from probes.contract.limits import WINDOW_MS, WINDOW_US
 from probes.packing import BATCH_OBSERVATIONS, Packed
-from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Stamps
+from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Stamp, Stamps
 from probes.sinks import Sink
 from probes.untold import Untold
 
+ANNOUNCE_WITHIN_S: Final = 1.0
+"""So long whoever starts a sender waits at most for the transport to have its hello."""
 TICK_S: Final = 0.5
 """How often the thread looks after its sink when nothing else is due."""
 HOLE_US: Final = 300_000_000
@@ -34,6 +38,8 @@ HOLE_US: Final = 300_000_000
 For so long its end waits, too, so that a probe which goes on like that makes few holes. Twice as long a monitor looks
 out for stamps of an instance that says nothing more.
 """
+NEVER_US: Final = 2**62
+"""Later than any moment."""
 LAST_TRIES: Final = 2
 """How often the last flush is tried."""
 LET_GO_S: Final = 1.0
@@ -71,13 +77,20 @@ class Instance:
 class Sender:
     """Turns the queue into records; :meth:`step` does all that is due, and may be called by hand."""
 
-    def __init__(
-        self, instance: Instance, sink: Sink, clock: Clock, *, flush_every_s: float, heartbeat_every_s: float
+    def __init__(  # noqa: PLR0913 - the parts of one sender
+        self,
+        instance: Instance,
+        sink: Sink,
+        clock: Clock,
+        *,
+        flush_every_s: float,
+        heartbeat_every_s: float,
+        queue: deque[Stamp | Stamps] | None = None,
     ) -> None:
-        """Take the parts; no thread runs before :meth:`start`."""
+        """Take the parts; nothing runs, and nothing is sent, before :meth:`start`. A queue may have stamps already."""
         self.instance, self.sink, self.clock = instance, sink, clock
         self.flush_every_ns, self.heartbeat_every_ns = int(flush_every_s * 1e9), int(heartbeat_every_s * 1e9)
-        self.backlog = Backlog()
+        self.backlog = Backlog(queue)
         self.queue = self.backlog.queue
         self.drops = Untold()
         # Up to which moment the books have to have a hole; and whether count was lost since that was worked out.
@@ -97,8 +110,11 @@ class Sender:
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        # Whether the hello has still to be said; and, once that was tried, whether the transport has it.
+        self._owes_hello, self._is_announced = False, False
+        self._has_tried = threading.Event()
         # How the end was asked for, and whether somebody is at it.
-        self._patience_s, self._since_ns, self._last = 0.0, 0, Kind.BYE
+        self._patience_s, self._since_ns, self._last, self._until_us = 0.0, 0, Kind.BYE, NEVER_US
         self._is_finishing = False
 
     @property
@@ -106,10 +122,37 @@ class Sender:
         """Return how many stamps wait, those of arrays one by one."""
         return self.backlog.waiting
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread = threading.Thread(target=self._run, name="hopwatch-probe", daemon=True)
-        self._thread.start()
+    def start(self, announce_within_s: float = ANNOUNCE_WITHIN_S) -> None:
+        """Start the thread, and wait so long at most until the transport has the hello.
+
+        The hello is the first record, without observations: whatever ends this instance from now on, a monitor knows
+        that it was there. Where the transport does not take it in time, a line is logged, and it stays first in line.
+        """
+        self._owes_hello = True
+        try:
+            self._thread = exits.OwnThread(target=self._run, args=(announce_within_s,), name="hopwatch-probe")
+            self._thread.start()
+        except RuntimeError as error:
+            self._thread = None
+            _log.warning("a probe has no thread, and sends only where it is asked to: %s", error)
+            self._first_announce(announce_within_s)
+        if not (self._has_tried.wait(announce_within_s) and self._is_announced):
+            told = "a probe of %s at %s could not announce itself within %s s: killed before it can, it was never there"
+            _log.warning(told, self.instance.stream, self.instance.node, announce_within_s)
+
+    def _first_announce(self, patience_s: float) -> None:
+        try:
+            self._announce(patience_s)
+        finally:
+            self._has_tried.set()
+
+    def _announce(self, patience_s: float) -> bool:
+        """Say hello, unless it is said, and have the transport keep it; whether it is said."""
+        with self._sending:
+            if self._owes_hello and self._send(self._batch(Kind.HEARTBEAT, self.complete_through_us, ())) is None:
+                self._owes_hello = False
+                self._is_announced = self.sink.settle(patience_s)
+            return not self._owes_hello
 
     def follow(self) -> None:
         """Complete nothing by the clock alone: a tap may be behind its source, and says itself how far it is."""
@@ -183,7 +226,7 @@ class Sender:
             self.flush()
             is_settled = self.sink.settle(patience_s)
             self._count_failed()
-        return is_settled and self.dropped_total == before
+        return is_settled and self.dropped_total == before and not self._owes_hello
 
     def flush(self, closing: Kind | None = None) -> None:
         """Send all that waits and all drops; a bye if asked; a heartbeat if asked and nothing else was sent.
@@ -192,6 +235,8 @@ class Sender:
         """
         with self._sending:
             self._flushed_ns = self.clock.monotonic_ns()
+            if not (self._announce(0.0) or self._is_finishing):
+                return
             self._send_left()
             # The moment is read before the queue is taken: what is appended later is moved behind it.
             moment_us = self._moment_us()
@@ -212,6 +257,8 @@ class Sender:
         offers it.
         """
         with self._sending:
+            if not self._announce(0.0):
+                return False
             moment_us = self._moment_us()
             offered = list(pack(self._wall_us()))
             for packed in offered[:-1]:
@@ -226,8 +273,12 @@ class Sender:
         self.end(patience_s, bye=bye)
         self.wait()
 
-    def end(self, patience_s: float, *, bye: bool = True) -> None:
-        """Have the thread do all that :meth:`close` does, by itself; ``patience_s`` counts from now."""
+    def end(self, patience_s: float, *, bye: bool = True, until_us: int | None = None) -> None:
+        """Have the thread do all that :meth:`close` does, by itself; ``patience_s`` counts from now.
+
+        No moment later than ``until_us``, by default now, is completed: what is stamped from then on is not sent.
+        """
+        self._until_us = self._wall_us() if until_us is None else until_us
         self._patience_s, self._since_ns = patience_s, self.clock.monotonic_ns()
         self._last = Kind.BYE if bye else Kind.HEARTBEAT
         self._ended.set()
@@ -276,7 +327,11 @@ class Sender:
         told = "a probe gave up after %s s: its sink is busy, %d stamps are unsent"
         _log.warning(told, self._patience_s, self.waiting)
 
-    def _run(self) -> None:
+    def _run(self, announce_within_s: float) -> None:
+        try:
+            self._first_announce(announce_within_s)
+        except Exception:  # noqa: BLE001 - nothing may reach the host; a flush tries again
+            _warn("a probe could not announce itself")
         while not self._ended.is_set():
             try:
                 self._wait()
@@ -422,7 +477,7 @@ class Sender:
 
     def _moment_us(self) -> int:
         """Return the moment up to which all is stamped, once what waits is taken; while a hole lasts it may wait."""
-        before_us, wall_us = self.complete_through_us, self._wall_us()
+        before_us, wall_us = self.complete_through_us, min(self._wall_us(), self._until_us)
         moment_us = max(before_us, wall_us if self._caught_up_us is None else min(wall_us, self._caught_up_us))
         return before_us if moment_us < min(self._hole_us(), before_us + HOLE_US) else moment_us
 
