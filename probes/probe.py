@@ -16,22 +16,22 @@ import functools
 import logging
 import os
 import socket
+import threading
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final, ParamSpec, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from probes import exits, recorder
-from probes.arrays import columns_of, length_of
+from probes.arrays import columns_of, length_of, microseconds
 from probes.clock import Clock, SystemClock
 from probes.contract.ids import id_bytes
 from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
 from probes.errors import ProbeError
 from probes.recorder import EventTime, MessageId, Refusals, Side, Stamp, Stamps
-from probes.sender import Instance, Sender
+from probes.sender import ANNOUNCE_WITHIN_S, Instance, Sender
 from probes.settings import ProbeSettings
 from probes.sinks import Sink, open_sink
 from probes.sinks.kafka import KafkaSink
@@ -90,10 +90,14 @@ class Probe:
         flush_every_s: float = 2.0,
         heartbeat_every_s: float = 10.0,
         most_stamps: int = MOST_STAMPS,
+        announce_within_s: float = ANNOUNCE_WITHIN_S,
         follows: bool = False,
         clock: Clock | None = None,
     ) -> None:
-        """Start the probe and its thread.
+        """Start the probe and its thread, and announce it: the transport has its hello, or a line is logged.
+
+        That takes some ms in a spool, and ``announce_within_s`` at most. In the child of a fork a probe begins, as an
+        instance of its own, with its first stamp there; before that it costs nothing and leaves no trace.
 
         ``follows`` is for taps, which stamp what they read from a file or a topic, and may be behind: nothing counts as
         complete before :meth:`caught_up` says so.
@@ -107,21 +111,22 @@ class Probe:
         self._follows = follows
         clock = clock or SystemClock()
         self._wall_ns, self._monotonic_ns = clock.wall_ns, clock.monotonic_ns
+        self._waking, self._is_dormant, self._is_waking = threading.RLock(), False, False
         self._silence()
         try:
             sink = sink if sink is not None else os.environ.get(SINK_VARIABLE) or None
             self._settings = ProbeSettings(
-                stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps, clock
-            )
-            self._begin()
+                stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps,
+                announce_within_s, clock,
+            )  # fmt: skip
+            self._begin(self._settings, None)
         except Exception as error:
             if strict:
                 raise ProbeError(str(error)) from error
             _log.warning("a probe does nothing: %s", error)
 
-    def _begin(self) -> None:
-        """Become a running instance: at first, and again in the child of a fork."""
-        asked = self._settings
+    def _begin(self, asked: ProbeSettings, queue: deque[Stamp | Stamps] | None) -> None:
+        """Become a running instance, which is announced when this returns: at first, and in the child of a fork."""
         if asked.sink is None:
             told = "a probe of %s at %s has no sink, neither given nor in %s: it does nothing"
             _log.warning(told, asked.stream, asked.node, SINK_VARIABLE)
@@ -132,11 +137,12 @@ class Probe:
         if self.strict and isinstance(sink, SpoolSink | KafkaSink):
             sink.check()
         sender = Sender(
-            who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s
-        )
+            who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s,
+            queue=queue,
+        )  # fmt: skip
         if self._follows:
             sender.follow()
-        sender.start()
+        sender.start(asked.announce_within_s)
         self._most = asked.most_stamps
         self._sender, self._queue, self._append = sender, sender.queue, sender.queue.append
         exits.watch(self)
@@ -148,15 +154,35 @@ class Probe:
         self._append = self._queue.append
 
     def start_anew(self) -> None:
-        """Become a new instance in the child of a fork, with an empty queue and a place of its own."""
-        self._ending = None
-        self._silence()
-        try:
-            self._settings = self._settings.in_child()
-            self._begin()
-        except Exception as error:  # noqa: BLE001 - a fork must not fail for a probe
-            exits.forget(self)
-            _log.warning("a probe does nothing in this child: %s", error)
+        """Wait for the first stamp, to begin with it as a new instance: in the child of a fork, or after a bye."""
+        # What the parent had is kept: to let go of 200,000 stamps would cost each of its children memory and time.
+        self._of_parent, self._ending = self._sender, None
+        self._sender, self._queue, self._append = None, deque(), self._append_first
+        # Another thread of the parent may have held the lock.
+        self._waking, self._is_dormant, self._is_waking = threading.RLock(), True, False
+
+    def _append_first(self, stamp: Stamp | Stamps) -> None:
+        """Take a stamp of a dormant probe, which has begun when this returns."""
+        self._queue.append(stamp)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Begin, unless that was done; a thread that comes meanwhile waits for it, a signal's handler does not."""
+        with self._waking:
+            if not self._is_dormant or self._is_waking:
+                return
+            self._is_waking = True
+            try:
+                asked = self._settings.in_child()
+                self._begin(asked, self._queue)
+                self._settings, self._is_dormant = asked, False
+            except Exception as error:  # noqa: BLE001 - a fork must not fail for a probe
+                self._is_dormant = False
+                exits.forget(self)
+                self._silence()
+                _log.warning("a probe does nothing in this child: %s", error)
+            finally:
+                self._is_waking = False
 
     def arrived(self, message_id: MessageId, event_time: EventTime) -> None:
         """Stamp ``in``: the message arrives at this node."""
@@ -232,12 +258,15 @@ class Probe:
     @_harmless
     def end(self, *, bye: bool = True) -> None:
         """Begin to close, so that a process with many probes waits for them all at once; :meth:`close` waits."""
-        sender = self._sender
-        exits.forget(self)
-        self._silence()
+        with self._waking:
+            sender, self._is_dormant = self._sender, False
+            exits.forget(self)
+            # The moment is read before nothing is taken any more: what is stamped between is not vouched for.
+            until_us = self._wall_ns() // 1_000
+            self._silence()
         if sender is not None:
             self._ending = sender
-            sender.end(CLOSE_S, bye=bye)
+            sender.end(CLOSE_S, bye=bye, until_us=until_us)
 
     @property
     def dropped(self) -> int:
@@ -273,13 +302,17 @@ class Probe:
         except Exception as error:
             if self.strict:
                 raise ProbeError(str(error)) from error
-            self._drop(recorder.refused(np.full(length_of(message_ids), at_ns // 1_000), at_ns, BAD_ARRAYS))
+            self._drop(_of_bad_arrays(message_ids, event_times, at_ns))
             return
         stamps = Stamps(side, ids, events_us, at_ns)
+        if self._is_dormant and len(ids):
+            self._wake()
         if self._sender is not None and len(ids) and not self._sender.append_many(stamps, self._most):
             self._drop(recorder.refused(events_us, at_ns, QUEUE_FULL))
 
     def _drop(self, refusals: Refusals) -> None:
+        if self._is_dormant:
+            self._wake()
         if self._sender is not None:
             self._sender.drop(refusals)
             self._sender.wake()
@@ -324,6 +357,18 @@ def _refuse_bad(message_id: MessageId, event_time: EventTime) -> None:
         raise ProbeError(str(error)) from error
     if isinstance(event_time, int) and event_us < _SURELY_US:
         raise ProbeError(f"an event time as an int is µs since 1970, got {event_us}: seconds or milliseconds?")
+
+
+def _of_bad_arrays(message_ids: ArrayLike, event_times: ArrayLike, at_ns: int) -> Refusals:
+    """Count arrays that cannot be taken: in the windows of their event times, or in that of the call."""
+    count, refusals = length_of(message_ids), Refusals()
+    try:
+        refusals = recorder.refused(microseconds(event_times), at_ns, BAD_ARRAYS)
+    except Exception:  # noqa: BLE001 - a host may pass anything; what has no event time counts in the window of the call
+        _log.debug("the event times of arrays cannot be read", exc_info=True)
+    if count > refusals.total():
+        refusals.update(recorder.refused_count(count - refusals.total(), at_ns, BAD_ARRAYS))
+    return refusals
 
 
 def _text(reason: object) -> str | None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.contract.batch import Outcome
-from probes.contract.ids import IdError, id_bytes
+from probes.contract.ids import id_bytes
 from probes.contract.limits import ID_BYTES, NOT_STAMPED, WINDOW_MS, WINDOW_US
 from probes.packing import NO_TEXT, Columns, Packed, batches, joined
 
@@ -101,6 +101,11 @@ def refused(events_us: NDArray[np.int64], at_ns: int, cause: str) -> Refusals:
     refusals: Refusals = Counter()
     _refuse(refusals, np.where(_believed(events_us), events_us, at_ns // 1_000), cause)
     return refusals
+
+
+def refused_count(count: int, at_ns: int, cause: str) -> Refusals:
+    """Count stamps of which nothing is known but how many they are, under the window of their call."""
+    return Counter({(at_ns // 1_000 // WINDOW_US * WINDOW_MS, cause): count})
 
 
 def refused_one(event_time: EventTime, at_ns: int, cause: str) -> Refusals:
@@ -238,29 +243,38 @@ def _believed(events_us: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def _event_time_or_none(event_time: EventTime) -> int | None:
     try:
-        return event_time_us(event_time)
+        # The number itself: a host's own kind of int may say anything of itself.
+        event_us = int.__index__(event_time_us(event_time))
     except Exception:  # noqa: BLE001 - a host's own time zone may raise anything, and costs its own stamp only
         return None
+    return event_us if 0 <= event_us < LATEST_US else None
 
 
 def _ids(message_ids: Sequence[MessageId]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """Return ids as pairs of 64 bits, zeros for those that cannot be, and which can."""
-    found: list[bytes | None]
-    kinds = set(map(type, message_ids))
-    if kinds == {uuid.UUID}:
-        found = list(map(_UUID_BYTES, message_ids))
-    else:
-        found = [_id_or_none(message_id) for message_id in message_ids]
+    found = _of_uuids(message_ids) or [_id_or_none(message_id) for message_id in message_ids]
     ok = np.array([message_id is not None for message_id in found], bool)
     packed = b"".join(message_id or bytes(ID_BYTES) for message_id in found)
     return np.frombuffer(packed, np.uint64).reshape(-1, 2), ok
 
 
+def _of_uuids(message_ids: Sequence[MessageId]) -> Sequence[bytes | None]:
+    """Return the bytes of ids that are UUIDs, all of them; nothing where one is not, or has none."""
+    if set(map(type, message_ids)) != {uuid.UUID}:
+        return ()
+    try:
+        return list(map(_UUID_BYTES, message_ids))
+    except Exception:  # noqa: BLE001 - one of them is broken, and is found by itself
+        return ()
+
+
 def _id_or_none(message_id: MessageId) -> bytes | None:
     try:
-        return id_bytes(message_id)
-    except IdError:
+        # The bytes themselves: a host's own kind of bytes may say anything of itself.
+        found = bytes(memoryview(id_bytes(message_id)))
+    except Exception:  # noqa: BLE001 - a host's own kind of id may raise anything, and costs its own stamp only
         return None
+    return found if len(found) == ID_BYTES else None
 
 
 def _refuse(refusals: Refusals, moments_us: NDArray[np.int64], cause: str) -> None:

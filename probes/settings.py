@@ -32,6 +32,7 @@ class ProbeSettings:
     flush_every_s: float
     heartbeat_every_s: float
     most_stamps: int
+    announce_within_s: float
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -42,7 +43,7 @@ class ProbeSettings:
             _check_probe(self.name)
         _check_labels(self.labels)
         _check_sink(self.sink)
-        for what in ("flush_every_s", "heartbeat_every_s", "most_stamps"):
+        for what in ("flush_every_s", "heartbeat_every_s", "most_stamps", "announce_within_s"):
             _check_number(what, getattr(self, what))
 
     def in_child(self) -> ProbeSettings:

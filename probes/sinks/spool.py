@@ -124,8 +124,7 @@ class SpoolSink:
         """Whether so many bytes more fit; what the monitor has deleted is looked for before a segment is opened."""
         if self._file is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with os.scandir(self.folder) as entries:
-                self._kept_bytes = sum(entry.stat().st_size for entry in entries if entry.name.endswith(SEGMENT_SUFFIX))
+            self._kept_bytes = kept_bytes(self.folder)
         return self._kept_bytes + self._bytes + needed <= self.most_bytes
 
     def _append(self, data: bytes) -> bool:
@@ -164,6 +163,21 @@ class SpoolSink:
             self.left.append(self._path)
         self._file, self._bytes, self._synced_bytes = None, 0, 0
         self._number += 1
+
+
+def kept_bytes(folder: Path) -> int:
+    """Return how many bytes the published segments of a folder have; one that the monitor deletes meanwhile has none.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    total = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SEGMENT_SUFFIX):
+                with suppress(FileNotFoundError):
+                    total += entry.stat().st_size
+    return total
 
 
 def sync_folder(folder: Path) -> None:

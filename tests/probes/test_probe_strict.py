@@ -34,6 +34,7 @@ BAD_ARGUMENTS = [
     ({"flush_every_s": 0}, "flush_every_s is a number over 0, got 0"),
     ({"heartbeat_every_s": float("nan")}, "heartbeat_every_s is a number over 0, got nan"),
     ({"most_stamps": None}, "most_stamps is a number over 0, got None"),
+    ({"announce_within_s": -1}, "announce_within_s is a number over 0, got -1"),
 ]
 
 
@@ -110,8 +111,8 @@ def test_the_environment_may_name_the_sink(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv(SINK_VARIABLE, f"spool:{tmp_path}")
     Probe("orders", "router", probe="host-1", clock=ManualClock()).close()
     Probe("orders", "router", MemorySink()).close()
-    assert [path.parts[-2:] for path in tmp_path.rglob("*.seg")] == [
-        (f"orders.router.host-1.{EPOCH_US}", "0000000000.seg")
+    assert [path.parts[-2:] for path in sorted(tmp_path.rglob("*.seg"))] == [
+        (f"orders.router.host-1.{EPOCH_US}", name) for name in ("0000000000.seg", "0000000001.seg")
     ]
 
 
