@@ -126,7 +126,8 @@ class Sender:
     def leave_hole(self) -> None:
         """Leave the next number out: observations of now are missing, and nobody can count them."""
         with self._counting:
-            self._hole_until_us = max(self._hole_until_us, self._wall_us())
+            # Behind what is completed, so that the next moment that is completed is behind a hole.
+            self._hole_until_us = max(self._hole_until_us, self.complete_through_us + 1, self._wall_us())
 
     def append_many(self, stamps: Stamps, most: int) -> bool:
         """Take arrays into the queue; False if more than ``most`` stamps would wait.

@@ -18,9 +18,9 @@ NO_ROOM: Final = "too many windows"
 class Untold:
     """The drops of one probe instance; not safe for threads by itself."""
 
-    def __init__(self, most: int = MOST_COUNTED) -> None:
-        """Start empty, with room for so many windows and causes."""
-        self._most = most
+    def __init__(self, most: int | None = None) -> None:
+        """Start empty, with room for so many windows and causes; for ``MOST_COUNTED`` if it is not said."""
+        self._most = MOST_COUNTED if most is None else most
         self._counts: dict[tuple[int, str], int] = {}
 
     def __len__(self) -> int:
