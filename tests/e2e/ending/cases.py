@@ -50,12 +50,12 @@ TOLD: Final = {
     End.FLIP: "one bit of one record flipped",
     End.EMPTY: "a segment emptied",
     End.CUT: "a segment cut after 40 bytes",
-    End.SCHEMA: "a record of another schema",
+    End.SCHEMA: "a probe of another schema",
 }
 LASTING: Final = (End.NONE, End.FULL, End.NAME, End.TIME, End.ID)
 """They have no moment: it is so from the start."""
 DAMAGED: Final = (End.FLIP, End.EMPTY, End.CUT, End.SCHEMA)
-"""They happen to segments; the moment says to which."""
+"""They happen to segments, at moment 0 to the only one of a replica that lived for a short time, else to the last."""
 TIMED: Final = tuple(end for end in End if end not in (*LASTING, *DAMAGED))
 
 
@@ -76,7 +76,7 @@ class Case:
 def cases() -> list[Case]:
     """Return all cases: every end at every node."""
     return [
-        *(Case(end, node, moment_s) for end, node, moment_s in product(TIMED, NODES, (0.0, 0.5, 1.5, 3.0))),
+        *(Case(end, node, moment_s) for end, node, moment_s in product(TIMED, NODES, (0.0, 0.7, 2.5))),
         *(Case(end, node, moment_s) for end, node, moment_s in product(DAMAGED, NODES, (0.0, 3.0))),
         *(Case(end, node, 0.0) for end, node in product(LASTING, NODES)),
     ]

@@ -9,7 +9,6 @@ from typing import Final
 
 from probes.contract.segment import MAGIC, frame
 from tests.e2e.ending.cases import Case, End
-from tests.e2e.ending.process import RUN_S
 
 _HEAD: Final = 8
 """Bytes before each record: its length and its sum."""
@@ -17,27 +16,28 @@ _FINGERPRINT_AT: Final = 1
 
 
 def damage(spool: Path, case: Case) -> None:
-    """Damage a segment of the replica that comes to the end of a case; when it came stays as it is."""
+    """Damage the last segment of the replica that comes to the end of a case, or all of them; when they came stays."""
     segments = sorted(spool.glob(f"*{case.node}-1*/*.seg"))
-    segment = segments[min(len(segments) - 1, int(case.moment_s / RUN_S * len(segments)))]
-    told = segment.stat()
-    segment.write_bytes(_DAMAGES[case.end](segment.read_bytes()))
-    os.utime(segment, ns=(told.st_atime_ns, told.st_mtime_ns))
+    for segment in segments if case.end is End.SCHEMA else segments[-1:]:
+        told = segment.stat()
+        segment.write_bytes(_DAMAGES[case.end](segment.read_bytes()))
+        os.utime(segment, ns=(told.st_atime_ns, told.st_mtime_ns))
 
 
 def _flipped(data: bytes) -> bytes:
-    place = len(MAGIC) + _HEAD + (len(data) - len(MAGIC) - _HEAD) // 2
+    place = len(MAGIC) + _HEAD + int.from_bytes(data[len(MAGIC) : len(MAGIC) + 4], "little") // 2
     return data[:place] + bytes([data[place] ^ 0x10]) + data[place + 1 :]
 
 
 def _of_another_schema(data: bytes) -> bytes:
-    """Return a segment whose last record is of a schema that nobody knows, and whole."""
-    place = len(MAGIC)
-    while place + _HEAD + (length := int.from_bytes(data[place : place + 4], "little")) < len(data):
-        place += _HEAD + length
-    record = bytearray(data[place + _HEAD :])
-    record[_FINGERPRINT_AT] ^= 0xFF
-    return data[:place] + frame(bytes(record))
+    """Return a segment whose records are whole, and of a schema that nobody knows."""
+    damaged, place = MAGIC, len(MAGIC)
+    while place < len(data):
+        end = place + _HEAD + int.from_bytes(data[place : place + 4], "little")
+        record = bytearray(data[place + _HEAD : end])
+        record[_FINGERPRINT_AT] ^= 0xFF
+        damaged, place = damaged + frame(bytes(record)), end
+    return damaged
 
 
 _DAMAGES: Final[dict[End, Callable[[bytes], bytes]]] = {

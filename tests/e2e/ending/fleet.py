@@ -13,7 +13,7 @@ from tests.e2e.ending import afterwards
 from tests.e2e.ending.cases import NODES, Case, End
 from tests.e2e.ending.process import Place, Process
 
-AT_ONCE: Final = 34
+AT_ONCE: Final = 28
 
 
 def main(folder: Path, wanted: list[tuple[str, str, float]]) -> None:
@@ -29,8 +29,8 @@ def _started(folder: Path, case: Case) -> list[int]:
     """Start the processes of a pipeline: two of the case's node, one of each other."""
     folder.mkdir(parents=True)
     pipes = [os.pipe() for _ in NODES[1:]]
-    for source, _ in pipes:
-        os.set_blocking(source, False)
+    for reading_end, _ in pipes:
+        os.set_blocking(reading_end, False)
     sources: list[int | None] = [None, *(source for source, _ in pipes)]
     outlets: list[int | None] = [*(outlet for _, outlet in pipes), None]
     start_s, children = time.monotonic(), []
