@@ -26,7 +26,7 @@ from probes.contract.segment import MAGIC, frame
 from tests.micro_batches import run_once
 
 RATE_PER_S: Final = 500
-TICK_S: Final = 0.05
+TICK_S: Final = 0.02
 ENOUGH: Final = 200
 """So many messages a node handles that was started again."""
 PATIENCE_S: Final = 30.0
@@ -35,12 +35,14 @@ PATIENCE_S: Final = 30.0
 def killed(folder: Path, node: str, at_s: float, brokers: str = "") -> list[Line]:
     """Run the pipeline, kill a node, and return what was done against what was measured, line by line.
 
-    Without brokers nodes are linked by sockets and probes spool; router loses 2 % besides.
+    Time begins with the first message of the node: before that there is nothing that a kill could hide. Without brokers
+    nodes are linked by sockets and probes spool; router loses 2 % besides.
     """
     faults = Faults(0, {"router": NodeFaults(drop_ratio=0.02)}, (Kill(node, at_s),))
     links = links_through(brokers)
     layout = lay_out(folder, links.observations_url)
-    with links, Pipeline(layout, links, faults, RATE_PER_S) as pipeline:
+    clock = _Clock(layout.truth_log(node))
+    with links, Pipeline(layout, links, faults, RATE_PER_S, clock) as pipeline:
         _run(pipeline, layout.truth_log(node))
         while pipeline.drain() is not None:
             time.sleep(TICK_S)
@@ -48,6 +50,19 @@ def killed(folder: Path, node: str, at_s: float, brokers: str = "") -> list[Line
             _spool(KafkaPlace.parse(links.observations_url), layout.spool)
     truth = Truth(layout.truth_logs())
     return compare(faults, truth, _measured(layout), is_reliable=bool(brokers))
+
+
+class _Clock:
+    """Seconds since the first message of a node."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._since_s = 0.0
+
+    def __call__(self) -> float:
+        if not self._since_s and entry_count(self._log):
+            self._since_s = time.monotonic()
+        return time.monotonic() - self._since_s if self._since_s else 0.0
 
 
 def _run(pipeline: Pipeline, log: Path) -> None:

@@ -51,7 +51,7 @@ def runs(folder: Path, brokers: str = "") -> Mapping[str, list[Line]]:
 
 @pytest.mark.timeout(7_200)
 def test_on_a_spool_a_kill_makes_no_loss_up(tmp_path: Path) -> None:
-    """Whichever node it is, and whenever."""
+    """Whichever node it is, and whenever since its first message."""
     assert runs(tmp_path) == {}
 
 
