@@ -102,6 +102,8 @@ class Sender:
         self.complete_through_us = instance.epoch_us
         # Up to which moment a tap has seen its source; None for a probe that stamps what happens as it happens.
         self._caught_up_us: int | None = None
+        # From when on nothing may be completed for now; None if nothing is awaited.
+        self._held_us: int | None = None
         self._flushed_ns = self._sent_ns = clock.monotonic_ns()
         # Held while records are sent, which may take long; the host never waits for it but in flush and close.
         self._sending = threading.RLock()
@@ -162,6 +164,16 @@ class Sender:
         """Let moments up to this one be completed; nothing to a sender that does not follow."""
         if self._caught_up_us is not None:
             self._caught_up_us = max(self._caught_up_us, moment_us)
+
+    def hold(self, moment_us: int | None) -> None:
+        """Complete nothing beyond a moment, as observations of then are awaited; None when they have come."""
+        self._held_us = moment_us
+
+    def leave_hole(self) -> None:
+        """Leave the next number out: observations of now are missing, and nobody can count them."""
+        with self._counting:
+            # Behind what is completed, so that the next moment that is completed is behind a hole.
+            self._hole_until_us = max(self._hole_until_us, self.complete_through_us + 1, self._wall_us())
 
     def append_many(self, stamps: Stamps, most: int) -> bool:
         """Take arrays into the queue; False if more than ``most`` stamps would wait.
@@ -478,7 +490,8 @@ class Sender:
     def _moment_us(self) -> int:
         """Return the moment up to which all is stamped, once what waits is taken; while a hole lasts it may wait."""
         before_us, wall_us = self.complete_through_us, min(self._wall_us(), self._until_us)
-        moment_us = max(before_us, wall_us if self._caught_up_us is None else min(wall_us, self._caught_up_us))
+        bounds_us = [us for us in (wall_us, self._caught_up_us, self._held_us) if us is not None]
+        moment_us = max(before_us, min(bounds_us))
         return before_us if moment_us < min(self._hole_us(), before_us + HOLE_US) else moment_us
 
     def _wall_us(self) -> int:

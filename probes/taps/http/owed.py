@@ -1,0 +1,60 @@
+"""Bodies that were turned away for now: whoever sent one has been asked to send it again.
+
+Until he does, nothing is vouched for; if he does not within a time, what was in it counts as refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from probes.taps.http.refused import Refused
+
+PATIENCE_S: Final = 20.0
+"""How long a client may take to come again; he was told to wait for a second."""
+MOST: Final = 1_024
+"""So many bodies are waited for at most."""
+
+
+class Debt(NamedTuple):
+    """What was in a body, why it was turned away, and when: first in µs since 1970, last in monotonic seconds."""
+
+    refused: Refused
+    cause: str
+    since_us: int
+    last_s: float
+
+
+class Owed:
+    """The bodies that are waited for, by a digest of each, the oldest first; not safe for threads by itself."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._debts: dict[bytes, Debt] = {}
+
+    def __len__(self) -> int:
+        """Return how many are waited for."""
+        return len(self._debts)
+
+    def put(self, digest: bytes, debt: Debt) -> bool:
+        """Wait for a body, from when it came first; False if too many are waited for."""
+        before = self._debts.get(digest)
+        if before is None and len(self._debts) >= MOST:
+            return False
+        self._debts[digest] = debt if before is None else debt._replace(since_us=before.since_us)
+        return True
+
+    def came(self, digest: bytes) -> None:
+        """Wait no longer for a body that has come, or was never waited for."""
+        self._debts.pop(digest, None)
+
+    def due(self, now_s: float = float("inf")) -> Iterator[Debt]:
+        """Take out and yield what was waited for in vain; at the end all of it."""
+        late = [digest for digest, debt in self._debts.items() if now_s - debt.last_s >= PATIENCE_S]
+        for digest in late:
+            yield self._debts.pop(digest)
+
+    @property
+    def since_us(self) -> int | None:
+        """Return when the oldest was turned away first, µs since 1970."""
+        return next(iter(self._debts.values())).since_us if self._debts else None
