@@ -134,7 +134,7 @@ class MicroBatches:
 def run_once(
     engine: Engine, rules: Mapping[str, StreamRules], paths: Iterable[Path], spool_dir: Path | None = None
 ) -> None:
-    """Do what ``run --once`` does, without Spark between the decoder and the tallies; a spool shows its folders, too."""
+    """Do what ``run --once`` does, without Spark between the decoder and the tallies; a spool shows its folders."""
     by_key: dict[Key, list[Row]] = {}
     for row in decode([str(path) for path in paths], rules):
         by_key.setdefault(tuple(getattr(row, name) for name in KEY), []).append(row)

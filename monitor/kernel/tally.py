@@ -6,7 +6,7 @@ A few distinct masks with counts, stamps by node, the lag digests, and the ids b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from monitor.kernel import masks, tdigest
 from monitor.kernel.masks import Ids
-from monitor.kernel.sets import classify
+from monitor.kernel.sets import Sets, classify
 from monitor.pathway import Pathway
 from probes.contract.batch import Outcome
 from probes.contract.limits import NOT_STAMPED
@@ -46,23 +46,32 @@ class Observed(NamedTuple):
     outcome: NDArray[np.uint8]
 
 
-class Related(NamedTuple):
-    """A probe instance at a node that is no origin, and how many of its messages no node before it saw.
+class Relation(NamedTuple):
+    """Which messages of a probe instance no other node names: a sign that ids change from one node to the next.
 
-    ``orphans`` is 0 as soon as one of its messages was seen before: then the others are ordinary orphans.
+    ``came`` counts the messages of its arrivals if no node before saw any of them, ``left`` those of its departures if
+    none of them arrived there or was seen before, ``unfollowed`` those of its departures if no node behind saw any of
+    them. Each is 0 as soon as one message is known there, and NONE where there is nothing to tell.
     """
 
     node: int
     instance: str
-    orphans: int
+    came: int
+    left: int
+    unfollowed: int
+
+    @property
+    def probe(self) -> str:
+        """The name of the probe."""
+        return str(json.loads(self.instance)[1]) if self.instance else ""
+
+    @property
+    def strange(self) -> int:
+        """How many messages it names as nobody before it does."""
+        return max(self.came, 0) + max(self.left, 0)
 
 
-class Stranger(NamedTuple):
-    """A probe instance none of whose messages was seen before its node, and how many these are."""
-
-    node: int
-    probe: str
-    messages: int
+NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +110,7 @@ class Tally:
     lost_ids: tuple[LostIds, ...]
     last_first_sighting_us: int
     observations: int
-    related: tuple[Related, ...] = ()
-
-    @property
-    def strangers(self) -> tuple[Stranger, ...]:
-        """The instances that share no message with the nodes before theirs, as if they named messages otherwise."""
-        return tuple(
-            Stranger(one.node, instance_probe(one.instance), one.orphans) for one in self.related if one.orphans
-        )
+    relations: tuple[Relation, ...] = ()
 
     def settled(self, before_us: int) -> NDArray[np.int64]:
         """Return the counts of the messages first sighted before a moment, shape (rows,); the others are in flight."""
@@ -155,9 +157,10 @@ def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> T
     sighted_us = moments_us[moment]
     sets = classify(pathway, distinct)
     lost = _lost_ids(sets.loss, place, sighted_us, ids, groups)
-    related = tuple(_related(pathway, alike, sets.orphan, place, groups))
+    code = _joined(codes, (0,), np.uint8)
+    relations = _relations(pathway, alike, sets, place, groups, code)
     rows = _rows(distinct, place, moments_us, moment)
-    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids), related)
+    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids), relations)
 
 
 def instance_name(node: str, probe: str, epoch_us: int) -> str:
@@ -165,51 +168,66 @@ def instance_name(node: str, probe: str, epoch_us: int) -> str:
     return json.dumps([node, probe, epoch_us])
 
 
-def instance_probe(instance: str) -> str:
-    """Return the name of the probe of an instance."""
-    return str(json.loads(instance)[1]) if instance else ""
-
-
-def _related(
-    pathway: Pathway, alike: list[_Alike], orphan: NDArray[np.bool_], place: NDArray[np.int64], groups: masks.Groups
-) -> Iterator[Related]:
-    """Yield every instance at a node that is no origin, by node and name."""
-    seen = {
-        (part.node, name)
-        for part in alike
-        if not pathway.origins[part.node]
-        for name, count in zip(part.instances, part.counts.tolist(), strict=True)
-        if count
-    }
-    named = sorted(seen)
-    has_orphans: list[bool] = np.any(orphan, axis=0).tolist()
-    odd = {key: number for number, key in enumerate(key for key in named if has_orphans[key[0]])}
-    orphans = _orphans(odd, alike, orphan, place, groups) if odd else {}
-    yield from (Related(*key, orphans.get(key, 0)) for key in named)
-
-
-def _orphans(
-    numbers: dict[tuple[int, str], int],
+def _relations(  # noqa: PLR0913, PLR0917 - the steps before it
+    pathway: Pathway,
     alike: list[_Alike],
-    orphan: NDArray[np.bool_],
+    sets: Sets,
     place: NDArray[np.int64],
     groups: masks.Groups,
-) -> dict[tuple[int, str], int]:
-    """Return how many messages each of these instances saw, 0 where a node before it saw one of them."""
-    sizes = np.diff(np.append(groups.starts, len(groups.order)))
-    message = np.empty(len(groups.order), np.int64)
-    message[groups.order] = np.repeat(np.arange(len(sizes)), sizes)
-    number = np.concatenate(
-        [np.repeat([numbers.get((part.node, name), -1) for name in part.instances], part.counts) for part in alike]
-    )
-    node = np.array([key[0] for key in numbers])
-    chosen = number >= 0
-    message, number = message[chosen], number[chosen]
-    is_orphan = orphan[place[message], node[number]]
-    known = np.bincount(number[~is_orphan], minlength=len(numbers))
-    pairs = np.unique(number * len(sizes) + message)
-    messages = np.bincount(pairs // max(1, len(sizes)), minlength=len(numbers))
-    return {key: 0 if known[at] else int(messages[at]) for key, at in numbers.items()}
+    code: NDArray[np.uint8],
+) -> tuple[Relation, ...]:
+    """Return how each instance relates to the nodes around its own.
+
+    An instance is odd in a way if all its observations are; so the few odd messages are looked into, and all others are
+    only counted.
+    """
+    keys = [(part.node, name) for part in alike for name in part.instances]
+    numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
+    number = np.array([numbers[key] for key in keys], np.int64)
+    starts = _starts_of([part.counts for part in alike])
+    sides = np.stack((code & ~np.uint8(masks.OUT) != 0, code & masks.OUT != 0, code & masks.OUT != 0))
+    totals = np.zeros((len(sides), len(numbers)), np.int64)
+    for total, side in zip(totals, sides, strict=True):
+        # One place more than there are observations, because the last batches may have none.
+        of_batches = np.add.reduceat(np.append(side, 0), starts[:-1], dtype=np.int64)
+        np.add.at(total, number, of_batches * (np.diff(starts) > 0))
+    odd = np.stack(_odd(pathway, sets))
+    odds = np.zeros((len(sides), len(numbers)), np.int64)
+    messages = np.zeros_like(odds)
+    is_looked_into: NDArray[np.bool_] = np.any(odd, axis=(0, 2))
+    chosen = np.flatnonzero(is_looked_into[place])
+    if len(chosen):
+        message, at = _observations(groups, chosen)
+        instance = number[np.searchsorted(starts, at, side="right") - 1]
+        node = np.array([key[0] for key in numbers], np.int64)[instance]
+        for kind, side in enumerate(sides):
+            is_odd = side[at] & odd[kind, place[message], node]
+            odds[kind] = np.bincount(instance[is_odd], minlength=len(numbers))
+            pairs = np.unique(np.stack((instance[is_odd], message[is_odd])), axis=1)
+            messages[kind] = np.bincount(pairs[0], minlength=len(numbers))
+    told = np.where(totals == 0, NONE, np.where(odds == totals, messages, 0))
+    return tuple(Relation(*key, *told[:, at].tolist()) for key, at in numbers.items())
+
+
+def _odd(pathway: Pathway, sets: Sets) -> tuple[NDArray[np.bool_], ...]:
+    """Return which messages are odd at each node: came, left, and unfollowed; each of shape (masks, nodes)."""
+    before, after = sets.seen @ pathway.downstream, sets.seen @ pathway.downstream.T
+    came = sets.seen & ~before & ~pathway.origins
+    return came, sets.departed & ~before & ~sets.arrived, sets.departed & ~after & ~pathway.terminals
+
+
+def _starts_of(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return where each batch begins among all observations, and last where they end."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(_joined(list(counts), (0,), np.int64))))
+
+
+def _observations(groups: masks.Groups, messages: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each observation of some messages which one it is of, and its index."""
+    ends = np.append(groups.starts[1:], len(groups.order))
+    sizes = ends[messages] - groups.starts[messages]
+    first = np.cumsum(sizes) - sizes
+    within = np.arange(int(sizes.sum())) - np.repeat(first, sizes)
+    return np.repeat(messages, sizes), groups.order[np.repeat(groups.starts[messages], sizes) + within]
 
 
 def _rows(
@@ -241,7 +259,7 @@ def merge(tallies: Sequence[Tally]) -> Tally:
         tuple(_merge_lost(parts) for parts in zip(*(tally.lost_ids for tally in tallies), strict=True)),
         max(tally.last_first_sighting_us for tally in tallies),
         sum(tally.observations for tally in tallies),
-        _merge_related(tallies),
+        _merge_relations(tallies),
     )
 
 
@@ -361,12 +379,17 @@ def _first_ids(lost: LostIds) -> LostIds:
     return LostIds(lost.message_ids[first], lost.sighted_us[first])
 
 
-def _merge_related(tallies: Sequence[Tally]) -> tuple[Related, ...]:
-    """Add what the shards saw of each instance; one message that was seen before in any of them is enough."""
-    orphans: dict[tuple[int, str], list[int]] = {}
-    for one in (one for tally in tallies for one in tally.related):
-        orphans.setdefault((one.node, one.instance), []).append(one.orphans)
-    return tuple(Related(*key, sum(parts) if all(parts) else 0) for key, parts in sorted(orphans.items()))
+def _merge_relations(tallies: Sequence[Tally]) -> tuple[Relation, ...]:
+    """Add what the shards tell of each instance; one message that is known in any of them is enough."""
+    found: dict[tuple[int, str], list[Relation]] = {}
+    for one in (one for tally in tallies for one in tally.relations):
+        found.setdefault((one.node, one.instance), []).append(one)
+    return tuple(Relation(*key, *map(_added, *(one[2:] for one in parts))) for key, parts in sorted(found.items()))
+
+
+def _added(*parts: int) -> int:
+    told = [part for part in parts if part != NONE]
+    return NONE if not told else sum(told) if all(told) else 0
 
 
 def _merge_lost(parts: Sequence[LostIds]) -> LostIds:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from monitor.kernel import sets, tdigest
 from monitor.kernel.books import MOST_DROPPED
 from monitor.kernel.figures import lag_fields, quantiles_of, ratio
-from monitor.kernel.tally import NEVER_US, Stranger, Tally
+from monitor.kernel.tally import NEVER_US, Relation, Tally
 from monitor.pathway import Pathway
 from monitor.results import NodeResult, Status, Verdict, WindowResult
 
@@ -83,6 +83,17 @@ class _Bounds:
     upper: int | None
 
 
+class _Misnamed(NamedTuple):
+    """How many messages may have another name at a node than before it, shape (nodes,).
+
+    What one node names otherwise, any node behind it may name otherwise again. Where ways meet behind it, a message may
+    come by two names: there no loss is sure.
+    """
+
+    messages: Int64s
+    is_confused: Bools
+
+
 def conclude(
     pathway: Pathway, standing: Standing, tally: Tally, books: NodeBooks, undeclared: Sequence[str] = ()
 ) -> WindowResult:
@@ -94,7 +105,8 @@ def conclude(
     final = standing.status.is_final
     all_counts = tally.counts
     judged = tally.settled(standing.settled_before_us) if final else np.zeros_like(all_counts)
-    bounds = _bounds(pathway, found, judged, books, _strange(pathway, tally))
+    strangers = _strangers(pathway, found, tally)
+    bounds = _bounds(pathway, found, judged, books, _misnamed(pathway, found, tally, strangers))
     lost, known = int(judged @ found.lost), int(all_counts.sum())
     verdict = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books) if final else None
     return WindowResult(
@@ -103,7 +115,7 @@ def conclude(
         status=standing.status,
         revision=standing.revision,
         verdict=verdict,
-        reasons=_reasons(pathway, tally, books, verdict, undeclared) if final else (),
+        reasons=_reasons(pathway, strangers, books, verdict, undeclared) if final else (),
         known=known,
         delivered=int(all_counts @ found.delivered),
         filtered=int(all_counts @ found.filtered_end_to_end),
@@ -120,12 +132,12 @@ def conclude(
     )
 
 
-def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks, strange: Int64s) -> _Bounds:
+def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks, misnamed: _Misnamed) -> _Bounds:
     told = books.are_bounded
     shown = sets.shown_lost(pathway, found, told)
     of_nodes = judged @ shown
     # Any of a node's loss may be what is missing there by count.
-    explained = _explained(pathway, told, of_nodes, books.missing, strange)
+    explained = _explained(pathway, told, of_nodes, books.missing, misnamed)
     lower = int(judged @ (found.lost & shown.any(axis=1))) - int(np.minimum(of_nodes, explained).sum())
     if pathway.sends_to_several and not told[pathway.terminals].all():
         # What one way lost, another may have delivered to a terminal that cannot tell.
@@ -138,27 +150,39 @@ def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks
     return _Bounds(np.maximum(of_nodes - explained, 0), node_upper, max(0, lower), upper)
 
 
-def _strange(pathway: Pathway, tally: Tally) -> Int64s:
-    """Return how many messages the strangers of each node saw, shape (nodes,)."""
-    strange = np.zeros(len(pathway.nodes), np.int64)
-    for one in tally.strangers:
-        strange[one.node] += one.messages
-    return strange
+def _strangers(pathway: Pathway, found: sets.Sets, tally: Tally) -> list[Relation]:
+    """Return the instances that name messages otherwise than all before them; an origin may stamp departures alone."""
+    arrives = (found.arrived & (tally.counts > 0)[:, None]).any(axis=0)
+    may_be = ~pathway.origins | arrives
+    return [one for one in tally.relations if one.strange and may_be[one.node]]
 
 
-def _explained(pathway: Pathway, told: Bools, of_nodes: Int64s, missing: Int64s, strange: Int64s) -> Int64s:
+def _misnamed(pathway: Pathway, found: sets.Sets, tally: Tally, strangers: Sequence[Relation]) -> _Misnamed:
+    """Return how many messages may have another name at each node than before it."""
+    strange, unfollowed = np.zeros((2, len(pathway.nodes)), np.int64)
+    for one in strangers:
+        strange[one.node] += one.strange
+    for one in tally.relations:
+        unfollowed[one.node] += max(one.unfollowed, 0)
+    orphans, gone = tally.counts @ found.orphan, unfollowed @ pathway.downstream
+    before = strange @ pathway.downstream
+    here = strange + before + np.minimum(orphans, gone)
+    orphans_so_far = orphans + orphans @ pathway.downstream
+    is_confused = (before + np.minimum(orphans_so_far, gone) > 0) & (pathway.edges.sum(axis=0) > 1)
+    return _Misnamed(here, is_confused)
+
+
+def _explained(pathway: Pathway, told: Bools, of_nodes: Int64s, missing: Int64s, misnamed: _Misnamed) -> Int64s:
     """Return how much of each node's shown loss what is missing by count can explain, shape (nodes,).
 
-    What was lost behind a branch may have been at any of its next nodes. What one node names otherwise, any node behind
-    it may name otherwise again; where ways meet behind it, a message may come by two names, and no loss is sure.
+    What was lost behind a branch may have been at any of its next nodes.
     """
     targets = np.zeros_like(pathway.edges)
     for _, branch in sets.told_branches(pathway, told):
         targets[branch.source, list(branch.targets)] = True
-    before = strange @ pathway.downstream
-    missing = np.minimum(missing + strange + before, MOST_DROPPED)
-    is_confused = (before > 0) & (pathway.edges.sum(axis=0) > 1)
-    return np.where(is_confused | (targets @ is_confused), of_nodes, missing + targets @ missing)
+    missing = np.minimum(missing + misnamed.messages, MOST_DROPPED)
+    is_confused = misnamed.is_confused | (targets @ misnamed.is_confused)
+    return np.where(is_confused, of_nodes, missing + targets @ missing)
 
 
 def _verdict(pathway: Pathway, known: int, loss_of_nodes: int, bounds: _Bounds, books: NodeBooks) -> Verdict:
@@ -180,7 +204,11 @@ def _verdict(pathway: Pathway, known: int, loss_of_nodes: int, bounds: _Bounds, 
 
 
 def _reasons(
-    pathway: Pathway, tally: Tally, books: NodeBooks, verdict: Verdict | None, undeclared: Sequence[str]
+    pathway: Pathway,
+    strangers: Sequence[Relation],
+    books: NodeBooks,
+    verdict: Verdict | None,
+    undeclared: Sequence[str],
 ) -> tuple[str, ...]:
     if verdict in (Verdict.CLEAN, Verdict.IDLE):
         return ()
@@ -198,7 +226,7 @@ def _reasons(
             said.append(f"{node}: its probes dropped {int(books.dropped[place])} observations")
         if books.aside[place]:
             said.append(f"{node}: {int(books.aside[place])} observations have event times that cannot be")
-        said += [_misnamed(node, one) for one in tally.strangers if one.node == place][:MOST_NAMED]
+        said += [_strange(node, one) for one in strangers if one.node == place][:MOST_NAMED]
     if undeclared:
         names = ", ".join(undeclared[:MOST_NAMED]) + (", …" if len(undeclared) > MOST_NAMED else "")
         said.append(
@@ -207,8 +235,8 @@ def _reasons(
     return tuple(said)
 
 
-def _misnamed(node: str, one: Stranger) -> str:
-    what = f"none of the {one.messages} messages of the probe {one.probe} was seen before {node}"
+def _strange(node: str, one: Relation) -> str:
+    what = f"none of the {one.strange} messages of the probe {one.probe} was seen before {node}"
     return f"{node}: {what}: do the nodes use one type of id?"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -9,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel.tally import NEVER_US, take
+from monitor.kernel.tally import NEVER_US, Observed, instance_name, take
 from monitor.kernel.verdict import NodeBooks, Standing, conclude
 from monitor.pathway import Pathway
 from monitor.results import Status, Verdict, WindowResult
@@ -69,8 +70,8 @@ class Window:
     truths: list[Truth]
     told: list[list[str]]
     accounts: list[str]
-    renamed: frozenset[int] = frozenset()
-    """Nodes that call all messages by other ids than the rest."""
+    names: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """By which type of id each replica of a node calls messages that arrive, and those that depart."""
 
     @property
     def books(self) -> NodeBooks:
@@ -96,10 +97,7 @@ class Window:
     def concluded(self) -> WindowResult:
         """Judge what was told, when nothing is in flight any more."""
         ways = (" ".join(words) for words in self.told)
-        observed = [
-            batch._replace(message_ids=batch.message_ids + RENAMED) if batch.node in self.renamed else batch
-            for batch in messages(*ways)
-        ]
+        observed = [named for batch in messages(*ways) for named in _named(batch, self.names)]
         tally = take(self.pathway, observed, NEVER_US)
         return conclude(self.pathway, Standing("s", 0, Status.FINAL), tally, self.books)
 
@@ -140,12 +138,27 @@ def test_a_lower_bound_claims_no_more_than_was_lost(window: Window) -> None:
     assert result.lost_lower <= sum(bool(truth.lost_at) for truth in window.truths)
 
 
+def _named(batch: Observed, names: Mapping[tuple[int, int], tuple[int, int]]) -> Iterator[Observed]:
+    """Yield what one of two replicas of a node tells of a message; arrival and departure apart, if by other ids."""
+    replica = int(batch.message_ids[0, 1].byteswap()) % 2
+    instance = instance_name(str(batch.node), f"p{replica}", 0)
+    came, left = names.get((batch.node, replica), (0, 0))
+    none = np.empty(0, np.int64)
+    for lags, name in (({"lag_out_us": none}, came), ({"lag_in_us": none}, left)) if came != left else (({}, came),):
+        told = batch._replace(message_ids=batch.message_ids + RENAMED * np.uint64(name), instance=instance, **lags)
+        if len(told.lag_in_us) or len(told.lag_out_us):
+            yield told
+
+
+IDS: Final = st.integers(0, 2)
+
+
 @given(windows("cccd"), st.data())
 def test_other_ids_are_no_loss(window: Window, data: st.DataObject) -> None:
-    """Nodes may call messages otherwise than those before them: what was lost is not known then, and never made up."""
-    nodes = [place for place, is_origin in enumerate(window.pathway.origins) if not is_origin]
-    renamed = frozenset(data.draw(st.sets(st.sampled_from(nodes)))) if nodes else frozenset()
-    result = replace(window, renamed=renamed).concluded()
+    """Replicas may call messages otherwise than those before them: what was lost is unknown then, never made up."""
+    replicas = [(node, replica) for node in range(len(window.accounts)) for replica in (0, 1)]
+    names = data.draw(st.dictionaries(st.sampled_from(replicas), st.tuples(IDS, IDS)))
+    result = replace(window, names=names).concluded()
     for place, node in enumerate(result.nodes):
         assert node.loss_lower <= sum(place in truth.lost_at for truth in window.truths)
 

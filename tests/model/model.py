@@ -9,7 +9,7 @@ from typing import Any
 from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
 from tests.model.lag import quantile, quantiles
-from tests.model.sets import NONE, Ids, WindowSets
+from tests.model.sets import NONE, AtNode, Ids, WindowSets
 from tests.model.unheard import folder_of, is_touched, unheard
 from tests.model.wire import Received, read_spool
 
@@ -73,10 +73,11 @@ class JudgedWindow:
             for node in self.pathway.nodes
         }
         self.unplaced = sum(self._unplaced(one) for one in instances if one.node not in self.pathway.nodes)
-        self.seen_by: dict[tuple[str, str, int], set[bytes]] = defaultdict(set)
+        self.by_instance: dict[tuple[str, str, int], AtNode] = defaultdict(AtNode)
         for one in inside:
-            by = one.batch.node, one.batch.probe, one.batch.epoch_us
-            self.seen_by[by] |= {seen.message_id for seen in one.batch.observations}
+            for seen in one.batch.observations:
+                by = self.by_instance[one.batch.node, one.batch.probe, one.batch.epoch_us]
+                by.add(seen, one_sided=one.batch.node in self.pathway.one_sided)
 
     def _unplaced(self, instance: Instance | Unheard) -> int:
         """Count what an instance of an undeclared node may have hidden from any node; no end where it did not tell."""
@@ -90,15 +91,37 @@ class JudgedWindow:
         return observed + instance.dropped(self.window) + instance.aside(self.window)
 
     def strangers_messages(self, node: str) -> int:
-        """Count the messages of the instances of N none of whose messages was seen before N."""
-        above = self.pathway.upstream(node)
-        before = NONE.union(*(self.sets.seen(other) for other in above))
-        return sum(len(seen) for (at, _, _), seen in self.seen_by.items() if at == node and above and not seen & before)
+        """Count what instances of N name as nobody before does: all arrivals of one, and all departures of one."""
+        sets = self.sets
+        before = NONE.union(*(sets.seen(other) for other in self.pathway.upstream(node)))
+        is_origin = node in self.pathway.origins
+        count = 0
+        for by in self._of_node(node):
+            arrivals = by.seen - by.left_only
+            if not is_origin and not arrivals & before:
+                count += len(arrivals)
+            if (not is_origin or sets.came(node)) and not by.left & (before | sets.came(node)):
+                count += len(by.left)
+        return count
+
+    def unfollowed_messages(self, node: str) -> int:
+        """Count the departures of instances of N none of which is seen behind N."""
+        if node in self.pathway.terminals:
+            return 0
+        return sum(len(by.left) for by in self._of_node(node) if not by.left & self.sets.after(node))
+
+    def _of_node(self, node: str) -> list[AtNode]:
+        return [by for (at, *_), by in self.by_instance.items() if at == node]
+
+    def misnamed(self, node: str) -> int:
+        """Count the messages that may have another name at N than before it."""
+        unfollowed = sum(self.unfollowed_messages(other) for other in self.pathway.upstream(node))
+        orphans = len(self.sets.orphans(node))
+        return self.strangers_messages(node) + self.strangers_above(node) + min(orphans, unfollowed)
 
     def missing(self, node: str) -> int:
         """Give u(N): how many messages are missing at N by count."""
-        strangers = self.strangers_messages(node) + self.strangers_above(node)
-        return self.books[node].missing + self.unplaced + strangers
+        return self.books[node].missing + self.unplaced + self.misnamed(node)
 
     def told_groups(self, node: str) -> list[frozenset[str]]:
         """Give the one-of groups of N all of whose targets have told accounts."""
@@ -119,9 +142,12 @@ class JudgedWindow:
         return self.missing(node) + sum(self.missing(to) for to in targets)
 
     def is_confused(self, node: str) -> bool:
-        """Say whether ways meet at N, and strangers before it may have sent one message on by two names."""
+        """Say whether ways meet at N, and a message may have come there by two names."""
+        above = self.pathway.upstream(node)
         feeders = [other for other in self.pathway.nodes if node in self.pathway.next_nodes(other)]
-        return len(feeders) > 1 and self.strangers_above(node) > 0
+        unfollowed = sum(self.unfollowed_messages(other) for other in above)
+        orphans = sum(len(self.sets.orphans(other)) for other in (node, *above))
+        return len(feeders) > 1 and self.strangers_above(node) + min(orphans, unfollowed) > 0
 
     def strangers_above(self, node: str) -> int:
         """Count the messages of strangers at the nodes before N."""

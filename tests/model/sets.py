@@ -16,6 +16,8 @@ class AtNode:
 
     came: set[bytes] = field(default_factory=set)
     left: set[bytes] = field(default_factory=set)
+    left_only: set[bytes] = field(default_factory=set)
+    """Of which nothing but departures was observed."""
     seen: set[bytes] = field(default_factory=set)
     filtered: set[bytes] = field(default_factory=set)
     rejected: set[bytes] = field(default_factory=set)
@@ -26,6 +28,11 @@ class AtNode:
     def add(self, observation: Observation, *, one_sided: bool) -> None:
         """Take in one observation; at a one-sided node any stamp counts for both."""
         message_id, lag_in_us, lag_out_us = observation.message_id, observation.lag_in_us, observation.lag_out_us
+        is_departure = not one_sided and lag_in_us is None and observation.passed
+        if is_departure and message_id not in self.seen:
+            self.left_only.add(message_id)
+        if not is_departure:
+            self.left_only.discard(message_id)
         if one_sided:
             lag_in_us = observation.lag_out_us if lag_in_us is None else lag_in_us
             lag_out_us = observation.lag_in_us if lag_out_us is None else lag_out_us
