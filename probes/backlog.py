@@ -27,8 +27,8 @@ class Backlog:
     def __init__(self, queue: deque[Stamp | Stamps] | None = None, max_age_us: int | None = None) -> None:
         """Start empty, or with the stamps of a queue; event times that are older than that, if given, are refused."""
         self.max_age_us = max_age_us
-        self.fault: str | None = None
-        """What is wrong with the first event time that was refused as implausible."""
+        self.faults: dict[str, str | None] = {}
+        """What is wrong with the first event time that was refused, by cause, for the log."""
         self.queue: deque[Stamp | Stamps] = deque() if queue is None else queue
         self.packed: deque[Packed] = deque()
         self.refused: deque[Refusals] = deque()
@@ -88,10 +88,11 @@ class Backlog:
                     self._folded -= len(call.event_times_us) - 1
 
     def _find_fault(self, refusals: Refusals) -> None:
-        """Keep the words for the first event time that cannot be, once there is one, for the log."""
-        if self.fault is None and any(cause in _OF_EVENT_TIMES for _, cause in refusals):
+        """Keep the words for the first event time that cannot be, when its cause is met first."""
+        for cause in {cause for _, cause in refusals} & _OF_EVENT_TIMES - self.faults.keys():
+            self.faults[cause] = None
             with suppress(Exception):  # a host's own classes may raise anything, and these are words only
-                self.fault = recorder.first_fault(self._held, self.max_age_us)
+                self.faults[cause] = recorder.first_fault(self._held, self.max_age_us, cause)
 
     def _recorded(self, calls: list[Stamp | Stamps], not_before_us: int) -> tuple[list[Packed], Refusals]:
         """Return batches and refusals of calls; where that fails, of each half, so that the odd call alone is lost."""

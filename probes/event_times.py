@@ -69,6 +69,15 @@ def meant_us(events_us: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.select(units, (events_us * 1_000_000, events_us * 1_000, events_us), events_us // 1_000)
 
 
+def meant_one_us(event_us: int) -> int:
+    """Return the moment that one number stands for, as :func:`meant_us` does."""
+    if event_us < _SECONDS_BELOW:
+        return event_us * 1_000_000
+    if event_us < _MILLISECONDS_BELOW:
+        return event_us * 1_000
+    return event_us if event_us < _MICROSECONDS_BELOW else event_us // 1_000
+
+
 def fault(event_us: int, at_us: int, max_age_us: int | None, *, is_number: bool = True) -> str | None:
     """Return what is wrong with an event time, given as a number or not, and what to do; None if nothing is."""
     if is_number and _unit(event_us) is not None:

@@ -113,6 +113,7 @@ class Probe:
         """
         self.stream, self.node, self.strict = stream, node, strict
         self._ending: Sender | None = None
+        self._of_parent: object = None
         self._most, self._max_age_us = MOST_STAMPS, None
         self._follows = follows
         clock = clock or SystemClock()
@@ -162,7 +163,7 @@ class Probe:
     def start_anew(self) -> None:
         """Wait for the first stamp, to begin with it as a new instance: in the child of a fork, or after a bye."""
         # What the parent had is kept: to let go of 200,000 stamps would cost each of its children memory and time.
-        self._of_parent, self._ending = self._sender, None
+        self._of_parent, self._ending = (self._of_parent, self._sender, self._ending), None
         self._sender, self._queue, self._append = None, deque(), self._append_first
         # Another thread of the parent may have held the lock.
         self._waking, self._is_dormant, self._is_waking = threading.RLock(), True, False

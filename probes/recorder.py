@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 from probes.contract.batch import Outcome
 from probes.contract.ids import id_bytes
 from probes.contract.limits import ID_BYTES, NOT_STAMPED, WINDOW_MS, WINDOW_US
-from probes.event_times import LATEST_US, EventTime, are_believed, are_plausible, event_time_us, fault, meant_us
+from probes.event_times import (
+    AHEAD_US,
+    LATEST_US,
+    EventTime,
+    are_believed,
+    are_plausible,
+    event_time_us,
+    fault,
+    meant_one_us,
+    meant_us,
+)
 from probes.packing import NO_TEXT, Columns, Packed, batches, joined
 
 _UUID_BYTES: Final = attrgetter("bytes")
@@ -85,8 +95,16 @@ def refused_count(count: int, at_ns: int, cause: str) -> Refusals:
 
 def refused_one(event_time: EventTime, at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
     """Count a stamp that was refused before it was recorded: in a full queue, on the host's own time."""
-    event_us = _event_time_or_none(event_time)
-    return refused(np.array([-1 if event_us is None else event_us]), at_ns, cause, max_age_us)
+    event_us, at_us = _event_time_or_none(event_time), at_ns // 1_000
+    if event_us is None:
+        return refused_count(1, at_ns, cause)
+    if max_age_us is None or -AHEAD_US <= at_us - event_us <= max_age_us:
+        return Counter({(event_us // WINDOW_US * WINDOW_MS, cause): 1})
+    refusals = refused_count(1, at_ns, cause)
+    perhaps_us = meant_one_us(event_us)
+    if 0 < perhaps_us < LATEST_US and perhaps_us // WINDOW_US != at_us // WINDOW_US:
+        refusals[perhaps_us // WINDOW_US * WINDOW_MS, PERHAPS] = 1
+    return refusals
 
 
 def record(
@@ -108,19 +126,22 @@ def record(
     return list(batches(_moved(joined(parts), not_before_us), texts)), refusals
 
 
-def first_fault(taken: Sequence[Stamp | Stamps], max_age_us: int | None) -> str | None:
-    """Return what is wrong with the first event time of all that can be believed in part alone, in words."""
+def first_fault(taken: Sequence[Stamp | Stamps], max_age_us: int | None, cause: str = IMPLAUSIBLE) -> str | None:
+    """Return in words what is wrong with the first event time that is refused for this cause, if it is a number."""
     for call in taken:
+        at_us = call.at_ns // 1_000
         if isinstance(call, Stamps):
-            at_us = np.full(len(call.event_times_us), call.at_ns // 1_000)
-            wrong = call.event_times_us[~are_plausible(call.event_times_us, at_us, max_age_us)][:1].tolist()
+            events_us = call.event_times_us
+            is_wrong = ~are_believed(events_us) | ~are_plausible(events_us, np.full(len(events_us), at_us), max_age_us)
+            wrong = events_us[is_wrong].tolist()
         else:
             event_time = call.event_time
             wrong = [event_time if type(event_time) is int else _event_time_or_none(event_time)]
         for event_us in wrong:
-            told = None if event_us is None else fault(event_us, call.at_ns // 1_000, max_age_us)
-            if told is not None:
-                return told
+            if event_us is not None and (cause == BAD_EVENT_TIME) == (event_us >= LATEST_US):
+                told = fault(event_us, at_us, max_age_us)
+                if told is not None:
+                    return told
     return None
 
 

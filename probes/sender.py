@@ -24,7 +24,7 @@ from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.envelope import decode, encode
 from probes.contract.limits import WINDOW_MS, WINDOW_US
 from probes.packing import BATCH_OBSERVATIONS, Packed
-from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, IMPLAUSIBLE, PERHAPS, Stamp, Stamps
+from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, PERHAPS, Stamp, Stamps
 from probes.sinks import Sink
 from probes.untold import Untold
 
@@ -144,6 +144,8 @@ class Sender:
     def _first_announce(self, patience_s: float) -> None:
         try:
             self._announce(patience_s)
+        except Exception:  # noqa: BLE001 - nothing may reach the host; a flush tries again
+            _warn("a probe could not announce itself")
         finally:
             self._has_tried.set()
 
@@ -329,10 +331,7 @@ class Sender:
         _log.warning(told, self._patience_s, self.waiting)
 
     def _run(self, announce_within_s: float) -> None:
-        try:
-            self._first_announce(announce_within_s)
-        except Exception:  # noqa: BLE001 - nothing may reach the host; a flush tries again
-            _warn("a probe could not announce itself")
+        self._first_announce(announce_within_s)
         while not self._ended.is_set():
             try:
                 self._wait()
@@ -436,7 +435,7 @@ class Sender:
             self._told_causes |= new
         for cause in sorted(new):
             who = self.instance
-            why = (self.backlog.fault if cause == IMPLAUSIBLE else None) or _WHY.get(cause, cause)
+            why = self.backlog.faults.get(cause) or _WHY.get(cause, cause)
             _log.warning("a probe of %s at %s drops observations: %s", who.stream, who.node, why)
 
     def _to_tell(self) -> tuple[tuple[Drop, ...], bool]:

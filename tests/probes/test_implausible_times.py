@@ -14,6 +14,7 @@ from probes import Probe
 from probes.contract.batch import Drop
 from probes.contract.ids import id_bytes
 from probes.event_times import AHEAD_US, are_plausible, fault, meant_us
+from probes.recorder import refused, refused_one
 from probes.sinks.memory import MemorySink
 from tests.probes.hosts import EPOCH_US, ManualClock, drops, told
 
@@ -67,9 +68,14 @@ def test_another_unit_is_a_drop_of_this_minute(
     assert [message.startswith(f"{BEGINNING} {words}") for message in caplog.messages] == [True]
 
 
-def test_nanoseconds_are_a_drop_of_this_minute() -> None:
-    """They are later than any event time that is believed."""
-    sink, dropped = stamped(singly, EPOCH_US * 1_000)
+@pytest.mark.parametrize("call", [singly, in_an_array])
+def test_nanoseconds_are_a_drop_of_this_minute(
+    call: Callable[[Probe, datetime | int], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are later than any event time that is believed, and the log says what they look like."""
+    sink, dropped = stamped(call, EPOCH_US * 1_000)
+    words = f"as an int is µs since 1970, got {EPOCH_US}000, which looks like nanoseconds: divide it by 1,000"
+    assert caplog.messages == [f"{BEGINNING} {words}"]
     assert (drops(sink.records), dropped) == ([Drop(MINUTE_MS, 1, "bad event time")], 1)
 
 
@@ -148,6 +154,13 @@ def test_a_moment_is_known_in_any_unit(moment_us: int, divisor: int) -> None:
     assert meant_us(np.array([moment_us // divisor])).tolist() == [moment_us // divisor * divisor]
     assert meant_us(np.array([moment_us * 1_000])).tolist() == [moment_us]
     assert (fault(moment_us // divisor, moment_us, DAY_US) is None) == (divisor == 1)
+
+
+@given(st.integers(0, 2**53), MOMENTS, st.sampled_from([None, DAY_US]))
+def test_one_that_is_refused_counts_as_an_array_of_one(event_us: int, at_us: int, max_age_us: int | None) -> None:
+    """In a full queue, singly or not: the same minutes."""
+    alone = refused_one(event_us, at_us * 1_000, "full", max_age_us)
+    assert alone == refused(np.array([event_us]), at_us * 1_000, "full", max_age_us)
 
 
 @given(st.integers(0, 2**53), MOMENTS, st.integers(1, 2**53))
