@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import Final
 
 from probes import recorder
@@ -17,13 +18,17 @@ from probes.recorder import Refusals, Stamp, Stamps
 CALLS_AT_ONCE: Final = 2 * BATCH_OBSERVATIONS
 """How many calls are packed at once: it takes the interpreter's lock for some 5 ms."""
 UNRECORDABLE: Final = "unrecordable"
+_OF_EVENT_TIMES: Final = {recorder.IMPLAUSIBLE, recorder.BAD_EVENT_TIME}
 
 
 class Backlog:
     """The stamps of one probe instance on their way; the host's threads append, one thread at a time packs."""
 
-    def __init__(self, queue: deque[Stamp | Stamps] | None = None) -> None:
-        """Start empty, or with the stamps of a queue."""
+    def __init__(self, queue: deque[Stamp | Stamps] | None = None, max_age_us: int | None = None) -> None:
+        """Start empty, or with the stamps of a queue; event times that are older than that, if given, are refused."""
+        self.max_age_us = max_age_us
+        self.faults: dict[str, str | None] = {}
+        """What is wrong with the first event time that was refused, by cause, for the log."""
         self.queue: deque[Stamp | Stamps] = deque() if queue is None else queue
         self.packed: deque[Packed] = deque()
         self.refused: deque[Refusals] = deque()
@@ -66,6 +71,7 @@ class Backlog:
             self._take(taken)
             waiting -= taken
             batches, refusals = self._recorded(self._held, not_before_us)
+            self._find_fault(refusals)
             self.packed.extend(batches)
             self._held = []
             if refusals:
@@ -81,10 +87,17 @@ class Backlog:
                 with self._counting:
                     self._folded -= len(call.event_times_us) - 1
 
+    def _find_fault(self, refusals: Refusals) -> None:
+        """Keep the words for the first event time that cannot be, when its cause is met first."""
+        for cause in {cause for _, cause in refusals} & _OF_EVENT_TIMES - self.faults.keys():
+            self.faults[cause] = None
+            with suppress(Exception):  # a host's own classes may raise anything, and these are words only
+                self.faults[cause] = recorder.first_fault(self._held, self.max_age_us, cause)
+
     def _recorded(self, calls: list[Stamp | Stamps], not_before_us: int) -> tuple[list[Packed], Refusals]:
         """Return batches and refusals of calls; where that fails, of each half, so that the odd call alone is lost."""
         try:
-            return recorder.record(calls, not_before_us)
+            return recorder.record(calls, not_before_us, self.max_age_us)
         except Exception:  # noqa: BLE001 - a host's own classes may raise anything, and memory may be short
             if len(calls) == 1:
                 return [], self._odd(calls[0])
@@ -98,8 +111,8 @@ class Backlog:
         """Count the stamps of a call that cannot be recorded in their windows; where these are unknown, make a hole."""
         try:
             if isinstance(call, Stamps):
-                return recorder.refused(call.event_times_us, call.at_ns, UNRECORDABLE)
-            return recorder.refused_one(call.event_time, call.at_ns, UNRECORDABLE)
+                return recorder.refused(call.event_times_us, call.at_ns, UNRECORDABLE, self.max_age_us)
+            return recorder.refused_one(call.event_time, call.at_ns, UNRECORDABLE, self.max_age_us)
         except Exception:  # noqa: BLE001 - as above
             self.has_lost_count = True
             count = len(call.event_times_us) if isinstance(call, Stamps) else 1

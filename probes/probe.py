@@ -24,13 +24,14 @@ from typing import Final, ParamSpec, Self
 
 from numpy.typing import ArrayLike
 
-from probes import exits, recorder
+from probes import event_times, exits, recorder
 from probes.arrays import columns_of, length_of, microseconds
 from probes.clock import Clock, SystemClock
 from probes.contract.ids import id_bytes
 from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
 from probes.errors import ProbeError
-from probes.recorder import EventTime, MessageId, Refusals, Side, Stamp, Stamps
+from probes.event_times import EventTime
+from probes.recorder import MessageId, Refusals, Side, Stamp, Stamps
 from probes.sender import ANNOUNCE_WITHIN_S, Instance, Sender
 from probes.settings import ProbeSettings
 from probes.sinks import Sink, open_sink
@@ -40,11 +41,11 @@ from probes.sinks.spool import SpoolSink
 SINK_VARIABLE: Final = "HOPWATCH_SINK"
 MOST_STAMPS: Final = 200_000
 """Stamps that wait for the sender at most, about 40 MB; those of arrays count one by one."""
+MAX_AGE_S: Final = 86_400.0
+"""How old an event time may be: what is older is rather in another unit, and a monitor would set it aside."""
 CLOSE_S: Final = 2.0
 QUEUE_FULL: Final = "queue full"
 BAD_ARRAYS: Final = "bad arrays"
-_SURELY_US: Final = 100_000_000_000_000
-"""An int below it, a moment before March 1973, is rather one of today in another unit."""
 
 _ARRIVED, _DEPARTED, _FILTERED, _REJECTED = map(int, Side)
 _log = logging.getLogger("hopwatch.probe")
@@ -77,6 +78,7 @@ class Probe:
 
     _sender: Sender | None
     _queue: deque[Stamp | Stamps]
+    _max_age_us: int | None
 
     def __init__(  # noqa: PLR0913 - what can be chosen, all but two by default
         self,
@@ -91,6 +93,7 @@ class Probe:
         heartbeat_every_s: float = 10.0,
         most_stamps: int = MOST_STAMPS,
         announce_within_s: float = ANNOUNCE_WITHIN_S,
+        max_age_s: float | None = MAX_AGE_S,
         follows: bool = False,
         clock: Clock | None = None,
     ) -> None:
@@ -98,6 +101,9 @@ class Probe:
 
         That takes some ms in a spool, and ``announce_within_s`` at most. In the child of a fork a probe begins, as an
         instance of its own, with its first stamp there; before that it costs nothing and leaves no trace.
+
+        An event time that is more than ``max_age_s`` before its stamp, or more than 5 min ahead of it, is refused, and
+        counts as dropped; None takes any, for what reads old messages.
 
         ``follows`` is for taps, which stamp what they read from a file or a topic, and may be behind: nothing counts as
         complete before :meth:`caught_up` says so.
@@ -107,7 +113,8 @@ class Probe:
         """
         self.stream, self.node, self.strict = stream, node, strict
         self._ending: Sender | None = None
-        self._most = MOST_STAMPS
+        self._of_parent: object = None
+        self._most, self._max_age_us = MOST_STAMPS, None
         self._follows = follows
         clock = clock or SystemClock()
         self._wall_ns, self._monotonic_ns = clock.wall_ns, clock.monotonic_ns
@@ -117,7 +124,7 @@ class Probe:
             sink = sink if sink is not None else os.environ.get(SINK_VARIABLE) or None
             self._settings = ProbeSettings(
                 stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps,
-                announce_within_s, clock,
+                announce_within_s, max_age_s, clock,
             )  # fmt: skip
             self._begin(self._settings, None)
         except Exception as error:
@@ -138,12 +145,12 @@ class Probe:
             sink.check()
         sender = Sender(
             who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s,
-            queue=queue,
+            queue=queue, max_age_us=asked.max_age_us,
         )  # fmt: skip
         if self._follows:
             sender.follow()
         sender.start(asked.announce_within_s)
-        self._most = asked.most_stamps
+        self._most, self._max_age_us = asked.most_stamps, asked.max_age_us
         self._sender, self._queue, self._append = sender, sender.queue, sender.queue.append
         exits.watch(self)
 
@@ -156,7 +163,7 @@ class Probe:
     def start_anew(self) -> None:
         """Wait for the first stamp, to begin with it as a new instance: in the child of a fork, or after a bye."""
         # What the parent had is kept: to let go of 200,000 stamps would cost each of its children memory and time.
-        self._of_parent, self._ending = self._sender, None
+        self._of_parent, self._ending = (self._of_parent, self._sender, self._ending), None
         self._sender, self._queue, self._append = None, deque(), self._append_first
         # Another thread of the parent may have held the lock.
         self._waking, self._is_dormant, self._is_waking = threading.RLock(), True, False
@@ -237,7 +244,7 @@ class Probe:
         """
         at_ns = self._wall_ns()
         event_us = at_ns // 1_000 if event_time is None else event_time
-        self._drop(recorder.refused_one(event_us, at_ns, cause[:MAX_CAUSE_CHARS]))
+        self._drop(recorder.refused_one(event_us, at_ns, cause[:MAX_CAUSE_CHARS], self._max_age_us))
 
     @_harmless
     def caught_up(self, moment_us: int) -> None:
@@ -288,11 +295,11 @@ class Probe:
     ) -> None:
         """Stamp, checking what the fast path leaves to the sender, and counting what does not fit."""
         if self.strict:
-            _refuse_bad(message_id, event_time)
+            _refuse_bad(message_id, event_time, at_ns // 1_000, self._max_age_us)
         if len(self._queue) < self._most:
             self._append(Stamp(side, message_id, event_time, at_ns, _text(reason)))
         else:
-            self._drop(recorder.refused_one(event_time, at_ns, QUEUE_FULL))
+            self._drop(recorder.refused_one(event_time, at_ns, QUEUE_FULL, self._max_age_us))
 
     @_harmless
     def _many(self, side: int, message_ids: ArrayLike, event_times: ArrayLike) -> None:
@@ -302,13 +309,15 @@ class Probe:
         except Exception as error:
             if self.strict:
                 raise ProbeError(str(error)) from error
-            self._drop(_of_bad_arrays(message_ids, event_times, at_ns))
+            self._drop(_of_bad_arrays(message_ids, event_times, at_ns, self._max_age_us))
             return
         stamps = Stamps(side, ids, events_us, at_ns)
+        if self.strict and (told := recorder.first_fault([stamps], self._max_age_us)) is not None:
+            raise ProbeError(told)
         if self._is_dormant and len(ids):
             self._wake()
         if self._sender is not None and len(ids) and not self._sender.append_many(stamps, self._most):
-            self._drop(recorder.refused(events_us, at_ns, QUEUE_FULL))
+            self._drop(recorder.refused(events_us, at_ns, QUEUE_FULL, self._max_age_us))
 
     def _drop(self, refusals: Refusals) -> None:
         if self._is_dormant:
@@ -349,25 +358,27 @@ class _Passing:
             probe._carefully(_DEPARTED, self._message_id, self._event_time, at_ns)
 
 
-def _refuse_bad(message_id: MessageId, event_time: EventTime) -> None:
+def _refuse_bad(message_id: MessageId, event_time: EventTime, at_us: int, max_age_us: int | None) -> None:
     try:
         id_bytes(message_id)
-        event_us = recorder.event_time_us(event_time)
+        event_us = event_times.event_time_us(event_time)
+        told = event_times.fault(event_us, at_us, max_age_us, is_number=isinstance(event_time, int))
     except Exception as error:
         raise ProbeError(str(error)) from error
-    if isinstance(event_time, int) and event_us < _SURELY_US:
-        raise ProbeError(f"an event time as an int is µs since 1970, got {event_us}: seconds or milliseconds?")
+    if told is not None:
+        raise ProbeError(told)
 
 
-def _of_bad_arrays(message_ids: ArrayLike, event_times: ArrayLike, at_ns: int) -> Refusals:
+def _of_bad_arrays(message_ids: ArrayLike, event_times: ArrayLike, at_ns: int, max_age_us: int | None) -> Refusals:
     """Count arrays that cannot be taken: in the windows of their event times, or in that of the call."""
     count, refusals = length_of(message_ids), Refusals()
     try:
-        refusals = recorder.refused(microseconds(event_times), at_ns, BAD_ARRAYS)
+        refusals = recorder.refused(microseconds(event_times), at_ns, BAD_ARRAYS, max_age_us)
     except Exception:  # noqa: BLE001 - a host may pass anything; what has no event time counts in the window of the call
         _log.debug("the event times of arrays cannot be read", exc_info=True)
-    if count > refusals.total():
-        refusals.update(recorder.refused_count(count - refusals.total(), at_ns, BAD_ARRAYS))
+    counted = sum(number for (_, cause), number in refusals.items() if cause == BAD_ARRAYS)
+    if count > counted:
+        refusals.update(recorder.refused_count(count - counted, at_ns, BAD_ARRAYS))
     return refusals
 
 

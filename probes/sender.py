@@ -24,7 +24,7 @@ from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.envelope import decode, encode
 from probes.contract.limits import WINDOW_MS, WINDOW_US
 from probes.packing import BATCH_OBSERVATIONS, Packed
-from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Stamp, Stamps
+from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, PERHAPS, Stamp, Stamps
 from probes.sinks import Sink
 from probes.untold import Untold
 
@@ -86,11 +86,12 @@ class Sender:
         flush_every_s: float,
         heartbeat_every_s: float,
         queue: deque[Stamp | Stamps] | None = None,
+        max_age_us: int | None = None,
     ) -> None:
         """Take the parts; nothing runs, and nothing is sent, before :meth:`start`. A queue may have stamps already."""
         self.instance, self.sink, self.clock = instance, sink, clock
         self.flush_every_ns, self.heartbeat_every_ns = int(flush_every_s * 1e9), int(heartbeat_every_s * 1e9)
-        self.backlog = Backlog(queue)
+        self.backlog = Backlog(queue, max_age_us)
         self.queue = self.backlog.queue
         self.drops = Untold()
         # Up to which moment the books have to have a hole; and whether count was lost since that was worked out.
@@ -145,6 +146,8 @@ class Sender:
     def _first_announce(self, patience_s: float) -> None:
         try:
             self._announce(patience_s)
+        except Exception:  # noqa: BLE001 - nothing may reach the host; a flush tries again
+            _warn("a probe could not announce itself")
         finally:
             self._has_tried.set()
 
@@ -191,8 +194,8 @@ class Sender:
         with self._counting:
             try:
                 self._count(refusals)
-                self.dropped_total += sum(refusals.values())
-                self._causes.update(cause for _, cause in refusals)
+                self.dropped_total += sum(count for (_, cause), count in refusals.items() if cause != PERHAPS)
+                self._causes.update(cause for _, cause in refusals if cause != PERHAPS)
             except Exception:  # noqa: BLE001 - memory may be short; what is not counted is a hole in the books
                 self._has_lost_count = True
 
@@ -340,10 +343,7 @@ class Sender:
         _log.warning(told, self._patience_s, self.waiting)
 
     def _run(self, announce_within_s: float) -> None:
-        try:
-            self._first_announce(announce_within_s)
-        except Exception:  # noqa: BLE001 - nothing may reach the host; a flush tries again
-            _warn("a probe could not announce itself")
+        self._first_announce(announce_within_s)
         while not self._ended.is_set():
             try:
                 self._wait()
@@ -447,7 +447,8 @@ class Sender:
             self._told_causes |= new
         for cause in sorted(new):
             who = self.instance
-            _log.warning("a probe of %s at %s drops observations: %s", who.stream, who.node, _WHY.get(cause, cause))
+            why = self.backlog.faults.get(cause) or _WHY.get(cause, cause)
+            _log.warning("a probe of %s at %s drops observations: %s", who.stream, who.node, why)
 
     def _to_tell(self) -> tuple[tuple[Drop, ...], bool]:
         """Return as many drops as a record may carry, and whether these are all."""

@@ -206,7 +206,7 @@ def test_while_a_thread_may_stamp_nothing_is_vouched_for_beyond_the_silence(
     through_us = max(batch.complete_through_us for batch in batches)
     stamped = [map(int, line.split()) for line in Path(f"{spool}.stamped").read_text().splitlines()]
     assert {number for number, at_us in stamped if at_us <= through_us} <= set(numbers(batches))
-    assert ("as threads are alive that may stamp (Thread-1 (work))" in done.stderr) is not bool(end)
+    assert ("as threads are alive that may stamp (Thread-1 (work))" in done.stderr) == (not end)
 
 
 def test_a_thread_of_a_probe_keeps_no_bye_from_being_said(tmp_path: Path) -> None:

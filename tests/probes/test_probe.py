@@ -187,7 +187,7 @@ def test_closing_says_bye_once(probe: Probe, sink: MemorySink) -> None:
 
 def test_a_context_closes_its_probe(sink: MemorySink) -> None:
     """At the end of the block the bye is sent, without a flush before."""
-    with Probe("orders", "router", sink, labels={"host": "a"}) as probe:
+    with Probe("orders", "router", sink, labels={"host": "a"}, clock=ManualClock()) as probe:
         probe.arrived(MESSAGE, EPOCH_US)
     assert [decode(record).kind for record in sink.records] == [Kind.HEARTBEAT, Kind.OBSERVATIONS, Kind.BYE]
     assert {tuple(decode(record).labels.items()) for record in sink.records} == {(("host", "a"),)}
