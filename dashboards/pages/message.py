@@ -76,8 +76,8 @@ def _nothing(looking: Looking, text: str, found: Searched) -> None:
     terms = looking.answers.searches.terms_of(looking.address.stream)
     span = f", in this stream {texts.age(terms.kept_until_us(0))} from the start of its minute," if terms else ""
     told = (
-        "An id is looked for whole; the page of a window finds a lost one by a part of it. "
-        f"Stamps are kept as long as they may change their window{span} and lost ids as long as their window is kept."
+        "An id is looked for whole; the page of a window finds a missing one by a part of it. "
+        f"Stamps are kept as long as they may change their window{span} and missing ids as long as their window."
     )
     st.html(markup.note(told))
 
