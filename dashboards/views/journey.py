@@ -60,12 +60,13 @@ class Step:
 class Journey:
     """What became of a message: a mark, a sentence, its steps, how many are not shown, and until when stamps stay.
 
-    It is missing at the nodes of ``lost_at``: surely lost, or not.
+    It is missing at the nodes of ``lost_at``: surely lost, or not, and then ``reasons`` say why nobody knows.
     """
 
     key: Key
     mark: Mark
     told: str
+    reasons: tuple[str, ...]
     lost_at: tuple[str, ...]
     steps: tuple[Step, ...]
     left_out: int
@@ -96,7 +97,10 @@ def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journe
     mark, told = _fate(stamps, lost_at, way)
     steps = (*_steps(moments[:MOST_STAMPS], zone), *(_lost_step(node, stamps, way) for node in lost_at))
     left_out = max(0, len(moments) - MOST_STAMPS)
-    return Journey(key, mark, told, lost_at, steps, left_out, _kept(way, now_us, zone, has_stamps=bool(stamps)))
+    reasons = way.window.reasons if way.window and lost_at and mark is UNKNOWN else ()
+    return Journey(
+        key, mark, told, reasons, lost_at, steps, left_out, _kept(way, now_us, zone, has_stamps=bool(stamps))
+    )
 
 
 def _key(one: Stamp) -> Key:

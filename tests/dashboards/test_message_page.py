@@ -117,6 +117,7 @@ def test_a_loss_that_is_not_sure_says_so(tmp_path: Path) -> None:
     assert "Not seen at b; it is not known whether it was lost." in told
     assert "UNKNOWN" in told
     assert "LOST" not in told
+    assert "b: 1 of 1 probe instances did not tell all" in told
     assert "hw-loud" not in told
 
 
