@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashboards import markup
 from dashboards.charts import pathway as drawn
 from dashboards.reading.told import Edge, Graph, Standing, StreamNow, Stretch
 from dashboards.views import colours, conservation, freshness, loss_table, overview, pathway, series, texts
@@ -191,6 +192,26 @@ def test_one_that_was_well_long_ago_comes_before_those_that_are() -> None:
     assert shown == ["c-lossy", "d-lossy-gone", "b-gone", "e-idle-gone", "a-well"]
     once = [one.stream for one in overview.rows(Standing(found, None), at(30))]
     assert once == ["c-lossy", "d-lossy-gone", "a-well", "b-gone", "e-idle-gone"]
+
+
+def test_why_nobody_knows_stands_at_the_verdict() -> None:
+    """Of a stream as it stands, and of the newest window of a range that nothing can be shown of."""
+    blind = window(1, verdict=Verdict.UNKNOWN, reasons=("b: a hole", "a: another"))
+    assert row(blind).reasons == blind.reasons
+    told = markup.because(blind.reasons)
+    assert ">b: a hole and 1 more<" in told
+    assert 'title="b: a hole; a: another"' in told
+    assert (markup.because(()), row(None).reasons) == ("", ())
+    made = stretch(window(0, verdict=Verdict.SILENT), blind, window(2))
+    assert series.ignorant(made) == blind
+    assert series.ignorant(stretch(window(0))) is None
+
+
+def test_nothing_surely_lost_end_to_end_is_not_loud_because_a_node_lost() -> None:
+    """Where a terminal cannot tell, a node may be LOSSY and the stream's own bounds start at 0."""
+    surely = {"b": {"loss": 5, "loss_lower": 5, "loss_upper": 5}}
+    one = replace(window(0, verdict=Verdict.LOSSY, nodes=surely), lost=5, lost_lower=0, lost_upper=5)
+    assert overview.loss(one) == (texts.UNKNOWN, "unknown", "at most 0.50 %")
 
 
 def test_a_stream_of_which_nothing_is_final_has_no_figures() -> None:
