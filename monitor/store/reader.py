@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Engine, FromClause, RowMapping, Select, Table, and_, func, or_, select
+from sqlalchemy import Column, Connection, Engine, FromClause, Row, RowMapping, Select, Table, and_, func, or_, select
 
 from monitor.holes import Hole
 from monitor.kernel import tdigest
@@ -106,15 +106,23 @@ def first_lost_ids(
     return found
 
 
-def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[tuple[str, int, str]]:
-    """Return (stream, start of the window in µs, node) wherever a message is kept as lost."""
+def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[tuple[str, int, str, int, int]]:
+    """Return (stream, start of the window in µs, node, its loss, its lower bound) wherever a message is missing."""
     with schema.reading(engine) as connection:
         holds = dialect.holding(connection, tables.lost_ids.c.message_ids, message_id)
         return [
-            (row.stream, row.window_start_us, row.node)
+            (row.stream, row.window_start_us, row.node, *_loss_at(connection, row))
             for row in connection.execute(_in_range(tables.lost_ids, stream, None, None).where(holds))
             if message_id in _apart(row.message_ids)
         ]
+
+
+def _loss_at(connection: Connection, where: Row[Any]) -> tuple[int, int]:
+    """Return the loss and its lower bound, of the node and window of a row."""
+    column = tables.node_windows.c
+    here = column.stream == where.stream, column.window_start_us == where.window_start_us, column.node == where.node
+    found = connection.execute(select(column.loss, column.loss_lower).where(*here)).first()
+    return (found.loss, found.loss_lower) if found else (0, 0)
 
 
 def books(connection: Connection) -> Iterator[Book]:
