@@ -143,11 +143,18 @@ def _named(batch: Observed, names: Mapping[tuple[int, int], tuple[int, int]]) ->
     replica = int(batch.message_ids[0, 1].byteswap()) % 2
     instance = instance_name(str(batch.node), f"p{replica}", 0)
     came, left = names.get((batch.node, replica), (0, 0))
-    none = np.empty(0, np.int64)
-    for lags, name in (({"lag_out_us": none}, came), ({"lag_in_us": none}, left)) if came != left else (({}, came),):
-        told = batch._replace(message_ids=batch.message_ids + RENAMED * np.uint64(name), instance=instance, **lags)
-        if len(told.lag_in_us) or len(told.lag_out_us):
-            yield told
+    batch, none = batch._replace(instance=instance), np.empty(0, np.int64)
+    if came == left:
+        yield _renamed(batch, came)
+        return
+    if len(batch.lag_in_us):
+        yield _renamed(batch._replace(lag_out_us=none), came)
+    if len(batch.lag_out_us):
+        yield _renamed(batch._replace(lag_in_us=none), left)
+
+
+def _renamed(batch: Observed, name: int) -> Observed:
+    return batch._replace(message_ids=batch.message_ids + RENAMED * np.uint64(name))
 
 
 IDS: Final = st.integers(0, 2)
