@@ -1,4 +1,4 @@
-"""What is kept of one message: its stamps in the segments of the transport, and where the store has it as lost."""
+"""What is kept of one message: its stamps in the segments of the transport, and where the store has it as missing."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ Chosen = Callable[[Sequence[Path]], Iterable[Path]]
 
 
 class Lost(NamedTuple):
-    """A window, by stream and start, and a node at which the store has a message as lost."""
+    """A window, by stream and start, and a node at which the store has a message as missing.
+
+    ``loss`` is how many are missing there, ``loss_lower`` how many of them are surely lost.
+    """
 
     stream: str
     window_start_us: int
     node: str
+    loss: int
+    loss_lower: int
     message_id: bytes
 
 

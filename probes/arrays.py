@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from probes.contract.limits import ID_BYTES
 from probes.errors import ProbeError
+
+MOST_TOLD: Final = 2**31
+"""So many messages an array spoke of at most: what says more says what cannot be."""
 
 
 def columns_of(message_ids: ArrayLike, event_times: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -15,18 +20,17 @@ def columns_of(message_ids: ArrayLike, event_times: ArrayLike) -> tuple[NDArray[
     Raises:
         ProbeError: the arrays are of another form, or there are not as many ids as event times.
     """
-    ids, events_us = _ids(message_ids), _microseconds(event_times)
+    ids, events_us = _ids(message_ids), microseconds(event_times)
     if len(ids) != len(events_us):
         raise ProbeError(f"there is one event time an id, got {len(ids)} ids and {len(events_us)} event times")
     return ids, events_us
 
 
 def length_of(message_ids: ArrayLike) -> int:
-    """Return how many messages an array that was refused spoke of, as far as can be seen; at least 1."""
-    if isinstance(message_ids, bytes):
-        return max(1, len(message_ids) // ID_BYTES)
+    """Return how many messages an array that was refused spoke of, as far as can be seen and told; at least 1."""
     try:
-        return max(1, len(message_ids))  # type: ignore[arg-type]  # what has no length says so
+        length = len(message_ids)  # type: ignore[arg-type]  # what has no length says so
+        return max(1, min(length // ID_BYTES if isinstance(message_ids, bytes) else length, MOST_TOLD))
     except Exception:  # noqa: BLE001 - a host's own class may raise anything
         return 1
 
@@ -60,7 +64,12 @@ def _pairs(packed: bytes) -> NDArray[np.uint64]:
     return np.frombuffer(packed, np.uint64).reshape(-1, 2)
 
 
-def _microseconds(event_times: ArrayLike) -> NDArray[np.int64]:
+def microseconds(event_times: ArrayLike) -> NDArray[np.int64]:
+    """Return event times in µs, shape (n,).
+
+    Raises:
+        ProbeError: they are of another form.
+    """
     events = np.asarray(event_times)
     if not events.size:
         return np.empty(0, np.int64)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypedDict
 
 import numpy as np
+import numpy.ma  # np.unique would import it at its first call, and a fork meanwhile would leave its lock held for ever
 from numpy.typing import NDArray
 
 from probes.contract.limits import MAX_REASONS, NO_REASON, NOT_STAMPED, WINDOW_MS, WINDOW_US

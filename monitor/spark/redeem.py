@@ -57,7 +57,7 @@ def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: in
             # The record was checked when it was claimed; that it is still there costs little to know.
             envelope.check_prefix(segment, start, end)
             ids, *columns = map(partial(_field, segment, count), _DTYPES, places)
-            batch = Observed(node, arrival_us, ids.view("<u8").reshape(-1, 2), *columns)
+            batch = Observed(node, claim.instance, arrival_us, ids.view("<u8").reshape(-1, 2), *columns)
             yield batch if shards == 1 else _of_shard(batch, shard, shards)
 
 
@@ -75,6 +75,7 @@ def _of_shard(batch: Observed, shard: int, shards: int) -> Observed:
     chosen = masks.shard_of(batch.message_ids, shards) == shard
     return Observed(
         batch.node,
+        batch.instance,
         batch.arrival_us,
         batch.message_ids[chosen],
         _of_chosen(batch.lag_in_us, chosen),

@@ -67,7 +67,7 @@ def open_probe(stream: str, node: str, sink: str | None, around: Surroundings) -
     patient = PatientSink(checked_sink(sink_url(sink), instance, around.clock), around)
     try:
         # Strict while it starts, so that a mistake ends the tap; later on what is bad is counted and not raised.
-        probe = Probe(stream, node, patient, strict=True, follows=True, clock=around.clock)
+        probe = Probe(stream, node, patient, strict=True, follows=True, max_age_s=None, clock=around.clock)
     except ProbeError as error:
         raise TapUsageError(str(error)) from None
     probe.strict = False

@@ -47,7 +47,7 @@ class Told:
             damage(folder / "spool", case)
         self.truth: Truth = read(folder / "truth")
         store, segments = prepared_store(folder, "hopwatch.db"), sorted((folder / "spool").rglob("*.seg"))
-        run_once(store, rules_of(folder, STREAMS), segments)
+        run_once(store, rules_of(folder, STREAMS), segments, folder / "spool")
         (stream,) = json.loads(json.dumps(reader.report(store)))["streams"]
         self.windows: list[dict[str, Any]] = stream["windows"]
         store.dispose()
