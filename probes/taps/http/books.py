@@ -40,8 +40,8 @@ class Books:
         self.refused = 0
         """Requests that were refused, whole or in part."""
 
-    def sender(self, name: NodeName, refused: Refused) -> Sender:
-        """Return the sender of a node, which is opened at first; ``refused`` is what is refused if there is none.
+    def sender(self, name: NodeName) -> Sender:
+        """Return the sender of a node, which is opened at first.
 
         Raises:
             Refusal: there are too many, or its sink cannot be opened.
@@ -53,11 +53,11 @@ class Books:
             if len(self._senders) >= MOST_NODES:
                 which = f"{name.node!r} of {name.stream!r}"
                 told = f"this tap stamps for {MOST_NODES} nodes already, of which {which} is none"
-                raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "too-many-nodes", told, refused=refused)
+                raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "too-many-nodes", told)
             try:
                 opened = self._opened(name)
             except TapSourceError as error:
-                raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "sink-down", str(error), refused=refused) from None
+                raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "sink-down", str(error)) from None
             with self._counting:
                 self._senders = {**self._senders, name: opened}
                 opened.hold(self._owed.since_us)

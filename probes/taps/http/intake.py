@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
@@ -58,10 +59,13 @@ class Intake:
             Refusal: none can be, the sink does not take them, or there are too many nodes.
         """
         posted = read(data)
-        whole = posted.whole
-        sender = self.books.sender(posted.node, whole)
+        try:
+            sender = self.books.sender(posted.node)
+        except Refusal as refusal:
+            refusal.refused = posted.whole
+            raise
         if not sender.offer(lambda now_us: packed(posted.observations, now_us)):
-            raise self._full("send them again: what of them was taken before will count twice", whole)
+            raise self._full("send them again: what of them was taken before will count twice", posted.whole)
         self.observations += len(posted.observations)
         return posted
 
@@ -132,8 +136,8 @@ class Intake:
 
 def _in_record(view: envelope.RecordView) -> Refused:
     """Return what is in a record; one without observations says of its instance that it was there."""
-    events_us = [view.window_start_ms * 1_000] * view.count
-    return Refused(NodeName(view.stream, view.node), events_us, 0 if view.count else 1)
+    windows = Counter({view.window_start_ms: view.count} if view.count else {})
+    return Refused(NodeName(view.stream, view.node), windows, 0 if view.count else 1)
 
 
 def packed(observations: Sequence[Observation], now_us: int) -> list[Packed]:

@@ -14,6 +14,8 @@ PATIENCE_S: Final = 20.0
 """How long a client may take to come again; he was told to wait for a second."""
 MOST: Final = 1_024
 """So many bodies are waited for at most."""
+MOST_WINDOWS: Final = 100_000
+"""Of so many minutes, added up over all of them."""
 
 
 class Debt(NamedTuple):
@@ -31,6 +33,7 @@ class Owed:
     def __init__(self) -> None:
         """Start with none."""
         self._debts: dict[bytes, Debt] = {}
+        self._windows = 0
 
     def __len__(self) -> int:
         """Return how many are waited for."""
@@ -39,20 +42,25 @@ class Owed:
     def put(self, digest: bytes, debt: Debt) -> bool:
         """Wait for a body, from when it came first; False if too many are waited for."""
         before = self._debts.get(digest)
-        if before is None and len(self._debts) >= MOST:
-            return False
-        self._debts[digest] = debt if before is None else debt._replace(since_us=before.since_us)
+        if before is None:
+            windows = self._windows + len(debt.refused.windows)
+            if len(self._debts) >= MOST or windows > MOST_WINDOWS:
+                return False
+            self._windows = windows
+        self._debts[digest] = debt if before is None else before._replace(last_s=debt.last_s)
         return True
 
     def came(self, digest: bytes) -> None:
         """Wait no longer for a body that has come, or was never waited for."""
-        self._debts.pop(digest, None)
+        debt = self._debts.pop(digest, None)
+        self._windows -= len(debt.refused.windows) if debt else 0
 
     def due(self, now_s: float = float("inf")) -> Iterator[Debt]:
         """Take out and yield what was waited for in vain; at the end all of it."""
         late = [digest for digest, debt in self._debts.items() if now_s - debt.last_s >= PATIENCE_S]
         for digest in late:
-            yield self._debts.pop(digest)
+            yield self._debts[digest]
+            self.came(digest)
 
     @property
     def since_us(self) -> int | None:

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError, from_json
 from probes.contract.limits import MAX_COUNT, MONITOR_STREAM, NAME_PATTERN
 from probes.http.problems import MOST_FAULTS, Fault, pointer
 from probes.taps.http.bodies import Body, Observation, event_us
-from probes.taps.http.refused import NodeName, Refusal, Refused, at_most
+from probes.taps.http.refused import NodeName, Refusal, Refused, at_most, windows_of
 
 ITEMS: Final = "observations"
 
@@ -34,8 +34,8 @@ class Posted:
     @property
     def whole(self) -> Refused:
         """Return all that was posted as refused, for where nobody takes it."""
-        events_us = [*(one.event_time for one in self.observations), *self.refused.events_us]
-        return Refused(self.node, events_us, self.refused.untimed)
+        windows = windows_of(one.event_time for one in self.observations) + self.refused.windows
+        return Refused(self.node, windows, self.refused.untimed)
 
 
 def read(data: bytes) -> Posted:
@@ -89,7 +89,7 @@ def _whole(node: NodeName | None, items: object, size_bytes: int) -> Refused:
     """Return all that is in a body: as many as are listed, or may be in so many bytes."""
     if isinstance(items, list):
         events_us = [event_us for event_us in map(_event_us_of, items) if event_us is not None]
-        return Refused(node, events_us, len(items) - len(events_us))
+        return Refused(node, windows_of(events_us), len(items) - len(events_us))
     return Refused(node, untimed=at_most(size_bytes))
 
 
@@ -115,7 +115,7 @@ def _sorted(node: NodeName, items: list[Any]) -> Posted:
             told[at] = faults
         moment_us = _event_us_of(item)
         events_us += [] if moment_us is None else [moment_us]
-    refused = Refused(node, events_us, len(bad) - len(events_us))
+    refused = Refused(node, windows_of(events_us), len(bad) - len(events_us))
     if not good:
         raise _refusal(refused, [fault for faults in told.values() for fault in faults][:MOST_FAULTS])
     return Posted(node, good, refused, frozenset(bad), told)

@@ -7,7 +7,7 @@ unknown, and never lost.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -33,23 +33,23 @@ class NodeName(NamedTuple):
 class Refused:
     """Observations that were refused; ``node`` is None where it could not be read, and may be any.
 
-    ``events_us`` are the event times that could be read, ``untimed`` is how many observations there are besides, at
-    most; None where nobody can say.
+    ``windows`` says how many are of which minute, by its start in ms; ``untimed`` is how many there are besides, whose
+    event time could not be read, at most; None where nobody can say.
     """
 
     node: NodeName | None = None
-    events_us: Sequence[int] = ()
+    windows: Counter[int] = field(default_factory=Counter)
     untimed: int | None = 0
     is_record: bool = False
     """Whether it may be a record of another probe."""
 
     def __bool__(self) -> bool:
         """Return whether anything was refused."""
-        return bool(self.untimed is None or self.untimed or self.events_us)
+        return bool(self.untimed is None or self.untimed or self.windows)
 
     def drops(self, cause: str, now_us: int) -> Refusals:
         """Return it as drops, by (window start in ms, cause)."""
-        drops: Refusals = Counter((event_us // WINDOW_US * WINDOW_MS, cause) for event_us in self.events_us)
+        drops: Refusals = Counter({(start_ms, cause): count for start_ms, count in self.windows.items()})
         untimed = 1 if self.untimed is None else self.untimed
         if untimed:
             this_ms = now_us // WINDOW_US * WINDOW_MS
@@ -63,6 +63,11 @@ class Refusal(Problem):
     """Ends a request of which it is known what was in it."""
 
     refused: Refused = field(default_factory=Refused)
+
+
+def windows_of(events_us: Iterable[int]) -> Counter[int]:
+    """Return how many event times are of which minute."""
+    return Counter(event_us // WINDOW_US * WINDOW_MS for event_us in events_us)
 
 
 def at_most(size_bytes: int) -> int:
