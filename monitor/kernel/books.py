@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.contract.batch import Kind
-from probes.contract.limits import WINDOW_US
+from probes.contract.limits import TIMELESS_CAUSES, WINDOW_US
 
 AFTERLIFE_US: Final = 10_000_000
 """How long an instance that did not say bye lives beyond its last ``complete_through``."""
@@ -320,10 +320,16 @@ def _with_aside(known: Mapping[int, Aside], new: NDArray[np.void]) -> Mapping[in
 
 
 def _aside(book: Book, starts_us: Int64s, horizons_us: Int64s) -> Int64s:
-    """Return how many implausible observations may have been messages of each window, by when they were stamped."""
+    """Return how many observations with event times that cannot be may be of each window, by when they were stamped."""
     counts = np.zeros(len(starts_us), np.int64)
     for aside in book.aside.values():
         counts += _meet((aside.from_us, aside.to_us), starts_us, horizons_us) * np.int64(min(aside.count, MOST_DROPPED))
+    for (start_ms, cause), count in book.drops.items():
+        if cause in TIMELESS_CAUSES:
+            minute = start_ms * 1_000, start_ms * 1_000 + WINDOW_US - 1
+            # Of the window of that minute itself they are drops.
+            meets = _meet(minute, starts_us, horizons_us) & (starts_us != minute[0])
+            counts += meets * np.int64(min(count, MOST_DROPPED))
     return np.minimum(counts, MOST_DROPPED)
 
 
