@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing import parent_process, util
@@ -52,6 +53,16 @@ def watch(thing: Lasting) -> None:
 def forget(thing: Lasting) -> None:
     """Do nothing more for a thing, if anything was done."""
     _alive.discard(thing)
+
+
+def refuse_at_the_end() -> None:
+    """Raise where a thread that is started would never run, and whoever starts it would wait for ever.
+
+    Raises:
+        RuntimeError: the interpreter is being torn down.
+    """
+    if sys.is_finalizing():
+        raise RuntimeError("the interpreter ends")
 
 
 def others() -> list[str]:

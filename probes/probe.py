@@ -175,21 +175,29 @@ class Probe:
 
     def _wake(self) -> None:
         """Begin, unless that was done; a thread that comes meanwhile waits for it, a signal's handler does not."""
-        with self._waking:
-            if not self._is_dormant or self._is_waking:
-                return
-            self._is_waking = True
-            try:
-                asked = self._settings.in_child()
-                self._begin(asked, self._queue)
-                self._settings, self._is_dormant = asked, False
-            except Exception as error:  # noqa: BLE001 - a fork must not fail for a probe
-                self._is_dormant = False
-                exits.forget(self)
-                self._silence()
-                _log.warning("a probe does nothing in this child: %s", error)
-            finally:
-                self._is_waking = False
+        waking = self._waking
+        # Not for ever: at the end of the interpreter a thread may be gone that holds it.
+        if not waking.acquire(timeout=CLOSE_S):
+            return
+        try:
+            if self._is_dormant and not self._is_waking:
+                self._begin_here()
+        finally:
+            waking.release()
+
+    def _begin_here(self) -> None:
+        self._is_waking = True
+        try:
+            asked = self._settings.in_child()
+            self._begin(asked, self._queue)
+            self._settings, self._is_dormant = asked, False
+        except Exception as error:  # noqa: BLE001 - a fork must not fail for a probe
+            self._is_dormant = False
+            exits.forget(self)
+            self._silence()
+            _log.warning("a probe does nothing in this child: %s", error)
+        finally:
+            self._is_waking = False
 
     def arrived(self, message_id: MessageId, event_time: EventTime) -> None:
         """Stamp ``in``: the message arrives at this node."""

@@ -133,6 +133,7 @@ class Sender:
         """
         self._owes_hello = True
         try:
+            exits.refuse_at_the_end()
             self._thread = exits.OwnThread(target=self._run, args=(announce_within_s,), name="hopwatch-probe")
             self._thread.start()
         except RuntimeError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
@@ -41,9 +42,13 @@ FAULT: Final = st.tuples(
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> None:
+def quiet() -> Iterator[None]:
     """Keep thousands of tracebacks out of the log."""
-    logging.getLogger("hopwatch.probe").setLevel(logging.CRITICAL)
+    log = logging.getLogger("hopwatch.probe")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    yield
+    log.setLevel(before)
 
 
 class Host:

@@ -221,6 +221,22 @@ thread.join()
     assert [batches[-1].kind for batches in spooled(tmp_path).values()] == [Kind.BYE] * 5
 
 
+def test_what_is_stamped_while_the_interpreter_is_torn_down_hangs_nobody(tmp_path: Path) -> None:
+    """No thread runs any more, and an object may still handle a message as it is deleted: that has no bye either."""
+    script = """
+class Last:
+    def __del__(self):
+        probe.arrived(2, NOW_US)
+last = Last()
+last.itself = last
+probe.arrived(1, NOW_US)
+"""
+    run(tmp_path, script)
+    found = list(spooled(tmp_path).values())
+    assert [hello_of(batches) for batches in found] == [HELLO] * 2
+    assert sorted(batches[-1].kind is Kind.BYE for batches in found) == [False, True]
+
+
 def test_what_is_stamped_after_the_bye_is_an_instance_without_one(tmp_path: Path) -> None:
     """Functions that a host registered before it imported probes run last, and may still handle messages."""
     host = "import atexit\natexit.register(lambda: probe.arrived(2, NOW_US))\n" + HOST
