@@ -36,6 +36,18 @@ class Fault(StrEnum):
     """Probe instances end, with a bye or without, and others follow."""
     DEAD = auto()
     """An instance ends long before the others, without a bye."""
+    YOUNG = auto()
+    """A replica starts when it likes and dies within three seconds, unheard but for its hello."""
+    UNANNOUNCED = auto()
+    """Probes of an older version, which say no hello."""
+    UNREADABLE = auto()
+    """Some or all segments of an instance are damaged, emptied, or of a version that nobody knows."""
+    MISNAMED = auto()
+    """An instance calls its node by a name that is not declared."""
+    MISTIMED = auto()
+    """An instance tells event times in ms, as if they were µs."""
+    RETYPED = auto()
+    """An instance calls messages by ids of another type."""
     SKEW = auto()
     """Probe clocks are off by seconds, an hour, or 70 years."""
     DROPS = auto()
@@ -62,7 +74,7 @@ class Fault(StrEnum):
     """Unusual but lawful names of directories and probes, and unusual but lawful Avro."""
 
 
-LYING = frozenset({Fault.UNOBSERVED, Fault.LYING_EVENTS, Fault.ANCIENT, Fault.EDGES, Fault.TWINS})
+LYING = frozenset({Fault.UNOBSERVED, Fault.LYING_EVENTS, Fault.ANCIENT, Fault.EDGES, Fault.TWINS, Fault.UNANNOUNCED})
 """With these a probe's account says more than it holds, so that no monitor can keep the promise of no false loss."""
 
 GRIDS_US = (1, 1000, SECOND_US, 10 * SECOND_US, 30 * SECOND_US)

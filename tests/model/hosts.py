@@ -3,12 +3,15 @@
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any
 
 from tests.model.dice import MINUTE_US, SECOND_US, Dice, Fault
 from tests.model.record import FILTERED, NO_REASON, NOT_STAMPED, PASSED, Body
 
+MISNAMED = "misnamed"
+"""A node that no configuration declares: its records are quarantined, however good they are."""
 HEARTBEAT_US = 10 * SECOND_US
 _HOUR_US = 3600 * SECOND_US
 _AGES_US = 70 * 365 * 24 * _HOUR_US
@@ -39,10 +42,18 @@ class Life:
     says_bye: bool
     skew_us: int
     flushes_us: list[int]
+    announces: bool = True
+    """Whether it says hello."""
+    errs: Fault | None = None
+    """Whether it calls messages otherwise than the others, or gives them other times."""
     stamped: list[Stamped] = field(default_factory=list)
 
     def stamp(self, stamped: Stamped, *, apart: bool) -> None:
         """Record it; the two stamps are told apart when asked, or when a flush lies between them."""
+        if self.errs is Fault.RETYPED:
+            stamped = replace(stamped, message_id=blake2b(stamped.message_id, digest_size=16).digest())
+        if self.errs is Fault.MISTIMED:
+            stamped = replace(stamped, event_us=stamped.event_us // 1000)
         came_us, left_us = stamped.came_us, stamped.left_us
         if (
             came_us is not None
@@ -86,6 +97,11 @@ def lives(dice: Dice, stream: str, node: str, start_us: int, stop_us: int) -> li
                 )
             )
             begin_us = stop_us if dies else end_us + dice.moment(1, 20 * SECOND_US) + dice.dials.grid_us
+    if dice.hit(Fault.YOUNG, 0.5):
+        begin_us = dice.moment(start_us, stop_us)
+        end_us = begin_us + dice.moment(0, 3 * SECOND_US)
+        found.append(_life(dice, (stream, node, "young"), begin_us, end_us, says_bye=False))
+        found[-1].flushes_us.clear()
     return found
 
 
@@ -98,7 +114,12 @@ def _life(dice: Dice, name: tuple[str, str, str], begin_us: int, end_us: int, *,
     stream, node, probe = name
     if dice.hit(Fault.AWKWARD, 0.3):
         probe += dice.one((" [bold]", "/../", "\u2603" * 100, "'\"%41\n"))
-    return Life(stream, node, probe, begin_us, end_us, says_bye, skew_us, flushes_us)
+    if dice.hit(Fault.MISNAMED, 0.1):
+        node = MISNAMED
+    life = Life(stream, node, probe, begin_us, end_us, says_bye, skew_us, flushes_us)
+    life.announces = not dice.hit(Fault.UNANNOUNCED, 0.3)
+    life.errs = next((fault for fault in (Fault.RETYPED, Fault.MISTIMED) if dice.hit(fault, 0.1)), None)
+    return life
 
 
 class Voice:
@@ -114,6 +135,8 @@ class Voice:
 
     def speak(self) -> list[Sent]:
         """Give all that it sends."""
+        if self.life.announces:
+            self._say(self.life.start_us, "HEARTBEAT", None, [])
         before_us, spoke_us = -(2**62), self.life.start_us
         for flush_us in self.life.flushes_us:
             pending = [stamped for stamped in self.life.stamped if before_us < stamped.at_us <= flush_us]

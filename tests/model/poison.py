@@ -108,6 +108,11 @@ RECORDS: dict[str, tuple[str, Callable[[Dice, bytes], bytes]]] = {
 """A good record becomes one that does not read: (reason, what is done to it)."""
 
 
+def newer(dice: Dice, record: bytes) -> bytes:
+    """Give a record of a version of the wire that nobody knows."""
+    return record[:1] + dice.rng.randbytes(32) + record[33:]
+
+
 def broken_body(body: Body, name: str) -> bytes:
     """Give the record of a copy of a good body, broken in that way."""
     broken = copy.deepcopy(body)

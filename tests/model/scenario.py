@@ -12,6 +12,7 @@ from tests.model.journey import Journey, Truth
 from tests.model.record import Body
 from tests.model.shapes import config
 from tests.model.transport import Segment
+from tests.model.unheard import folder_of
 
 _AWKWARD = ("a b", "caf\u00e9", "%41", "x=1", "h#1", "[a]", "_under", "a.seg", "{b,c}", "q?", "s*")
 
@@ -44,7 +45,8 @@ def generate(dials: Dials | int, spool_dir: Path) -> Scenario:
     for name in names:
         segments += _stream(dice, scenario, name, base_us)
     transport.copied(dice, segments)
-    scenario.quarantined = transport.poisoned(dice, segments)
+    transport.poisoned(dice, segments)
+    scenario.quarantined = sum(one.quarantined for one in segments)
     segments += _pulse(dice, base_us, len(segments))
     transport.write(dice, segments, spool_dir)
     return scenario
@@ -69,17 +71,22 @@ def _stream(dice: Dice, scenario: Scenario, name: str, base_us: int) -> list[Seg
     instances = [life for replicas in alive.values() for life in replicas]
     scenario.lives += instances
     for number, life in enumerate(instances):
-        sent = transport.with_holes(dice, Voice(dice, life).speak())
-        transport.edged(dice, sent, stream, base_us + dice.one(minutes) * MINUTE_US)
-        segments += transport.cut(dice, sent, _directory(dice, life, number), stream)
+        sent, directory = Voice(dice, life).speak(), _directory(dice, life, number)
+        hello = sent[: life.announces]
+        kept = transport.with_holes(dice, sent[len(hello) :])
+        transport.edged(dice, kept, stream, base_us + dice.one(minutes) * MINUTE_US)
+        of_life = transport.announced(dice, hello, directory)
+        of_life += transport.cut(dice, kept, directory, stream, len(of_life))
+        transport.damaged(dice, of_life)
+        segments += of_life
     return segments
 
 
 def _directory(dice: Dice, life: Life, number: int) -> str:
-    """Name an instance's directory; nothing but difference is asked of the names."""
+    """Name an instance's directory: as probes do, or otherwise, which nothing but what cannot be read depends on."""
     if dice.hit(Fault.AWKWARD, 0.3):
         return f"{dice.one(_AWKWARD)}-{life.stream}-{number}"
-    return f"{life.stream}-{number}-{life.start_us}"
+    return folder_of(life.stream, life.node, life.probe, life.start_us + life.skew_us)
 
 
 def _pulse(dice: Dice, base_us: int, number: int) -> list[Segment]:
@@ -91,7 +98,7 @@ def _pulse(dice: Dice, base_us: int, number: int) -> list[Segment]:
         Sent(at_us, _heartbeat(at_us, seq))
         for seq, at_us in enumerate(range(base_us, base_us + MINUTE_US, 10 * SECOND_US))
     ]
-    return transport.cut(dice, sent, f"pulse-{number}", every)
+    return transport.cut(dice, sent, f"pulse-{number}", every, 0)
 
 
 def _heartbeat(at_us: int, seq: int) -> Body:

@@ -1,19 +1,28 @@
 """From what probes send to what lies in the spool: segments, their arrival, and what goes wrong on the way."""
 
 import copy
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.model import poison
 from tests.model.dice import MINUTE_US, SECOND_US, Dice, Fault
-from tests.model.hosts import Sent
+from tests.model.hosts import MISNAMED, Sent
 from tests.model.intake import AHEAD_US, Stream
 from tests.model.record import Body, encode
 from tests.model.wire import MAGIC, frame, write_segment
 
 _HOUR_US = 60 * MINUTE_US
 _TWO_DAYS_US = 48 * _HOUR_US
+
+
+class Framed(NamedTuple):
+    """A record in its frame, and whether it must be in quarantine."""
+
+    data: bytes
+    is_broken: bool
 
 
 @dataclass(slots=True)
@@ -25,10 +34,20 @@ class Segment:
     arrival_us: int
     bodies: list[Body]
     """What it was cut for."""
-    frames: list[bytes] = field(default_factory=list)
+    frames: list[Framed] = field(default_factory=list)
     """What it will hold."""
     tail: bytes = b""
     head: bytes = MAGIC
+
+    @property
+    def quarantined(self) -> int:
+        """How many records of it must be in quarantine: of a file that is none, the whole file."""
+        return sum(one.is_broken for one in self.frames) + bool(self.tail) if self.head == MAGIC else 1
+
+    @property
+    def content(self) -> bytes:
+        """What the file holds."""
+        return self.head + b"".join(one.data for one in self.frames) + self.tail
 
 
 def with_holes(dice: Dice, sent: list[Sent]) -> list[Sent]:
@@ -69,7 +88,32 @@ def edged(dice: Dice, sent: list[Sent], stream: Stream, start_us: int) -> None:
     dice.one((sent[-1], dice.one(sent))).body["complete_through_us"] = dice.one(moments) + nudge_us
 
 
-def cut(dice: Dice, sent: Sequence[Sent], directory: str, stream: Stream) -> list[Segment]:
+def announced(dice: Dice, hello: Sequence[Sent], directory: str) -> list[Segment]:
+    """Lay an instance's hello into a segment of its own, which is there within some ms of its start."""
+    return [
+        Segment(directory, 0, one.at_us + dice.moment(0, 5000), [one.body], [_framed(dice, one.body)]) for one in hello
+    ]
+
+
+def damaged(dice: Dice, segments: Sequence[Segment]) -> None:
+    """Make some or all segments of an instance unreadable."""
+    if not dice.hit(Fault.UNREADABLE, 0.15):
+        return
+    share = dice.one((0.3, 1.0))
+    for segment in [one for one in segments if dice.rng.random() < share]:
+        what = dice.one(("flipped", "newer", "empty"))
+        if what == "flipped":
+            segment.frames = [Framed(poison.bad_crc(dice, one.data), is_broken=True) for one in segment.frames]
+        elif what == "newer":
+            newer = [frame(poison.newer(dice, encode(body))) for body in segment.bodies]
+            segment.frames = [Framed(one, is_broken=True) for one in newer]
+        else:
+            segment.head = b""
+            segment.frames = []
+        segment.bodies = []
+
+
+def cut(dice: Dice, sent: Sequence[Sent], directory: str, stream: Stream, first: int) -> list[Segment]:
     """Lay an instance's batches into segments that arrive one after the other, or otherwise."""
     order = list(sent)
     if dice.hit(Fault.REORDERED, 0.5):
@@ -80,12 +124,16 @@ def cut(dice: Dice, sent: Sequence[Sent], directory: str, stream: Stream) -> lis
         size = dice.rng.randint(1, dice.one((1, 4, 12)))
         taken, order = order[:size], order[size:]
         arrival_us = max(one.at_us for one in taken) + dice.moment(0, dice.one((1000, SECOND_US, 5 * SECOND_US)))
-        segment = Segment(directory, len(found), arrival_us, [one.body for one in taken])
+        segment = Segment(directory, first + len(found), arrival_us, [one.body for one in taken])
         segment.arrival_us += _delay_us(dice, stream)
-        segment.frames = [frame(_record(dice, body)) for body in segment.bodies]
+        segment.frames = [_framed(dice, body) for body in segment.bodies]
         _edge_arrival(dice, segment, stream)
         found.append(segment)
     return found
+
+
+def _framed(dice: Dice, body: Body) -> Framed:
+    return Framed(frame(_record(dice, body)), is_broken=body["node"] == MISNAMED)
 
 
 def _record(dice: Dice, body: Body) -> bytes:
@@ -127,22 +175,20 @@ def copied(dice: Dice, segments: list[Segment]) -> None:
         if later and segment.bodies:
             twin = copy.deepcopy(dice.one(segment.bodies))
             twin.update(message_ids=dice.rng.randbytes(16 * twin["count"]), complete_through_us=2**60, drops=[])
-            dice.one(later).frames.append(frame(encode(twin)))
+            dice.one(later).frames.append(Framed(frame(encode(twin)), is_broken=twin["node"] == MISNAMED))
 
 
-def poisoned(dice: Dice, segments: list[Segment]) -> int:
-    """Put broken records among the good ones, and give how many records must be in quarantine."""
+def poisoned(dice: Dice, segments: list[Segment]) -> None:
+    """Put broken records among the good ones."""
     whole = [body for one in segments for body in one.bodies if body["count"]]
     if not whole or Fault.POISON not in dice.dials.faults:
-        return 0
-    turned = [one for one in segments if one.frames and dice.rng.random() < 0.03]
-    for segment in turned:
+        return
+    for segment in [one for one in segments if one.frames and dice.rng.random() < 0.03]:
         at = dice.rng.randrange(len(segment.frames))
-        segment.frames[at] = poison.bad_crc(dice, segment.frames[at])
-    inserted = dice.rng.randint(1, 12)
-    for _ in range(inserted):
+        segment.frames[at] = Framed(poison.bad_crc(dice, segment.frames[at].data), is_broken=True)
+    for _ in range(dice.rng.randint(1, 12)):
         _poison(dice, dice.one(segments), dice.one(whole))
-    return len(turned) + inserted + _broken_files(dice, segments, frame(encode(dice.one(whole))))
+    _break_files(dice, segments, frame(encode(dice.one(whole))))
 
 
 def _poison(dice: Dice, segment: Segment, body: Body) -> None:
@@ -153,20 +199,16 @@ def _poison(dice: Dice, segment: Segment, body: Body) -> None:
         framed = frame(poison.broken_body(body, dice.one(list(poison.BODIES))))
     else:
         framed = frame(poison.RECORDS[dice.one(list(poison.RECORDS))][1](dice, encode(body)))
-    segment.frames.insert(dice.rng.randint(0, len(segment.frames)), framed)
+    segment.frames.insert(dice.rng.randint(0, len(segment.frames)), Framed(framed, is_broken=True))
 
 
-def _broken_files(dice: Dice, segments: list[Segment], framed: bytes) -> int:
-    torn = [one for one in segments if dice.rng.random() < 0.1]
-    for segment in torn:
+def _break_files(dice: Dice, segments: list[Segment], framed: bytes) -> None:
+    for segment in [one for one in segments if dice.rng.random() < 0.1]:
         segment.tail = poison.torn_tail(dice, framed)
-    foreign = dice.rng.randint(0, 2)
-    for number in range(foreign):
+    for number in range(dice.rng.randint(0, 2)):
         near = dice.one(segments)
-        segments.append(
-            Segment(near.directory, 900 + number, near.arrival_us, [], head=poison.foreign_file(dice, framed))
-        )
-    return len(torn) + foreign
+        head = poison.foreign_file(dice, framed)
+        segments.append(Segment(near.directory, 900 + number, near.arrival_us, [], head=head))
 
 
 def write(dice: Dice, segments: Sequence[Segment], spool_dir: Path) -> None:
@@ -174,10 +216,13 @@ def write(dice: Dice, segments: Sequence[Segment], spool_dir: Path) -> None:
     spool_dir.mkdir(parents=True, exist_ok=True)
     for one in segments:
         path = spool_dir / one.directory / f"{one.number:010d}.seg"
-        write_segment(
-            path, one.head + b"".join(one.frames) + one.tail, one.arrival_us, rest_ns=dice.rng.randint(0, 999)
-        )
+        write_segment(path, one.content, one.arrival_us, rest_ns=dice.rng.randint(0, 999))
+    last_us: dict[str, int] = {}
+    for one in segments:
+        last_us[one.directory] = max(one.arrival_us, last_us.get(one.directory, one.arrival_us))
     for one in segments[:1]:
         unread = spool_dir / one.directory / f"{one.number + 500:010d}.open"
-        write_segment(unread, MAGIC + b"".join(one.frames), one.arrival_us)
+        write_segment(unread, MAGIC + one.content[len(one.head) :], one.arrival_us)
         write_segment(unread.with_suffix(".txt"), b"notes", one.arrival_us)
+    for directory, moment_us in last_us.items():
+        os.utime(spool_dir / directory, ns=(moment_us * 1000, moment_us * 1000))
