@@ -118,7 +118,7 @@ def _life(dice: Dice, name: tuple[str, str, str], begin_us: int, end_us: int, *,
         node = MISNAMED
     life = Life(stream, node, probe, begin_us, end_us, says_bye, skew_us, flushes_us)
     life.announces = not dice.hit(Fault.UNANNOUNCED, 0.3)
-    life.errs = next((fault for fault in (Fault.RETYPED, Fault.MISTIMED) if dice.hit(fault, 0.1)), None)
+    life.errs = Fault.MISTIMED if dice.hit(Fault.MISTIMED, 0.1) else None
     return life
 
 

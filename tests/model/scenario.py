@@ -61,6 +61,9 @@ def _stream(dice: Dice, scenario: Scenario, name: str, base_us: int) -> list[Seg
         + dice.moment(0.5 * stream.transit_us, 2 * stream.transit_us + 2 * MINUTE_US)
     )
     alive = {node: lives(dice, name, node, base_us, stop_us) for node in stream.pathway.nodes}
+    # At one node: where the replicas of two change their ids at once, and go on sharing messages, nobody can tell.
+    for life in alive[dice.one(stream.pathway.nodes)]:
+        life.errs = Fault.RETYPED if dice.hit(Fault.RETYPED, 0.5) else life.errs
     journey = Journey(dice, stream.pathway, alive)
     minutes = list(range(dice.dials.windows))
     busy = [minute for minute in minutes if not dice.hit(Fault.GAPS, 0.5)] or minutes[-1:]
