@@ -104,6 +104,7 @@ REASONS: Final = (
     "unknown_node",
     "unknown_schema",
     "unknown_stream",
+    "unsupported",
 )
 """All short names of why a record cannot be counted."""
 
