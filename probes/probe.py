@@ -19,13 +19,12 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, ParamSpec, Self
+from typing import Final, ParamSpec, Self, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from probes import exits, recorder
-from probes.arrays import columns_of, length_of
+from probes.arrays import EventTimes, MessageIds, columns_of, length_of
 from probes.clock import Clock, SystemClock
 from probes.contract.ids import id_bytes
 from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
@@ -91,12 +90,14 @@ class Probe:
         heartbeat_every_s: float = 10.0,
         most_stamps: int = MOST_STAMPS,
         follows: bool = False,
+        id_text: bool = True,
         clock: Clock | None = None,
     ) -> None:
         """Start the probe and its thread.
 
-        ``follows`` is for taps, which stamp what they read from a file or a topic, and may be behind: nothing counts as
-        complete before :meth:`caught_up` says so.
+        ``id_text=False`` keeps ids that are texts to themselves: what leaves this process is their hashes, where texts
+        are secret or too many. ``follows`` is for taps, which stamp what they read from a file or a topic, and may be
+        behind: nothing counts as complete before :meth:`caught_up` says so.
 
         Raises:
             ProbeError: with ``strict`` only: a name, label, number or sink cannot be.
@@ -104,7 +105,7 @@ class Probe:
         self.stream, self.node, self.strict = stream, node, strict
         self._ending: Sender | None = None
         self._most = MOST_STAMPS
-        self._follows = follows
+        self._follows, self._id_text = follows, id_text
         clock = clock or SystemClock()
         self._wall_ns, self._monotonic_ns = clock.wall_ns, clock.monotonic_ns
         self._silence()
@@ -134,6 +135,7 @@ class Probe:
         sender = Sender(
             who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s
         )
+        sender.id_text = self._id_text
         if self._follows:
             sender.follow()
         sender.start()
@@ -184,11 +186,15 @@ class Probe:
         """Stamp ``in`` of a message that is refused as bad; it replaces :meth:`arrived` for it."""
         self._carefully(_REJECTED, message_id, event_time, self._wall_ns(), reason)
 
-    def arrived_many(self, message_ids: ArrayLike, event_times: ArrayLike) -> None:
-        """Stamp ``in`` for arrays: ids (n, 16) uint8, 16-byte items or integers; event times in µs or datetime64."""
+    def arrived_many(self, message_ids: MessageIds, event_times: EventTimes) -> None:
+        """Stamp ``in`` for arrays, lists or columns of pandas and pyarrow, one item a message.
+
+        Ids are texts, UUIDs, integers, 16-byte items or (n, 16) uint8; event times whole µs since 1970, datetime64 in
+        UTC, or datetimes with a zone.
+        """
         self._many(_ARRIVED, message_ids, event_times)
 
-    def departed_many(self, message_ids: ArrayLike, event_times: ArrayLike) -> None:
+    def departed_many(self, message_ids: MessageIds, event_times: EventTimes) -> None:
         """Stamp ``out`` for arrays; given the arrays that arrived, both stamps become one observation each."""
         self._many(_DEPARTED, message_ids, event_times)
 
@@ -266,18 +272,20 @@ class Probe:
             self._drop(recorder.refused_one(event_time, at_ns, QUEUE_FULL))
 
     @_harmless
-    def _many(self, side: int, message_ids: ArrayLike, event_times: ArrayLike) -> None:
+    def _many(self, side: int, message_ids: MessageIds, event_times: EventTimes) -> None:
         at_ns = self._wall_ns()
         try:
-            ids, events_us = columns_of(message_ids, event_times)
+            taken = columns_of(message_ids, event_times)
         except Exception as error:
             if self.strict:
                 raise ProbeError(str(error)) from error
-            self._drop(recorder.refused(np.full(length_of(message_ids), at_ns // 1_000), at_ns, BAD_ARRAYS))
+            refusals = recorder.refused(np.full(length_of(message_ids), at_ns // 1_000), at_ns, BAD_ARRAYS)
+            refusals.got[BAD_ARRAYS] = f"{error!s:.200}"
+            self._drop(refusals)
             return
-        stamps = Stamps(side, ids, events_us, at_ns)
-        if self._sender is not None and len(ids) and not self._sender.append_many(stamps, self._most):
-            self._drop(recorder.refused(events_us, at_ns, QUEUE_FULL))
+        stamps = Stamps(side, taken.ids, taken.events_us, at_ns, taken.id_kinds, taken.id_texts)
+        if self._sender is not None and len(taken.ids) and not self._sender.append_many(stamps, self._most):
+            self._drop(recorder.refused(taken.events_us, at_ns, QUEUE_FULL))
 
     def _drop(self, refusals: Refusals) -> None:
         if self._sender is not None:
@@ -322,7 +330,7 @@ def _refuse_bad(message_id: MessageId, event_time: EventTime) -> None:
         event_us = recorder.event_time_us(event_time)
     except Exception as error:
         raise ProbeError(str(error)) from error
-    if isinstance(event_time, int) and event_us < _SURELY_US:
+    if isinstance(event_time, SupportsIndex) and event_us < _SURELY_US:
         raise ProbeError(f"an event time as an int is µs since 1970, got {event_us}: seconds or milliseconds?")
 
 

@@ -6,35 +6,34 @@ are joined into one observation.
 
 from __future__ import annotations
 
+import operator
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.contract.batch import Outcome
-from probes.contract.ids import IdError, id_bytes
-from probes.contract.limits import ID_BYTES, NOT_STAMPED, WINDOW_MS, WINDOW_US
+from probes import named
+from probes.contract.batch import IdKind, Outcome
+from probes.contract.limits import NOT_STAMPED, WINDOW_MS, WINDOW_US
 from probes.packing import NO_TEXT, Columns, Packed, batches, joined
 
 LATEST_US: Final = 2**53
 """Event times from here on (the year 2255) are not believed."""
 
-_UUID_BYTES: Final = attrgetter("bytes")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _TOLD_BELOW_US: Final = 10**30
 _OUTCOMES: Final = np.array([Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED], np.uint8)
 """The outcome of each side."""
 
-MessageId = uuid.UUID | bytes | int | str
-"""What a team may call a message."""
-EventTime = datetime | int
+MessageId = uuid.UUID | bytes | SupportsIndex | str
+"""What a team may call a message; what stands for an integer, as numpy's do, is one."""
+EventTime = datetime | SupportsIndex
 """When a message was made: an aware datetime, or whole µs since 1970."""
 
 
@@ -64,12 +63,21 @@ class Stamps(NamedTuple):
     message_ids: NDArray[np.uint64]
     event_times_us: NDArray[np.int64]
     at_ns: int
+    id_kinds: IdKind | NDArray[np.uint8] = IdKind.BYTES
+    id_texts: Sequence[bytes | None] | None = None
 
 
 BAD_EVENT_TIME: Final = "bad event time"
 BAD_MESSAGE_ID: Final = "bad message id"
-Refusals = Counter[tuple[int, str]]
-"""Stamps that cannot be sent: how many by (window start in ms, cause)."""
+
+
+class Refusals(Counter[tuple[int, str]]):
+    """Stamps that cannot be sent: how many by (window start in ms, cause); and what was got, by cause, to be logged."""
+
+    def __init__(self, counts: Mapping[tuple[int, str], int] | None = None) -> None:
+        """Start with some counts, or none."""
+        super().__init__(counts or {})
+        self.got: dict[str, str] = {}
 
 
 def event_time_us(event_time: object) -> int:
@@ -83,8 +91,8 @@ def event_time_us(event_time: object) -> int:
             got = f"the naive {event_time.isoformat()}"
             raise ValueError(f"an event time has a zone, got {got}: use datetime.now(timezone.utc)")
         event_us = (event_time - _EPOCH) // _MICROSECOND
-    elif isinstance(event_time, int) and not isinstance(event_time, bool):
-        event_us = event_time
+    elif isinstance(event_time, SupportsIndex) and not isinstance(event_time, bool):
+        event_us = operator.index(event_time)
     else:
         got = type(event_time).__name__
         raise ValueError(  # noqa: TRY004 - whatever is wrong with an event time, it is one error
@@ -98,7 +106,7 @@ def event_time_us(event_time: object) -> int:
 
 def refused(events_us: NDArray[np.int64], at_ns: int, cause: str) -> Refusals:
     """Count stamps of an array that was refused whole; ``at_ns`` stands in for event times that cannot be."""
-    refusals: Refusals = Counter()
+    refusals = Refusals()
     _refuse(refusals, np.where(_believed(events_us), events_us, at_ns // 1_000), cause)
     return refusals
 
@@ -106,35 +114,42 @@ def refused(events_us: NDArray[np.int64], at_ns: int, cause: str) -> Refusals:
 def refused_one(event_time: EventTime, at_ns: int, cause: str) -> Refusals:
     """Count a stamp that was refused before it was recorded: in a full queue, on the host's own time."""
     event_us = _event_time_or_none(event_time)
-    return Counter({((at_ns // 1_000 if event_us is None else event_us) // WINDOW_US * WINDOW_MS, cause): 1})
+    return Refusals({((at_ns // 1_000 if event_us is None else event_us) // WINDOW_US * WINDOW_MS, cause): 1})
 
 
-def record(taken: Sequence[Stamp | Stamps], not_before_us: int) -> tuple[list[Packed], Refusals]:
+def record(
+    taken: Sequence[Stamp | Stamps], not_before_us: int, *, id_text: bool = True
+) -> tuple[list[Packed], Refusals]:
     """Turn what was stamped since the last flush into batches, and count what cannot be sent.
 
     A stamp lies within its call. Where the flush before overtook a call, so that the stamp came after that flush had
     completed its moment, ``not_before_us`` moves it just past that moment: still within the call, and nothing that is
-    called complete is ever added to.
+    called complete is ever added to. Without ``id_text`` the texts of ids stay here.
     """
-    refusals: Refusals = Counter()
+    refusals = Refusals()
     texts: list[str] = []
+    names: list[bytes] = []
     singles = [stamp for stamp in taken if isinstance(stamp, Stamp)]
-    parts = [_of_singles(singles, refusals, texts)] if singles else []
-    parts += _of_arrays([stamp for stamp in taken if isinstance(stamp, Stamps)], refusals)
+    parts = [_of_singles(singles, refusals, texts, names)] if singles else []
+    parts += _of_arrays([stamp for stamp in taken if isinstance(stamp, Stamps)], refusals, names)
     if not parts:
         return [], refusals
-    return list(batches(_moved(joined(parts), not_before_us), texts)), refusals
+    return list(batches(_moved(joined(parts), not_before_us), texts, names if id_text else ())), refusals
 
 
-def _of_singles(stamps: list[Stamp], refusals: Refusals, texts: list[str]) -> Columns:
+def _of_singles(stamps: list[Stamp], refusals: Refusals, texts: list[str], names: list[bytes]) -> Columns:
     sides, message_ids, event_times, moments_ns, said = zip(*stamps, strict=True)
     events_us, event_ok = _event_times(event_times)
-    ids, id_ok = _ids(message_ids)
+    found = named.of(message_ids)
+    id_ok = found.can_be
     side, at_us = np.array(sides, np.int64), np.array(moments_ns, np.int64) // 1_000
     _refuse(refusals, at_us[~event_ok], BAD_EVENT_TIME)
     _refuse(refusals, events_us[event_ok & ~id_ok], BAD_MESSAGE_ID)
+    if found.odd:
+        refusals.got[BAD_MESSAGE_ID] = ", ".join(sorted(found.odd))
     good = event_ok & id_ok
-    columns = _stamped(side, ids, events_us, at_us)
+    columns = _stamped(side, found.ids, events_us, at_us)
+    columns.id_kind, columns.id_text = found.kinds, _placed(found.texts, names)
     if any(said):
         texts += dict.fromkeys(filter(None, said))
         place = {text: number for number, text in enumerate(texts)}
@@ -142,12 +157,21 @@ def _of_singles(stamps: list[Stamp], refusals: Refusals, texts: list[str]) -> Co
     return _paired(columns.taken(good), side[good])
 
 
-def _of_arrays(chunks: list[Stamps], refusals: Refusals) -> list[Columns]:
+def _placed(texts: Sequence[bytes | None], names: list[bytes]) -> NDArray[np.int64]:
+    """Lay the texts of ids behind the others, and return the place of each."""
+    if not any(text is not None for text in texts):
+        return np.full(len(texts), NO_TEXT)
+    first = len(names)
+    names += [text or b"" for text in texts]
+    return np.arange(first, len(names))
+
+
+def _of_arrays(chunks: list[Stamps], refusals: Refusals, names: list[bytes]) -> list[Columns]:
     """Join the arrays that arrived with the same arrays that departed; others stay as they are."""
     parts: list[Columns] = []
     waiting: dict[bytes, list[Columns]] = {}
     for chunk in chunks:
-        columns = _of_array(chunk, refusals)
+        columns = _of_array(chunk, refusals, names)
         # Found by both ends and compared whole: a partner is not looked for among all that wait.
         alike = waiting.setdefault(columns.ids[:1].tobytes() + columns.ids[-1:].tobytes(), [])
         if chunk.side == Side.DEPARTED and (partner := _partner(columns, alike)):
@@ -160,11 +184,14 @@ def _of_arrays(chunks: list[Stamps], refusals: Refusals) -> list[Columns]:
     return parts
 
 
-def _of_array(chunk: Stamps, refusals: Refusals) -> Columns:
+def _of_array(chunk: Stamps, refusals: Refusals, names: list[bytes]) -> Columns:
     good = _believed(chunk.event_times_us)
     at_us = np.full(len(good), chunk.at_ns // 1_000)
     _refuse(refusals, at_us[~good], BAD_EVENT_TIME)
     columns = _stamped(np.full(len(good), chunk.side), chunk.message_ids, chunk.event_times_us, at_us)
+    columns.id_kind = np.broadcast_to(np.asarray(chunk.id_kinds, np.uint8), len(good))
+    if chunk.id_texts is not None:
+        columns.id_text = _placed(chunk.id_texts, names)
     return columns if good.all() else columns.taken(good)
 
 
@@ -181,7 +208,8 @@ def _stamped(
 ) -> Columns:
     departs = side == Side.DEPARTED
     in_us, out_us = np.where(departs, NOT_STAMPED, at_us), np.where(departs, at_us, NOT_STAMPED)
-    return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], np.full(len(side), NO_TEXT))
+    none = np.full(len(side), NO_TEXT)
+    return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], none, np.zeros(len(side), np.uint8), none)
 
 
 def _paired(columns: Columns, side: NDArray[np.int64]) -> Columns:
@@ -240,26 +268,6 @@ def _event_time_or_none(event_time: EventTime) -> int | None:
     try:
         return event_time_us(event_time)
     except Exception:  # noqa: BLE001 - a host's own time zone may raise anything, and costs its own stamp only
-        return None
-
-
-def _ids(message_ids: Sequence[MessageId]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return ids as pairs of 64 bits, zeros for those that cannot be, and which can."""
-    found: list[bytes | None]
-    kinds = set(map(type, message_ids))
-    if kinds == {uuid.UUID}:
-        found = list(map(_UUID_BYTES, message_ids))
-    else:
-        found = [_id_or_none(message_id) for message_id in message_ids]
-    ok = np.array([message_id is not None for message_id in found], bool)
-    packed = b"".join(message_id or bytes(ID_BYTES) for message_id in found)
-    return np.frombuffer(packed, np.uint64).reshape(-1, 2), ok
-
-
-def _id_or_none(message_id: MessageId) -> bytes | None:
-    try:
-        return id_bytes(message_id)
-    except IdError:
         return None
 
 

@@ -20,7 +20,7 @@ from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.envelope import RecordError, decode, encode
 from probes.contract.limits import WINDOW_MS, WINDOW_US
 from probes.packing import BATCH_OBSERVATIONS, Packed
-from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Stamp, Stamps
+from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Refusals, Stamp, Stamps
 from probes.sinks import Sink
 from probes.untold import Untold
 
@@ -79,6 +79,9 @@ class Sender:
         # Up to which moment the books have to have a hole.
         self._hole_until_us = 0
         self.dropped_total = 0
+        # Whether the texts of ids are sent beside their hashes.
+        self.id_text = True
+        self._got: dict[str, str] = {}
         self._causes: set[str] = set()
         self._told_causes: set[str] = set()
         self.seq = 0
@@ -138,6 +141,8 @@ class Sender:
             self._count(refusals)
             self.dropped_total += sum(refusals.values())
             self._causes.update(cause for _, cause in refusals)
+            if isinstance(refusals, Refusals):
+                self._got |= refusals.got
 
     def _count(self, drops: Mapping[tuple[int, str], int]) -> None:
         """Have drops told; those that find no room count where all was told last, and the hole begins there."""
@@ -272,7 +277,7 @@ class Sender:
             yield calls
 
     def _recorded(self, calls: list[Stamp | Stamps]) -> list[Packed]:
-        batches, refusals = recorder.record(calls, self.complete_through_us)
+        batches, refusals = recorder.record(calls, self.complete_through_us, id_text=self.id_text)
         self.drop(refusals)
         return batches
 
@@ -325,8 +330,9 @@ class Sender:
             new = self._causes - self._told_causes
             self._told_causes |= new
         for cause in sorted(new):
-            who = self.instance
-            _log.warning("a probe of %s at %s drops observations: %s", who.stream, who.node, _WHY.get(cause, cause))
+            who, got = self.instance, f"; got {self._got[cause]}" if cause in self._got else ""
+            told = "a probe of %s at %s drops observations: %s%s"
+            _log.warning(told, who.stream, who.node, _WHY.get(cause, cause), got)
 
     def _to_tell(self) -> tuple[tuple[Drop, ...], bool]:
         """Return as many drops as a record may carry, and whether these are all."""
