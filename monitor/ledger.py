@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from monitor.holes import Hole, touch
 from monitor.kernel.books import IN_WINDOW, Accounts, Book, absorb, accounts, forget
 from monitor.kernel.masks import Ids
+from monitor.kernel.naming import Names
 from monitor.kernel.tally import Tally, empty, merge
 from monitor.kernel.verdict import NodeBooks, Standing, conclude
 from monitor.kernel.window import Terms, minutes
@@ -72,6 +73,8 @@ class Conclusion(NamedTuple):
     books: bytes
     changed: Mapping[str, Any] | None
     outliers: Mapping[str, tuple[Finding, ...]] = MappingProxyType({})
+    names: tuple[Names, ...] = ()
+    """What the lost ids of each node were called."""
 
 
 @dataclass(slots=True)
@@ -151,7 +154,9 @@ class Ledger:
                     settled_at_us <= watermark_us,
                     print_of_books,
                 )
-                yield Conclusion(result, tally, tuple(lost), settled_at_us <= watermark_us, print_of_books, changed)
+                names = tuple(tally.named(node, before_us) for node in range(len(rules.pathway.nodes)))
+                is_settled = settled_at_us <= watermark_us
+                yield Conclusion(result, tally, tuple(lost), is_settled, print_of_books, changed, names=names)
 
     def let_go(self) -> None:
         """Forget the values of series: what was judged will not be judged again, and there may be years of it."""

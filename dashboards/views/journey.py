@@ -12,8 +12,9 @@ from dashboards.views import texts
 from dashboards.views.colours import Mark
 from monitor.finding import Lost
 from monitor.journey import Stamp
+from monitor.kernel.naming import HASH_OF_A_TEXT, on_a_line
 from monitor.results import WindowResult
-from probes.contract.batch import Outcome
+from probes.contract.batch import IdKind, Outcome
 from probes.contract.limits import WINDOW_US
 
 MOST_WINDOWS: Final = 20
@@ -54,9 +55,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """What became of a message: a mark, a sentence, its steps, how many are not shown, and until when stamps stay."""
+    """What became of a message: a mark, a sentence, its steps, how many are not shown, and until when stamps stay.
+
+    ``shown`` is its id as it was given.
+    """
 
     key: Key
+    shown: str
     mark: Mark
     told: str
     lost_at: tuple[str, ...]
@@ -89,7 +94,21 @@ def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journe
     mark, told = _fate(stamps, lost_at, way)
     steps = (*_steps(moments[:MOST_STAMPS], zone), *(_lost_step(node, stamps, way) for node in lost_at))
     left_out = max(0, len(moments) - MOST_STAMPS)
-    return Journey(key, mark, told, lost_at, steps, left_out, _kept(way, now_us, zone, has_stamps=bool(stamps)))
+    shown = _shown(key, stamps, [one for one in found.lost if _key_of(one) == key], way)
+    return Journey(key, shown, mark, told, lost_at, steps, left_out, _kept(way, now_us, zone, has_stamps=bool(stamps)))
+
+
+def _shown(key: Key, stamps: Sequence[Stamp], lost: Sequence[Lost], way: Way) -> str:
+    """Return the id as the first node of the pathway gave it that says what it is; a text that is known before all."""
+    places = {node: place for place, node in enumerate(way.graph.nodes)}
+    said = sorted(
+        (one for one in stamps if one.id_kind != IdKind.UNKNOWN),
+        key=lambda one: (places.get(one.node, len(places)), one.id_kind),
+    )
+    told = [one.shown for one in said if not said or one.id_kind == said[0].id_kind]
+    told += [one.shown for one in lost]
+    known = [each for each in told if not each.endswith(HASH_OF_A_TEXT)]
+    return on_a_line(next(iter((*known, *told)), key.message_id.hex()))
 
 
 def _key(one: Stamp) -> Key:
