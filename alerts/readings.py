@@ -15,7 +15,7 @@ from alerts.minute import Minute, Outlier, Past
 from alerts.reading import Reading, bad, good
 from alerts.rules import Rule, Stream
 from monitor.pathway import Pathway
-from monitor.results import IGNORANT, NodeResult, Quantiles, Verdict
+from monitor.results import IGNORANT, NodeResult, Quantiles, Verdict, WindowResult
 
 UNHURT: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
 
@@ -40,16 +40,23 @@ def _loss(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
     # 2. End to end, over all that is known.
     of_stream = _judged(rule, minute, "", (result.lost_lower, result.lost_upper), result.known)
     if of_stream:
-        yield of_stream
+        yield of_stream._replace(note=_partial(result)) if of_stream.is_bad else of_stream
     for node in result.nodes:
         # 3. At a node, over what was expected or seen there.
         out_of = node.expected_or_seen
         found = _judged(rule, minute, node.node, (node.loss_lower, node.loss_upper), out_of)
         if found and found.is_bad:
             ids = minute.lost_ids.get(node.node, ())[:MOST_LOST_IDS]
-            found = found._replace(edge=_edge(stream.pathway, node), lost_ids=ids)
+            found = found._replace(edge=_edge(stream.pathway, node), lost_ids=ids, note=_partial(result))
         if found:
             yield found
+
+
+def _partial(result: WindowResult) -> str:
+    """Return how many were delivered on one of their ways and are missing on another; nothing of none."""
+    if not result.partial:
+        return ""
+    return f"of {result.lost:,} missing in the stream {result.partial:,} were delivered elsewhere"
 
 
 def _judged(rule: Rule, minute: Minute, node: str, bounds: tuple[int, int | None], out_of: int) -> Reading | None:

@@ -29,7 +29,7 @@ MOST_NOTE: Final = 300
 
 
 _SENTENCES: Final = {
-    Kind.LOSS: "lost: {parts} messages ({ratio}) surely lost {where}{edge}, over {most}, since {since}",
+    Kind.LOSS: "lost: {parts} messages ({ratio}) surely lost {where}{edge}{because}, over {most}, since {since}",
     Kind.LAG: "late: p95 of lag {note} {lag} {where}, over {target} ({parts} stamps), since {since}",
     Kind.END_TO_END_LAG: "late: p95 end to end {lag} {where}, over {target} ({parts} messages), since {since}",
     Kind.UNKNOWN: "unknown: for {minutes} neither loss nor its absence can be shown {where}{because}, since {since}",

@@ -100,6 +100,7 @@ def window(  # noqa: PLR0913 - all that a window is made of
         filtered=0,
         rejected=0,
         lost=gone,
+        partial=0,
         lost_lower=gone,
         lost_upper=gone,
         loss_ratio=gone / known,

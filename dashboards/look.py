@@ -74,6 +74,7 @@ _STYLES: Final = """
 .hw-table .hw-narrow {white-space: nowrap;}
 .hw-first {display: block;}
 .hw-second {display: block; color: var(--hw-muted); font-size: .8rem;}
+.hw-table .hw-why {white-space: normal; max-width: 18rem;}
 .hw-loud {color: var(--hw-lossy); font-weight: 600;}
 .hw-old {color: var(--hw-unknown); font-weight: 600;}
 .hw-chip {display: inline-block; border: 1px solid; border-radius: 999px; padding: .1rem .6rem; font-size: .8rem;
@@ -123,7 +124,7 @@ _STYLES: Final = """
 [data-testid="stHtml"] ul.hw-keys li {margin: 0;}
 .hw-keys i {display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin-right: .45rem;
   vertical-align: -1px; background: var(--hw-part); outline: 1px solid var(--hw-part);}
-i.hw-of-lost, i.hw-of-unknown {
+i.hw-of-missing, i.hw-of-unknown {
   background: repeating-linear-gradient(135deg, var(--hw-part) 0 4px, transparent 4px 8px);}
 i.hw-of-flight {background: repeating-linear-gradient(135deg, var(--hw-part) 0 3px, transparent 3px 5px);}
 .hw-keys small {color: var(--hw-muted); margin-left: .25rem;}

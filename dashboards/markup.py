@@ -66,6 +66,14 @@ def two(first: str, second: str, *, is_loud: bool = False) -> str:
     return f'<span class="hw-first{loud}">{text(first)}</span><span class="hw-second">{text(second)}</span>'
 
 
+def because(reasons: Sequence[str]) -> str:
+    """Return the first reason of a verdict below it, all of them for whoever points at it; nothing without any."""
+    if not reasons:
+        return ""
+    more = f" and {len(reasons) - 1:,} more" if reasons[1:] else ""
+    return f'<span class="hw-second hw-why" title="{text("; ".join(reasons))}">{text(reasons[0])}{more}</span>'
+
+
 def loud(words: str, *, is_bad: bool) -> str:
     """Return a figure, loud if it is one of loss."""
     return f'<span class="hw-bad">{text(words)}</span>' if is_bad else text(words)
@@ -100,7 +108,7 @@ def bar(parts: Sequence[Part], palette: Palette, said: str, *, is_final: bool) -
         "filtered": palette.series[4],
         "rejected": palette.series[3],
         "surely": palette.lossy,
-        "lost": palette.lossy,
+        "missing": palette.unknown,
         "flight": palette.pending,
         "unknown": palette.unknown,
     }

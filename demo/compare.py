@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from demo.compare_nodes import node_lines, surely_lost
+from demo.compare_nodes import excess_of, excess_text, node_lines, surely_lost
 from demo.entrance.rejections import Rejection
 from demo.entrance.rejections import lines as rejection_lines
 from demo.faults import Faults
@@ -82,11 +82,12 @@ def _kill_line(truth: Truth, measured: Measured, *, is_reliable: bool) -> Line:
     """
     lost, dropped = as_bytes(truth.lost), as_bytes(truth.anywhere(Deed.DROPPED))
     sure = set().union(*(surely_lost(node, truth, measured) for node in truth.nodes)) - dropped
-    text = f"{len(sure):,} surely{difference(set(), sure - lost)}"
+    excess = sum(excess_of(node, lost, truth, measured) for node in truth.nodes)
+    text = f"{len(sure):,} surely{difference(set(), sure - lost)}{excess_text(excess)}"
     taken = lost - dropped
     if is_reliable:
-        return Line("lost by kills", "", f"{len(taken):,}", "=", text, not taken and not sure)
-    return Line("lost by kills", "", f"{len(taken):,}", "≥", text, sure <= lost)
+        return Line("lost by kills", "", f"{len(taken):,}", "=", text, not taken and not sure and not excess)
+    return Line("lost by kills", "", f"{len(taken):,}", "≥", text, sure <= lost and not excess)
 
 
 def _verdict_line(faults: Faults, truth: Truth, measured: Measured) -> Line:

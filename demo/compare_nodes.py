@@ -6,6 +6,7 @@ the monitor may say less than what happened, and never more; at all others it ha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -54,9 +55,10 @@ def lost_line(node: str, faults: Faults, truth: Truth, measured: Measured) -> Li
     dropped, lost = as_bytes(truth.ids(node, Deed.DROPPED)), as_bytes(truth.lost)
     found = measured.lost_ids(node)
     if node in faults.blurred:
-        sure = surely_lost(node, truth, measured)
-        text = f"{len(sure):,} surely{difference(set(), sure - lost)}"
-        return Line("lost ids", node, f"{len(dropped & lost):,}", "≥", text, sure <= lost)
+        sure, excess = surely_lost(node, truth, measured), excess_of(node, lost, truth, measured)
+        count = len(sure) + sum(measured.partly_lost(node).values())
+        text = f"{count:,} surely{difference(set(), sure - lost)}{excess_text(excess)}"
+        return Line("lost ids", node, f"{len(dropped & lost):,}", "≥", text, sure <= lost and not excess)
     kept, loss = measured.kept_count(node), measured.node_total(node, "loss")
     allowed = lost if faults.blurred else dropped
     # The store keeps the first ids of a window and counts the others: of those, none can be missing.
@@ -68,16 +70,28 @@ def lost_line(node: str, faults: Faults, truth: Truth, measured: Measured) -> Li
 
 
 def surely_lost(node: str, truth: Truth, measured: Measured) -> set[bytes]:
-    """Return the ids that the monitor calls surely lost at a node.
+    """Return the ids that the monitor calls surely lost at a node, where it can say which.
 
-    They are all that it lost in the windows in which the lower bound is over 0, and any id that nobody created: it
-    belongs to no window, and must not be overlooked.
+    They are all that it lost in the windows in which the lower bound is all of the loss, and any id that nobody
+    created: it belongs to no window, and must not be overlooked.
     """
     found = np.array(sorted(measured.lost_ids(node)), dtype="S16")
     created = np.isin(found, truth.created)
     known = found[created]
     sure = np.isin(truth.windows_us(known), list(measured.surely_lost_starts_us(node)))
     return as_bytes(np.concatenate([known[sure], found[~created]]))
+
+
+def excess_of(node: str, lost: set[bytes], truth: Truth, measured: Measured) -> int:
+    """Return by how many the monitor calls more surely lost at a node than were, where it cannot say which."""
+    found = np.array(sorted(measured.lost_ids(node) & lost), dtype="S16")
+    really = Counter(truth.windows_us(found[np.isin(found, truth.created)]).tolist())
+    return sum(max(0, count - really[start_us]) for start_us, count in measured.partly_lost(node).items())
+
+
+def excess_text(excess: int) -> str:
+    """Return it in words; nothing if it is none."""
+    return f", {excess:,} too many" if excess else ""
 
 
 def _duplicate_lines(node: str, faults: Faults, truth: Truth, measured: Measured) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -61,12 +61,23 @@ class Measured:
         return sum(min(entry["loss"], KEPT_LOST_IDS) for entry in self.at(node))
 
     def surely_lost_starts_us(self, node: str) -> set[int]:
-        """Return the windows in which the monitor calls surely lost what is lost at ``node``."""
+        """Return the windows in which the monitor calls surely lost all that is lost at ``node``."""
+        return {start for start, entry in self._entries(node) if 0 < entry["loss_lower"] >= entry["loss"]}
+
+    def partly_lost(self, node: str) -> dict[int, int]:
+        """Return how many are surely lost at ``node`` where it is not known which, by the start of their window.
+
+        Those whose ids are not kept may be among them, and are not counted.
+        """
         return {
-            start_us(window)
-            for window in self.windows
-            if any(entry["node"] == node and entry["loss_lower"] > 0 for entry in window["nodes"])
+            start: entry["loss_lower"] - max(0, entry["loss"] - KEPT_LOST_IDS)
+            for start, entry in self._entries(node)
+            if 0 < entry["loss_lower"] < entry["loss"]
         }
+
+    def _entries(self, node: str) -> Iterator[tuple[int, Json]]:
+        for window in self.windows:
+            yield from ((start_us(window), entry) for entry in window["nodes"] if entry["node"] == node)
 
     @property
     def refused(self) -> int:

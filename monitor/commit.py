@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from monitor import holes
 from monitor.holes import NOTHING_EXPECTED, Expected
+from monitor.kernel.books import RETIRED_AFTER_US
 from monitor.ledger import Conclusion, Ledger, Live
 from monitor.parcels import NOT_LANDED, FactSheet, Offsets, Quarantined
 from monitor.results import Status, WindowResult
@@ -18,6 +19,7 @@ from monitor.rules import StreamRules
 from monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, QUARANTINE_ROW, TALLY_ROW
 from monitor.store import lineage, outliers, reader, rollups, writer
 from monitor.store.past import Parcels, StoredPast
+from monitor.unheard import Folder
 
 CONCLUSIONS_A_WRITE: Final = 200
 EARLIEST_US: Final = -(2**63)
@@ -30,7 +32,7 @@ def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
     """Return the ledger as the store last left it."""
     ledger = Ledger(rules)
     ledger.holes = list(reader.holes(connection))
-    ledger.books = {book.key: book for book in reader.books(connection)}
+    ledger.take_up(reader.books(connection))
     ledger.ranges = {stream: span for stream, span in reader.stream_ranges(connection).items() if stream in rules}
     for stream in ledger.ranges:
         ledger.live[stream] = {}
@@ -44,6 +46,8 @@ def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
                 row["is_settled"],
                 row["books"],
             )
+    oldest_us = min((min(windows) for windows in ledger.live.values() if windows), default=LATEST_US)
+    ledger.note_unread(reader.quarantined_since(connection, oldest_us - RETIRED_AFTER_US))
     return ledger
 
 
@@ -97,15 +101,19 @@ def batch(  # noqa: PLR0913, PLR0917 - what came, what was to be read, and who f
     batch_id: int,
     expected: Expected = NOTHING_EXPECTED,
     follower: Follower | None = None,
+    folders: Iterable[Folder] = (),
 ) -> Written:
-    """Write one micro-batch that has passed the fence; the caller holds the transaction."""
+    """Write one micro-batch that has passed the fence; the caller holds the transaction.
+
+    ``folders`` are those of a spool, whether anything was read of them or not.
+    """
     before_us = lineage.watermark_us(connection)
     read = [Offsets.unpack(bytes(row.payload)) for row in rows if row.kind == OFFSETS_ROW]
     newest_us = max((row.watermark_us for row in rows), default=before_us)
     # Nothing is judged before all partitions of a backlog are read up to it.
     through_us = holes.read_through_us(expected, read)
     watermark_us = max(before_us, min(newest_us, through_us))
-    windows = take_in(connection, ledger, rows, watermark_us, batch_id, read, expected)
+    windows = take_in(connection, ledger, rows, watermark_us, batch_id, read, expected, folders)
     results: list[WindowResult] = []
     noted: list[Any] = []
     for piece in conclude(connection, ledger, windows, watermark_us):
@@ -133,6 +141,7 @@ def take_in(  # noqa: PLR0913, PLR0917 - what came, what was read of the transpo
     batch_id: int = 0,
     read: Sequence[Offsets] = (),
     expected: Expected = NOTHING_EXPECTED,
+    folders: Iterable[Folder] = (),
 ) -> Parcels:
     """Write what came in: tallies, books, quarantine; return the tallies, packed, by window and shard."""
     changes = writer.Changes(watermark_us, batch_id)
@@ -147,7 +156,8 @@ def take_in(  # noqa: PLR0913, PLR0917 - what came, what was read of the transpo
             sheets.append(FactSheet.unpack(bytes(row.payload)))
         elif row.kind == QUARANTINE_ROW:
             changes.quarantined.append(Quarantined.unpack(bytes(row.payload)))
-    changes.books = [ledger.books[key] for key in ledger.absorb(sheets)]
+    written = ledger.absorb(sheets) | ledger.note_unread(changes.quarantined, folders)
+    changes.books = [ledger.books[key] for key in written]
     changes.streams = dict(ledger.ranges)
     changes.holes = list(holes.find(expected, read, reader.last_arrivals_us(connection)))
     changes.last_arrivals_us = {run.place: run.last_arrival_us for run in sorted(read, key=attrgetter("first"))}

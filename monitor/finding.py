@@ -1,4 +1,4 @@
-"""What is kept of one message: its stamps in the segments of the transport, and where the store has it as lost."""
+"""What is kept of one message: its stamps in the segments of the transport, and where the store has it as missing."""
 
 from __future__ import annotations
 
@@ -20,11 +20,16 @@ Chosen = Callable[[Sequence[Path]], Iterable[Path]]
 
 
 class Lost(NamedTuple):
-    """A window, by stream and start, and a node at which the store has a message as lost."""
+    """A window, by stream and start, and a node at which the store has a message as missing.
+
+    ``loss`` is how many are missing there, ``loss_lower`` how many of them are surely lost.
+    """
 
     stream: str
     window_start_us: int
     node: str
+    loss: int
+    loss_lower: int
     message_id: bytes
     shown: str
     """Its id as it was given."""
@@ -52,9 +57,9 @@ def where_lost(url: str, wanted: tuple[bytes, ...], stream: str | None = None) -
     engine = dialect.engine(url)
     try:
         return tuple(
-            Lost(of_stream, start_us, node, one, shown)
+            Lost(of_stream, start_us, node, loss, loss_lower, one, shown)
             for one in wanted
-            for of_stream, start_us, node, shown in reader.where_lost(engine, one, stream)
+            for of_stream, start_us, node, loss, loss_lower, shown in reader.where_lost(engine, one, stream)
         )
     finally:
         engine.dispose()

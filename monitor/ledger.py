@@ -6,6 +6,7 @@ reads no clock: the watermark is given, and what was concluded before comes thro
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
@@ -15,20 +16,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.holes import Hole, touch
-from monitor.kernel.books import IN_WINDOW, Accounts, Book, absorb, accounts, forget
+from monitor.kernel.books import (
+    IN_WINDOW,
+    MOST_DROPPED,
+    RETIRED_AFTER_US,
+    Accounts,
+    Book,
+    Tallies,
+    absorb,
+    accounts,
+    forget,
+)
 from monitor.kernel.masks import Ids
 from monitor.kernel.naming import Names
 from monitor.kernel.tally import Tally, empty, merge
 from monitor.kernel.verdict import NodeBooks, Standing, conclude
 from monitor.kernel.window import Terms, minutes
-from monitor.parcels import FactSheet
+from monitor.parcels import FactSheet, Quarantined
 from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
+from monitor.unheard import READ, Folder, Unheard, folder_of
 from monitor.watch import Finding, Watched
 from probes.contract.batch import Kind
 from probes.contract.limits import WINDOW_MS, WINDOW_US
+from probes.contract.segment import folder_name
 
-_HAVING_A_SAY: Final = list(NodeBooks.__dataclass_fields__).index("having_a_say")
+_HAVING_A_SAY, _UNPLACED = map(list(NodeBooks.__dataclass_fields__).index, ("having_a_say", "unplaced"))
+Key = tuple[str, str, str, int]
+"""A probe instance: stream, node, probe, epoch in µs."""
 _LIFE: Final = ("stream", "window_start_us", "status", "revision", "recovered")
 
 
@@ -82,24 +97,64 @@ class Ledger:
     """All that the monitor remembers between micro-batches, apart from observations; the store holds the same."""
 
     rules: Mapping[str, StreamRules]
-    books: dict[tuple[str, str, str, int], Book] = field(default_factory=dict)
+    books: dict[Key, Book] = field(default_factory=dict)
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     live: dict[str, dict[int, Live]] = field(default_factory=dict)
     holes: list[Hole] = field(default_factory=list)
+    unheard: Unheard = field(default_factory=Unheard)
+    _places: dict[str, Key] = field(default_factory=dict, repr=False)
     watched: dict[str, Watched] = field(default_factory=dict, compare=False)
     """The series of each stream, taken up from the store when the first of its windows becomes final."""
 
-    def absorb(self, sheets: Iterable[FactSheet]) -> set[tuple[str, str, str, int]]:
+    def absorb(self, sheets: Iterable[FactSheet]) -> set[Key]:
         """Write fact sheets into the books, list the windows they fall in, and return the keys of the books."""
-        by_instance: dict[tuple[str, str, str, int], list[FactSheet]] = {}
+        by_instance: dict[Key, list[FactSheet]] = {}
         for sheet in sheets:
             by_instance.setdefault((sheet.stream, sheet.node, sheet.probe, sheet.epoch_us), []).append(sheet)
         for key, own in by_instance.items():
             facts, drops = _joined(own)
-            self.books[key], _ = absorb(self.books.get(key) or Book(*key), facts, drops)
-            if key[0] in self.rules:
+            book, is_new = absorb(self.books.get(key) or Book(*key), facts, drops)
+            self._put(book if self._is_placed(key) else _unplaced(book, facts[is_new]))
+            if key[0] in self.rules and self._is_placed(key):
                 self._list(key[0], facts)
         return set(by_instance)
+
+    def note_unread(self, quarantined: Iterable[Quarantined], folders: Iterable[Folder] = ()) -> set[Key]:
+        """Note records that could not be read, and the folders of a spool; return the keys of the books it changes.
+
+        What could not be read of an instance that was heard keeps it from being retired: a batch behind its last one.
+        """
+        changed: set[Key] = set()
+        for place in quarantined:
+            key = self._places.get(folder_of(place) or "")
+            if key is None or place.reason in READ:
+                self.unheard.note_record(place, self.rules)
+            elif self.books[key].last_arrival_us < place.arrival_us:
+                self.books[key] = replace(self.books[key], last_arrival_us=place.arrival_us)
+                changed.add(key)
+        for folder in folders:
+            if folder.name not in self._places:
+                self.unheard.note_folder(folder)
+        return changed
+
+    def _put(self, book: Book) -> None:
+        """Keep a book; what was noted of its folder, before it was heard, is told by its own batches from now on."""
+        if book.key not in self.books:
+            folder = folder_name(f"{book.stream}.{book.node}.{book.probe}.{book.epoch_us}")
+            self._places[folder] = book.key
+            unread = self.unheard.folders.pop(folder, None)
+            if unread is not None:
+                book = replace(book, last_arrival_us=max(book.last_arrival_us, unread.last_us))
+        self.books[book.key] = book
+
+    def _is_placed(self, key: Key) -> bool:
+        """Whether the node of an instance is declared, or its stream is not one of the rules."""
+        return key[0] not in self.rules or key[1] in self.rules[key[0]].pathway.nodes
+
+    def take_up(self, books: Iterable[Book]) -> None:
+        """Take the books that were kept."""
+        for book in books:
+            self._put(book)
 
     def needed_until_us(self, sheet: FactSheet) -> int:
         """Return until when, in arrival time, a window may point into the segment of a fact sheet."""
@@ -119,7 +174,7 @@ class Ledger:
     def conclude(self, tallied: Collection[tuple[str, int]], watermark_us: int, past: Past) -> Iterator[Conclusion]:
         """Yield each window whose tally, status or books have changed, judged anew."""
         books_of: dict[str, list[Book]] = {}
-        for book in self.books.values():
+        for book in (*self.books.values(), *self.unheard.books(self.rules)):
             books_of.setdefault(book.stream, []).append(book)
         for stream, rules in self.rules.items():
             windows = self.live.get(stream)
@@ -129,7 +184,8 @@ class Ledger:
             sighted_us = np.array([windows[start_us].last_first_sighting_us for start_us in starts.tolist()], np.int64)
             books = _node_books(books_of.get(stream, ()), rules, starts, windows)
             # Whoever was in a hole did not tell all, and nobody knows at which node.
-            books[_HAVING_A_SAY, :, touch(self.holes, rules.terms, starts, sighted_us)] += 1
+            holes = (*self.holes, *self.unheard.records.values())
+            books[_HAVING_A_SAY, :, touch(holes, rules.terms, starts, sighted_us)] += 1
             nothing = empty(rules.pathway)
             for place, start_us in enumerate(starts.tolist()):
                 known = windows[start_us]
@@ -143,7 +199,8 @@ class Ledger:
                 before_us = rules.terms.settled_before_us(watermark_us)
                 tally = merge(past.tallies(stream, start_us) or [nothing])
                 standing = Standing(stream, start_us, status, before_us, known.revision, known.recovered)
-                result = conclude(rules.pathway, standing, tally, NodeBooks(*of_window))
+                unplaced = _undeclared(books_of.get(stream, ()), rules, start_us) if of_window[_UNPLACED].any() else ()
+                result = conclude(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced)
                 lost = [tally.lost(node, before_us) for node in range(len(rules.pathway.nodes))]
                 result, changed = _amend(known, result, lost, past)
                 windows[start_us] = Live(
@@ -178,6 +235,9 @@ class Ledger:
             oldest_us = min(self.live[stream], default=watermark_us)
             for key in [key for key in self.books if key[0] == stream]:
                 self.books[key] = forget(self.books[key], oldest_us // 1_000)
+        if gone:
+            oldest_us = min((min(windows) for windows in self.live.values() if windows), default=watermark_us)
+            self.unheard.forget(oldest_us - RETIRED_AFTER_US)
         return gone
 
     def _list(self, stream: str, facts: NDArray[np.void]) -> None:
@@ -209,8 +269,36 @@ def _node_books(
     counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(rules.pathway.nodes), len(starts)), np.int64)
     for book in books:
         judged = accounts(book, starts, starts + WINDOW_US, horizons)
-        counts[:, rules.pathway.nodes.index(book.node)] += _as_counts(judged)
+        if book.node in rules.pathway.nodes:
+            counts[:, rules.pathway.nodes.index(book.node)] += _as_counts(judged)
+        else:
+            counts[_UNPLACED] = np.minimum(counts[_UNPLACED] + _missing(judged), MOST_DROPPED)
     return counts
+
+
+def _missing(judged: Accounts) -> NDArray[np.int64]:
+    """Return how many messages an instance of an undeclared node may have hidden from any node; shape (windows,).
+
+    Where its account is not told nobody knows how many.
+    """
+    known = np.minimum(judged.unplaced + judged.dropped + judged.aside, MOST_DROPPED)
+    return np.where(judged.has_a_say & ~judged.told, MOST_DROPPED, known)
+
+
+def _undeclared(books: Iterable[Book], rules: StreamRules, start_us: int) -> list[str]:
+    """Return the undeclared nodes of a stream, those with the most observations of a window first."""
+    nodes = [book for book in books if book.node not in rules.pathway.nodes]
+    nodes.sort(key=lambda book: (-book.unplaced.get(start_us // 1_000, 0), book.node))
+    return list(dict.fromkeys(book.node for book in nodes))
+
+
+def _unplaced(book: Book, new: NDArray[np.void]) -> Book:
+    """Return the book of an undeclared node with its observations counted; no window has them, and no account."""
+    counts = Counter(book.unplaced)
+    observed = new[(new["kind"] == Kind.OBSERVATIONS) & (new["standing"] == IN_WINDOW)]
+    for start_ms, count in observed[["window_start_ms", "count"]].tolist():
+        counts[start_ms] += count
+    return replace(book, unplaced=dict(counts), tallies=Tallies())
 
 
 def _joined(sheets: Sequence[FactSheet]) -> tuple[NDArray[np.void], list[Any]]:
@@ -224,7 +312,7 @@ def _joined(sheets: Sequence[FactSheet]) -> tuple[NDArray[np.void], list[Any]]:
 def _as_counts(judged: Accounts) -> NDArray[np.int64]:
     """Return one instance's part of NodeBooks: an account counts only where it has a say; shape (fields, windows)."""
     say = judged.has_a_say
-    parts = (say, judged.heard, judged.told & say, judged.complete & say, judged.dropped)
+    parts = (say, judged.heard, judged.told & say, judged.complete & say, judged.dropped, judged.aside, judged.unplaced)
     return np.stack([part.astype(np.int64) for part in parts])
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from monitor.kernel import naming, tdigest
 from monitor.kernel.books import FACTS, DropFact
 from monitor.kernel.naming import Names
-from monitor.kernel.tally import LostIds, NodeLags, Tally
+from monitor.kernel.tally import LostIds, NodeLags, Relation, Tally
 from probes.contract.batch import IdKind
 
 CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
@@ -108,6 +108,7 @@ REASONS: Final = (
     "bad_name",
     "bad_value",
     "foreign_file",
+    "ignored_node",
     "malformed",
     "no_arrival_time",
     "oversized",
@@ -179,6 +180,7 @@ def pack_tally(tally: Tally) -> bytes:
         "digests": [(len(digest.means), digest.min, digest.max) for digest in digests],
         "last_first_sighting_us": tally.last_first_sighting_us,
         "observations": tally.observations,
+        "relations": tally.relations,
     }
     centroids = [np.concatenate([getattr(digest, name) for digest in digests]) for name in ("means", "weights", "pure")]
     lost = [column for lost in tally.lost_ids for column in (lost.message_ids, lost.sighted_us)]
@@ -205,6 +207,7 @@ def unpack_tally(parcel: bytes) -> Tally:
     return Tally(
         masks, counts, sighted_us, stamps, negative, lags, lost_ids,
         header["last_first_sighting_us"], header["observations"],
+        tuple(Relation(*one) for one in header.get("relations", ())),
     )  # fmt: skip
 
 

@@ -128,10 +128,14 @@ class Pathway:
         return np.asarray(~self.edges.any(axis=1))
 
     @cached_property
+    def splits(self) -> np.ndarray:
+        """Which nodes send a message to more than one place; shape (nodes,). A one-of group is one place."""
+        return np.bincount(np.array([group.source for group in self.groups], np.int64), minlength=len(self.nodes)) > 1
+
+    @property
     def sends_to_several(self) -> bool:
         """Whether some node sends a message to more than one place."""
-        sources = [group.source for group in self.groups]
-        return len(sources) > len(set(sources))
+        return bool(self.splits.any())
 
 
 def _arrows(chain: str, mentioned: dict[str, None]) -> Iterator[tuple[str, tuple[str, ...], str]]:

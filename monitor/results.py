@@ -101,6 +101,7 @@ class WindowResult:
     filtered: int
     rejected: int
     lost: int
+    partial: int
     lost_lower: int
     lost_upper: int | None
     loss_ratio: float | None
@@ -158,6 +159,7 @@ class RollUp:
     filtered: int
     rejected: int
     lost: int
+    partial: int
     lost_lower: int
     lost_upper: int | None
     loss_ratio: float | None

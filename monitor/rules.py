@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamRules:
-    """One stream's rules; ``shards`` is the number of state keys that each of its windows is split over."""
+    """One stream's rules; ``shards`` is the number of state keys that each of its windows is split over.
+
+    Records of ``ignore_nodes`` are left out: these nodes are not of the pathway, and not meant to be.
+    """
 
     pathway: Pathway
     terms: Terms
     shards: int = 1
+    ignore_nodes: tuple[str, ...] = ()
 
 
 def of(settings: Settings) -> dict[str, StreamRules]:

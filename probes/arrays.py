@@ -13,7 +13,8 @@ from probes.contract.batch import IdKind
 from probes.contract.ids import named as named_one
 from probes.contract.limits import ID_BYTES
 from probes.errors import ProbeError
-from probes.recorder import EventTime, MessageId, event_time_us
+from probes.event_times import EventTime, event_time_us
+from probes.recorder import MessageId
 
 MessageIds = ArrayLike | Sequence[MessageId]
 """The ids of many messages."""
@@ -22,6 +23,9 @@ EventTimes = ArrayLike | Sequence[EventTime]
 
 _OF_ITEMS: Final = "OUT"
 """Dtypes of which each item is looked at: objects, and texts of two kinds."""
+
+MOST_TOLD: Final = 2**31
+"""So many messages an array spoke of at most: what says more says what cannot be."""
 
 
 class Taken(NamedTuple):
@@ -45,18 +49,17 @@ def columns_of(message_ids: MessageIds, event_times: EventTimes) -> Taken:
     Raises:
         ProbeError: the arrays are of another form, or there are not as many ids as event times.
     """
-    ids, events_us = _ids(message_ids), _microseconds(event_times)
+    ids, events_us = _ids(message_ids), microseconds(event_times)
     if len(ids.ids) != len(events_us):
         raise ProbeError(f"there is one event time an id, got {len(ids.ids)} ids and {len(events_us)} event times")
     return Taken(ids.ids, events_us, ids.kinds, ids.texts)
 
 
 def length_of(message_ids: MessageIds) -> int:
-    """Return how many messages an array that was refused spoke of, as far as can be seen; at least 1."""
-    if isinstance(message_ids, bytes):
-        return max(1, len(message_ids) // ID_BYTES)
+    """Return how many messages an array that was refused spoke of, as far as can be seen and told; at least 1."""
     try:
-        return max(1, len(message_ids))  # type: ignore[arg-type]  # what has no length says so
+        length = len(message_ids)  # type: ignore[arg-type]  # what has no length says so
+        return max(1, min(length // ID_BYTES if isinstance(message_ids, bytes) else length, MOST_TOLD))
     except Exception:  # noqa: BLE001 - a host's own class may raise anything
         return 1
 
@@ -109,7 +112,12 @@ def _pairs(packed: bytes) -> NDArray[np.uint64]:
     return np.frombuffer(packed, np.uint64).reshape(-1, 2)
 
 
-def _microseconds(event_times: EventTimes) -> NDArray[np.int64]:
+def microseconds(event_times: EventTimes) -> NDArray[np.int64]:
+    """Return event times in µs, shape (n,).
+
+    Raises:
+        ProbeError: they are of another form.
+    """
     events = _moments(event_times)
     if not events.size:
         return np.empty(0, np.int64)

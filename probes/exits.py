@@ -1,26 +1,44 @@
-"""What becomes of probes when their process ends or forks: closed at the end, made anew in the child of a fork."""
+"""What becomes of probes when their process ends or forks: closed at the end, made anew in the child of a fork.
+
+A bye says that nothing is stamped any more. At the end of a process it is sent only where that is sure: while another
+thread is alive, which may go on handling messages, the probes end in silence, and what comes after is unknown.
+"""
 
 from __future__ import annotations
 
 import atexit
+import logging
 import os
+import sys
+import threading
+from collections.abc import Callable
 from multiprocessing import parent_process, util
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class Lasting(Protocol):
     """A thing that lives as long as its process, unless it is closed before."""
 
-    def end(self) -> None:
+    def end(self, *, bye: bool = True) -> None:
         """Begin to close, and wait for nothing; never raises."""
 
     def close(self) -> None:
         """Let go of everything; never raises."""
 
     def start_anew(self) -> None:
-        """Become another instance, in the child of a fork; never raises."""
+        """Become another instance at the next stamp: in the child of a fork, or after the end; never raises."""
 
 
+class OwnThread(threading.Thread):
+    """A thread of ours: it stamps nothing of its own accord, and so keeps no bye from being said."""
+
+    def __init__(self, *, target: Callable[..., object], args: tuple[object, ...] = (), name: str) -> None:
+        """Take what it does; the process does not wait for it."""
+        super().__init__(target=target, args=args, name=name, daemon=True)
+
+
+_MOST_TOLD_CHARS: Final = 200
+_log = logging.getLogger("hopwatch.probe")
 _alive: set[Lasting] = set()
 """Held strongly: what was stamped with a probe that its host has forgotten is sent all the same."""
 
@@ -37,13 +55,35 @@ def forget(thing: Lasting) -> None:
     _alive.discard(thing)
 
 
+def refuse_at_the_end() -> None:
+    """Raise where a thread that is started would never run, and whoever starts it would wait for ever.
+
+    Raises:
+        RuntimeError: the interpreter is being torn down.
+    """
+    if sys.is_finalizing():
+        raise RuntimeError("the interpreter ends")
+
+
+def others() -> list[str]:
+    """Return the names of the threads that may stamp beside the main one and this one."""
+    ours = threading.main_thread(), threading.current_thread()
+    return [one.name for one in threading.enumerate() if one not in ours and not isinstance(one, OwnThread)]
+
+
 def _close_all() -> None:
-    things = list(_alive)
+    things, going_on = list(_alive), others()
+    if things and going_on:
+        told = "probes end without a bye, as threads are alive that may stamp (%s): close them after the last message"
+        _log.warning(told, ", ".join(going_on)[:_MOST_TOLD_CHARS])
     # All of them first, so that the process waits for the slowest one alone.
     for thing in things:
-        thing.end()
+        thing.end(bye=not going_on)
     for thing in things:
         thing.close()
+        if not going_on:
+            # Whoever registered with atexit before us runs after us, and may stamp: as an instance without a bye.
+            thing.start_anew()
 
 
 def _close_with_worker(_: object = None) -> None:

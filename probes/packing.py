@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypedDict
 
 import numpy as np
+import numpy.ma  # np.unique would import it at its first call, and a fork meanwhile would leave its lock held for ever
 from numpy.typing import NDArray
 
 from probes.contract import id_texts

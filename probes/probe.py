@@ -16,21 +16,21 @@ import functools
 import logging
 import os
 import socket
+import threading
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, ParamSpec, Self, SupportsIndex
+from typing import Final, ParamSpec, Self
 
-import numpy as np
-
-from probes import exits, recorder
-from probes.arrays import EventTimes, MessageIds, columns_of, length_of
+from probes import event_times, exits, recorder
+from probes.arrays import EventTimes, MessageIds, columns_of, length_of, microseconds
 from probes.clock import Clock, SystemClock
 from probes.contract.ids import id_bytes
 from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
 from probes.errors import ProbeError
-from probes.recorder import EventTime, MessageId, Refusals, Side, Stamp, Stamps
-from probes.sender import Instance, Sender
+from probes.event_times import EventTime
+from probes.recorder import MessageId, Refusals, Side, Stamp, Stamps
+from probes.sender import ANNOUNCE_WITHIN_S, Instance, Sender
 from probes.settings import ProbeSettings
 from probes.sinks import Sink, open_sink
 from probes.sinks.kafka import KafkaSink
@@ -39,11 +39,11 @@ from probes.sinks.spool import SpoolSink
 SINK_VARIABLE: Final = "HOPWATCH_SINK"
 MOST_STAMPS: Final = 200_000
 """Stamps that wait for the sender at most, about 40 MB; those of arrays count one by one."""
+MAX_AGE_S: Final = 86_400.0
+"""How old an event time may be: what is older is rather in another unit, and a monitor would set it aside."""
 CLOSE_S: Final = 2.0
 QUEUE_FULL: Final = "queue full"
 BAD_ARRAYS: Final = "bad arrays"
-_SURELY_US: Final = 100_000_000_000_000
-"""An int below it, a moment before March 1973, is rather one of today in another unit."""
 
 _ARRIVED, _DEPARTED, _FILTERED, _REJECTED = map(int, Side)
 _log = logging.getLogger("hopwatch.probe")
@@ -76,6 +76,7 @@ class Probe:
 
     _sender: Sender | None
     _queue: deque[Stamp | Stamps]
+    _max_age_us: int | None
 
     def __init__(  # noqa: PLR0913 - what can be chosen, all but two by default
         self,
@@ -89,11 +90,19 @@ class Probe:
         flush_every_s: float = 2.0,
         heartbeat_every_s: float = 10.0,
         most_stamps: int = MOST_STAMPS,
+        announce_within_s: float = ANNOUNCE_WITHIN_S,
+        max_age_s: float | None = MAX_AGE_S,
         follows: bool = False,
         id_text: bool = True,
         clock: Clock | None = None,
     ) -> None:
-        """Start the probe and its thread.
+        """Start the probe and its thread, and announce it: the transport has its hello, or a line is logged.
+
+        That takes some ms in a spool, and ``announce_within_s`` at most. In the child of a fork a probe begins, as an
+        instance of its own, with its first stamp there; before that it costs nothing and leaves no trace.
+
+        An event time that is more than ``max_age_s`` before its stamp, or more than 5 min ahead of it, is refused, and
+        counts as dropped; None takes any, for what reads old messages.
 
         ``id_text=False`` keeps ids that are texts to themselves: what leaves this process is their hashes, where texts
         are secret or too many. ``follows`` is for taps, which stamp what they read from a file or a topic, and may be
@@ -104,25 +113,27 @@ class Probe:
         """
         self.stream, self.node, self.strict = stream, node, strict
         self._ending: Sender | None = None
-        self._most = MOST_STAMPS
+        self._of_parent: object = None
+        self._most, self._max_age_us = MOST_STAMPS, None
         self._follows, self._id_text = follows, id_text
         clock = clock or SystemClock()
         self._wall_ns, self._monotonic_ns = clock.wall_ns, clock.monotonic_ns
+        self._waking, self._is_dormant, self._is_waking = threading.RLock(), False, False
         self._silence()
         try:
             sink = sink if sink is not None else os.environ.get(SINK_VARIABLE) or None
             self._settings = ProbeSettings(
-                stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps, clock
-            )
-            self._begin()
+                stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps,
+                announce_within_s, max_age_s, clock,
+            )  # fmt: skip
+            self._begin(self._settings, None)
         except Exception as error:
             if strict:
                 raise ProbeError(str(error)) from error
             _log.warning("a probe does nothing: %s", error)
 
-    def _begin(self) -> None:
-        """Become a running instance: at first, and again in the child of a fork."""
-        asked = self._settings
+    def _begin(self, asked: ProbeSettings, queue: deque[Stamp | Stamps] | None) -> None:
+        """Become a running instance, which is announced when this returns: at first, and in the child of a fork."""
         if asked.sink is None:
             told = "a probe of %s at %s has no sink, neither given nor in %s: it does nothing"
             _log.warning(told, asked.stream, asked.node, SINK_VARIABLE)
@@ -133,13 +144,14 @@ class Probe:
         if self.strict and isinstance(sink, SpoolSink | KafkaSink):
             sink.check()
         sender = Sender(
-            who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s
-        )
-        sender.id_text = self._id_text
+            who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s,
+            queue=queue, max_age_us=asked.max_age_us,
+        )  # fmt: skip
+        sender.backlog.id_text = self._id_text
         if self._follows:
             sender.follow()
-        sender.start()
-        self._most = asked.most_stamps
+        sender.start(asked.announce_within_s)
+        self._most, self._max_age_us = asked.most_stamps, asked.max_age_us
         self._sender, self._queue, self._append = sender, sender.queue, sender.queue.append
         exits.watch(self)
 
@@ -150,15 +162,43 @@ class Probe:
         self._append = self._queue.append
 
     def start_anew(self) -> None:
-        """Become a new instance in the child of a fork, with an empty queue and a place of its own."""
-        self._ending = None
-        self._silence()
+        """Wait for the first stamp, to begin with it as a new instance: in the child of a fork, or after a bye."""
+        # What the parent had is kept: to let go of 200,000 stamps would cost each of its children memory and time.
+        self._of_parent, self._ending = (self._of_parent, self._sender, self._ending), None
+        self._sender, self._queue, self._append = None, deque(), self._append_first
+        # Another thread of the parent may have held the lock.
+        self._waking, self._is_dormant, self._is_waking = threading.RLock(), True, False
+
+    def _append_first(self, stamp: Stamp | Stamps) -> None:
+        """Take a stamp of a dormant probe, which has begun when this returns."""
+        self._queue.append(stamp)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Begin, unless that was done; a thread that comes meanwhile waits for it, a signal's handler does not."""
+        waking = self._waking
+        # Not for ever: at the end of the interpreter a thread may be gone that holds it.
+        if not waking.acquire(timeout=CLOSE_S):
+            return
         try:
-            self._settings = self._settings.in_child()
-            self._begin()
+            if self._is_dormant and not self._is_waking:
+                self._begin_here()
+        finally:
+            waking.release()
+
+    def _begin_here(self) -> None:
+        self._is_waking = True
+        try:
+            asked = self._settings.in_child()
+            self._begin(asked, self._queue)
+            self._settings, self._is_dormant = asked, False
         except Exception as error:  # noqa: BLE001 - a fork must not fail for a probe
+            self._is_dormant = False
             exits.forget(self)
+            self._silence()
             _log.warning("a probe does nothing in this child: %s", error)
+        finally:
+            self._is_waking = False
 
     def arrived(self, message_id: MessageId, event_time: EventTime) -> None:
         """Stamp ``in``: the message arrives at this node."""
@@ -217,7 +257,7 @@ class Probe:
         """
         at_ns = self._wall_ns()
         event_us = at_ns // 1_000 if event_time is None else event_time
-        self._drop(recorder.refused_one(event_us, at_ns, cause[:MAX_CAUSE_CHARS]))
+        self._drop(recorder.refused_one(event_us, at_ns, cause[:MAX_CAUSE_CHARS], self._max_age_us))
 
     @_harmless
     def caught_up(self, moment_us: int) -> None:
@@ -238,12 +278,15 @@ class Probe:
     @_harmless
     def end(self, *, bye: bool = True) -> None:
         """Begin to close, so that a process with many probes waits for them all at once; :meth:`close` waits."""
-        sender = self._sender
-        exits.forget(self)
-        self._silence()
+        with self._waking:
+            sender, self._is_dormant = self._sender, False
+            exits.forget(self)
+            # The moment is read before nothing is taken any more: what is stamped between is not vouched for.
+            until_us = self._wall_ns() // 1_000
+            self._silence()
         if sender is not None:
             self._ending = sender
-            sender.end(CLOSE_S, bye=bye)
+            sender.end(CLOSE_S, bye=bye, until_us=until_us)
 
     @property
     def dropped(self) -> int:
@@ -265,11 +308,11 @@ class Probe:
     ) -> None:
         """Stamp, checking what the fast path leaves to the sender, and counting what does not fit."""
         if self.strict:
-            _refuse_bad(message_id, event_time)
+            _refuse_bad(message_id, event_time, at_ns // 1_000, self._max_age_us)
         if len(self._queue) < self._most:
             self._append(Stamp(side, message_id, event_time, at_ns, _text(reason)))
         else:
-            self._drop(recorder.refused_one(event_time, at_ns, QUEUE_FULL))
+            self._drop(recorder.refused_one(event_time, at_ns, QUEUE_FULL, self._max_age_us))
 
     @_harmless
     def _many(self, side: int, message_ids: MessageIds, event_times: EventTimes) -> None:
@@ -279,15 +322,21 @@ class Probe:
         except Exception as error:
             if self.strict:
                 raise ProbeError(str(error)) from error
-            refusals = recorder.refused(np.full(length_of(message_ids), at_ns // 1_000), at_ns, BAD_ARRAYS)
+            refusals = _of_bad_arrays(message_ids, event_times, at_ns, self._max_age_us)
             refusals.got[BAD_ARRAYS] = f"{error!s:.200}"
             self._drop(refusals)
             return
         stamps = Stamps(side, taken.ids, taken.events_us, at_ns, taken.id_kinds, taken.id_texts)
+        if self.strict and (told := recorder.first_fault([stamps], self._max_age_us)) is not None:
+            raise ProbeError(told)
+        if self._is_dormant and len(taken.ids):
+            self._wake()
         if self._sender is not None and len(taken.ids) and not self._sender.append_many(stamps, self._most):
-            self._drop(recorder.refused(taken.events_us, at_ns, QUEUE_FULL))
+            self._drop(recorder.refused(taken.events_us, at_ns, QUEUE_FULL, self._max_age_us))
 
     def _drop(self, refusals: Refusals) -> None:
+        if self._is_dormant:
+            self._wake()
         if self._sender is not None:
             self._sender.drop(refusals)
             self._sender.wake()
@@ -324,14 +373,28 @@ class _Passing:
             probe._carefully(_DEPARTED, self._message_id, self._event_time, at_ns)
 
 
-def _refuse_bad(message_id: MessageId, event_time: EventTime) -> None:
+def _refuse_bad(message_id: MessageId, event_time: EventTime, at_us: int, max_age_us: int | None) -> None:
     try:
         id_bytes(message_id)
-        event_us = recorder.event_time_us(event_time)
+        event_us = event_times.event_time_us(event_time)
+        told = event_times.fault(event_us, at_us, max_age_us, is_number=isinstance(event_time, int))
     except Exception as error:
         raise ProbeError(str(error)) from error
-    if isinstance(event_time, SupportsIndex) and event_us < _SURELY_US:
-        raise ProbeError(f"an event time as an int is µs since 1970, got {event_us}: seconds or milliseconds?")
+    if told is not None:
+        raise ProbeError(told)
+
+
+def _of_bad_arrays(message_ids: MessageIds, event_times: EventTimes, at_ns: int, max_age_us: int | None) -> Refusals:
+    """Count arrays that cannot be taken: in the windows of their event times, or in that of the call."""
+    count, refusals = length_of(message_ids), Refusals()
+    try:
+        refusals = recorder.refused(microseconds(event_times), at_ns, BAD_ARRAYS, max_age_us)
+    except Exception:  # noqa: BLE001 - a host may pass anything; what has no event time counts in the window of the call
+        _log.debug("the event times of arrays cannot be read", exc_info=True)
+    counted = sum(number for (_, cause), number in refusals.items() if cause == BAD_ARRAYS)
+    if count > counted:
+        refusals.update(recorder.refused_count(count - counted, at_ns, BAD_ARRAYS))
+    return refusals
 
 
 def _text(reason: object) -> str | None:

@@ -6,11 +6,9 @@ are joined into one observation.
 
 from __future__ import annotations
 
-import operator
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Final, NamedTuple, SupportsIndex
 
@@ -20,21 +18,24 @@ from numpy.typing import NDArray
 from probes import named
 from probes.contract.batch import IdKind, Outcome
 from probes.contract.limits import NOT_STAMPED, WINDOW_MS, WINDOW_US
+from probes.event_times import (
+    AHEAD_US,
+    LATEST_US,
+    EventTime,
+    are_believed,
+    are_plausible,
+    event_time_us,
+    fault,
+    meant_one_us,
+    meant_us,
+)
 from probes.packing import NO_TEXT, Columns, Packed, batches, joined
 
-LATEST_US: Final = 2**53
-"""Event times from here on (the year 2255) are not believed."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-_TOLD_BELOW_US: Final = 10**30
 _OUTCOMES: Final = np.array([Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED], np.uint8)
 """The outcome of each side."""
 
 MessageId = uuid.UUID | bytes | SupportsIndex | str
 """What a team may call a message; what stands for an integer, as numpy's do, is one."""
-EventTime = datetime | SupportsIndex
-"""When a message was made: an aware datetime, or whole µs since 1970."""
 
 
 class Side(IntEnum):
@@ -68,6 +69,9 @@ class Stamps(NamedTuple):
 
 
 BAD_EVENT_TIME: Final = "bad event time"
+IMPLAUSIBLE: Final = "implausible event time"
+PERHAPS: Final = "implausible event time, perhaps of this minute"
+"""The cause of a count beside another: the same stamps, in the windows that their event times may mean."""
 BAD_MESSAGE_ID: Final = "bad message id"
 
 
@@ -80,70 +84,85 @@ class Refusals(Counter[tuple[int, str]]):
         self.got: dict[str, str] = {}
 
 
-def event_time_us(event_time: object) -> int:
-    """Return an event time as µs since 1970, if a window can hold it.
-
-    Raises:
-        ValueError: it is a naive datetime, neither a datetime nor a whole number, before 1970 or not believed.
-    """
-    if isinstance(event_time, datetime):
-        if event_time.utcoffset() is None:
-            got = f"the naive {event_time.isoformat()}"
-            raise ValueError(f"an event time has a zone, got {got}: use datetime.now(timezone.utc)")
-        event_us = (event_time - _EPOCH) // _MICROSECOND
-    elif isinstance(event_time, SupportsIndex) and not isinstance(event_time, bool):
-        event_us = operator.index(event_time)
-    else:
-        got = type(event_time).__name__
-        raise ValueError(  # noqa: TRY004 - whatever is wrong with an event time, it is one error
-            f"an event time is an aware datetime or whole µs since 1970, got {got}"
-        )
-    if not 0 <= event_us < LATEST_US:
-        got = f"{event_us} µs since 1970" if abs(event_us) < _TOLD_BELOW_US else f"one of {event_us.bit_length()} bits"
-        raise ValueError(f"an event time lies between 1970 and 2255, got {got}")
-    return event_us
-
-
-def refused(events_us: NDArray[np.int64], at_ns: int, cause: str) -> Refusals:
+def refused(events_us: NDArray[np.int64], at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
     """Count stamps of an array that was refused whole; ``at_ns`` stands in for event times that cannot be."""
-    refusals = Refusals()
-    _refuse(refusals, np.where(_believed(events_us), events_us, at_ns // 1_000), cause)
+    refusals: Refusals = Refusals()
+    at_us = np.full(len(events_us), at_ns // 1_000)
+    good = are_believed(events_us) & are_plausible(events_us, at_us, max_age_us)
+    _refuse(refusals, np.where(good, events_us, at_us), cause)
+    if max_age_us is not None:
+        _doubt(refusals, events_us[~good], at_us[~good])
     return refusals
 
 
-def refused_one(event_time: EventTime, at_ns: int, cause: str) -> Refusals:
+def refused_count(count: int, at_ns: int, cause: str) -> Refusals:
+    """Count stamps of which nothing is known but how many they are, under the window of their call."""
+    return Refusals({(at_ns // 1_000 // WINDOW_US * WINDOW_MS, cause): count})
+
+
+def refused_one(event_time: EventTime, at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
     """Count a stamp that was refused before it was recorded: in a full queue, on the host's own time."""
-    event_us = _event_time_or_none(event_time)
-    return Refusals({((at_ns // 1_000 if event_us is None else event_us) // WINDOW_US * WINDOW_MS, cause): 1})
+    event_us, at_us = _event_time_or_none(event_time), at_ns // 1_000
+    if event_us is None:
+        return refused_count(1, at_ns, cause)
+    if max_age_us is None or -AHEAD_US <= at_us - event_us <= max_age_us:
+        return Refusals({(event_us // WINDOW_US * WINDOW_MS, cause): 1})
+    refusals = refused_count(1, at_ns, cause)
+    perhaps_us = meant_one_us(event_us)
+    if 0 < perhaps_us < LATEST_US and perhaps_us // WINDOW_US != at_us // WINDOW_US:
+        refusals[perhaps_us // WINDOW_US * WINDOW_MS, PERHAPS] = 1
+    return refusals
 
 
 def record(
-    taken: Sequence[Stamp | Stamps], not_before_us: int, *, id_text: bool = True
+    taken: Sequence[Stamp | Stamps], not_before_us: int, max_age_us: int | None = None, *, id_text: bool = True
 ) -> tuple[list[Packed], Refusals]:
     """Turn what was stamped since the last flush into batches, and count what cannot be sent.
 
     A stamp lies within its call. Where the flush before overtook a call, so that the stamp came after that flush had
     completed its moment, ``not_before_us`` moves it just past that moment: still within the call, and nothing that is
-    called complete is ever added to. Without ``id_text`` the texts of ids stay here.
+    called complete is ever added to. With ``max_age_us`` a stamp is refused whose event time is older, or ahead.
+    Without ``id_text`` the texts of ids stay here.
     """
     refusals = Refusals()
     texts: list[str] = []
     names: list[bytes] = []
     singles = [stamp for stamp in taken if isinstance(stamp, Stamp)]
-    parts = [_of_singles(singles, refusals, texts, names)] if singles else []
-    parts += _of_arrays([stamp for stamp in taken if isinstance(stamp, Stamps)], refusals, names)
+    parts = [_of_singles(singles, refusals, texts, names, max_age_us)] if singles else []
+    parts += _of_arrays([stamp for stamp in taken if isinstance(stamp, Stamps)], refusals, names, max_age_us)
     if not parts:
         return [], refusals
     return list(batches(_moved(joined(parts), not_before_us), texts, names if id_text else ())), refusals
 
 
-def _of_singles(stamps: list[Stamp], refusals: Refusals, texts: list[str], names: list[bytes]) -> Columns:
+def first_fault(taken: Sequence[Stamp | Stamps], max_age_us: int | None, cause: str = IMPLAUSIBLE) -> str | None:
+    """Return in words what is wrong with the first event time that is refused for this cause, if it is a number."""
+    for call in taken:
+        at_us = call.at_ns // 1_000
+        if isinstance(call, Stamps):
+            events_us = call.event_times_us
+            is_wrong = ~are_believed(events_us) | ~are_plausible(events_us, np.full(len(events_us), at_us), max_age_us)
+            wrong = events_us[is_wrong].tolist()
+        else:
+            event_time = call.event_time
+            wrong = [event_time if type(event_time) is int else _event_time_or_none(event_time)]
+        for event_us in wrong:
+            if event_us is not None and (cause == BAD_EVENT_TIME) == (event_us >= LATEST_US):
+                told = fault(event_us, at_us, max_age_us)
+                if told is not None:
+                    return told
+    return None
+
+
+def _of_singles(
+    stamps: list[Stamp], refusals: Refusals, texts: list[str], names: list[bytes], max_age_us: int | None
+) -> Columns:
     sides, message_ids, event_times, moments_ns, said = zip(*stamps, strict=True)
     events_us, event_ok = _event_times(event_times)
     found = named.of(message_ids)
     id_ok = found.can_be
     side, at_us = np.array(sides, np.int64), np.array(moments_ns, np.int64) // 1_000
-    _refuse(refusals, at_us[~event_ok], BAD_EVENT_TIME)
+    event_ok = _plausible(events_us, at_us, event_ok, refusals, max_age_us)
     _refuse(refusals, events_us[event_ok & ~id_ok], BAD_MESSAGE_ID)
     if found.odd:
         refusals.got[BAD_MESSAGE_ID] = ", ".join(sorted(found.odd))
@@ -166,12 +185,38 @@ def _placed(texts: Sequence[bytes | None], names: list[bytes]) -> NDArray[np.int
     return np.arange(first, len(names))
 
 
-def _of_arrays(chunks: list[Stamps], refusals: Refusals, names: list[bytes]) -> list[Columns]:
+def _plausible(
+    events_us: NDArray[np.int64],
+    at_us: NDArray[np.int64],
+    are_good: NDArray[np.bool_],
+    refusals: Refusals,
+    max_age_us: int | None,
+) -> NDArray[np.bool_]:
+    """Return which stamps have event times that can be, and count the others under their own moments."""
+    good = are_good & are_plausible(events_us, at_us, max_age_us)
+    _refuse(refusals, at_us[~are_good], BAD_EVENT_TIME)
+    _refuse(refusals, at_us[are_good & ~good], IMPLAUSIBLE)
+    if max_age_us is not None:
+        _doubt(refusals, events_us[~good], at_us[~good])
+    return good
+
+
+def _doubt(refusals: Refusals, events_us: NDArray[np.int64], at_us: NDArray[np.int64]) -> None:
+    """Count stamps, which count under their own moments already, in the windows that their event times may mean, too.
+
+    Which of the two is wrong nobody knows: it may be the clock of this host.
+    """
+    perhaps_us = meant_us(events_us)
+    is_other = perhaps_us // WINDOW_US != at_us // WINDOW_US
+    _refuse(refusals, perhaps_us[(events_us > 0) & are_believed(perhaps_us) & is_other], PERHAPS)
+
+
+def _of_arrays(chunks: list[Stamps], refusals: Refusals, names: list[bytes], max_age_us: int | None) -> list[Columns]:
     """Join the arrays that arrived with the same arrays that departed; others stay as they are."""
     parts: list[Columns] = []
     waiting: dict[bytes, list[Columns]] = {}
     for chunk in chunks:
-        columns = _of_array(chunk, refusals, names)
+        columns = _of_array(chunk, refusals, names, max_age_us)
         # Found by both ends and compared whole: a partner is not looked for among all that wait.
         alike = waiting.setdefault(columns.ids[:1].tobytes() + columns.ids[-1:].tobytes(), [])
         if chunk.side == Side.DEPARTED and (partner := _partner(columns, alike)):
@@ -184,10 +229,10 @@ def _of_arrays(chunks: list[Stamps], refusals: Refusals, names: list[bytes]) -> 
     return parts
 
 
-def _of_array(chunk: Stamps, refusals: Refusals, names: list[bytes]) -> Columns:
-    good = _believed(chunk.event_times_us)
-    at_us = np.full(len(good), chunk.at_ns // 1_000)
-    _refuse(refusals, at_us[~good], BAD_EVENT_TIME)
+def _of_array(chunk: Stamps, refusals: Refusals, names: list[bytes], max_age_us: int | None) -> Columns:
+    believed = are_believed(chunk.event_times_us)
+    at_us = np.full(len(believed), chunk.at_ns // 1_000)
+    good = _plausible(chunk.event_times_us, at_us, believed, refusals, max_age_us)
     columns = _stamped(np.full(len(good), chunk.side), chunk.message_ids, chunk.event_times_us, at_us)
     columns.id_kind = np.broadcast_to(np.asarray(chunk.id_kinds, np.uint8), len(good))
     if chunk.id_texts is not None:
@@ -254,21 +299,19 @@ def _event_times(event_times: Sequence[EventTime]) -> tuple[NDArray[np.int64], N
         except OverflowError:  # one of them at least cannot be, and is found below
             pass
         else:
-            return events_us, _believed(events_us)
+            return events_us, are_believed(events_us)
     found = [_event_time_or_none(event_time) for event_time in event_times]
     ok = np.array([event_us is not None for event_us in found], bool)
     return np.array([event_us or 0 for event_us in found], np.int64), ok
 
 
-def _believed(events_us: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return (events_us >= 0) & (events_us < LATEST_US)
-
-
 def _event_time_or_none(event_time: EventTime) -> int | None:
     try:
-        return event_time_us(event_time)
+        # The number itself: a host's own kind of int may say anything of itself.
+        event_us = int.__index__(event_time_us(event_time))
     except Exception:  # noqa: BLE001 - a host's own time zone may raise anything, and costs its own stamp only
         return None
+    return event_us if 0 <= event_us < LATEST_US else None
 
 
 def _refuse(refusals: Refusals, moments_us: NDArray[np.int64], cause: str) -> None:

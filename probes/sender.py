@@ -2,30 +2,34 @@
 
 One thread, a bounded queue. Every number is given once a record was taken, so that a probe makes no hole itself; what
 cannot be sent is counted by window and cause, and told with the next record that is taken. Only where drops are of more
-windows than it counts, a number is left out: the account of that time has a hole then (ADR 0034).
+windows than it counts, or cannot be counted, or where a sink raised instead of saying no, a number is left out: the
+account of that time has a hole then (ADR 0034, 0122).
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from probes import recorder
+from probes import exits
+from probes.backlog import UNRECORDABLE, Backlog
 from probes.clock import Clock
 from probes.contract.batch import Batch, Drop, Kind
-from probes.contract.envelope import RecordError, decode, encode
+from probes.contract.envelope import decode, encode
 from probes.contract.limits import WINDOW_MS, WINDOW_US
 from probes.packing import BATCH_OBSERVATIONS, Packed
-from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, Refusals, Stamp, Stamps
+from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, PERHAPS, Refusals, Stamp, Stamps
 from probes.sinks import Sink
 from probes.untold import Untold
 
-CALLS_AT_ONCE: Final = 2 * BATCH_OBSERVATIONS
-"""How many calls are packed at once: it takes the interpreter's lock for some 5 ms."""
+ANNOUNCE_WITHIN_S: Final = 1.0
+"""So long whoever starts a sender waits at most for the transport to have its hello."""
 TICK_S: Final = 0.5
 """How often the thread looks after its sink when nothing else is due."""
 HOLE_US: Final = 300_000_000
@@ -34,6 +38,10 @@ HOLE_US: Final = 300_000_000
 For so long its end waits, too, so that a probe which goes on like that makes few holes. Twice as long a monitor looks
 out for stamps of an instance that says nothing more.
 """
+NEVER_US: Final = 2**62
+"""Later than any moment."""
+LAST_TRIES: Final = 2
+"""How often the last flush is tried."""
 LET_GO_S: Final = 1.0
 """How long a sink may take to let go of what it waited for in vain."""
 SINK_REFUSED: Final = "sink refused"
@@ -45,6 +53,7 @@ _WHY: Final = {
     BAD_MESSAGE_ID: "a message id is a UUID, 16 bytes, an int or a str; strict=True raises at the call",
     SINK_REFUSED: "its sink is full or cannot be written",
     UNDELIVERED: "its sink took them, and the transport then refused them for good",
+    UNRECORDABLE: "a message id or an event time raised an error of its own; strict=True raises at the call",
 }
 _log = logging.getLogger("hopwatch.probe")
 
@@ -68,19 +77,26 @@ class Instance:
 class Sender:
     """Turns the queue into records; :meth:`step` does all that is due, and may be called by hand."""
 
-    def __init__(
-        self, instance: Instance, sink: Sink, clock: Clock, *, flush_every_s: float, heartbeat_every_s: float
+    def __init__(  # noqa: PLR0913 - the parts of one sender
+        self,
+        instance: Instance,
+        sink: Sink,
+        clock: Clock,
+        *,
+        flush_every_s: float,
+        heartbeat_every_s: float,
+        queue: deque[Stamp | Stamps] | None = None,
+        max_age_us: int | None = None,
     ) -> None:
-        """Take the parts; no thread runs before :meth:`start`."""
+        """Take the parts; nothing runs, and nothing is sent, before :meth:`start`. A queue may have stamps already."""
         self.instance, self.sink, self.clock = instance, sink, clock
         self.flush_every_ns, self.heartbeat_every_ns = int(flush_every_s * 1e9), int(heartbeat_every_s * 1e9)
-        self.queue: deque[Stamp | Stamps] = deque()
+        self.backlog = Backlog(queue, max_age_us)
+        self.queue = self.backlog.queue
         self.drops = Untold()
-        # Up to which moment the books have to have a hole.
-        self._hole_until_us = 0
+        # Up to which moment the books have to have a hole; and whether count was lost since that was worked out.
+        self._hole_until_us, self._has_lost_count = 0, False
         self.dropped_total = 0
-        # Whether the texts of ids are sent beside their hashes.
-        self.id_text = True
         self._got: dict[str, str] = {}
         self._causes: set[str] = set()
         self._told_causes: set[str] = set()
@@ -88,7 +104,8 @@ class Sender:
         self.complete_through_us = instance.epoch_us
         # Up to which moment a tap has seen its source; None for a probe that stamps what happens as it happens.
         self._caught_up_us: int | None = None
-        self._folded = 0
+        # From when on nothing may be completed for now; None if nothing is awaited.
+        self._held_us: int | None = None
         self._flushed_ns = self._sent_ns = clock.monotonic_ns()
         # Held while records are sent, which may take long; the host never waits for it but in flush and close.
         self._sending = threading.RLock()
@@ -97,19 +114,52 @@ class Sender:
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        # Whether the hello has still to be said; and, once that was tried, whether the transport has it.
+        self._owes_hello, self._is_announced = False, False
+        self._has_tried = threading.Event()
         # How the end was asked for, and whether somebody is at it.
-        self._patience_s, self._since_ns, self._last = 0.0, 0, Kind.BYE
+        self._patience_s, self._since_ns, self._last, self._until_us = 0.0, 0, Kind.BYE, NEVER_US
         self._is_finishing = False
 
     @property
     def waiting(self) -> int:
         """Return how many stamps wait, those of arrays one by one."""
-        return len(self.queue) + self._folded
+        return self.backlog.waiting
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread = threading.Thread(target=self._run, name="hopwatch-probe", daemon=True)
-        self._thread.start()
+    def start(self, announce_within_s: float = ANNOUNCE_WITHIN_S) -> None:
+        """Start the thread, and wait so long at most until the transport has the hello.
+
+        The hello is the first record, without observations: whatever ends this instance from now on, a monitor knows
+        that it was there. Where the transport does not take it in time, a line is logged, and it stays first in line.
+        """
+        self._owes_hello = True
+        try:
+            exits.refuse_at_the_end()
+            self._thread = exits.OwnThread(target=self._run, args=(announce_within_s,), name="hopwatch-probe")
+            self._thread.start()
+        except RuntimeError as error:
+            self._thread = None
+            _log.warning("a probe has no thread, and sends only where it is asked to: %s", error)
+            self._first_announce(announce_within_s)
+        if not (self._has_tried.wait(announce_within_s) and self._is_announced):
+            told = "a probe of %s at %s could not announce itself within %s s: killed before it can, it was never there"
+            _log.warning(told, self.instance.stream, self.instance.node, announce_within_s)
+
+    def _first_announce(self, patience_s: float) -> None:
+        try:
+            self._announce(patience_s)
+        except Exception:  # noqa: BLE001 - nothing may reach the host; a flush tries again
+            _warn("a probe could not announce itself")
+        finally:
+            self._has_tried.set()
+
+    def _announce(self, patience_s: float) -> bool:
+        """Say hello, unless it is said, and have the transport keep it; whether it is said."""
+        with self._sending:
+            if self._owes_hello and self._send(self._batch(Kind.HEARTBEAT, self.complete_through_us, ())) is None:
+                self._owes_hello = False
+                self._is_announced = self.sink.settle(patience_s)
+            return not self._owes_hello
 
     def follow(self) -> None:
         """Complete nothing by the clock alone: a tap may be behind its source, and says itself how far it is."""
@@ -120,17 +170,23 @@ class Sender:
         if self._caught_up_us is not None:
             self._caught_up_us = max(self._caught_up_us, moment_us)
 
+    def hold(self, moment_us: int | None) -> None:
+        """Complete nothing beyond a moment, as observations of then are awaited; None when they have come."""
+        self._held_us = moment_us
+
+    def leave_hole(self) -> None:
+        """Leave the next number out: observations of now are missing, and nobody can count them."""
+        with self._counting:
+            # Behind what is completed, so that the next moment that is completed is behind a hole.
+            self._hole_until_us = max(self._hole_until_us, self.complete_through_us + 1, self._wall_us())
+
     def append_many(self, stamps: Stamps, most: int) -> bool:
         """Take arrays into the queue; False if more than ``most`` stamps would wait.
 
         Two arrays of one length always find room, because an arrival and its departure belong together.
         """
-        count = len(stamps.event_times_us)
-        with self._counting:
-            if self.waiting + count > max(most, 2 * count):
-                return False
-            self._folded += count - 1
-        self.queue.append(stamps)
+        if not self.backlog.append_many(stamps, most):
+            return False
         if self.waiting >= BATCH_OBSERVATIONS:
             self._wake.set()
         return True
@@ -138,17 +194,28 @@ class Sender:
     def drop(self, refusals: Mapping[tuple[int, str], int]) -> None:
         """Count observations that will never be sent, by (window start in ms, cause)."""
         with self._counting:
-            self._count(refusals)
-            self.dropped_total += sum(refusals.values())
-            self._causes.update(cause for _, cause in refusals)
-            if isinstance(refusals, Refusals):
-                self._got |= refusals.got
+            try:
+                self._count(refusals)
+                self.dropped_total += sum(count for (_, cause), count in refusals.items() if cause != PERHAPS)
+                self._causes.update(cause for _, cause in refusals if cause != PERHAPS)
+                if isinstance(refusals, Refusals):
+                    self._got |= refusals.got
+            except Exception:  # noqa: BLE001 - memory may be short; what is not counted is a hole in the books
+                self._has_lost_count = True
 
     def _count(self, drops: Mapping[tuple[int, str], int]) -> None:
         """Have drops told; those that find no room count where all was told last, and the hole begins there."""
         through_us = max(self.complete_through_us, self.instance.epoch_us)
         if not self.drops.add(drops, through_us // WINDOW_US * WINDOW_MS):
-            self._hole_until_us = max(through_us, self._wall_us()) + HOLE_US
+            self._has_lost_count = True
+
+    def _hole_us(self) -> int:
+        """Return up to which moment the books have to have a hole, from what was completed last."""
+        with self._counting:
+            if self._has_lost_count:
+                self._hole_until_us = max(self.complete_through_us, self.instance.epoch_us, self._wall_us()) + HOLE_US
+                self._has_lost_count = False
+            return self._hole_until_us
 
     def wake(self) -> None:
         """Ask the thread for a step now."""
@@ -166,8 +233,10 @@ class Sender:
     def tick(self) -> None:
         """Let the sink do what time alone makes due; a sink is in the hands of one thread at a time."""
         with self._sending:
-            self.sink.tick()
-            self._count_failed()
+            try:
+                self.sink.tick()
+            finally:
+                self._count_failed()
 
     def settle(self, patience_s: float) -> bool:
         """Flush, and wait until the transport has all of it; whether it has, with nothing dropped on the way."""
@@ -176,20 +245,27 @@ class Sender:
             self.flush()
             is_settled = self.sink.settle(patience_s)
             self._count_failed()
-        return is_settled and self.dropped_total == before
+        return is_settled and self.dropped_total == before and not self._owes_hello
 
     def flush(self, closing: Kind | None = None) -> None:
-        """Send all that waits and all drops; a bye if asked; a heartbeat if asked and nothing else was sent."""
+        """Send all that waits and all drops; a bye if asked; a heartbeat if asked and nothing else was sent.
+
+        Whatever raises on the way, no moment is completed that was not reached, and the next flush goes on from there.
+        """
         with self._sending:
             self._flushed_ns = self.clock.monotonic_ns()
+            if not (self._announce(0.0) or self._is_finishing):
+                return
+            self._send_left()
             # The moment is read before the queue is taken: what is appended later is moved behind it.
             moment_us = self._moment_us()
-            batches = [packed for calls in self._taken() for packed in self._recorded(calls)]
-            has_told_all = self._send_batches(batches, moment_us)
+            self.backlog.pack(self.complete_through_us)
+            self._count_refused()
+            has_told_all = self._send_packed(moment_us)
             is_asked = closing is not None or bool(self.drops)
             if closing is Kind.BYE or (is_asked and not has_told_all):
                 # While a hole lasts, a bye would vouch for windows that are ahead of it.
-                is_bye = closing is Kind.BYE and moment_us >= self._hole_until_us
+                is_bye = closing is Kind.BYE and moment_us >= self._hole_us()
                 self._send_empty(Kind.BYE if is_bye else Kind.HEARTBEAT, moment_us)
             self._tell_causes()
 
@@ -200,13 +276,15 @@ class Sender:
         offers it.
         """
         with self._sending:
+            if not self._announce(0.0):
+                return False
             moment_us = self._moment_us()
             offered = list(pack(self._wall_us()))
             for packed in offered[:-1]:
                 if self._send(self._observations(packed, self.complete_through_us, ())) is not None:
                     return False
             told, is_all = self._to_tell()
-            through_us = moment_us if is_all else self.complete_through_us
+            through_us = moment_us if is_all and self.backlog.is_settled else self.complete_through_us
             return all(self._send(self._observations(packed, through_us, told)) is None for packed in offered[-1:])
 
     def close(self, patience_s: float, *, bye: bool = True) -> None:
@@ -214,8 +292,12 @@ class Sender:
         self.end(patience_s, bye=bye)
         self.wait()
 
-    def end(self, patience_s: float, *, bye: bool = True) -> None:
-        """Have the thread do all that :meth:`close` does, by itself; ``patience_s`` counts from now."""
+    def end(self, patience_s: float, *, bye: bool = True, until_us: int | None = None) -> None:
+        """Have the thread do all that :meth:`close` does, by itself; ``patience_s`` counts from now.
+
+        No moment later than ``until_us``, by default now, is completed: what is stamped from then on is not sent.
+        """
+        self._until_us = self._wall_us() if until_us is None else until_us
         self._patience_s, self._since_ns = patience_s, self.clock.monotonic_ns()
         self._last = Kind.BYE if bye else Kind.HEARTBEAT
         self._ended.set()
@@ -241,11 +323,21 @@ class Sender:
             self._give_up()
             return
         try:
-            self.flush(self._last)
+            self._flush_last()
             self.sink.close(self._left_s())
             self._count_failed()
         finally:
             self._sending.release()
+
+    def _flush_last(self) -> None:
+        """Flush; what fails at first may not fail again, and a sink is let go of all the same."""
+        for _ in range(LAST_TRIES):
+            try:
+                self.flush(self._last)
+            except Exception:  # noqa: BLE001 - as in the thread
+                _log.warning("a probe could not send", exc_info=True)
+            else:
+                return
 
     def _left_s(self, more_s: float = 0.0) -> float:
         return max(0.0, self._patience_s + more_s - (self.clock.monotonic_ns() - self._since_ns) / 1e9)
@@ -254,48 +346,71 @@ class Sender:
         told = "a probe gave up after %s s: its sink is busy, %d stamps are unsent"
         _log.warning(told, self._patience_s, self.waiting)
 
-    def _run(self) -> None:
+    def _run(self, announce_within_s: float) -> None:
+        self._first_announce(announce_within_s)
         while not self._ended.is_set():
-            self._wake.wait(min(TICK_S, self.flush_every_ns / 1e9))
-            self._wake.clear()
             try:
+                self._wait()
                 self.step()
             except Exception:  # noqa: BLE001 - nothing may reach the host; the loop goes on
-                _log.warning("a probe could not send", exc_info=True)
+                _warn("a probe could not send")
         try:
             self._finish()
         except Exception:  # noqa: BLE001 - as above
-            _log.warning("a probe could not end well", exc_info=True)
+            _warn("a probe could not end well")
 
-    def _taken(self) -> Iterator[list[Stamp | Stamps]]:
-        """Take what waits now out of the queue, so many calls at a time: to pack them holds the host's threads up."""
-        waiting = len(self.queue)
-        for first in range(0, waiting, CALLS_AT_ONCE):
-            calls = [self.queue.popleft() for _ in range(min(CALLS_AT_ONCE, waiting - first))]
-            with self._counting:
-                self._folded -= sum(len(stamps.event_times_us) - 1 for stamps in calls if isinstance(stamps, Stamps))
-            yield calls
+    def _wait(self) -> None:
+        """Wait until something may be due."""
+        try:
+            self._wake.wait(min(TICK_S, self.flush_every_ns / 1e9))
+        except Exception:  # noqa: BLE001 - it needs memory; without a pause the loop would take a whole processor
+            time.sleep(TICK_S)
+        self._wake.clear()
 
-    def _recorded(self, calls: list[Stamp | Stamps]) -> list[Packed]:
-        batches, refusals = recorder.record(calls, self.complete_through_us, id_text=self.id_text)
-        self.drop(refusals)
-        return batches
+    def _send_left(self) -> None:
+        """Send what a flush that failed has left, before more is taken; what fails again is dropped."""
+        packed = self.backlog.packed
+        while packed:
+            first = packed[0]
+            try:
+                self._send_first(self.complete_through_us, ())
+            except Exception:  # noqa: BLE001 - it must not keep all others waiting
+                _log.warning("a probe could not send a batch", exc_info=True)
+                if packed and packed[0] is first:
+                    self._drop_first(UNSENDABLE)
 
-    def _send_batches(self, batches: list[Packed], moment_us: int) -> bool:
-        """Send batches; the last one carries drops, and the moment if these are all. Return whether that was taken."""
-        for packed in batches[:-1]:
-            self._send_batch(packed, self.complete_through_us, ())
-        if not batches:
+    def _count_refused(self) -> None:
+        """Count what could not be packed."""
+        refused = self.backlog.refused
+        if self.backlog.has_lost_count:
+            self._has_lost_count, self.backlog.has_lost_count = True, False
+        while refused:
+            self.drop(refused[0])
+            refused.popleft()
+
+    def _send_packed(self, moment_us: int) -> bool:
+        """Send all batches; the last one carries drops, and the moment if these are all; whether that was taken."""
+        packed = self.backlog.packed
+        while len(packed) > 1:
+            self._send_first(self.complete_through_us, ())
+        if not packed:
             return False
         told, is_all = self._to_tell()
-        is_taken = self._send_batch(batches[-1], moment_us if is_all else self.complete_through_us, told)
-        return is_taken and is_all
+        return self._send_first(moment_us if is_all else self.complete_through_us, told) and is_all
 
-    def _send_batch(self, packed: Packed, through_us: int, told: tuple[Drop, ...]) -> bool:
-        cause = self._send(self._observations(packed, through_us, told))
-        if cause is not None:
-            self.drop({(packed.window_start_ms, cause): packed.count})
+    def _send_first(self, through_us: int, told: tuple[Drop, ...]) -> bool:
+        """Send the first batch, or count it as dropped; until then it stays. Return whether it was taken."""
+        cause = self._send(self._observations(self.backlog.packed[0], through_us, told))
+        if cause is None:
+            self.backlog.packed.popleft()
+        else:
+            self._drop_first(cause)
         return cause is None
+
+    def _drop_first(self, cause: str) -> None:
+        first = self.backlog.packed[0]
+        self.drop({(first.window_start_ms, cause): first.count})
+        self.backlog.packed.popleft()
 
     def _observations(self, packed: Packed, through_us: int, told: tuple[Drop, ...]) -> Batch:
         return replace(
@@ -318,11 +433,16 @@ class Sender:
     def _count_failed(self) -> None:
         """Count what was in records that were taken and have failed since; their numbers are a hole in the books."""
         for record in self.sink.failed():
-            batch = decode(record)
-            self.drop({(batch.window_start_ms, UNDELIVERED): batch.count} if batch.count else {})
-            # What such a record told is untold again; it was counted when it was dropped.
-            with self._counting:
-                self._count({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
+            try:
+                self._count_one_failed(decode(record))
+            except Exception:  # noqa: BLE001 - one record must not keep the others from being counted
+                self._has_lost_count = True
+
+    def _count_one_failed(self, batch: Batch) -> None:
+        self.drop({(batch.window_start_ms, UNDELIVERED): batch.count} if batch.count else {})
+        # What such a record told is untold again; it was counted when it was dropped.
+        with self._counting:
+            self._count({(drop.window_start_ms, drop.cause): drop.count for drop in batch.drops})
 
     def _tell_causes(self) -> None:
         """Log each cause of drops once: whoever looks into the service's log learns that something is wrong."""
@@ -331,8 +451,8 @@ class Sender:
             self._told_causes |= new
         for cause in sorted(new):
             who, got = self.instance, f"; got {self._got[cause]}" if cause in self._got else ""
-            told = "a probe of %s at %s drops observations: %s%s"
-            _log.warning(told, who.stream, who.node, _WHY.get(cause, cause), got)
+            why = self.backlog.faults.get(cause) or _WHY.get(cause, cause)
+            _log.warning("a probe of %s at %s drops observations: %s%s", who.stream, who.node, why, got)
 
     def _to_tell(self) -> tuple[tuple[Drop, ...], bool]:
         """Return as many drops as a record may carry, and whether these are all."""
@@ -342,7 +462,7 @@ class Sender:
 
     def _batch(self, kind: Kind, through_us: int, told: tuple[Drop, ...]) -> Batch:
         who, sent_at_us = self.instance, self._wall_us()
-        seq = self.seq + (self.complete_through_us < min(through_us, self._hole_until_us))
+        seq = self.seq + (self.complete_through_us < min(through_us, self._hole_us()))
         return Batch(
             who.probe, who.epoch_us, seq, kind, who.stream, who.node, sent_at_us // WINDOW_US * WINDOW_MS,
             sent_at_us, through_us, drops=told, labels=who.labels,
@@ -350,29 +470,40 @@ class Sender:
 
     def _send(self, batch: Batch) -> str | None:
         """Send a record; once it is taken, what it says is said. Return None, or why it was not taken."""
+        sent_ns = self.clock.monotonic_ns()
         try:
             record = encode(batch)
-        except RecordError:
+        except Exception:  # noqa: BLE001 - what cannot be said now costs its own batch
             _log.warning("a probe made a record that breaks the wire", exc_info=True)
             return UNSENDABLE
         try:
             if not self.sink.send(record):
                 return SINK_REFUSED
-        except Exception:  # noqa: BLE001 - a team's own sink may raise anything; it has not taken the record then
+        except Exception:  # noqa: BLE001 - a team's own sink may raise anything
+            # Whether it took the record nobody knows: the number is used up, so that no other record passes for a copy.
+            self.seq = batch.seq + 1
             _log.warning("the sink of a probe failed", exc_info=True)
             return SINK_REFUSED
-        self.seq = batch.seq + 1
-        self._sent_ns = self.clock.monotonic_ns()
-        self.complete_through_us = batch.complete_through_us
-        with self._counting:
-            self.drops.remove(batch.drops)
+        self.seq, self.complete_through_us, self._sent_ns = batch.seq + 1, batch.complete_through_us, sent_ns
+        try:
+            with self._counting:
+                self.drops.remove(batch.drops)
+        except Exception:  # noqa: BLE001 - the record is sent; drops that are told twice hide no loss
+            _log.warning("a probe may tell drops twice", exc_info=True)
         return None
 
     def _moment_us(self) -> int:
         """Return the moment up to which all is stamped, once what waits is taken; while a hole lasts it may wait."""
-        before_us, wall_us = self.complete_through_us, self._wall_us()
-        moment_us = max(before_us, wall_us if self._caught_up_us is None else min(wall_us, self._caught_up_us))
-        return before_us if moment_us < min(self._hole_until_us, before_us + HOLE_US) else moment_us
+        before_us, wall_us = self.complete_through_us, min(self._wall_us(), self._until_us)
+        bounds_us = [us for us in (wall_us, self._caught_up_us, self._held_us) if us is not None]
+        moment_us = max(before_us, min(bounds_us))
+        return before_us if moment_us < min(self._hole_us(), before_us + HOLE_US) else moment_us
 
     def _wall_us(self) -> int:
         return self.clock.wall_ns() // 1_000
+
+
+def _warn(told: str) -> None:
+    """Log an error from the thread, which must outlive a log that fails, too."""
+    with suppress(Exception):
+        _log.warning(told, exc_info=True)

@@ -9,6 +9,7 @@ from typing import Final
 from probes.clock import Clock
 from probes.contract.limits import MAX_LABEL_CHARS, MAX_LABELS, MAX_NAME_CHARS, NAME_PATTERN
 from probes.errors import ProbeError
+from probes.event_times import LATEST_US
 from probes.sinks import Sink
 
 _OF_A_SINK: Final = ("send", "failed", "tick", "settle", "close")
@@ -32,6 +33,8 @@ class ProbeSettings:
     flush_every_s: float
     heartbeat_every_s: float
     most_stamps: int
+    announce_within_s: float
+    max_age_s: float | None
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -42,8 +45,16 @@ class ProbeSettings:
             _check_probe(self.name)
         _check_labels(self.labels)
         _check_sink(self.sink)
-        for what in ("flush_every_s", "heartbeat_every_s", "most_stamps"):
+        for what in ("flush_every_s", "heartbeat_every_s", "most_stamps", "announce_within_s"):
             _check_number(what, getattr(self, what))
+        if self.max_age_s != float("inf") and self.max_age_s is not None:
+            _check_number("max_age_s", self.max_age_s)
+
+    @property
+    def max_age_us(self) -> int | None:
+        """Return how old an event time may be; None for any age."""
+        is_any = self.max_age_s is None or self.max_age_s * 1e6 >= LATEST_US
+        return None if is_any else int((self.max_age_s or 0.0) * 1e6)
 
     def in_child(self) -> ProbeSettings:
         """Return what the child of a fork is asked to be: with a name of its own, so that it is nobody's double.

@@ -18,8 +18,9 @@ NO_ROOM: Final = "too many windows"
 class Untold:
     """The drops of one probe instance; not safe for threads by itself."""
 
-    def __init__(self) -> None:
-        """Start empty."""
+    def __init__(self, most: int | None = None) -> None:
+        """Start empty, with room for so many windows and causes; for ``MOST_COUNTED`` if it is not said."""
+        self._most = MOST_COUNTED if most is None else most
         self._counts: dict[tuple[int, str], int] = {}
 
     def __len__(self) -> int:
@@ -33,7 +34,7 @@ class Untold:
         """
         counts, has_room = self._counts, True
         for drop, count in drops.items():
-            if drop in counts or len(counts) < MOST_COUNTED:
+            if drop in counts or len(counts) < self._most:
                 counts[drop] = counts.get(drop, 0) + count
             else:
                 counts[instead_ms, NO_ROOM] = counts.get((instead_ms, NO_ROOM), 0) + count

@@ -11,7 +11,7 @@ from typing import Final
 
 from probes.contract.ids import IntId, TextId, UuidId, id_bytes
 from probes.contract.limits import ID_BYTES
-from probes.recorder import LATEST_US
+from probes.event_times import LATEST_US
 
 MAX_ID_CHARS: Final = 1_024
 """A text longer than that is no message id but a mistake."""

@@ -24,6 +24,7 @@ from monitor.rules import StreamRules
 from monitor.spark import once
 from monitor.spark.decode import decode
 from monitor.spark.rows import CLOCK_ROW, KEY, Row, arrow
+from monitor.spark.sources import spool
 from monitor.spark.state import WindowState
 from monitor.store import lineage, writer
 
@@ -82,6 +83,7 @@ class MicroBatches:
     timers: set[tuple[int, Key]] = field(default_factory=set)
     ledger: Ledger | None = None
     follower: Follower | None = None
+    spool_dir: Path | None = None
 
     def run(self, paths: Iterable[Path], *, crash_after_store: bool = False) -> None:
         """Run one micro-batch over the segments; a crash comes before Spark has noted it, so that it is run again."""
@@ -106,7 +108,8 @@ class MicroBatches:
             if not lineage.enter(connection, self.query, self.batch_id + 1, self.rules):
                 return
             self.ledger = self.ledger or commit.restore(connection, self.rules)
-            commit.batch(connection, self.ledger, rows, self.batch_id + 1, follower=self.follower)
+            folders = () if self.spool_dir is None else spool.folders(self.spool_dir)
+            commit.batch(connection, self.ledger, rows, self.batch_id + 1, follower=self.follower, folders=folders)
 
     def _process(self, paths: list[str]) -> list[Any]:
         state, handle = WindowState(self.rules), _Handle(self.kept, self.timers)
@@ -128,8 +131,10 @@ class MicroBatches:
         return out
 
 
-def run_once(engine: Engine, rules: Mapping[str, StreamRules], paths: Iterable[Path]) -> None:
-    """Do what ``run --once`` does, without Spark between the decoder and the tallies."""
+def run_once(
+    engine: Engine, rules: Mapping[str, StreamRules], paths: Iterable[Path], spool_dir: Path | None = None
+) -> None:
+    """Do what ``run --once`` does, without Spark between the decoder and the tallies; a spool shows its folders."""
     by_key: dict[Key, list[Row]] = {}
     for row in decode([str(path) for path in paths], rules):
         by_key.setdefault(tuple(getattr(row, name) for name in KEY), []).append(row)
@@ -139,7 +144,8 @@ def run_once(engine: Engine, rules: Mapping[str, StreamRules], paths: Iterable[P
     with engine.execution_options(writes=True).begin() as connection:
         lineage.begin_once(connection, rules)
         ledger = Ledger(rules)
-        windows = commit.take_in(connection, ledger, out, NEVER_US)
+        folders = () if spool_dir is None else spool.folders(spool_dir)
+        windows = commit.take_in(connection, ledger, out, NEVER_US, folders=folders)
         for _ in commit.conclude(connection, ledger, windows, NEVER_US):
             ledger.let_go()
         writer.forget_all(connection)

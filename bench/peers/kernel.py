@@ -69,6 +69,7 @@ def _batches(of_window: list[Block], batch: int) -> Iterator[Observed]:
             part = slice(first, first + batch)
             yield Observed(
                 block.node,
+                "",
                 arrival_us,
                 block.message_ids[part],
                 block.lag_in_us[part],

@@ -90,13 +90,13 @@ def _ring(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
 
 
 def _edge(arrow: Arrow, palette: Palette, *, has_room: bool) -> dict[str, Any]:
-    is_bad = arrow.lost > 0
+    is_bad, colour = arrow.missing > 0, palette.lossy if arrow.surely else palette.unknown
     line = {
         "source": arrow.source,
         "target": arrow.target,
         "value": arrow.said,
         "lineStyle": {
-            "color": palette.lossy if is_bad else palette.muted,
+            "color": colour if is_bad else palette.muted,
             "width": 3 if is_bad else 1.6,
             "type": "solid" if arrow.is_must else "dashed",
             "opacity": 0.9,
@@ -104,5 +104,5 @@ def _edge(arrow: Arrow, palette: Palette, *, has_room: bool) -> dict[str, Any]:
     }
     if not is_bad or not has_room:
         return line
-    label = {"show": True, "formatter": f"{arrow.lost:,} lost", "color": palette.lossy, "fontSize": 12}
+    label = {"show": True, "formatter": arrow.label, "color": colour, "fontSize": 12}
     return line | {"label": label | {"fontWeight": 600, "backgroundColor": palette.ground, "padding": [1, 4]}}

@@ -36,7 +36,7 @@ _LINES: Final = {
     "p50": ("--hw-s4", "1.6", "2 3"),
     "p95": ("--hw-s0", "2", ""),
     "p99": ("--hw-s1", "1.6", "6 3"),
-    "expected": ("--hw-lossy", "1.8", "5 3"),
+    "expected": ("--hw-text", "1.8", "5 3"),
     "arrived": ("--hw-s0", "1.4", ""),
 }
 _BANDS: Final = {"UNKNOWN": "--hw-unknown", "SILENT": "--hw-silent", "not final": "--hw-pending"}

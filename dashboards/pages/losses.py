@@ -12,7 +12,10 @@ from dashboards.pages import files
 from dashboards.views import loss_table, sheets
 from dashboards.views.judged import Judged
 
-NOTE: Final = "Inside is timed message by message; process duration is the p95 of lag out less that of lag in."
+NOTE: Final = (
+    "Missing is what was expected and not seen again, lost or not. Inside is timed message by message; process "
+    "duration is the p95 of lag out less that of lag in."
+)
 
 
 def show(looking: Looking, one: Judged) -> None:
@@ -34,7 +37,7 @@ def show(looking: Looking, one: Judged) -> None:
 def figures(one: Judged, query: dict[str, str] | None = None) -> str:
     """Return the figures of the whole; those of loss lead to where the query goes, if there is one."""
     cells = (
-        markup.linked_figure(name, told, query, "the lost ids, and all else of this minute")
+        markup.linked_figure(name, told, query, "the ids, and all else of this minute")
         if query and name in loss_table.LOSSES
         else markup.figure(name, told)
         for name, told in loss_table.figures(one)

@@ -1,4 +1,4 @@
-"""The lost ids of a window, node by node: to look for one, to copy them, to take them along."""
+"""The ids that are missing in a window, node by node: to look for one, to copy them, to take them along."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ HEAD = (("Message id", "hw-name"), ("Last seen", ""))
 
 
 def show(looking: Looking, whole: WholeWindow) -> None:
-    """Draw a page of the ids that are kept as lost at one node, and choices of node, id and page."""
+    """Draw a page of the ids that are kept as missing at one node, and choices of node, id and page."""
     with st.container(border=True, key="lost"):
         shown = next((one for one in whole.lost if one.ids), None)
         if shown is None:
-            st.html(markup.title("Lost ids") + markup.note(_none(whole.result)))
+            st.html(markup.title("Missing ids") + markup.note(_none(whole.result)))
             return
-        st.html(markup.title("Lost ids", "Each leads to the journey of its message."))
+        is_sure = lost_ids.is_sure(whole.result, shown.node)
+        what = f"Each was {lost_ids.known_of(whole.result, shown.node)}. Each leads to the journey of its message."
+        st.html(markup.title("Lost ids" if is_sure else "Missing ids", what))
         page = lost_ids.page(shown.ids, looking.address.search, looking.address.part)
         _choices(looking, whole, shown, page)
         node = next((one for one in whole.result.nodes if one.node == shown.node), None)
@@ -36,7 +38,7 @@ def show(looking: Looking, whole: WholeWindow) -> None:
             lost_ids.hashed(page),
         )
         told = "".join(markup.note(line) for line in lines if line)
-        st.html(told + (markup.table(HEAD, rows, "hw-ids", f"Ids that were lost at {shown.node}") if rows else ""))
+        st.html(told + (markup.table(HEAD, rows, "hw-ids", f"Ids that are missing at {shown.node}") if rows else ""))
         _pages(looking, page)
 
 
@@ -44,8 +46,8 @@ def _none(one: WindowResult) -> str:
     if not one.status.is_final:
         return "None so far: until the window is judged, what is missing is in flight."
     if any(node.loss for node in one.nodes):
-        return "Messages were lost, and no id of them is kept."
-    return "None is kept: no message was seen to be lost. What a hole hid has no id."
+        return "Messages are missing, and no id of them is kept."
+    return "None: no message is missing. What a hole hid has no id."
 
 
 def _choices(looking: Looking, whole: WholeWindow, shown: LostOf, page: lost_ids.Page) -> None:
@@ -53,7 +55,7 @@ def _choices(looking: Looking, whole: WholeWindow, shown: LostOf, page: lost_ids
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         key = f"lost-at-{shown.node}"
         st.selectbox(
-            "Lost at",
+            "Missing at",
             list(kept),
             index=list(kept).index(shown.node),
             format_func=lambda name: f"{name} ({kept[name]:,})",
@@ -101,4 +103,4 @@ def _pages(looking: Looking, page: lost_ids.Page) -> None:
     ends = ((page.before, "← the ones before"), (page.after, "the next ones →"))
     ways = [markup.link(name, looking.query(part=part)) for part, name in ends if part is not None]
     told = f'<span class="hw-off">page {page.part:,} of {page.parts:,}</span>'
-    st.html(f'<nav class="hw-steps" aria-label="Pages of lost ids">{told}{"".join(ways)}</nav>')
+    st.html(f'<nav class="hw-steps" aria-label="Pages of missing ids">{told}{"".join(ways)}</nav>')

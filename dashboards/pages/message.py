@@ -76,8 +76,8 @@ def _nothing(looking: Looking, text: str, found: Searched) -> None:
     terms = looking.answers.searches.terms_of(looking.address.stream)
     span = f", in this stream {texts.age(terms.kept_until_us(0))} from the start of its minute," if terms else ""
     told = (
-        "An id is looked for whole; the page of a window finds a lost one by a part of it. "
-        f"Stamps are kept as long as they may change their window{span} and lost ids as long as their window is kept."
+        "An id is looked for whole; the page of a window finds a missing one by a part of it. "
+        f"Stamps are kept as long as they may change their window{span} and missing ids as long as their window."
     )
     st.html(markup.note(told))
 
@@ -92,6 +92,7 @@ def _journey(looking: Looking, one: Journey) -> None:
     link = markup.link(f"{one.key.stream}, window {at}", window, "everything about this minute")
     with st.container(border=True):
         told = f'<p class="hw-title">{chip} &nbsp;{link}</p>{markup.note(one.told)}'
+        told += markup.notes(one.reasons) if one.reasons else ""
         told += f'<p class="hw-note hw-id">{markup.text(one.shown)}</p>'
         if one.steps:
             told += markup.table(HEAD, map(_step, one.steps), "hw-journey", f"Journey: {one.told}")

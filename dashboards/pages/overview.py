@@ -8,7 +8,7 @@ from dashboards import markup
 from dashboards.looking import Looking
 from dashboards.pages import files
 from dashboards.reading.told import Standing
-from dashboards.views import overview, sheets
+from dashboards.views import overview, sheets, texts
 from dashboards.views.address import Page
 from dashboards.views.overview import Row
 from monitor.results import Verdict
@@ -34,11 +34,11 @@ def show(looking: Looking, standing: Standing) -> None:
 
 
 def _cells(looking: Looking, row: Row) -> tuple[str, ...]:
-    is_lossy = row.mark.word == Verdict.LOSSY
+    is_lossy = row.mark.word == Verdict.LOSSY and row.loss_ppm != texts.UNKNOWN
     ended = f'<span class="{"hw-old" if row.is_old else ""}">{markup.text(_age(row))}</span>'
     return (
         markup.link(row.stream, looking.query(page=Page.STREAM, stream=row.stream)),
-        markup.chip(row.mark, looking.palette),
+        markup.chip(row.mark, looking.palette) + markup.because(row.reasons),
         markup.two(
             row.loss_ppm, ", ".join(part for part in (row.loss_percent, row.loss_note) if part), is_loud=is_lossy
         ),

@@ -84,8 +84,19 @@ def _head(looking: Looking, stretch: Stretch, of_range: str, window: WindowResul
     whole = looking.query(page=Page.WINDOW) if window else None
     link = f" &nbsp;{markup.link('Everything about this minute', whole)}" if whole else _newest_loss(looking, stretch)
     words = f'<p class="hw-title">{chip} &nbsp;{markup.text(what)}{more}{link}</p>'
-    reasons = "".join(f'<p class="hw-note">{markup.text(reason)}</p>' for reason in (window.reasons if window else ()))
-    st.html(f"{words}{reasons}{losses.figures(one, whole)}")
+    reasons = markup.notes(window.reasons) if window and window.reasons else ""
+    st.html(f"{words}{reasons or _why(looking, stretch, window)}{losses.figures(one, whole)}")
+
+
+def _why(looking: Looking, stretch: Stretch, window: WindowResult | None) -> str:
+    """Return how many windows of a range nothing can be shown of, and why not of the newest that is listed."""
+    told = "" if window else series.ignorance(stretch)
+    newest = series.ignorant(stretch)
+    if not told or newest is None:
+        return markup.note(told) if told else ""
+    at = texts.moment(newest.window_start_us, looking.zone)
+    link = markup.link(f"The newest: {at}", looking.query(page=Page.WINDOW, window_us=newest.window_start_us))
+    return f'<p class="hw-note">{markup.text(told)} {link}</p>{markup.notes(newest.reasons)}'
 
 
 def _newest_loss(looking: Looking, stretch: Stretch) -> str:

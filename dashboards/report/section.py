@@ -32,7 +32,7 @@ def of(told: StreamReport, place: int) -> str:
     parts.append(_charts(stretch))
     parts.append(_headed(f"Each {span.STEP_WORDS[stretch.step_us]}", tables.steps(stretch)))
     parts.append(_headed("Windows that are not well, node by node", tables.details(stretch)))
-    parts.append(_headed("Lost messages", tables.lost_ids(told)))
+    parts.append(_headed("Missing messages, lost or not", tables.lost_ids(told)))
     parts.append(_headed("Outliers", tables.outliers(stretch.findings)))
     return f"<section>{''.join(parts)}</section>"
 

@@ -9,7 +9,7 @@ from typing import Final
 from dashboards import markup
 from dashboards.reading.reported import StreamReport
 from dashboards.reading.told import Stretch
-from dashboards.views import judged, loss_table, series, texts
+from dashboards.views import judged, loss, loss_table, series, texts
 from dashboards.views.judged import Judged
 from monitor.kernel.naming import HASH_OF_A_TEXT, on_a_line
 from monitor.results import RollUp, Verdict, WindowResult
@@ -26,8 +26,8 @@ def steps(stretch: Stretch) -> str:
     """Return a row a window, hour or day, each with what it was judged and why."""
     first = stretch.steps[0] if stretch.steps else None
     is_rolled = isinstance(first, RollUp)
-    counts = ("known", "delivered", "filtered", "rejected", "lost", "in flight", "recovered")
-    ends = (("surely lost to at most", _NUMBER), ("lag p95", _NUMBER))
+    counts = ("known", "delivered", "filtered", "rejected", "lost", "partial", "in flight", "recovered")
+    ends = (("missing", _NUMBER), ("lag p95", _NUMBER))
     more = (("windows", _NUMBER), ("by verdict", "")) if is_rolled else (("life", _NARROW), ("why", ""))
     head = (("start", _NARROW), ("seen as", _NARROW), *((name, _NUMBER) for name in counts), *ends, *more)
     rows = [_step(one, counts) for one in stretch.steps]
@@ -56,15 +56,15 @@ def details(stretch: Stretch) -> str:
 
 
 def lost_ids(told: StreamReport) -> str:
-    """Return the ids of messages that were lost, by window and node, the first ``MOST_IDS``; empty without any."""
+    """Return the ids of messages that are missing, by window and node, the first ``MOST_IDS``; empty without any."""
     rows, left, losses = [], MOST_IDS, _losses(told.stretch.steps)
     for (start_us, node), ids in sorted(told.lost_ids.items()):
         shown = ids[:left]
         left -= len(shown)
         if shown:
-            lost = losses.get((start_us, node))
+            lost = losses.get((start_us, node), texts.UNKNOWN)
             codes = " ".join(f"<code>{markup.text(on_a_line(one))}</code>" for one in shown)
-            rows.append((markup.text(texts.moment(start_us)), markup.text(node), texts.count(lost), codes))
+            rows.append((markup.text(texts.moment(start_us)), markup.text(node), lost, codes))
     if not rows:
         return ""
     kept = sum(len(ids) for ids in told.lost_ids.values())
@@ -72,7 +72,9 @@ def lost_ids(told: StreamReport) -> str:
     head = (("window", _NARROW), ("node", ""), ("loss of node", _NUMBER), ("message ids", ""))
     if any(one.endswith(HASH_OF_A_TEXT) for ids in told.lost_ids.values() for one in ids):
         note += " Of some texts only the hashes were sent: hopwatch find TEXT looks for a text by its hash."
-    return markup.elements("p", [note], "hw-note") + markup.table(head, rows, "hw-ids", "Ids of lost messages")
+    return markup.elements("p", [note], "hw-note") + markup.table(
+        head, rows, "hw-ids", "Ids of messages that are missing, lost or not"
+    )
 
 
 def outliers(findings: Sequence[Finding]) -> str:
@@ -114,11 +116,10 @@ def _items(value: object) -> list[str]:
 def _step(one: Judged, counts: Sequence[str]) -> list[str]:
     figures = [texts.count(getattr(one, name.replace(" ", "_"))) for name in counts]
     lost = counts.index("lost")
-    figures[lost] = texts.lost(one.lost, one.lost_upper)
-    told = f"{texts.count(one.lost_lower)} to {texts.count(one.lost_upper)}"
-    bounds = told if judged.is_final(one) else texts.NONE
-    cells = [markup.loud(figure, is_bad=place == lost and one.lost > 0) for place, figure in enumerate(figures)]
-    ends = [bounds, texts.span(one.lag_us.p95 if one.lag_us else None)]
+    figures[lost] = loss.lost(one)
+    missing = texts.count(one.lost) if one.lost != one.lost_lower else texts.NONE
+    cells = [markup.loud(figure, is_bad=place == lost and one.lost_lower > 0) for place, figure in enumerate(figures)]
+    ends = [missing, texts.span(one.lag_us.p95 if one.lag_us else None)]
     if isinstance(one, RollUp):
         verdicts = [(verdict, getattr(one, verdict.value.lower())) for verdict in Verdict]
         why = [texts.count(one.windows), ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts if count)]
@@ -131,13 +132,18 @@ def _step(one: Judged, counts: Sequence[str]) -> list[str]:
 
 def _detail(one: WindowResult) -> str:
     at = texts.moment(one.window_start_us)
-    lost = f"{texts.lost(one.lost, one.lost_upper)} lost of {texts.count(one.known)}"
+    unknown = loss.unknown(one.lost_lower, one.lost_upper)
+    lost = f"{loss.lost(one)} lost of {texts.count(one.known)}{unknown}"
     head = f"<summary>{markup.text(at)} {markup.badge(judged.of(one).mark)} {markup.text(lost)}</summary>"
     return f"<details>{head}{markup.elements('p', one.reasons, 'hw-note')}{nodes(one, f'Nodes at {at}')}</details>"
 
 
-def _losses(found: Sequence[Judged]) -> dict[tuple[int, str], int]:
-    return {(judged.start_us(one), node.node): node.loss for one in found for node in one.nodes}
+def _losses(found: Sequence[Judged]) -> dict[tuple[int, str], str]:
+    return {
+        (judged.start_us(one), node.node): loss.of_node(node) + loss.unknown(node.loss_lower, node.loss_upper)
+        for one in found
+        for node in one.nodes
+    }
 
 
 _WELL: Final = (Verdict.CLEAN, Verdict.IDLE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dashboards.views import texts
+from dashboards.views import loss, texts
 from monitor.results import WindowResult
 
 
@@ -12,7 +12,7 @@ from monitor.results import WindowResult
 class Part:
     """A part of the bar: its name, how many messages, their share of all, and as what it is drawn.
 
-    ``kind`` is one of delivered, filtered, rejected, surely, lost, flight and unknown.
+    ``kind`` is one of delivered, filtered, rejected, surely, missing, flight and unknown.
     """
 
     name: str
@@ -44,19 +44,26 @@ def _total(one: WindowResult) -> str:
     """Return the sum in the words of SEMANTICS; until a window is final, nothing is lost in it."""
     sums = [f"{texts.count(getattr(one, name))} {name}" for name in ("delivered", "filtered", "rejected")]
     if one.status.is_final:
-        surely = f" ({texts.count(one.lost_lower)} surely)" if one.lost_lower < one.lost else ""
-        sums.append(f"{texts.lost(one.lost, one.lost_upper)} lost{surely}")
+        sums.append(_gone(one))
     if one.in_flight or not one.status.is_final:
         sums.append(f"{texts.count(one.in_flight)} in flight")
     return f"{texts.count(one.known)} known = {' + '.join(sums)}"
 
 
+def _gone(one: WindowResult) -> str:
+    """Return the last part of the sum: what was lost, or what is missing and how much of it that may be."""
+    if one.lost == one.lost_lower:
+        return f"{loss.lost(one) if not one.lost else texts.count(one.lost)} lost"
+    unknown = loss.unknown(one.lost_lower, one.lost_upper)
+    return f"{texts.count(one.lost)} missing ({loss.lost(one)} lost{unknown})"
+
+
 def _lost(one: WindowResult) -> list[Part]:
-    """Return what was lost: surely, what was not shown to be surely, and what nobody can count."""
+    """Return what was lost surely, what is missing and was not shown to be lost, and what nobody can count."""
     parts = [_part(one, "surely lost", one.lost_lower, "surely")] if one.lost_lower else []
     unsure = one.lost - one.lost_lower
     if unsure:
-        parts.append(_part(one, "lost, not surely", unsure, "lost"))
+        parts.append(_part(one, "missing, lost or not", unsure, "missing"))
     if one.lost_upper is None:
         parts.append(Part("more that nobody knows", texts.UNKNOWN, "", 0.0, "unknown"))
     elif one.lost_upper > one.lost:
@@ -80,6 +87,8 @@ def _apart(one: WindowResult) -> tuple[tuple[str, str], ...]:
         told.append(
             ("loss", f"at least {least}, {'no upper bound' if most is None else f'at most {texts.count(most)}'}")
         )
+    if one.partial:
+        told.append(("partial", loss.partial(one)))
     if one.recovered:
         told.append(("late", f"{texts.count(one.recovered)} recovered: counted as lost before they came"))
     dropped = sum(node.dropped for node in one.nodes)

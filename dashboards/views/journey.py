@@ -10,6 +10,7 @@ from typing import Final
 from dashboards.reading.search_told import Searched, Way
 from dashboards.views import texts
 from dashboards.views.colours import Mark
+from monitor import bounds
 from monitor.finding import Lost
 from monitor.journey import Stamp
 from monitor.kernel.naming import HASH_OF_A_TEXT, on_a_line
@@ -22,7 +23,7 @@ MOST_STAMPS: Final = 200
 PASSED: Final = Outcome.PASSED.name.lower()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-LOST: Final = Mark("LOST", "✕", "it was seen to leave one place, and not seen at the next", "lossy")
+LOST: Final = Mark("LOST", "✕", "it was seen to leave one place, and surely not at the next", "lossy")
 DELIVERED: Final = Mark("DELIVERED", "✓", "it left the end of the pathway", "clean")
 FILTERED: Final = Mark("FILTERED", "○", "it was dropped on purpose", "idle")
 REJECTED: Final = Mark("REJECTED", "○", "it was refused as bad", "idle")
@@ -41,7 +42,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A stamp in words, or where there is none and the message was lost: then ``side`` is empty."""
+    """A stamp in words, or where there is none and the message is missing: then ``side`` is empty.
+
+    ``is_lost`` says that it is surely lost there.
+    """
 
     node: str
     side: str
@@ -58,12 +62,14 @@ class Journey:
     """What became of a message: a mark, a sentence, its steps, how many are not shown, and until when stamps stay.
 
     ``shown`` is its id as it was given.
+    It is missing at the nodes of ``lost_at``: surely lost, or not, and then ``reasons`` say why nobody knows.
     """
 
     key: Key
     shown: str
     mark: Mark
     told: str
+    reasons: tuple[str, ...]
     lost_at: tuple[str, ...]
     steps: tuple[Step, ...]
     left_out: int
@@ -94,8 +100,11 @@ def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journe
     mark, told = _fate(stamps, lost_at, way)
     steps = (*_steps(moments[:MOST_STAMPS], zone), *(_lost_step(node, stamps, way) for node in lost_at))
     left_out = max(0, len(moments) - MOST_STAMPS)
+    reasons = way.window.reasons if way.window and lost_at and mark is UNKNOWN else ()
     shown = _shown(key, stamps, [one for one in found.lost if _key_of(one) == key], way)
-    return Journey(key, shown, mark, told, lost_at, steps, left_out, _kept(way, now_us, zone, has_stamps=bool(stamps)))
+    return Journey(
+        key, shown, mark, told, reasons, lost_at, steps, left_out, _kept(way, now_us, zone, has_stamps=bool(stamps))
+    )
 
 
 def _shown(key: Key, stamps: Sequence[Stamp], lost: Sequence[Lost], way: Way) -> str:
@@ -148,9 +157,10 @@ def _fate(stamps: Sequence[Stamp], lost_at: Sequence[str], way: Way) -> tuple[Ma
         {one.node for one in stamps if one.node in terminals and one.outcome == PASSED and _has_left(one, way)}
     )
     if lost_at:
-        where = "; ".join(_where(node, stamps, way) for node in lost_at)
-        also = " It was delivered on another way." if ends else ""
-        return LOST, f"Lost {where}.{_how_surely(lost_at, way.window)}{also}"
+        also = f" It left {texts.listed(ends)}, another end of its way." if ends else ""
+        told = "; ".join(_missing(node, stamps, way) for node in lost_at)
+        is_sure = any(_is_surely_lost(node, way.window) for node in lost_at)
+        return LOST if is_sure else UNKNOWN, f"{told[0].upper()}{told[1:]}.{also}"
     if ends:
         return DELIVERED, f"It left {' and '.join(ends)}, the end of its way."
     for outcome, mark in ((Outcome.REJECTED, REJECTED), (Outcome.FILTERED, FILTERED)):
@@ -171,14 +181,22 @@ def _untold(window: WindowResult | None) -> tuple[Mark, str]:
     return UNKNOWN, f"{told}, and it is not among the lost ids that are kept."
 
 
-def _how_surely(lost_at: Sequence[str], window: WindowResult | None) -> str:
-    """Return a warning where the books do not carry that it was lost there."""
-    found = [node for node in window.nodes if node.node in lost_at] if window else []
-    unsure = [node.node for node in found if node.loss_lower < node.loss]
-    if not unsure:
-        return ""
-    may = "it may have been lost further down, or not at all"
-    return f" Not surely: the probes of {', '.join(unsure)} did not tell all, so {may}."
+def _missing(node: str, stamps: Sequence[Stamp], way: Way) -> str:
+    """Return what is known of a message that is missing at a node: that it is lost only if all that are missing are."""
+    if _is_surely_lost(node, way.window):
+        return f"lost {_where(node, stamps, way)}"
+    return bounds.not_seen(node, *_loss(node, way.window))
+
+
+def _is_surely_lost(node: str, window: WindowResult | None) -> bool:
+    loss, lower = _loss(node, window)
+    return 0 < loss <= lower
+
+
+def _loss(name: str, window: WindowResult | None) -> tuple[int, int]:
+    """Return the loss of a node and its lower bound; of a window that is kept no more nothing is sure."""
+    found = next((node for node in window.nodes if node.node == name), None) if window else None
+    return (found.loss, found.loss_lower) if found else (0, 0)
 
 
 def _where(node: str, stamps: Sequence[Stamp], way: Way) -> str:
@@ -227,7 +245,9 @@ def _steps(moments: Sequence[_Moment], zone: tzinfo) -> list[Step]:
 
 def _lost_step(node: str, stamps: Sequence[Stamp], way: Way) -> Step:
     none = texts.NONE
-    return Step(node, "", none, none, none, "", f"lost {_where(node, stamps, way)}", is_lost=True)
+    is_lost = _is_surely_lost(node, way.window)
+    told = f"lost {_where(node, stamps, way)}" if is_lost else "not seen"
+    return Step(node, "", none, none, none, "", told, is_lost=is_lost)
 
 
 def _kept(way: Way, now_us: int, zone: tzinfo, *, has_stamps: bool) -> str:

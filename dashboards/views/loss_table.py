@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.views import texts
+from dashboards.views import loss, texts
 from dashboards.views.colours import Mark
 from dashboards.views.judged import Judged, JudgedNode, is_final, of_node
 from monitor.results import NodeResult, Quantiles
 
-LOSSES: Final = frozenset({"lost end to end", "surely lost", "in flight"})
+LOSSES: Final = frozenset({"lost end to end", "missing", "surely lost", "delivered elsewhere", "in flight"})
 """The figures that lead to the ids behind them."""
 
 
@@ -51,36 +51,40 @@ def of(one: Judged) -> LossTable:
 
 def figures(one: Judged) -> tuple[tuple[str, str], ...]:
     """Return what is told of the whole, end to end: name and figure."""
-    final = is_final(one)
-    lost = one.lost if final else one.in_flight
-    told_lost = texts.lost(lost, one.lost_upper) if final else texts.count(lost)
-    part = texts.UNKNOWN if told_lost == texts.UNKNOWN else texts.percent(lost, one.known)
-    told = [
+    return (
         ("known", texts.count(one.known)),
         ("delivered", texts.count(one.delivered)),
         *((name, texts.count(getattr(one, name))) for name in ("filtered", "rejected") if getattr(one, name)),
-        ("lost end to end" if final else "in flight", told_lost),
-        ("of known", part),
+        *(_lost(one) if is_final(one) else _in_flight(one)),
+        ("lag p95", texts.span(one.lag_us.p95 if one.lag_us else None)),
+    )
+
+
+def _in_flight(one: Judged) -> tuple[tuple[str, str], ...]:
+    return ("in flight", texts.count(one.in_flight)), ("of known", texts.percent(one.in_flight, one.known))
+
+
+def _lost(one: Judged) -> tuple[tuple[str, str], ...]:
+    return (
+        ("lost end to end", loss.lost(one) + loss.unknown(one.lost_lower, one.lost_upper)),
+        ("of known", loss.lost_share(one)),
+        *((("missing", texts.count(one.lost)),) if one.lost != one.lost_lower else ()),
         ("surely lost", texts.count(one.lost_lower)),
         ("at most", texts.count(one.lost_upper)),
-        ("lag p95", texts.span(one.lag_us.p95 if one.lag_us else None)),
-    ]
-    return tuple(told if final else [one for one in told if one[0] not in {"surely lost", "at most"}])
+        *((("delivered elsewhere", texts.count(one.partial)),) if one.partial else ()),
+    )
 
 
 def _loss(node: JudgedNode) -> Cell:
-    return Cell(texts.lost(node.loss, node.loss_upper), is_bad=node.loss > 0)
+    return Cell(loss.of_node(node), is_bad=node.loss_lower > 0)
 
 
-def _loss_ratio(node: JudgedNode) -> Cell:
-    is_unknown = texts.lost(node.loss, node.loss_upper) == texts.UNKNOWN
-    return Cell(texts.UNKNOWN if is_unknown else texts.ratio(node.loss_ratio), is_bad=node.loss > 0)
+def _loss_share(node: JudgedNode) -> Cell:
+    return Cell(loss.share_of_node(node), is_bad=node.loss_lower > 0)
 
 
-def _bounds(node: JudgedNode) -> Cell:
-    if node.loss_upper == node.loss_lower:
-        return Cell(texts.NONE)
-    return Cell(f"{texts.count(node.loss_lower)} to {texts.count(node.loss_upper)}")
+def _missing(node: JudgedNode) -> Cell:
+    return Cell(texts.NONE if node.loss == node.loss_lower else texts.count(node.loss))
 
 
 def _some(name: str) -> Callable[[JudgedNode], Cell]:
@@ -102,8 +106,8 @@ def _coverage(node: JudgedNode) -> Cell:
 _ROWS: Final[tuple[tuple[str, Callable[[JudgedNode], Cell]], ...]] = (
     ("count", lambda node: Cell(texts.count(node.seen))),
     ("loss of node", _loss),
-    ("loss, %", _loss_ratio),
-    ("surely lost to at most", _bounds),
+    ("loss, %", _loss_share),
+    ("missing", _missing),
     ("filtered", _some("filtered")),
     ("rejected", _some("rejected")),
     ("in flight", _some("in_flight")),

@@ -1,4 +1,4 @@
-"""The lost ids of a node, a page at a time: which of them are looked for, and where each was seen last."""
+"""The ids that are missing at a node, a page at a time: which are looked for, and where each was seen last."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from uuid import UUID
 
 from dashboards.reading.told import Graph
 from dashboards.views import sheets
+from monitor import bounds
 from monitor.journey import readings
 from monitor.kernel.naming import HASH_OF_A_TEXT
 from monitor.kernel.tally import MAX_LOST_IDS
 from monitor.results import NodeResult, WindowResult, iso
 
 A_PAGE: Final = 25
-COLUMNS: Final = ("message_id", "stream", "window_start", "node", "last_seen")
+COLUMNS: Final = ("message_id", "stream", "window_start", "node", "last_seen", "known_of_it")
 NOT_KNOWN: Final = "not known"
 
 Named = tuple[bytes, str]
@@ -56,7 +57,7 @@ def page(ids: Sequence[Named], search: str, part: int) -> Page:
 def counted(page: Page, node: str, kept: int) -> str:
     """Return which ids a page shows, of how many."""
     if not page.found:
-        return f"None of the {kept:,} ids that are kept as lost at {node} is that, or holds it."
+        return f"None of the {kept:,} ids that are kept as missing at {node} is that, or holds it."
     first = (page.part - 1) * A_PAGE + 1
     told = f"{first:,} to {first + len(page.ids) - 1:,} of {page.found:,}"
     return told if page.found == kept else f"{told} that are looked for, of {kept:,}"
@@ -69,13 +70,24 @@ def hashed(page: Page) -> str:
     return "Of some ids that are texts only the hashes were sent: hopwatch find TEXT looks for a text by its hash."
 
 
+def known_of(one: WindowResult, name: str) -> str:
+    """Return what is known of each message that is missing at a node: whether it is surely lost."""
+    node = next((each for each in one.nodes if each.node == name), None)
+    return bounds.not_seen(name, node.loss, node.loss_lower) if node else NOT_KNOWN
+
+
+def is_sure(one: WindowResult, name: str) -> bool:
+    """Return whether every message that is missing at a node is surely lost."""
+    return any(node.node == name and 0 < node.loss <= node.loss_lower for node in one.nodes)
+
+
 def unmistakable(message_id: bytes) -> str:
     """Return an id as 32 digits with hyphens, which mean one id only: a number may be a text too."""
     return str(UUID(bytes=message_id))
 
 
 def last_seen(graph: Graph, one: WindowResult, name: str) -> str:
-    """Return where a message that was lost at a node was seen last, as far as the counts of the node tell."""
+    """Return where a message that is missing at a node was seen last, as far as the counts of the node tell."""
     node = next((each for each in one.nodes if each.node == name), None)
     if node is None:
         return NOT_KNOWN
@@ -87,19 +99,19 @@ def last_seen(graph: Graph, one: WindowResult, name: str) -> str:
 
 
 def beyond(node: NodeResult | None, kept: int) -> str:
-    """Return what to say of ids that were lost and are not kept; nothing if all are."""
+    """Return what to say of ids that are missing and are not kept; nothing if all are."""
     if node is None or node.loss <= kept:
         return ""
-    return f"{node.loss:,} were lost and {kept:,} ids are kept: the first {MAX_LOST_IDS:,} in byte order at most."
+    return f"{node.loss:,} are missing and {kept:,} ids are kept: the first {MAX_LOST_IDS:,} in byte order at most."
 
 
 def table(one: WindowResult, graph: Graph, node: str, ids: Sequence[Named]) -> str:
-    """Return all ids that are kept as lost at a node as comma-separated values under a line of names."""
+    """Return all ids that are kept as missing at a node as comma-separated values under a line of names."""
     seen, start = last_seen(graph, one, node), iso(one.window_start_us)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    named = sheets.safe(one.stream), start, sheets.safe(node), seen
+    named = sheets.safe(one.stream), start, sheets.safe(node), seen, known_of(one, node)
     writer.writerows((sheets.safe(shown), *named) for _, shown in ids)
     return out.getvalue()
 
@@ -111,7 +123,8 @@ def file_name(one: WindowResult, node: str) -> str:
         "".join(char for char in name if char.isascii() and (char.isalnum() or char in "._-"))
         for name in (one.stream, node)
     )
-    return "-".join(("lost", *(name for name in named if name), start)) + ".csv"
+    what = "lost" if is_sure(one, node) else "missing"
+    return "-".join((what, *(name for name in named if name), start)) + ".csv"
 
 
 def _sought(ids: Sequence[Named], text: str) -> list[Named]:

@@ -9,6 +9,7 @@ from typing import Final
 from dashboards.reading.told import Minute, Standing, StreamNow
 from dashboards.views import texts
 from dashboards.views.colours import NOTHING, ORDER, Mark, mark
+from monitor import bounds
 from monitor.results import NodeResult, Verdict, WindowResult
 from probes.contract.limits import WINDOW_US
 
@@ -32,6 +33,7 @@ class Row:
 
     stream: str
     mark: Mark
+    reasons: tuple[str, ...]
     loss_ppm: str
     loss_percent: str
     loss_note: str
@@ -77,13 +79,14 @@ def _row(one: StreamNow, now_us: int, reached_us: int, newest_us: int, is_once: 
     if newest is None:
         nothing = dict.fromkeys(("loss_ppm", "loss_percent", "lag", "rate", "coverage", "age"), texts.NONE)
         waits = "no window is final yet" if one.last_us is not None else "nothing came yet"
-        return Row(**told, **nothing, mark=NOTHING, loss_note=waits, coverage_note="", is_old=False)  # type: ignore[arg-type]  # each of its own type
+        return Row(**told, **nothing, mark=NOTHING, reasons=(), loss_note=waits, coverage_note="", is_old=False)  # type: ignore[arg-type]  # each of its own type
     ended_us = newest.window_start_us + WINDOW_US
     ppm, percent, note = loss(newest)
     coverage, coverage_note = _coverage(newest.nodes)
     return Row(
         **told,  # type: ignore[arg-type]  # each of its own type
         mark=mark(newest.verdict, newest.status),
+        reasons=newest.reasons,
         loss_ppm=ppm,
         loss_percent=percent,
         loss_note=note,
@@ -99,9 +102,8 @@ def _row(one: StreamNow, now_us: int, reached_us: int, newest_us: int, is_once: 
 def loss(result: WindowResult) -> tuple[str, str, str]:
     """Return what was surely lost, in ppm and per cent, and what more there may be; of what is unknown never 0."""
     surely = texts.ppm(result.lost_lower, result.known), texts.percent(result.lost_lower, result.known)
-    if result.verdict in {Verdict.UNKNOWN, Verdict.SILENT} and not result.lost_lower:
-        most = _at_most(result)
-        return texts.UNKNOWN, "unknown", most
+    if bounds.is_unknown(result.lost_lower, result.lost_upper):
+        return texts.UNKNOWN, "unknown", _at_most(result)
     if result.lost_upper != result.lost_lower:
         return f"≥ {surely[0]}", f"≥ {surely[1]}", _at_most(result)
     return *surely, ""

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from dashboards.reading.told import Edge, Graph
-from dashboards.views import texts
+from dashboards.views import loss, texts
 from dashboards.views.colours import NOTHING, Mark
 from dashboards.views.judged import Judged, is_final, of_node
+from monitor import bounds
 
 MOST_COLUMNS: Final = 8
 """As many nodes in a row have room for their figures."""
@@ -30,12 +31,18 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """An edge by the places of its nodes; ``lost`` is how many did not arrive at its end, or None where it has none."""
+    """An edge by the places of its nodes: how many are missing at its end, how many surely lost and at most.
+
+    ``label`` is that in short, ``said`` in words; both are empty where nothing is known of the edge.
+    """
 
     source: int
     target: int
     is_must: bool
-    lost: int
+    missing: int
+    surely: int
+    most: int | None
+    label: str
     said: str
 
 
@@ -65,8 +72,8 @@ def of(graph: Graph, one: Judged | None) -> Drawing:
         node = found.get(name)
         seen = of_node(node, is_final=one is not None and is_final(one)).mark if node else NOTHING
         count = texts.count(node.seen) if node else texts.NONE
-        loss = f"{texts.count(node.loss)} lost ({texts.ratio(node.loss_ratio)})" if node and node.loss else ""
-        nodes.append(Node(name, columns[place], rows[place], seen, count, loss))
+        lost = f"{loss.of_node(node)} lost ({loss.share_of_node(node)})" if node and node.loss else ""
+        nodes.append(Node(name, columns[place], rows[place], seen, count, lost))
     arrows = tuple(_arrow(graph, edge, one) for edge in graph.edges)
     said = "; ".join(f"{node.name}: {node.mark.word}, {node.count} messages {node.loss}".strip() for node in nodes)
     return Drawing(tuple(nodes), arrows, f"Pathway. {said}", is_close)
@@ -76,12 +83,16 @@ def _arrow(graph: Graph, edge: Edge, one: Judged | None) -> Arrow:
     source, target = graph.nodes[edge.source], graph.nodes[edge.target]
     found = {node.node: node for node in one.nodes} if one else {}
     if target not in found or source not in found:
-        return Arrow(edge.source, edge.target, edge.is_must, 0, "")
+        return Arrow(edge.source, edge.target, edge.is_must, 0, 0, 0, "", "")
     if edge.is_must:
-        lost, said = found[target].lost_in_transit, f"lost on the way to {target}"
+        node, name, where = found[target], "lost_in_transit", f"lost on the way to {target}"
     else:
-        lost, said = found[source].lost_after, f"lost after {source}, on one of its ways"
-    return Arrow(edge.source, edge.target, edge.is_must, lost, f"{texts.count(lost)} {said}")
+        node, name, where = found[source], "lost_after", f"lost after {source}, on one of its ways"
+    missing = int(getattr(node, name))
+    lower, upper = loss.part(node, name) if missing else (0, 0)
+    told, unknown = bounds.said(missing, lower, upper), loss.unknown(lower, upper)
+    label = f"{told}{unknown or ' lost'}"
+    return Arrow(edge.source, edge.target, edge.is_must, missing, lower, upper, label, f"{told} {where}{unknown}")
 
 
 def _columns(graph: Graph) -> tuple[int, ...]:

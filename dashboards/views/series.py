@@ -9,17 +9,18 @@ from typing import Final
 
 from dashboards.reading import chosen
 from dashboards.reading.told import Stretch
-from dashboards.views import judged, texts
+from dashboards.views import judged, loss, texts
 from dashboards.views.address import Measure
 from dashboards.views.judged import Judged, JudgedNode
 from dashboards.views.span import MOST_POINTS, thinned
 from monitor.outliers.quantities import Quantity
-from monitor.results import Quantiles
+from monitor.results import Quantiles, Verdict, WindowResult
 
 END_TO_END: Final = "end to end"
 PERCENTILES: Final = ("p50", "p95", "p99")
 SIDES: Final = (("lag in", "lag_in_us", Quantity.LAG_IN_P95_US), ("lag out", "lag_out_us", Quantity.LAG_OUT_P95_US))
 MOST_COLOURS: Final = chosen.MOST_SLOW
+_IGNORANT: Final = frozenset({Verdict.UNKNOWN, Verdict.SILENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,21 @@ def worst(stretch: Stretch, most: int) -> tuple[str, ...]:
     return chosen.worst(stretch.graph.nodes, stretch.whole, most)
 
 
+def ignorant(stretch: Stretch) -> WindowResult | None:
+    """Return the newest window of the range of which neither loss nor its absence is shown; none without any."""
+    steps = (one for one in reversed(stretch.steps) if isinstance(one, WindowResult))
+    return next((one for one in steps if one.verdict in _IGNORANT), None)
+
+
+def ignorance(stretch: Stretch) -> str:
+    """Return of how many windows of a range neither loss nor its absence is shown; nothing of none."""
+    whole = stretch.whole
+    blind = whole.unknown + whole.silent if whole else 0
+    if whole is None or not blind:
+        return ""
+    return f"Of {blind:,} of {whole.windows:,} windows neither loss nor its absence can be shown."
+
+
 def telling(stretch: Stretch, one: Judged | None) -> str:
     """Return the node whose lags are shown where none is chosen: the one that lost most, else the last."""
     losses = {node.node: node.loss for node in one.nodes} if one is not None else {}
@@ -231,21 +247,29 @@ def _steps_of(stretch: Stretch, node: str) -> list[tuple[Judged, JudgedNode]]:
 def _cell(at: tuple[int, int, str], row: str, figure: tuple[float | None, str], seen: judged.Figures) -> Cell:
     is_known = seen.is_final and seen.mark.word not in {"UNKNOWN", "SILENT"}
     value, said = figure
-    # No loss that was seen, where nobody knows, is no figure.
-    said = said if is_known or value else "nobody knows" if seen.is_final else "not judged yet"
+    if not is_known and not value:
+        # Bounds say more than that nobody knows; a lone question mark does not.
+        said = "not judged yet" if not seen.is_final else said if " to " in said else "nobody knows"
     return Cell(*at, row, value if is_known else None, seen.mark.word, seen.mark.icon, said)
 
 
 def _whole(one: Judged, measure: Measure) -> tuple[float | None, str]:
     if measure is Measure.LAG:
         return _lag(one.lag_us)
-    return (None if one.loss_ratio is None else one.loss_ratio * 100), f"{texts.ratio(one.loss_ratio)} lost"
+    unknown = loss.unknown(one.lost_lower, one.lost_upper)
+    return _surely(one.loss_ratio, one.lost, one.lost_lower), f"{loss.lost_share(one)} lost{unknown}"
 
 
 def _of_node(node: JudgedNode, measure: Measure) -> tuple[float | None, str]:
     if measure is Measure.LAG:
         return _lag(node.lag_out_us or node.lag_in_us)
-    return (None if node.loss_ratio is None else node.loss_ratio * 100), f"{texts.ratio(node.loss_ratio)} lost"
+    unknown = loss.unknown(node.loss_lower, node.loss_upper)
+    return _surely(node.loss_ratio, node.loss, node.loss_lower), f"{loss.share_of_node(node)} lost{unknown}"
+
+
+def _surely(ratio: float | None, missing: int, lower: int) -> float | None:
+    """Return the part that is surely lost, in per cent: a colour of loss stands for no more."""
+    return None if ratio is None else 100 * ratio * lower / missing if missing else 0.0
 
 
 def _lag(lag: Quantiles | None) -> tuple[float | None, str]:

@@ -24,6 +24,13 @@ _FIGURES: Final = ("count", "min", "p50", "p95", "p99", "max")
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
 _STRANGE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 MOST_NAME: Final = 60
+_MISSING: Final = ("lost_lower_messages", "lost_upper_messages", "missing_messages", "missing_ratio")
+"""What was surely lost, what may be, and what is missing, lost or not: as a number and as a part of the whole."""
+_OF_MISSING: Final = {"loss": "missing"} | {
+    f"lost_{part}": f"missing_{part}" for part in ("in_transit", "inside", "after")
+}
+"""Counts of what was not seen again say so: a file is read without its verdict."""
+_NOTHING: Final = (None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +93,17 @@ def heat(stretch: Stretch, measure: Measure) -> Sheet:
     rows: list[tuple[Value, ...]] = []
     for one in stretch.steps:
         lag = one.lag_us.p95 if one.lag_us else None
-        rows.append((*_step(one), series.END_TO_END, one.loss_ratio if measure is Measure.LOSS else lag))
+        losses = one.lost_lower, one.lost_upper, one.lost, one.loss_ratio
+        rows.append((*_step(one), series.END_TO_END, *(losses if measure is Measure.LOSS else (lag,))))
         for node in one.nodes:
             seen = judged.of_node(node, is_final=judged.is_final(one)).mark.word
             of_node = node.lag_out_us or node.lag_in_us
-            figure = node.loss_ratio if measure is Measure.LOSS else of_node.p95 if of_node else None
-            rows.append((iso(judged.start_us(one)), seen, node.node, figure))
-    figures = {Measure.LOSS: "loss_ratio", Measure.LAG: "lag_p95_us"}
-    return Sheet(("start", "seen_as", "node", figures[measure]), tuple(rows))
+            lags = (of_node.p95 if of_node else None,)
+            losses = node.loss_lower, node.loss_upper, node.loss, node.loss_ratio
+            figures = losses if measure is Measure.LOSS else lags
+            rows.append((iso(judged.start_us(one)), seen, node.node, *figures))
+    columns = {Measure.LOSS: _MISSING, Measure.LAG: ("lag_p95_us",)}
+    return Sheet(("start", "seen_as", "node", *columns[measure]), tuple(rows))
 
 
 def pathway_of(graph: Graph, one: Judged | None) -> Sheet:
@@ -103,14 +113,14 @@ def pathway_of(graph: Graph, one: Judged | None) -> Sheet:
     rows: list[tuple[Value, ...]] = []
     for node in drawing.nodes:
         known = found.get(node.name)
-        told = (known.seen, known.loss, known.loss_ratio) if known else (None, None, None)
-        rows.append(("node", node.name, "", node.mark.word, *told))
+        losses = (known.loss_lower, known.loss_upper, known.loss, known.loss_ratio) if known else _NOTHING
+        rows.append(("node", node.name, "", node.mark.word, known.seen if known else None, *losses))
     for arrow in drawing.arrows:
         source, target = graph.nodes[arrow.source], graph.nodes[arrow.target]
         takes = "all take it" if arrow.is_must else "one of several"
-        rows.append(("edge", source, target, takes, None, arrow.lost if arrow.said else None, None))
-    columns = ("kind", "node", "to_node", "seen_as", "seen_messages", "lost_messages", "loss_ratio")
-    return Sheet(columns, tuple(rows))
+        missing = (arrow.surely, arrow.most, arrow.missing, None) if arrow.said else _NOTHING
+        rows.append(("edge", source, target, takes, None, *missing))
+    return Sheet(("kind", "node", "to_node", "seen_as", "seen_messages", *_MISSING), tuple(rows))
 
 
 def shares(one: Judged | None) -> Sheet:
@@ -133,9 +143,10 @@ def losses(one: Judged) -> Sheet:
         rows.append(
             (node.node, seen, *counts, node.loss_upper, node.loss_ratio, coverage, *lags, node.process_duration_p95_us)
         )
-    counted = [name if name == "lag_negative" else f"{name}_messages" for name in NODE_COUNTS]
+    named = [_OF_MISSING.get(name, name) for name in NODE_COUNTS]
+    counted = [name if name == "lag_negative" else f"{name}_messages" for name in named]
     of_lags = [column for name in _LAGS for column in _columns(name.removesuffix("_us"))]
-    parts = ("loss_upper_messages", "loss_ratio", "coverage_ratio")
+    parts = ("loss_upper_messages", "missing_ratio", "coverage_ratio")
     return Sheet(("node", "seen_as", *counted, *parts, *of_lags, "process_duration_p95_us"), tuple(rows))
 
 
@@ -148,7 +159,7 @@ def overview(standing: Standing) -> Sheet:
             rows.append((one.stream, *[None] * (len(_OVERVIEW) - 1)))
             continue
         covered = [node.coverage for node in newest.nodes if node.coverage is not None]
-        bounds = newest.lost_lower, newest.lost_upper, newest.loss_ratio
+        bounds = newest.lost_lower, newest.lost_upper, newest.lost, newest.loss_ratio
         lag = newest.lag_us.p95 if newest.lag_us else None
         start = iso(newest.window_start_us)
         rows.append((one.stream, newest.verdict, start, newest.known, *bounds, lag, min(covered, default=None)))
@@ -157,7 +168,7 @@ def overview(standing: Standing) -> Sheet:
 
 _OVERVIEW: Final = (
     *("stream", "verdict", "window_start", "known_messages", "lost_lower_messages", "lost_upper_messages"),
-    *("loss_ratio", "lag_p95_us", "least_coverage_ratio"),
+    *("missing_messages", "missing_ratio", "lag_p95_us", "least_coverage_ratio"),
 )
 
 

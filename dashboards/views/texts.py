@@ -24,11 +24,6 @@ def count(number: int | None) -> str:
     return UNKNOWN if number is None else f"{number:,}"
 
 
-def lost(number: int, most: int | None) -> str:
-    """Return how many were lost; of none that is seen, where more may be lost than is seen, that nobody knows."""
-    return UNKNOWN if not number and most != 0 else count(number)
-
-
 def ppm(part: int, whole: int) -> str:
     """Return a part of a whole in millionths; of nothing there is no part."""
     if not whole:

@@ -15,6 +15,9 @@ MOST_CHANGES: Final = 40
 """Lines of one revision that are shown."""
 END_TO_END: Final = "end to end"
 _SHORTER: Final = {
+    "lost": "missing",
+    "loss": "missing",
+    "loss_ratio": "missing part",
     "lost_lower": "surely lost",
     "loss_lower": "surely lost",
     "lost_upper": "lost at most",

@@ -12,7 +12,7 @@ from rich import box
 from rich.progress import Progress
 from rich.table import Table
 
-from monitor import finding, journey, settings
+from monitor import bounds, finding, journey, settings
 from monitor.cli import console, find_many
 from monitor.cli.blocks import print_whole
 from monitor.cli.loss_table import span
@@ -62,9 +62,9 @@ def command(
         raise typer.Exit(A_FINDING)
 
 
-def _lost(where: finding.Lost) -> dict[str, str]:
-    told = {"stream": where.stream, "window_start": iso(where.window_start_us), "node": where.node}
-    return told | {"message_id": where.shown}
+def _lost(where: finding.Lost) -> dict[str, Any]:
+    place = {"stream": where.stream, "window_start": iso(where.window_start_us), "node": where.node}
+    return place | {"message_id": where.shown, "loss": where.loss, "loss_lower": where.loss_lower}
 
 
 def _stamp(stamp: journey.Stamp) -> dict[str, Any]:
@@ -84,4 +84,5 @@ def _show(told: dict[str, Any]) -> None:
     data = console.data()
     print_whole(data, table)
     for lost in told["lost"]:
-        data.print(f"lost at {lost['node']} of {lost['stream']}, window {lost['window_start']}")
+        where = f"{lost['node']} of {lost['stream']}, window {lost['window_start']}"
+        data.print(bounds.not_seen(where, lost["loss"], lost["loss_lower"]))

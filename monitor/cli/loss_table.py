@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from monitor import bounds
 from monitor.cli.blocks import print_whole
 
 Json = dict[str, Any]
 
-UNKNOWN: Final = "?"
+UNKNOWN: Final = bounds.NOT_KNOWN
 NONE: Final = "-"
 COLOURS: Final = {"CLEAN": "green", "LOSSY": "red", "UNKNOWN": "yellow", "SILENT": "yellow", "IDLE": "dim"}
 REPORTED_REASONS: Final = 3
@@ -56,10 +57,9 @@ def listing(stream: str, windows: Sequence[Json]) -> Table:
     for name in ("known", "delivered", "lost", "lost %", *(f"loss {node}" for node in nodes), "p95 lag"):
         table.add_column(name, justify="right", no_wrap=True)
     for window in windows:
-        losses = [count(node["loss"]) for node in window["nodes"]]
         lag = window["lag_us"]["p95"] if window["lag_us"] else None
-        counts = [count(window[name]) for name in ("known", "delivered", "lost")]
-        figures = (*counts, percent(window["loss_ratio"]), *losses, span(lag))
+        counts = [count(window[name]) for name in ("known", "delivered")]
+        figures = (*counts, lost(window), lost_share(window), *map(loss, window["nodes"]), span(lag))
         table.add_row(_minute(window), window["status"], _verdict(window), *figures)
     return table
 
@@ -92,7 +92,7 @@ def _show_window(console: Console, stream: str, window: Json) -> None:
     console.print(head)
     print_whole(console, node_table(window))
     came = f"{window['known']:,} known, {window['delivered']:,} delivered"
-    console.print(f"end to end: {came}, {_stopped(window)}{window['lost']:,} lost ({percent(window['loss_ratio'])})")
+    console.print(f"end to end: {came}, {_stopped(window)}{_lost(window)}")
     if window["verdict"] == "UNKNOWN":
         console.print(f"surely lost: {window['lost_lower']:,}, at most {count(window['lost_upper'])}")
     for reason in window["reasons"][:REPORTED_REASONS]:
@@ -100,6 +100,18 @@ def _show_window(console: Console, stream: str, window: Json) -> None:
     if len(window["reasons"]) > REPORTED_REASONS:
         console.print(f"  and {len(window['reasons']) - REPORTED_REASONS} more, which --json shows")
     console.print()
+
+
+def _lost(window: Json) -> str:
+    """Return the loss in words: its bounds, what is missing where that is not the loss, and what else became of it."""
+    missing, lower = window["lost"], window["lost_lower"]
+    unknown = ", unknown" if bounds.is_unknown(lower, window["lost_upper"]) else ""
+    told = f"{lost(window)} lost ({lost_share(window)}){unknown}"
+    if missing != lower:
+        told += f"; {missing:,} missing"
+    if window["partial"]:
+        told += f", {window['partial']:,} of them delivered elsewhere"
+    return told
 
 
 def _stopped(window: Json) -> str:
@@ -125,6 +137,21 @@ def _verdict(window: Json) -> Text:
     return Text(verdict, style=COLOURS.get(verdict, ""))
 
 
+def lost(one: Json) -> str:
+    """Return what was lost end to end, in a window or a longer span: from where to where, unless that is one number."""
+    return bounds.said(one["lost"], one["lost_lower"], one["lost_upper"])
+
+
+def lost_share(one: Json) -> str:
+    """Return what was lost end to end as a part of all that is known."""
+    return bounds.share(one["loss_ratio"], one["lost"], one["lost_lower"], one["lost_upper"], percent)
+
+
+def loss(node: Json) -> str:
+    """Return the loss of a node: from where to where, unless that is one number."""
+    return bounds.said(node["loss"], node["loss_lower"], node["loss_upper"])
+
+
 def count(number: int | None) -> str:
     """Return a count, or that nobody knows it."""
     return UNKNOWN if number is None else f"{number:,}"
@@ -139,17 +166,35 @@ def _some(name: str) -> Callable[[Json], str]:
     return lambda node: count(node[name]) if node[name] else NONE
 
 
+def _part(name: str) -> Callable[[Json], str]:
+    def cell(node: Json) -> str:
+        part = node[name]
+        least, most = bounds.of_part(part, node["loss"], node["loss_lower"], node["loss_upper"])
+        return bounds.said(part, least, most) if part else NONE
+
+    return cell
+
+
+def _loss_share(node: Json) -> str:
+    return bounds.share(node["loss_ratio"], node["loss"], node["loss_lower"], node["loss_upper"], percent)
+
+
+def _missing(node: Json) -> str:
+    return count(node["loss"]) if node["loss"] != node["loss_lower"] else NONE
+
+
 def _p95(name: str) -> Callable[[Json], str]:
     return lambda node: span(node[name]["p95"]) if node[name] else NONE
 
 
 _ROWS: Final[tuple[tuple[str, Callable[[Json], str]], ...]] = (
     ("count", lambda node: count(node["seen"])),
-    ("loss of node", lambda node: count(node["loss"])),
-    ("loss %", lambda node: percent(node["loss_ratio"])),
-    ("lost in transit", _some("lost_in_transit")),
-    ("lost inside", _some("lost_inside")),
-    ("lost after", _some("lost_after")),
+    ("loss of node", loss),
+    ("loss %", _loss_share),
+    ("missing", _missing),
+    ("lost in transit", _part("lost_in_transit")),
+    ("lost inside", _part("lost_inside")),
+    ("lost after", _part("lost_after")),
     ("filtered", _some("filtered")),
     ("rejected", _some("rejected")),
     ("in flight", _some("in_flight")),

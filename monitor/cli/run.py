@@ -16,7 +16,7 @@ import structlog
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from monitor import java, rules, settings
+from monitor import bounds, java, rules, settings
 from monitor.cli import console, measuring, signals
 from monitor.errors import ConfigurationError, DependencyError, HopwatchError
 from monitor.results import WindowResult, iso
@@ -192,7 +192,8 @@ def _tell(results: Sequence[WindowResult]) -> None:
         if result.status.is_final:
             console.words().print(
                 f"{iso(result.window_start_us)} {result.stream} {result.status} {result.verdict}: "
-                f"{result.known:,} known, {result.delivered:,} delivered, {result.lost:,} lost"
+                f"{result.known:,} known, {result.delivered:,} delivered, "
+                f"{bounds.said(result.lost, result.lost_lower, result.lost_upper)} lost"
             )
 
 

@@ -196,9 +196,12 @@ def http(  # noqa: PLR0913 - one parameter a flag
             serve(app(intake), Listening(host, port), around.stop, lambda: _tell(listening))
         finally:
             intake.close(bye=bye)
-            _tell(f"{intake.observations:,} observations and {intake.records:,} records taken")
+            refused = intake.books.refused
+            told = f"{intake.observations:,} observations and {intake.records:,} records taken"
+            _tell(f"{told}, {refused:,} requests refused")
             if as_json:
-                console.emit_json({"observations": intake.observations, "records": intake.records})
+                told_of = {"observations": intake.observations, "records": intake.records, "refused": refused}
+                console.emit_json(told_of)
 
 
 def _check_places(context: typer.Context) -> None:

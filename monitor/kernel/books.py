@@ -6,7 +6,7 @@ new one; :func:`accounts` judges it against windows. All moments are µs since 1
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probes.contract.batch import Kind
+from probes.contract.limits import TIMELESS_CAUSES, WINDOW_US
 
 AFTERLIFE_US: Final = 10_000_000
 """How long an instance that did not say bye lives beyond its last ``complete_through``."""
@@ -34,19 +35,26 @@ FACTS: Final = np.dtype(
         ("complete_through_us", "<i8"),
         ("sent_at_us", "<i8"),
         ("window_start_ms", "<i8"),
+        ("stamped_from_us", "<i8"),
         ("count", "<i4"),
         ("kind", "u1"),
         ("standing", "u1"),
     ]
 )
-"""What the books need of one batch; ``complete_through_us`` is no later than the arrival already."""
+"""What the books need of one batch; ``complete_through_us`` is no later than the arrival already.
+
+``stamped_from_us`` is the earliest stamp of an implausible batch, no later than its arrival, and 0 of all others.
+"""
 
 IN_WINDOW: Final = 0
 TOO_LATE: Final = 1
 IMPLAUSIBLE: Final = 2
 """The standing of a batch's observations, decided by its own arrival alone."""
 NEAR_US: Final = 86_400_000_000
-"""Windows that start so much after an arrival are not noted: event times may lie, and a book must not grow by that."""
+"""Windows that start so much after an arrival are not noted: event times may lie, and a book must not grow by that.
+
+Nor are spans of stamping kept apart that begin so much before an arrival.
+"""
 
 
 class Run(NamedTuple):
@@ -56,6 +64,14 @@ class Run(NamedTuple):
     last: int
     complete_first_us: int
     complete_last_us: int
+
+
+class Aside(NamedTuple):
+    """Implausible observations: how many were stamped at some time between two moments, µs, both included."""
+
+    from_us: int
+    to_us: int
+    count: int  # type: ignore[assignment]  # the wire's name, which a tuple has for a method
 
 
 class DropFact(NamedTuple):
@@ -93,7 +109,11 @@ class Book:
     """The account of one probe instance: (stream, node, probe, epoch).
 
     ``runs`` are in order and never touch; between two of them lies a hole. ``sent`` maps the windows that it sent
-    observations of to whether any of them was set aside, as too late or implausible.
+    observations of to whether any of them was set aside, as too late or implausible. ``aside`` has the implausible
+    observations by the minute, µs, in which their stamping began. ``unplaced`` counts observations by window start, ms,
+    of an instance whose node is not declared; of all others it is empty.
+
+    An instance of which no record could be read has a book without runs: its arrivals are those of what was there.
     """
 
     stream: str
@@ -101,12 +121,14 @@ class Book:
     probe: str
     epoch_us: int
     first_arrival_us: int = 2**63 - 1
-    last_arrival_us: int = 0
+    last_arrival_us: int = -(2**63)
     runs: tuple[Run, ...] = ()
     said_bye: bool = False
     skew_us: int = 0
     drops: Mapping[tuple[int, str], int] = field(default_factory=dict)
     sent: Mapping[int, bool] = field(default_factory=dict)
+    aside: Mapping[int, Aside] = field(default_factory=dict)
+    unplaced: Mapping[int, int] = field(default_factory=dict)
     tallies: Tallies = Tallies()
 
     @property
@@ -146,6 +168,8 @@ class Accounts(NamedTuple):
     told: Bools
     complete: Bools
     dropped: Int64s
+    aside: Int64s
+    unplaced: Int64s
 
 
 def absorb(book: Book, facts: NDArray[np.void], drops: Sequence[DropFact] = ()) -> tuple[Book, Bools]:
@@ -165,12 +189,13 @@ def absorb(book: Book, facts: NDArray[np.void], drops: Sequence[DropFact] = ()) 
     written = replace(
         book,
         first_arrival_us=int(facts["arrival_us"].min(initial=book.first_arrival_us)),
-        last_arrival_us=int(facts["arrival_us"].max(initial=book.last_arrival_us)),
+        last_arrival_us=int(new["arrival_us"].max(initial=book.last_arrival_us)),
         runs=_extend(book.runs, new),
         said_bye=_said_bye(book, new),
         skew_us=_skew_us(book, new),
         drops=_with_drops(book.drops, [drop for drop in drops if is_new[drop.row]]),
         sent=_with_sent(book.sent, new),
+        aside=_with_aside(book.aside, new),
         tallies=book.tallies.plus(_count(facts, is_new)),
     )
     return written, is_new
@@ -180,16 +205,21 @@ def accounts(book: Book, starts_us: Int64s, ends_us: Int64s, horizons_us: Int64s
     """Judge a book against windows, each given by its start, end and horizon; SEMANTICS.md, "Books"."""
     alive_from_us, through_us = book.alive_from_us, book.complete_through_us
     life = alive_from_us, through_us + (0 if book.said_bye else AFTERLIFE_US)
-    may_hold = through_us, through_us + (-1 if book.said_bye else RETIRED_AFTER_US)
+    # A probe that follows a source has completed nothing before it has caught up, and a clock may be behind.
+    silent_from_us = max(alive_from_us, through_us)
+    retired_at_us = max(silent_from_us, book.last_arrival_us) + RETIRED_AFTER_US
+    may_hold = silent_from_us, silent_from_us - 1 if book.said_bye else retired_at_us
     sent = np.isin(starts_us, [start * 1_000 for start in book.sent])
     gaps = np.isin(starts_us, [start * 1_000 for start, was_set_aside in book.sent.items() if was_set_aside])
     dropped = _dropped(book, starts_us)
-    heard = sent | _meet(life, starts_us, ends_us - 1)
+    heard = sent | (_meet(life, starts_us, ends_us - 1) & bool(book.runs))
     has_a_say = heard | (dropped > 0) | _meet(life, starts_us, horizons_us) | _meet(may_hold, starts_us, horizons_us)
-    told = ((through_us >= horizons_us) | book.said_bye) & ~gaps
+    told = ((through_us >= horizons_us) | book.said_bye) & ~gaps & bool(book.runs)
     for _, *span in book.holes():
         told &= ~_meet((span[0], span[1]), starts_us, horizons_us)
-    return Accounts(has_a_say, heard, told, told & (dropped == 0), dropped)
+    aside = _aside(book, starts_us, horizons_us)
+    unplaced = _by_start(book.unplaced.items(), starts_us)
+    return Accounts(has_a_say, heard, told, told & (dropped == 0), dropped, aside, unplaced)
 
 
 def forget(book: Book, before_ms: int) -> Book:
@@ -198,6 +228,8 @@ def forget(book: Book, before_ms: int) -> Book:
         book,
         drops={key: count for key, count in book.drops.items() if key[0] >= before_ms},
         sent={start: gap for start, gap in book.sent.items() if start >= before_ms},
+        aside={minute: aside for minute, aside in book.aside.items() if aside.to_us >= before_ms * 1_000},
+        unplaced={start: count for start, count in book.unplaced.items() if start >= before_ms},
     )
 
 
@@ -276,10 +308,40 @@ def _count(facts: NDArray[np.void], is_new: Bools) -> Tallies:
     )
 
 
+def _with_aside(known: Mapping[int, Aside], new: NDArray[np.void]) -> Mapping[int, Aside]:
+    """Add implausible observations by the minute in which their stamping began, however far back that is said to be."""
+    asides = dict(known)
+    implausible = new[(new["standing"] == IMPLAUSIBLE) & (new["kind"] == Kind.OBSERVATIONS)]
+    for from_us, to_us, count in implausible[["stamped_from_us", "arrival_us", "count"]].tolist():
+        minute_us = max(from_us, to_us - NEAR_US) // WINDOW_US * WINDOW_US
+        before = asides.get(minute_us, Aside(from_us, to_us, 0))
+        asides[minute_us] = Aside(min(from_us, before.from_us), max(to_us, before.to_us), before.count + count)
+    return asides
+
+
+def _aside(book: Book, starts_us: Int64s, horizons_us: Int64s) -> Int64s:
+    """Return how many observations with event times that cannot be may be of each window, by when they were stamped."""
+    counts = np.zeros(len(starts_us), np.int64)
+    for aside in book.aside.values():
+        counts += _meet((aside.from_us, aside.to_us), starts_us, horizons_us) * np.int64(min(aside.count, MOST_DROPPED))
+    for (start_ms, cause), count in book.drops.items():
+        if cause in TIMELESS_CAUSES:
+            minute = start_ms * 1_000, start_ms * 1_000 + WINDOW_US - 1
+            # Of the window of that minute itself they are drops.
+            meets = _meet(minute, starts_us, horizons_us) & (starts_us != minute[0])
+            counts += meets * np.int64(min(count, MOST_DROPPED))
+    return np.minimum(counts, MOST_DROPPED)
+
+
 def _dropped(book: Book, starts_us: Int64s) -> Int64s:
+    return _by_start(((start_ms, count) for (start_ms, _), count in book.drops.items()), starts_us)
+
+
+def _by_start(counts: Iterable[tuple[int, int]], starts_us: Int64s) -> Int64s:
+    """Return the sum of the counts under each window's start, ms; at most MOST_DROPPED."""
     by_start: dict[int, int] = {}
-    for (window_start_ms, _), count in book.drops.items():
-        by_start[window_start_ms * 1_000] = by_start.get(window_start_ms * 1_000, 0) + count
+    for start_ms, count in counts:
+        by_start[start_ms * 1_000] = by_start.get(start_ms * 1_000, 0) + count
     if not by_start:
         return np.zeros(len(starts_us), np.int64)
     return np.array([min(by_start.get(start, 0), MOST_DROPPED) for start in starts_us.tolist()], np.int64)

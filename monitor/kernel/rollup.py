@@ -15,7 +15,10 @@ from monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from monitor.kernel.tally import NodeLags
 from monitor.results import NodeRollUp, RollUp, Verdict, WindowResult
 
-COUNTS: Final = ("known", "delivered", "filtered", "rejected", "lost", "lost_lower", "in_flight", "recovered")
+COUNTS: Final = (
+    *("known", "delivered", "filtered", "rejected", "lost", "partial", "lost_lower"),
+    *("in_flight", "recovered"),
+)
 NODE_COUNTS: Final = (
     *("expected", "seen", "arrived", "departed", "filtered", "rejected"),
     *("lost_in_transit", "lost_inside", "lost_after", "loss", "loss_lower"),

@@ -5,13 +5,14 @@ Each field of :class:`Sets` is one set of the page, written once: whether a mess
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kernel import masks
-from monitor.pathway import Pathway
+from monitor.pathway import Group, Pathway
 
 Bools = NDArray[np.bool_]
 
@@ -40,6 +41,7 @@ class Sets:
     filtered_end_to_end: Bools
     rejected_end_to_end: Bools
     lost: Bools
+    partial: Bools
 
 
 def classify(pathway: Pathway, words: NDArray[np.uint64]) -> Sets:
@@ -57,40 +59,49 @@ def classify(pathway: Pathway, words: NDArray[np.uint64]) -> Sets:
     lost_after = np.zeros_like(seen)
     for place, branch in enumerate(pathway.branches):
         lost_after[:, branch.source] |= lost_after_branch[:, place]
-    delivered = np.asarray(departed[:, pathway.terminals].any(axis=1))
-    ended = stopped.any(axis=1) & ~delivered
-    rejected_end_to_end = ended & said_rejected.any(axis=1)
+    rejected = stopped & said_rejected
+    loss = lost_in_transit | lost_inside | lost_after
+    # A message that one way lost is lost, whatever became of it on another.
+    lost = np.asarray(loss.any(axis=1))
+    left = np.asarray(departed[:, pathway.terminals].any(axis=1))
+    ended = stopped.any(axis=1) & ~lost & ~left
+    rejected_end_to_end = ended & rejected.any(axis=1)
     return Sets(
         arrived=arrived,
         departed=departed,
         seen=seen,
         expected=expected,
         filtered=stopped & ~said_rejected,
-        rejected=stopped & said_rejected,
+        rejected=rejected,
         lost_in_transit=lost_in_transit,
         lost_inside=lost_inside,
         lost_after_branch=lost_after_branch,
         lost_after=lost_after,
-        loss=lost_in_transit | lost_inside | lost_after,
+        loss=loss,
         unobserved=expected & ~seen & after,
         orphan=seen & ~before & ~pathway.origins,
-        delivered=delivered,
+        delivered=left & ~lost,
         filtered_end_to_end=ended & ~rejected_end_to_end,
         rejected_end_to_end=rejected_end_to_end,
-        lost=~delivered & ~ended,
+        lost=lost,
+        partial=lost & left,
     )
 
 
-def surely_lost(pathway: Pathway, sets: Sets, complete: Bools) -> Bools:
-    """Return what is surely lost at each node, shape (masks, nodes); ``complete`` says which books are, shape (nodes,).
+def shown_lost(pathway: Pathway, sets: Sets, told: Bools) -> Bools:
+    """Return the loss that each node shows, shape (masks, nodes); ``told`` says whose accounts are, shape (nodes,).
 
-    Only a node with complete books can show it, and at a branch only when the books of all its next nodes are complete.
+    Only a node whose accounts are told shows any, and at a branch only where those of all its next nodes are told.
     """
-    surely = sets.lost_in_transit | sets.lost_inside
-    for place, branch in enumerate(pathway.branches):
-        if complete[list(branch.targets)].all():
-            surely[:, branch.source] |= sets.lost_after_branch[:, place]
-    return surely & complete
+    shown = sets.lost_in_transit | sets.lost_inside
+    for place, branch in told_branches(pathway, told):
+        shown[:, branch.source] |= sets.lost_after_branch[:, place]
+    return shown & told
+
+
+def told_branches(pathway: Pathway, told: Bools) -> Iterator[tuple[int, Group]]:
+    """Yield the one-of groups, with their places, all of whose next nodes have told accounts."""
+    yield from ((place, one) for place, one in enumerate(pathway.branches) if told[list(one.targets)].all())
 
 
 def _lost_after_branch(pathway: Pathway, departed: Bools, seen_or_below: Bools) -> Bools:

@@ -5,6 +5,7 @@ A few distinct masks with counts, stamps by node, the lag digests, and the ids b
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from monitor.kernel import masks, naming, tdigest
 from monitor.kernel.masks import Ids
 from monitor.kernel.naming import Names, Said
-from monitor.kernel.sets import classify
+from monitor.kernel.sets import Sets, classify
 from monitor.pathway import Pathway
 from probes.contract.batch import IdKind, Outcome
 from probes.contract.limits import NOT_STAMPED
@@ -36,10 +37,12 @@ _NO_ENDS: Final = np.empty(0, np.uint32)
 class Observed(NamedTuple):
     """The observations of one batch, as arrays over where they were read; empty arrays as on the wire.
 
+    ``instance`` tells the probe instance that sent it from all others of its stream.
     ``rows`` are the places in the batch that these observations had, where they are not all of it.
     """
 
     node: int
+    instance: str
     arrival_us: int
     message_ids: Ids
     lag_in_us: NDArray[np.int64]
@@ -49,6 +52,34 @@ class Observed(NamedTuple):
     id_texts: NDArray[np.uint8] = _NO_TEXTS
     id_text_ends: NDArray[np.uint32] = _NO_ENDS
     rows: NDArray[np.int64] | None = None
+
+
+class Relation(NamedTuple):
+    """Which messages of a probe instance no other node names: a sign that ids change from one node to the next.
+
+    ``came`` counts the messages of its arrivals if no node before saw any of them, ``left`` those of its departures if
+    none of them arrived there or was seen before, ``unfollowed`` those of its departures if no node behind saw any of
+    them. Each is 0 as soon as one message is known there, and NONE where there is nothing to tell.
+    """
+
+    node: int
+    instance: str
+    came: int
+    left: int
+    unfollowed: int
+
+    @property
+    def probe(self) -> str:
+        """The name of the probe."""
+        return str(json.loads(self.instance)[1]) if self.instance else ""
+
+    @property
+    def strange(self) -> int:
+        """How many messages it names as nobody before it does."""
+        return max(self.came, 0) + max(self.left, 0)
+
+
+NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +119,7 @@ class Tally:
     lost_ids: tuple[LostIds, ...]
     last_first_sighting_us: int
     observations: int
+    relations: tuple[Relation, ...] = ()
 
     def settled(self, before_us: int) -> NDArray[np.int64]:
         """Return the counts of the messages first sighted before a moment, shape (rows,); the others are in flight."""
@@ -110,6 +142,7 @@ class _Alike(NamedTuple):
     node: int
     arrival_us: NDArray[np.int64]
     counts: NDArray[np.int64]
+    instances: tuple[str, ...]
     message_ids: Ids
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
@@ -137,9 +170,79 @@ def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> T
     distinct, place = masks.distinct(words)
     moments_us, moment = _first_sightings(alike, groups, window_end_us)
     sighted_us = moments_us[moment]
-    lost = _lost_ids(classify(pathway, distinct).loss, place, sighted_us, _Of(ids, groups, alike))
+    sets = classify(pathway, distinct)
+    lost = _lost_ids(sets.loss, place, sighted_us, _Of(ids, groups, alike))
+    code = _joined(codes, (0,), np.uint8)
+    relations = _relations(pathway, alike, sets, place, groups, code)
     rows = _rows(distinct, place, moments_us, moment)
-    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids))
+    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids), relations)
+
+
+def instance_name(node: str, probe: str, epoch_us: int) -> str:
+    """Return what tells a probe instance from all others of its stream, whatever the probe calls itself."""
+    return json.dumps([node, probe, epoch_us])
+
+
+def _relations(  # noqa: PLR0913, PLR0917 - the steps before it
+    pathway: Pathway,
+    alike: list[_Alike],
+    sets: Sets,
+    place: NDArray[np.int64],
+    groups: masks.Groups,
+    code: NDArray[np.uint8],
+) -> tuple[Relation, ...]:
+    """Return how each instance relates to the nodes around its own.
+
+    An instance is odd in a way if all its observations are; so the few odd messages are looked into, and all others are
+    only counted.
+    """
+    keys = [(part.node, name) for part in alike for name in part.instances]
+    numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
+    number = np.array([numbers[key] for key in keys], np.int64)
+    starts = _starts_of([part.counts for part in alike])
+    sides = np.stack((code & ~np.uint8(masks.OUT) != 0, code & masks.OUT != 0, code & masks.OUT != 0))
+    totals = np.zeros((len(sides), len(numbers)), np.int64)
+    for total, side in zip(totals, sides, strict=True):
+        # One place more than there are observations, because the last batches may have none.
+        of_batches = np.add.reduceat(np.append(side, 0), starts[:-1], dtype=np.int64)
+        np.add.at(total, number, of_batches * (np.diff(starts) > 0))
+    odd = np.stack(_odd(pathway, sets))
+    odds = np.zeros((len(sides), len(numbers)), np.int64)
+    messages = np.zeros_like(odds)
+    is_looked_into: NDArray[np.bool_] = np.any(odd, axis=(0, 2))
+    chosen = np.flatnonzero(is_looked_into[place])
+    if len(chosen):
+        message, at = _observations(groups, chosen)
+        instance = number[np.searchsorted(starts, at, side="right") - 1]
+        node = np.array([key[0] for key in numbers], np.int64)[instance]
+        for kind, side in enumerate(sides):
+            is_odd = side[at] & odd[kind, place[message], node]
+            odds[kind] = np.bincount(instance[is_odd], minlength=len(numbers))
+            pairs = np.unique(np.stack((instance[is_odd], message[is_odd])), axis=1)
+            messages[kind] = np.bincount(pairs[0], minlength=len(numbers))
+    told = np.where(totals == 0, NONE, np.where(odds == totals, messages, 0))
+    return tuple(Relation(*key, *told[:, at].tolist()) for key, at in numbers.items())
+
+
+def _odd(pathway: Pathway, sets: Sets) -> tuple[NDArray[np.bool_], ...]:
+    """Return which messages are odd at each node: came, left, and unfollowed; each of shape (masks, nodes)."""
+    before, after = sets.seen @ pathway.downstream, sets.seen @ pathway.downstream.T
+    came = sets.seen & ~before & ~pathway.origins
+    return came, sets.departed & ~before & ~sets.arrived, sets.departed & ~after & ~pathway.terminals
+
+
+def _starts_of(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return where each batch begins among all observations, and last where they end."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(_joined(list(counts), (0,), np.int64))))
+
+
+def _observations(groups: masks.Groups, messages: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each observation of some messages which one it is of, and its index."""
+    ends = np.append(groups.starts[1:], len(groups.order))
+    sizes = ends[messages] - groups.starts[messages]
+    first = np.cumsum(sizes) - sizes
+    within = np.arange(int(sizes.sum())) - np.repeat(first, sizes)
+    return np.repeat(messages, sizes), groups.order[np.repeat(groups.starts[messages], sizes) + within]
 
 
 def _rows(
@@ -171,6 +274,7 @@ def merge(tallies: Sequence[Tally]) -> Tally:
         tuple(_merge_lost(parts) for parts in zip(*(tally.lost_ids for tally in tallies), strict=True)),
         max(tally.last_first_sighting_us for tally in tallies),
         sum(tally.observations for tally in tallies),
+        _merge_relations(tallies),
     )
 
 
@@ -195,9 +299,10 @@ def _alike(*batches: Observed) -> _Alike:
         for name in ("message_ids", "lag_in_us", "lag_out_us", "outcome")
     )
     arrivals_us = np.array([batch.arrival_us for batch in batches], np.int64)
+    instances = tuple(batch.instance for batch in batches)
     counts = np.array([len(batch.message_ids) for batch in batches], np.int64)
     said = [Said(batch.node, batch.id_kind, batch.id_texts, batch.id_text_ends, batch.rows) for batch in batches]
-    return _Alike(batches[0].node, arrivals_us, counts, ids, lag_in, lag_out, outcome, said)
+    return _Alike(batches[0].node, arrivals_us, counts, instances, ids, lag_in, lag_out, outcome, said)
 
 
 def _stamp(
@@ -294,6 +399,19 @@ def _lost_ids(
         names = naming.of(lost[first], ids[first], of.groups, said, counts)
         found.append(LostIds(ids[first], sighted_us[lost[first]], names))
     return tuple(found)
+
+
+def _merge_relations(tallies: Sequence[Tally]) -> tuple[Relation, ...]:
+    """Add what the shards tell of each instance; one message that is known in any of them is enough."""
+    found: dict[tuple[int, str], list[Relation]] = {}
+    for one in (one for tally in tallies for one in tally.relations):
+        found.setdefault((one.node, one.instance), []).append(one)
+    return tuple(Relation(*key, *map(_added, *(one[2:] for one in parts))) for key, parts in sorted(found.items()))
+
+
+def _added(*parts: int) -> int:
+    told = [part for part in parts if part != NONE]
+    return NONE if not told else sum(told) if all(told) else 0
 
 
 def _merge_lost(parts: Sequence[LostIds]) -> LostIds:

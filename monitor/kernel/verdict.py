@@ -1,26 +1,30 @@
 """The verdict on a window, its bounds and the reasons: what the tally shows, weighed by what the books are worth.
 
 The promise: no false loss. A lower bound counts only what was seen to leave one place and was not seen at the next by
-probes whose accounts have no hole.
+probes whose accounts have no hole, less all that is known to be missing by count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kernel import sets, tdigest
+from monitor.kernel.books import MOST_DROPPED
 from monitor.kernel.figures import lag_fields, quantiles_of, ratio
-from monitor.kernel.tally import NEVER_US, Tally
+from monitor.kernel.tally import NEVER_US, Relation, Tally
 from monitor.pathway import Pathway
 from monitor.results import NodeResult, Status, Verdict, WindowResult
 
 Bools = NDArray[np.bool_]
 Int64s = NDArray[np.int64]
+
+MOST_NAMED: Final = 3
+"""So many probes of a node, and so many nodes, a reason names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,8 @@ class NodeBooks:
     """What a window's books say of each node; all of shape (nodes,).
 
     ``having_a_say`` counts the instances whose account matters, ``told`` and ``complete`` those of them with such an
-    account, ``heard`` those that were heard, ``dropped`` the observations that they had to drop.
+    account, ``heard`` those that were heard, ``dropped`` the observations that they had to drop, ``aside`` those that
+    were set aside as implausible, ``unplaced`` those of nodes that are not declared: each of them may be of any node.
     """
 
     having_a_say: Int64s
@@ -36,6 +41,8 @@ class NodeBooks:
     told: Int64s
     complete: Int64s
     dropped: Int64s
+    aside: Int64s
+    unplaced: Int64s
 
     @property
     def are_complete(self) -> Bools:
@@ -44,8 +51,13 @@ class NodeBooks:
 
     @property
     def are_bounded(self) -> Bools:
-        """Whether nothing is unknown but counted drops."""
+        """Whether nothing is unknown but what is missing by count."""
         return np.asarray((self.told == self.having_a_say) & (self.heard > 0))
+
+    @property
+    def missing(self) -> Int64s:
+        """How many messages of each node are missing by count: each of them may look like a loss."""
+        return self.dropped + self.aside + self.unplaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +83,30 @@ class _Bounds:
     upper: int | None
 
 
-def conclude(pathway: Pathway, standing: Standing, tally: Tally, books: NodeBooks) -> WindowResult:
-    """Return all that is said of a window. Until it is final, nothing is lost: what is missing is in flight."""
+class _Misnamed(NamedTuple):
+    """How many messages may have another name at a node than before it, shape (nodes,).
+
+    What one node names otherwise, any node behind it may name otherwise again. Where ways meet behind it, a message may
+    come by two names: there no loss is sure.
+    """
+
+    messages: Int64s
+    is_confused: Bools
+
+
+def conclude(
+    pathway: Pathway, standing: Standing, tally: Tally, books: NodeBooks, undeclared: Sequence[str] = ()
+) -> WindowResult:
+    """Return all that is said of a window. Until it is final, nothing is lost: what is missing is in flight.
+
+    ``undeclared`` names the nodes that ``books.unplaced`` counts.
+    """
     found = sets.classify(pathway, tally.masks)
     final = standing.status.is_final
     all_counts = tally.counts
     judged = tally.settled(standing.settled_before_us) if final else np.zeros_like(all_counts)
-    bounds = _bounds(pathway, found, judged, books)
+    strangers = _strangers(pathway, found, tally)
+    bounds = _bounds(pathway, found, judged, books, _misnamed(pathway, found, tally, strangers))
     lost, known = int(judged @ found.lost), int(all_counts.sum())
     verdict = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books) if final else None
     return WindowResult(
@@ -86,12 +115,13 @@ def conclude(pathway: Pathway, standing: Standing, tally: Tally, books: NodeBook
         status=standing.status,
         revision=standing.revision,
         verdict=verdict,
-        reasons=_reasons(pathway, books, verdict) if final else (),
+        reasons=_reasons(pathway, strangers, books, verdict, undeclared) if final else (),
         known=known,
         delivered=int(all_counts @ found.delivered),
         filtered=int(all_counts @ found.filtered_end_to_end),
         rejected=int(all_counts @ found.rejected_end_to_end),
         lost=lost,
+        partial=int(judged @ found.partial),
         lost_lower=bounds.lower,
         lost_upper=bounds.upper if final else 0,
         loss_ratio=ratio(lost, known),
@@ -102,18 +132,57 @@ def conclude(pathway: Pathway, standing: Standing, tally: Tally, books: NodeBook
     )
 
 
-def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks) -> _Bounds:
-    complete, bounded = books.are_complete, books.are_bounded
-    surely = sets.surely_lost(pathway, found, complete)
-    lower = int(judged @ (found.lost & surely.any(axis=1)))
-    if pathway.sends_to_several and not complete[pathway.terminals].all():
+def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks, misnamed: _Misnamed) -> _Bounds:
+    told = books.are_bounded
+    shown = sets.shown_lost(pathway, found, told)
+    of_nodes = judged @ shown
+    # Any of a node's loss may be what is missing there by count.
+    explained = _explained(pathway, told, of_nodes, books.missing, misnamed)
+    lower = int(judged @ (found.lost & shown.any(axis=1))) - int(np.minimum(of_nodes, explained).sum())
+    if pathway.sends_to_several and not told[pathway.terminals].all():
         # What one way lost, another may have delivered to a terminal that cannot tell.
         lower = 0
     loss = judged @ found.loss + books.dropped
-    origins = pathway.origins
-    upper = int(judged @ found.lost) + int(books.dropped[origins].sum()) if bounded[origins].all() else None
-    node_upper = [int(of_node) if is_bounded else None for of_node, is_bounded in zip(loss, bounded, strict=True)]
-    return _Bounds(judged @ surely, node_upper, lower, upper)
+    # Where a message came in, and where its ways part, hides a loss from all others if it does not tell.
+    telling = pathway.origins | pathway.splits
+    upper = int(judged @ found.lost) + int(books.dropped[telling].sum()) if told[telling].all() else None
+    node_upper = [int(of_node) if is_told else None for of_node, is_told in zip(loss, told, strict=True)]
+    return _Bounds(np.maximum(of_nodes - explained, 0), node_upper, max(0, lower), upper)
+
+
+def _strangers(pathway: Pathway, found: sets.Sets, tally: Tally) -> list[Relation]:
+    """Return the instances that name messages otherwise than all before them; an origin may stamp departures alone."""
+    arrives = (found.arrived & (tally.counts > 0)[:, None]).any(axis=0)
+    may_be = ~pathway.origins | arrives
+    return [one for one in tally.relations if one.strange and may_be[one.node]]
+
+
+def _misnamed(pathway: Pathway, found: sets.Sets, tally: Tally, strangers: Sequence[Relation]) -> _Misnamed:
+    """Return how many messages may have another name at each node than before it."""
+    strange, unfollowed = np.zeros((2, len(pathway.nodes)), np.int64)
+    for one in strangers:
+        strange[one.node] += one.strange
+    for one in tally.relations:
+        unfollowed[one.node] += max(one.unfollowed, 0)
+    orphans, gone = tally.counts @ found.orphan, unfollowed @ pathway.downstream
+    before = strange @ pathway.downstream
+    here = strange + before + np.minimum(orphans, gone)
+    orphans_so_far = orphans + orphans @ pathway.downstream
+    is_confused = (before + np.minimum(orphans_so_far, gone) > 0) & (pathway.edges.sum(axis=0) > 1)
+    return _Misnamed(here, is_confused)
+
+
+def _explained(pathway: Pathway, told: Bools, of_nodes: Int64s, missing: Int64s, misnamed: _Misnamed) -> Int64s:
+    """Return how much of each node's shown loss what is missing by count can explain, shape (nodes,).
+
+    What was lost behind a branch may have been at any of its next nodes.
+    """
+    targets = np.zeros_like(pathway.edges)
+    for _, branch in sets.told_branches(pathway, told):
+        targets[branch.source, list(branch.targets)] = True
+    missing = np.minimum(missing + misnamed.messages, MOST_DROPPED)
+    is_confused = misnamed.is_confused | (targets @ misnamed.is_confused)
+    return np.where(is_confused, of_nodes, missing + targets @ missing)
 
 
 def _verdict(pathway: Pathway, known: int, loss_of_nodes: int, bounds: _Bounds, books: NodeBooks) -> Verdict:
@@ -134,7 +203,13 @@ def _verdict(pathway: Pathway, known: int, loss_of_nodes: int, bounds: _Bounds, 
     return Verdict.UNKNOWN
 
 
-def _reasons(pathway: Pathway, books: NodeBooks, verdict: Verdict | None) -> tuple[str, ...]:
+def _reasons(
+    pathway: Pathway,
+    strangers: Sequence[Relation],
+    books: NodeBooks,
+    verdict: Verdict | None,
+    undeclared: Sequence[str],
+) -> tuple[str, ...]:
     if verdict in (Verdict.CLEAN, Verdict.IDLE):
         return ()
     if verdict is Verdict.SILENT:
@@ -149,7 +224,20 @@ def _reasons(pathway: Pathway, books: NodeBooks, verdict: Verdict | None) -> tup
             said.append(f"{node}: {missing}; what a hole hid has no number, and a loss here may belong further down")
         if books.dropped[place]:
             said.append(f"{node}: its probes dropped {int(books.dropped[place])} observations")
+        if books.aside[place]:
+            said.append(f"{node}: {int(books.aside[place])} observations have event times that cannot be")
+        said += [_strange(node, one) for one in strangers if one.node == place][:MOST_NAMED]
+    if undeclared:
+        names = ", ".join(undeclared[:MOST_NAMED]) + (", …" if len(undeclared) > MOST_NAMED else "")
+        said.append(
+            f"probes report nodes that the path does not have: {names}; correct them, or list them in ignore_nodes"
+        )
     return tuple(said)
+
+
+def _strange(node: str, one: Relation) -> str:
+    what = f"none of the {one.strange} messages of the probe {one.probe} was seen before {node}"
+    return f"{node}: {what}: do the nodes use one type of id?"
 
 
 def _node_results(  # noqa: PLR0913, PLR0917 - the six inputs of a row, each needed

@@ -117,6 +117,11 @@ IN_FLIGHT: Final = _gauge(
     "Messages of the newest final window that are not judged yet, because they were first seen late.",
     STREAM,
 )
+PARTIAL: Final = _gauge(
+    "hopwatch_partial_messages",
+    "Messages of the newest final window that are missing at some node, lost or not, and were delivered elsewhere.",
+    STREAM,
+)
 MESSAGES: Final = _counter("hopwatch_messages_total", f"Messages of a stream that were seen. {_OF_WINDOWS}", STREAM)
 JUDGED: Final = _counter(
     "hopwatch_judged_messages_total",
@@ -232,6 +237,7 @@ OF_STREAMS: Final = (
     VERDICTS,
     NEWEST,
     IN_FLIGHT,
+    PARTIAL,
     MESSAGES,
     JUDGED,
     LOST,

@@ -59,6 +59,7 @@ def _of_streams(known: Known, recent: Mapping[str, WindowResult]) -> Iterator[Sa
         yield from _bounds(declared.LOSS, (OTHER,), [*map(_of_all, windows)])
         if windows:
             yield Sample(declared.IN_FLIGHT, (OTHER,), sum(result.in_flight for result in windows))
+            yield Sample(declared.PARTIAL, (OTHER,), sum(result.partial for result in windows))
 
 
 def _of_window(stream: str, result: WindowResult) -> Iterator[Sample]:
@@ -67,6 +68,7 @@ def _of_window(stream: str, result: WindowResult) -> Iterator[Sample]:
     for verdict in Verdict:
         yield Sample(declared.VERDICTS, (stream, verdict.value), int(result.verdict is verdict))
     yield Sample(declared.IN_FLIGHT, (stream,), result.in_flight)
+    yield Sample(declared.PARTIAL, (stream,), result.partial)
 
 
 def _of_all(result: WindowResult) -> tuple[int, int | None, int]:

@@ -84,6 +84,13 @@ def _misfit(path: tuple[str, ...], node: str, side: str) -> InitErrorDetails | N
     return None
 
 
+def _node_name(name: str) -> str:
+    if not NAME_PATTERN.fullmatch(name):
+        msg = f"a node is 1 to 128 of the characters A-Za-z0-9._-, got {name!r:.80}"
+        raise ValueError(msg)
+    return name
+
+
 def _shards(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SHARDS:
         return value
@@ -146,6 +153,19 @@ class StreamSettings(Table):
     max_age_us: PositiveDuration = Field(86_400_000_000, alias="max_age")
     loss_alarm: Ratio = 0.01
     shards: Annotated[int, BeforeValidator(_shards)] = 1
+    ignore_nodes: tuple[Annotated[str, AfterValidator(_node_name)], ...] = ()
+
+    @field_validator("ignore_nodes")
+    @classmethod
+    def _beside_the_path(cls, ignored: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        path = info.data.get("path")
+        both = sorted(set(ignored) & set(Pathway.parse(path).nodes)) if path else []
+        if both:
+            msg = (
+                f"ignore_nodes are nodes that the path does not have, got {both[0]!r}, which it has: take it out of one"
+            )
+            raise ValueError(msg)
+        return ignored
 
     @field_validator("stamps")
     @classmethod
@@ -166,7 +186,7 @@ class StreamSettings(Table):
     def rules(self) -> StreamRules:
         """What the job needs to know of the stream."""
         terms = Terms(self.transit_us, self.settle_us, self.amend_for_us, self.max_age_us)
-        return StreamRules(self.pathway, terms, self.shards)
+        return StreamRules(self.pathway, terms, self.shards, self.ignore_nodes)
 
 
 class Settings(BaseSettings):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from monitor.parcels import Quarantined
 from monitor.rules import StreamRules
-from monitor.spark.intake import Intake, checked
+from monitor.spark.intake import UNKNOWN_NODE, Intake, checked, undeclared
 from monitor.spark.rows import CLOCK_ROW, QUARANTINE_ROW, Batches, Row, arrow
 from monitor.spark.sources.spool import local_path
 from probes.contract import envelope, segment
@@ -47,13 +47,17 @@ def _read(path: str) -> tuple[bytes, int]:
 def _rows(path: str, arrival_us: int, data: bytes, rules: Mapping[str, StreamRules]) -> Iterator[Row]:
     intake = Intake(rules)
     for frame in segment.walk(data):
+        fault: envelope.RecordError | None
         try:
             view = _view(data, frame, rules)
+            fault = undeclared(view, rules)
+            if fault is None or fault.reason == UNKNOWN_NODE:
+                intake.take(data, view, frame.start, frame.end, arrival_us)
         except envelope.RecordError as error:
-            place = Quarantined(path, frame.start, frame.end - frame.start, arrival_us, error.reason, str(error))
+            fault = error
+        if fault is not None:
+            place = Quarantined(path, frame.start, frame.end - frame.start, arrival_us, fault.reason, str(fault))
             yield Row(QUARANTINE_ROW, "", 0, 0, None, place.pack())
-            continue
-        intake.take(view, frame.start, frame.end, arrival_us)
     yield from intake.rows(path)
 
 

@@ -5,20 +5,25 @@ What no window may see is told apart here, by the record's own arrival and the c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from monitor.kernel.books import FACTS, IN_WINDOW, DropFact
+from monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact
+from monitor.kernel.tally import instance_name
 from monitor.parcels import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet
 from monitor.rules import StreamRules
 from monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, Row
 from probes.contract import envelope
 from probes.contract.batch import Kind
-from probes.contract.limits import MONITOR_STREAM
+from probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
+
+UNKNOWN_NODE: Final = "unknown_node"
+"""The reason of a record whose node the path of its stream does not have: it may be a misspelt one of the path's."""
+_FAR_US: Final = 2**62
 
 
 class _Instance(NamedTuple):
@@ -43,18 +48,22 @@ def checked(data: envelope.Buffer, start: int, end: int, rules: Mapping[str, Str
     """Return the record at ``data[start:end]``, checked to its last value.
 
     Raises:
-        RecordError: it breaks the wire, or the configuration has no such stream or node.
+        RecordError: it breaks the wire, or the configuration has no such stream.
     """
     view = envelope.read(data, start, end)
     envelope.check(data, view)
-    if view.stream == MONITOR_STREAM:
-        return view
-    known = rules.get(view.stream)
-    if known is None:
+    if view.stream != MONITOR_STREAM and view.stream not in rules:
         raise envelope.RecordError("unknown_stream", f"the configuration has no stream {view.stream!r}")
-    if view.node not in known.pathway.nodes:
-        raise envelope.RecordError("unknown_node", f"the path of {view.stream!r} has no node {view.node!r}")
     return view
+
+
+def undeclared(view: envelope.RecordView, rules: Mapping[str, StreamRules]) -> envelope.RecordError | None:
+    """Return why a record of a declared stream is quarantined for its node, if it is."""
+    if view.stream == MONITOR_STREAM or view.node in rules[view.stream].pathway.nodes:
+        return None
+    if view.node in rules[view.stream].ignore_nodes:
+        return envelope.RecordError("ignored_node", f"ignore_nodes of {view.stream!r} names {view.node!r}")
+    return envelope.RecordError(UNKNOWN_NODE, f"the path of {view.stream!r} has no node {view.node!r}")
 
 
 class Intake:
@@ -65,8 +74,13 @@ class Intake:
         self.rules = rules
         self._sheets: dict[_Instance, _Sheet] = {}
 
-    def take(self, view: envelope.RecordView, start: int, end: int, arrival_us: int, moved: int = 0) -> None:
-        """Write down a record and where it lies in the segment; its fields are ``moved`` bytes behind the view's."""
+    def take(  # noqa: PLR0913, PLR0917 - a record, and where it lies
+        self, data: envelope.Buffer, view: envelope.RecordView, start: int, end: int, arrival_us: int, moved: int = 0
+    ) -> None:
+        """Write down a record and where it lies in the segment; its fields are ``moved`` bytes behind the view's.
+
+        Of a node that is not declared the books alone are kept: its observations are of no window.
+        """
         instance = _Instance(view.stream, view.node, view.probe, view.epoch_us)
         sheet = self._sheets.get(instance)
         if sheet is None:
@@ -78,8 +92,9 @@ class Intake:
         row = len(sheet.facts)
         sheet.drops.extend(DropFact(row, drop.window_start_ms, drop.count, drop.cause) for drop in view.drops)
         came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
-        sheet.facts.append((*came, view.window_start_ms, view.count, view.kind, standing))
-        if view.kind != Kind.OBSERVATIONS or terms is None:
+        from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
+        sheet.facts.append((*came, view.window_start_ms, from_us, view.count, view.kind, standing))
+        if view.kind != Kind.OBSERVATIONS or terms is None or view.node not in self.rules[view.stream].pathway.nodes:
             return
         if standing == IN_WINDOW or terms.is_early(view.window_start_ms, arrival_us):
             is_counted = standing == IN_WINDOW
@@ -98,13 +113,30 @@ class Intake:
             yield from self._claims_rows(path, instance, sheet)
 
     def _claims_rows(self, path: str, instance: _Instance, sheet: _Sheet) -> Iterator[Row]:
-        # An instance's name within its stream; JSON keeps any two apart, whatever the probe calls itself.
-        name = json.dumps([instance.node, instance.probe, instance.epoch_us])
+        name = instance_name(instance.node, instance.probe, instance.epoch_us)
         for window_start_ms, refs in sheet.claims.items():
             observations = sheet.observations[window_start_ms]
             parcel = Claims(path, instance.node, name, observations, np.array(refs, CLAIMS)).pack()
             for shard in range(self.rules[instance.stream].shards):
                 yield Row(CLAIMS_ROW, instance.stream, window_start_ms, shard, None, parcel)
+
+
+def _stamped_from_us(data: envelope.Buffer, view: envelope.RecordView, arrival_us: int) -> int:
+    """Return the earliest stamp in a batch, no later than its arrival; the epoch of its instance if there is none."""
+    offsets_us: NDArray[np.int64] | int = envelope.packed(data, view.event_offset_us, "<u4").astype(np.int64)
+    if not np.size(offsets_us):
+        offsets_us = 0
+    earliest_us = arrival_us
+    is_stamped = False
+    for span in (view.lag_in_us, view.lag_out_us):
+        lags_us = envelope.packed(data, span, "<i8")
+        given = lags_us != NOT_STAMPED
+        if given.any():
+            # Far enough from both ends of 64 bits to be added to, and beyond any clock.
+            since_us = (np.clip(lags_us, -_FAR_US, _FAR_US) + offsets_us)[given]
+            earliest_us = min(earliest_us, view.window_start_ms * 1_000 + int(since_us.min()))
+            is_stamped = True
+    return max(-_FAR_US, earliest_us if is_stamped else min(view.epoch_us, arrival_us))
 
 
 def _facts_row(path: str, instance: _Instance, sheet: _Sheet) -> Row:

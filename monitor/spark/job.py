@@ -59,7 +59,8 @@ def run_once(spark: SparkSession, place: Place, report: Report) -> None:
     with place.engine.execution_options(writes=True).begin() as connection:
         lineage.begin_once(connection, place.rules)
         ledger = Ledger(place.rules)
-        windows = commit.take_in(connection, ledger, rows.toLocalIterator(), WATERMARK_US)
+        folders = place.source.folders()
+        windows = commit.take_in(connection, ledger, rows.toLocalIterator(), WATERMARK_US, folders=folders)
         for piece in commit.conclude(connection, ledger, windows, WATERMARK_US):
             report([conclusion.result for conclusion in piece])
             ledger.let_go()

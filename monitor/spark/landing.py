@@ -20,7 +20,7 @@ import pyarrow as pa
 from monitor.kernel.window import STRAGGLING_US
 from monitor.parcels import NOT_LANDED, Offsets, Quarantined
 from monitor.rules import StreamRules
-from monitor.spark.intake import Intake, checked
+from monitor.spark.intake import UNKNOWN_NODE, Intake, checked, undeclared
 from monitor.spark.rows import CLOCK_ROW, OFFSETS_ROW, QUARANTINE_ROW, Batches, Row, arrow
 from probes.contract import envelope, segment
 from probes.contract.batch import Kind
@@ -134,11 +134,21 @@ def _take(one: _Range, record: _Arrived, folder: Path, rules: Mapping[str, Strea
     try:
         view = _view(record, rules)
     except envelope.RecordError as error:
-        where = (one.place, record.offset, len(record.value), record.arrival_us)
-        one.broken.append(Quarantined(*where, error.reason, str(error)))
+        _set_aside(one, record, error)
+        return
+    fault = undeclared(view, rules)
+    if fault is not None:
+        _set_aside(one, record, fault)
+        if fault.reason == UNKNOWN_NODE:
+            one.intake.take(record.value, view, 0, len(record.value), record.arrival_us)
         return
     start = _append(one, record.value, folder) if view.kind == Kind.OBSERVATIONS else 0
-    one.intake.take(view, start, start + len(record.value), record.arrival_us, moved=start)
+    one.intake.take(record.value, view, start, start + len(record.value), record.arrival_us, moved=start)
+
+
+def _set_aside(one: _Range, record: _Arrived, fault: envelope.RecordError) -> None:
+    where = (one.place, record.offset, len(record.value), record.arrival_us)
+    one.broken.append(Quarantined(*where, fault.reason, str(fault)))
 
 
 def _view(record: _Arrived, rules: Mapping[str, StreamRules]) -> envelope.RecordView:

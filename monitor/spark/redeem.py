@@ -62,7 +62,8 @@ def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: in
             text_ends = _field(segment, count, _ENDS, ends_place)
             texts = _field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_place)
             packed = ids.view("<u8").reshape(-1, 2)
-            batch = Observed(node, arrival_us, packed, lag_in, lag_out, outcome, id_kind, texts, text_ends)
+            columns = packed, lag_in, lag_out, outcome, id_kind, texts, text_ends
+            batch = Observed(node, claim.instance, arrival_us, *columns)
             yield batch if shards == 1 else _of_shard(batch, shard, shards)
 
 
@@ -80,6 +81,7 @@ def _of_shard(batch: Observed, shard: int, shards: int) -> Observed:
     chosen = masks.shard_of(batch.message_ids, shards) == shard
     return Observed(
         batch.node,
+        batch.instance,
         batch.arrival_us,
         batch.message_ids[chosen],
         _of_chosen(batch.lag_in_us, chosen),

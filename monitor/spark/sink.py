@@ -90,7 +90,8 @@ class Sink:
                 return
             ledger = ledger or commit.restore(connection, self.place.rules)
             expected = self.place.source.expected(self.place.checkpoint, batch_id)
-            self.written = commit.batch(connection, ledger, rows, batch_id, expected, self.place.follower)
+            folders = self.place.source.folders()
+            self.written = commit.batch(connection, ledger, rows, batch_id, expected, self.place.follower, folders)
         self.ledger = ledger
 
     def _may_pass(self, error: Exception) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -13,6 +13,7 @@ from monitor.spark.decode import decoder
 from monitor.spark.rows import DECODED
 from monitor.spark.sources import spool
 from monitor.spark.sources.kafka import KafkaSource
+from monitor.unheard import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,6 +61,9 @@ class Source(Protocol):
 
     def expected(self, checkpoint: Path, batch_id: int) -> Expected:
         """Return what a batch was to read, where the transport may have lost some of it."""
+
+    def folders(self) -> Iterable[Folder]:
+        """Yield the folders of probe instances, where the transport has such."""
 
     def note_read_through(self, moment_us: int) -> None:
         """Take note of the moment up to which all parts of the transport are read."""
@@ -115,6 +119,10 @@ class SpoolSource:
     def expected(self, checkpoint: Path, batch_id: int) -> Expected:  # noqa: ARG002 - a spool forgets nothing
         """Return nothing: segments stay until the monitor deletes them."""
         return NOTHING_EXPECTED
+
+    def folders(self) -> Iterable[Folder]:
+        """Yield all that are in the spool."""
+        return spool.folders(self.folder)
 
     def note_read_through(self, moment_us: int) -> None:
         """Do nothing: a spool is read in order of arrival."""

@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Engine, FromClause, RowMapping, Select, Table, and_, func, or_, select
+from sqlalchemy import Column, Connection, Engine, FromClause, Row, RowMapping, Select, Table, and_, func, or_, select
 
 from monitor.holes import Hole
 from monitor.kernel import tdigest
-from monitor.kernel.books import RETIRED_AFTER_US, Book, Run, Tallies
+from monitor.kernel.books import RETIRED_AFTER_US, Aside, Book, Run, Tallies
 from monitor.kernel.rollup import Part
 from monitor.kernel.tally import NodeLags, Tally
-from monitor.parcels import unpack_tally
+from monitor.parcels import Quarantined, unpack_tally
 from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json
 from monitor.store import dialect, lost, schema, tables
 from monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
@@ -106,16 +106,26 @@ def first_lost_ids(
     return found
 
 
-def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[tuple[str, int, str, str]]:
-    """Return (stream, start of the window in µs, node, id as it was given) wherever a message is kept as lost."""
+def where_lost(
+    engine: Engine, message_id: bytes, stream: str | None = None
+) -> list[tuple[str, int, str, int, int, str]]:
+    """Return (stream, start of the window in µs, node, its loss, its lower bound, id as given) of what is missing."""
     with schema.reading(engine) as connection:
         holds = dialect.holding(connection, tables.lost_ids.c.message_ids, message_id)
         return [
-            (row.stream, row.window_start_us, row.node, shown)
+            (row.stream, row.window_start_us, row.node, *_loss_at(connection, row), shown)
             for row in connection.execute(_in_range(tables.lost_ids, stream, None, None).where(holds))
             for found, shown in lost.named(row)
             if found == message_id
         ]
+
+
+def _loss_at(connection: Connection, where: Row[Any]) -> tuple[int, int]:
+    """Return the loss and its lower bound, of the node and window of a row."""
+    column = tables.node_windows.c
+    here = column.stream == where.stream, column.window_start_us == where.window_start_us, column.node == where.node
+    found = connection.execute(select(column.loss, column.loss_lower).where(*here)).first()
+    return (found.loss, found.loss_lower) if found else (0, 0)
 
 
 def books(connection: Connection) -> Iterator[Book]:
@@ -134,6 +144,8 @@ def book(row: RowMapping) -> Book:
         skew_us=row["skew_us"],
         drops={(start_ms, cause): count for start_ms, cause, count in json.loads(row["drops"])},
         sent=dict(json.loads(row["sent"])),
+        aside={minute_us: Aside(*aside) for minute_us, *aside in json.loads(row["aside"])},
+        unplaced=dict(json.loads(row["unplaced"])),
         tallies=Tallies(*(row[name] for name in TALLIES)),
     )
 
@@ -143,9 +155,10 @@ def books_of_a_window(connection: Connection, stream: str, start_us: int, horizo
     column = tables.books.c
     moments = (column.epoch_us, column.first_arrival_us, column.complete_through_us)
     lived = or_(*(moment <= horizon_us for moment in moments))
-    may_hold = column.complete_through_us >= start_us - RETIRED_AFTER_US
+    spoke = (column.complete_through_us, column.last_arrival_us)
+    may_hold = or_(*(moment >= start_us - RETIRED_AFTER_US for moment in spoke))
     start_ms = str(start_us // 1_000)
-    names_it = column.sent.contains(start_ms) | column.drops.contains(start_ms)
+    names_it = column.sent.contains(start_ms) | column.drops.contains(start_ms) | column.unplaced.contains(start_ms)
     wanted = select(tables.books).where(column.stream == stream, (lived & may_hold) | names_it)
     for row in connection.execute(wanted).mappings():
         yield book(row)
@@ -157,6 +170,13 @@ def holes(connection: Connection) -> Iterator[Hole]:
     wanted = select(column.place, column.first_offset, column.last_offset, column.after_us, column.before_us)
     for row in connection.execute(wanted.order_by(column.place, column.first_offset)):
         yield Hole(*row)
+
+
+def quarantined_since(connection: Connection, arrival_us: int) -> Iterator[Quarantined]:
+    """Yield the quarantined records that arrived at a moment or later."""
+    column = tables.quarantine.c
+    for row in connection.execute(select(tables.quarantine).where(column.arrival_us >= arrival_us)).mappings():
+        yield Quarantined(**row)
 
 
 def segments(connection: Connection) -> set[str]:

@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0007"
+SCHEMA_VERSION: Final = "0009"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
@@ -107,6 +107,7 @@ windows: Final = Table(
     Column("verdict", String(16)),
     Column("reasons", Text, nullable=False),
     *_counts("known", "delivered", "filtered", "rejected", "lost", "lost_lower"),
+    Column("partial", BigInteger, nullable=False, server_default="0"),
     Column("lost_upper", BigInteger),
     Column("loss_ratio", Float(53)),
     *_counts("in_flight", "recovered"),
@@ -206,6 +207,8 @@ books: Final = Table(
     Column("runs", Text, nullable=False),
     Column("drops", Text, nullable=False),
     Column("sent", Text, nullable=False),
+    Column("aside", Text, nullable=False, server_default="[]"),
+    Column("unplaced", Text, nullable=False, server_default="[]"),
 )
 
 arrivals: Final = Table(
@@ -262,6 +265,7 @@ rollups: Final = Table(
     *_span_key(),
     *_counts("windows", "silent", "idle", "lossy", "clean", "unknown"),
     *_counts("known", "delivered", "filtered", "rejected", "lost", "lost_lower"),
+    Column("partial", BigInteger, nullable=False, server_default="0"),
     Column("lost_upper", BigInteger),
     Column("loss_ratio", Float(53)),
     *_counts("in_flight", "recovered"),

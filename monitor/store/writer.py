@@ -204,4 +204,6 @@ def _book_row(book: Book) -> dict[str, Any]:
     row["runs"] = json.dumps(book.runs)
     row["drops"] = json.dumps([[start_ms, cause, count] for (start_ms, cause), count in book.drops.items()])
     row["sent"] = json.dumps(list(book.sent.items()))
+    row["aside"] = json.dumps([[minute_us, *aside] for minute_us, aside in book.aside.items()])
+    row["unplaced"] = json.dumps(list(book.unplaced.items()))
     return row

@@ -29,5 +29,8 @@ NOT_STAMPED: Final = -(2**63)
 NO_REASON: Final = 255
 """The reason index that says that no reason was given."""
 
+TIMELESS_CAUSES: Final = frozenset({"bad event time", "implausible event time"})
+"""Causes of drops whose window nobody knows: they are told under the minute of their stamps."""
+
 MONITOR_STREAM: Final = "_hopwatch"
 """The stream of the monitor's own pulse; known to every monitor, listed in no report."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import google_crc32c
@@ -16,6 +18,10 @@ MAGIC: Final = b"HWSP1\n"
 SEGMENT_SUFFIX: Final = ".seg"
 OPEN_SUFFIX: Final = ".open"
 MAX_SEGMENT_BYTES: Final = 8 * 1024 * 1024
+MAX_FOLDER_CHARS: Final = 120
+"""So much of an instance's name its folder has; what is longer is cut off, and told apart by a hash."""
+RECORDS_OF_OTHERS: Final = "http-records"
+"""The name of an instance whose folder holds records that it passes on, of other instances."""
 
 _FRAME: Final = struct.Struct("<II")
 FRAME_BYTES: Final = _FRAME.size
@@ -28,6 +34,17 @@ class Frame(NamedTuple):
     end: int
     fault: str = ""
     message: str = ""
+
+
+def folder_name(instance: str) -> str:
+    """Return a folder's name for an instance: readable, safe in a path and a URI, and no two alike.
+
+    It never starts with a dot or an underscore, because many readers of files take such folders for hidden ones.
+    """
+    safe = re.sub(r"^[._]|[^A-Za-z0-9._-]", "-", instance)[:MAX_FOLDER_CHARS]
+    if safe and safe == instance:
+        return safe
+    return f"{safe}-{blake2b(instance.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
 
 
 def frame(record: bytes) -> bytes:

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Sequence
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
 from probes.clock import Clock, SystemClock
-from probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, OPEN_SUFFIX, SEGMENT_SUFFIX, frame
+from probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, OPEN_SUFFIX, SEGMENT_SUFFIX, folder_name, frame
 
 SEGMENT_AGE_S: Final = 1.0
 MOST_BYTES: Final = 256 * 1024 * 1024
@@ -24,7 +22,6 @@ MOST_BYTES: Final = 256 * 1024 * 1024
 RETRY_S: Final = 1.0
 """How long a spool that failed is left alone: a host must not pay for a full disk at every flush."""
 
-_MOST_NAME_CHARS: Final = 120
 _log = logging.getLogger("hopwatch.probe")
 
 
@@ -127,8 +124,7 @@ class SpoolSink:
         """Whether so many bytes more fit; what the monitor has deleted is looked for before a segment is opened."""
         if self._file is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with os.scandir(self.folder) as entries:
-                self._kept_bytes = sum(entry.stat().st_size for entry in entries if entry.name.endswith(SEGMENT_SUFFIX))
+            self._kept_bytes = kept_bytes(self.folder)
         return self._kept_bytes + self._bytes + needed <= self.most_bytes
 
     def _append(self, data: bytes) -> bool:
@@ -169,15 +165,19 @@ class SpoolSink:
         self._number += 1
 
 
-def folder_name(instance: str) -> str:
-    """Return a folder's name for an instance: readable, safe in a path and a URI, and no two alike.
+def kept_bytes(folder: Path) -> int:
+    """Return how many bytes the published segments of a folder have; one that the monitor deletes meanwhile has none.
 
-    It never starts with a dot or an underscore, because many readers of files take such folders for hidden ones.
+    Raises:
+        OSError: the folder cannot be read.
     """
-    safe = re.sub(r"^[._]|[^A-Za-z0-9._-]", "-", instance)[:_MOST_NAME_CHARS]
-    if safe and safe == instance:
-        return safe
-    return f"{safe}-{blake2b(instance.encode('utf-8', 'surrogatepass'), digest_size=6).hexdigest()}"
+    total = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SEGMENT_SUFFIX):
+                with suppress(FileNotFoundError):
+                    total += entry.stat().st_size
+    return total
 
 
 def sync_folder(folder: Path) -> None:

@@ -69,7 +69,9 @@ def open_probe(
     patient = PatientSink(checked_sink(sink_url(sink), instance, around.clock), around)
     try:
         # Strict while it starts, so that a mistake ends the tap; later on what is bad is counted and not raised.
-        probe = Probe(stream, node, patient, strict=True, follows=True, id_text=id_text, clock=around.clock)
+        probe = Probe(
+            stream, node, patient, strict=True, follows=True, id_text=id_text, max_age_s=None, clock=around.clock
+        )
     except ProbeError as error:
         raise TapUsageError(str(error)) from None
     probe.strict = False

@@ -14,6 +14,7 @@ from probes.taps.patience import PatientSink
 from probes.taps.sides import Side
 from probes.taps.surroundings import Surroundings
 from probes.taps.tally import Tally
+from probes.taps.untimed import Missed, Untimed
 from probes.values import Bad
 
 SETTLE_EVERY_S: Final = 1.0
@@ -35,6 +36,7 @@ class Stamping:
         self.tally = Tally()
         self._stamp_many = self.probe.arrived_many if side is Side.IN else self.probe.departed_many
         self._around, self._are_bad_messages = around, are_bad_messages
+        self._untimed = Untimed()
         self._settled_s = around.monotonic_s()
         self._unsettled = 0
 
@@ -44,17 +46,38 @@ class Stamping:
         for one in found:
             if isinstance(one, Seen):
                 seen.append(one)
+                self._miss(self._untimed.good(one.event_us))
+                continue
+            self.tally.bad[one.reason] += 1
+            if one.event_us is None:
+                self._bad_without_time(one.reason, 1)
             else:
-                self.count_bad(one.reason, event_us=one.event_us)
+                self._count(one.reason, 1, one.event_us)
+        self._miss(self._untimed.rest(self._around.wall_us()))
         if seen:
             message_ids, events_us = zip(*seen, strict=True)
             self._stamp_many(message_ids, np.array(events_us, np.int64))
             self.tally.stamped += len(seen)
             self._unsettled += len(seen)
 
-    def count_bad(self, reason: Bad, count: int = 1, event_us: int | None = None) -> None:
-        """Count messages that cannot be stamped; to the monitor they are drops of this node, and so never losses."""
+    def count_bad(self, reason: Bad, count: int) -> None:
+        """Count messages that nothing was read of; to the monitor they are drops of this node, and so never losses."""
         self.tally.bad[reason] += count
+        self._bad_without_time(reason, count)
+        self._miss(self._untimed.rest(self._around.wall_us()))
+
+    def _bad_without_time(self, reason: Bad, count: int) -> None:
+        self._untimed.bad(reason, count)
+        if self._are_bad_messages:
+            # Their first drop is their own; with each one more they are repeated.
+            self.tally.repeated -= count
+
+    def _miss(self, all_missed: Iterable[Missed]) -> None:
+        for missed in all_missed:
+            self._count(*missed)
+            self.tally.repeated += missed.number if self._are_bad_messages else 0
+
+    def _count(self, reason: Bad, count: int, event_us: int) -> None:
         if self._are_bad_messages:
             for _ in range(count):
                 self.probe.missed(reason, event_us)

@@ -18,12 +18,14 @@ class Tally:
 
     stamped: int = 0
     bad: Counter[Bad] = field(default_factory=Counter)
+    repeated: int = 0
+    """Drops besides one for each bad message: those that may be of several minutes count in each of them."""
     told: str = ""
     """What was told of it last."""
 
     def summary(self, dropped: int) -> dict[str, object]:
         """Return it as ``--json`` shows it; ``dropped`` is what the probe had to drop, bad messages included."""
-        return {"stamped": self.stamped, "bad": dict(sorted(self.bad.items())), "dropped": dropped}
+        return {"stamped": self.stamped, "bad": dict(sorted(self.bad.items())), "dropped": dropped - self.repeated}
 
     def __str__(self) -> str:
         """Return it in words."""

@@ -68,6 +68,14 @@ def test_a_loss_names_the_edge_that_most_of_it_is_on() -> None:
         assert (found[name].is_bad, found[name].edge) == (True, edge), (name, where)
 
 
+def test_a_loss_says_how_many_were_delivered_elsewhere() -> None:
+    """Of the stream and of its nodes, where any were; what is good says nothing."""
+    told = "of 20 missing in the stream 15 were delivered elsewhere"
+    found = made(judged(0, lost={"b": 20}, partial=15), Kind.LOSS)
+    assert {name: reading.note for name, reading in found.items()} == {"": told, "a": "", "b": told}
+    assert {reading.note for reading in made(judged(0, lost={"b": 20}), Kind.LOSS).values()} == {""}
+
+
 def test_too_few_messages_show_nothing() -> None:
     """A rule says how many it takes to be bad; fewer of them are good if nothing was lost."""
     rules = rules_of('[[alerts.rules]]\nkind = "loss"\nleast_messages = 100')

@@ -112,9 +112,13 @@ def test_a_loss_outlives_its_stamps(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_not_sure_says_so(tmp_path: Path) -> None:
-    """The probe of b fell silent."""
-    told = words(found(watched(tmp_path, *one_of_ten_lost()[:2]), "9"))
-    assert "Not surely: the probes of b did not tell all" in told
+    """The probe of b fell silent: neither badge nor step calls it lost."""
+    told = words(found(watched(tmp_path, *one_of_ten_lost()[:2]), "9")).replace(".hw-loud", "")
+    assert "Not seen at b; it is not known whether it was lost." in told
+    assert "UNKNOWN" in told
+    assert "LOST" not in told
+    assert "b: 1 of 1 probe instances did not tell all" in told
+    assert "hw-loud" not in told
 
 
 @pytest.mark.parametrize("text", ["8888", "no such id", "<img src=x onerror=alert(1)>", "x" * 5_000])

@@ -35,7 +35,7 @@ def stretch(*names: str) -> Stretch:
         window(minute, names=names, lost={names[-1]: 5 * minute}, nodes={names[0]: LAGS}) for minute in range(4)
     )
     bare = window(2, names=names)
-    blind = replace(steps[3], verdict=Verdict.UNKNOWN)
+    blind = replace(steps[3], verdict=Verdict.UNKNOWN, lost_lower=0, lost_upper=None)
     graph = Graph(names, tuple(Edge(place, place + 1, is_must=True) for place in range(len(names) - 1)))
     return Stretch("orders", graph, (steps[0], steps[1], bare, blind), 60_000_000, None)
 
@@ -129,7 +129,7 @@ def test_what_is_pointed_at_is_told_step_by_step() -> None:
     sent = live.of(pictures.heat(picture(), series.heat(told, Measure.LOSS, UTC), rows, "loss, %"), "click")
     assert sent.steps[1] == "2026-01-01 00:01 UTC"
     assert [len(row) for row in sent.cells] == [4, 4, 4]
-    assert sent.cells[0][3] == "end to end: ? UNKNOWN, 1.50 % lost"
+    assert sent.cells[0][3] == "end to end: ? UNKNOWN, 0 % to ? lost, unknown"
     assert (sent.does, sent.from_us, sent.to_us) == ("click", at(0), at(4))
 
 
@@ -149,7 +149,7 @@ def test_a_report_tells_steps_and_cells_without_a_script() -> None:
     told = stretch("a", "b")
     rows = ("end to end", "a", "b")
     map_ = pictures.heat(picture(), series.heat(told, Measure.LOSS, UTC), rows, "loss, %").figure()
-    assert "<title>2026-01-01 00:03 UTC\nend to end: ? UNKNOWN, 1.50 % lost</title>" in map_
+    assert "<title>2026-01-01 00:03 UTC\nend to end: ? UNKNOWN, 0 % to ? lost, unknown</title>" in map_
     drawn = pictures.arrivals(picture(), series.arrivals(told, "", UTC), (), "minute").figure()
     assert "<title>2026-01-01 00:01 UTC\nexpected: " in drawn
 

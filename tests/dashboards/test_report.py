@@ -15,6 +15,7 @@ import pytest
 from dashboards.reading.reported import MOST_STEPS, HowAllWent
 from dashboards.report import page, tables
 from dashboards.views import span, texts
+from monitor import bounds
 from monitor.cli.main import main
 from monitor.results import Status, Verdict, WindowResult
 from monitor.store import dialect, rollups, schema
@@ -101,18 +102,17 @@ def busy() -> list[WindowResult]:
     return [*made, judged_or_not(window(8, status=Status.PROVISIONAL, in_flight=4))]
 
 
-COUNTS = ("known", "delivered", "filtered", "rejected", "lost", "in_flight", "recovered")
+COUNTS = ("known", "delivered", "filtered", "rejected", "lost", "partial", "in_flight", "recovered")
 
 
 def assert_same(row: list[str], one: dict[str, Any]) -> None:
     """Check that a row of the file says what the JSON says of a step."""
     counts = {name: texts.count(one[name]) for name in COUNTS}
-    # Where no loss is seen and more may be lost, nobody knows.
-    counts["lost"] = texts.lost(one["lost"], one["lost_upper"])
-    assert row[2:9] == list(counts.values())
-    bounds = f"{texts.count(one['lost_lower'])} to {texts.count(one['lost_upper'])}"
-    assert row[9] == (bounds if one.get("status") not in {"OPEN", "PROVISIONAL"} else texts.NONE)
-    assert row[10] == texts.span(one["lag_us"]["p95"] if one["lag_us"] else None)
+    # Bounds come first; where no loss is seen and more may be lost, nobody knows.
+    counts["lost"] = bounds.said(one["lost"], one["lost_lower"], one["lost_upper"])
+    assert row[2:10] == list(counts.values())
+    assert row[10] == (texts.count(one["lost"]) if one["lost"] != one["lost_lower"] else texts.NONE)
+    assert row[11] == texts.span(one["lag_us"]["p95"] if one["lag_us"] else None)
 
 
 def test_it_has_the_numbers_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,8 +127,8 @@ def test_it_has_the_numbers_of_the_json(tmp_path: Path, capsys: pytest.CaptureFi
         assert_same(row, one)
         assert row[0] == one["window_start"].replace("T", " ").replace(":00Z", " UTC")
         assert row[1].split()[-1] == (one["verdict"] or one["status"])
-        assert row[11].split(",")[0] == one["status"]
-        assert row[12] == "; ".join(one["reasons"])
+        assert row[12].split(",")[0] == one["status"]
+        assert row[13] == "; ".join(one["reasons"])
 
 
 @pytest.mark.parametrize("by", ["hour", "day"])
@@ -143,7 +143,7 @@ def test_hours_and_days_have_the_numbers_of_the_json(
     assert len(rows) == len(spans) > 1
     for row, one in zip(rows, spans, strict=True):
         assert_same(row, one)
-        assert row[11] == texts.count(one["windows"])
+        assert row[12] == texts.count(one["windows"])
     ((_, whole),) = document.tables["hw-streams"]
     assert whole[2] == texts.count(sum(one["known"] for one in spans))
 
@@ -161,7 +161,8 @@ def test_nodes_and_lost_ids_are_those_of_the_json(tmp_path: Path, capsys: pytest
         assert head[1:] == [node["node"] for node in one["nodes"]]
         found = {line[0]: line[1:] for line in lines}
         assert found["count"] == [texts.count(node["seen"]) for node in one["nodes"]]
-        assert found["loss of node"] == [texts.lost(node["loss"], node["loss_upper"]) for node in one["nodes"]]
+        losses = [(node["loss"], node["loss_lower"], node["loss_upper"]) for node in one["nodes"]]
+        assert found["loss of node"] == [bounds.said(*loss) for loss in losses]
 
 
 def test_it_fetches_nothing_and_runs_nothing(tmp_path: Path) -> None:
@@ -256,13 +257,33 @@ def test_nodes_that_a_chart_has_no_room_for_are_counted(tmp_path: Path) -> None:
 
 
 def test_no_row_says_that_nothing_was_lost_where_nobody_knows(tmp_path: Path) -> None:
-    """Of UNKNOWN windows neither loss nor bound is 0, and what is not judged has no bounds."""
+    """Of UNKNOWN windows the loss is not 0, and what is not judged has lost nothing."""
     steps = (window(0), window(1, verdict=Verdict.UNKNOWN), *minutes(1, status=Status.PROVISIONAL, verdict=None))
     place = filled(tmp_path, *[replace(one, window_start_us=at(n)) for n, one in enumerate(steps)])
     head, *rows = written(place).tables["hw-steps"][0]
     cells = [dict(zip(head, row, strict=True)) for row in rows]
     assert [one["lost"] for one in cells] == ["0", "?", "0"]
-    assert [one["surely lost to at most"] for one in cells] == ["0 to 0", "0 to ?", "\N{EN DASH}"]
+    assert [one["missing"] for one in cells] == ["\N{EN DASH}"] * 3
+
+
+def test_what_nobody_knows_is_never_loud(tmp_path: Path) -> None:
+    """Of 50 that are missing and none that is surely lost: bounds, not a number; and no cell of the colour of loss."""
+    of_b = {"lost_in_transit": 50, "loss": 50, "loss_lower": 0, "loss_upper": 50, "loss_ratio": 1.0, "seen": 0}
+    ends: dict[str, Any] = {
+        "lost": 50,
+        "lost_upper": 50,
+        "loss_ratio": 1.0,
+        "delivered": 0,
+        "reasons": ("b is silent",),
+    }
+    one = window(0, known=50, verdict=Verdict.UNKNOWN, nodes={"b": of_b})
+    document = written(filled(tmp_path, replace(one, **ends)))
+    head, row = document.tables["hw-steps"][0]
+    told = dict(zip(head, row, strict=True))
+    assert (told["lost"], told["missing"], told["why"]) == ("0 to 50", "50", "b is silent")
+    assert "0 to 50 lost of 50, unknown" in document.words
+    assert not any(found.get("class") == "hw-bad" for _, found in document.tags)
+    assert "50 lost" not in document.words.replace("0 to 50 lost", "")
 
 
 def test_nothing_is_in_a_range_that_ends_before_it_begins(tmp_path: Path) -> None:

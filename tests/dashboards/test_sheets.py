@@ -59,7 +59,12 @@ def test_durations_and_their_shares_are_of_every_node() -> None:
 
 @pytest.mark.parametrize(
     ("measure", "column", "told"),
-    [(Measure.LOSS, "loss_ratio", ["0.02", "", ""]), (Measure.LAG, "lag_p95_us", ["", "5000", "13000"])],
+    [
+        (Measure.LOSS, "missing_ratio", ["0.02", "", ""]),
+        (Measure.LOSS, "lost_lower_messages", ["20", "0", "20"]),
+        (Measure.LOSS, "lost_upper_messages", ["20", "0", "20"]),
+        (Measure.LAG, "lag_p95_us", ["", "5000", "13000"]),
+    ],
 )
 def test_the_heat_map_is_a_row_a_step_and_node(measure: Measure, column: str, told: list[str]) -> None:
     """And one end to end; each with what it is seen as."""
@@ -70,15 +75,18 @@ def test_the_heat_map_is_a_row_a_step_and_node(measure: Measure, column: str, to
 
 
 def test_the_pathway_is_a_row_a_node_and_a_row_an_edge() -> None:
-    """What was lost on an edge stands in its row; without a window nothing is known."""
+    """What is missing on an edge stands in its row, and how much of it is lost; without a window nothing is known."""
     made = stretch(window(0, lost={"b": 20}))
     rows = read(sheets.pathway_of(made.graph, made.steps[0]))
-    assert [(row["kind"], row["node"], row["to_node"], row["lost_messages"]) for row in rows] == [
+    assert [(row["kind"], row["node"], row["to_node"], row["missing_messages"]) for row in rows] == [
         ("node", "a", "", "0"),
         ("node", "b", "", "20"),
         ("edge", "a", "b", "20"),
     ]
-    assert {row["lost_messages"] for row in read(sheets.pathway_of(made.graph, None))} == {""}
+    unsure = {"lost_in_transit": 20, "loss": 20, "loss_lower": 0, "loss_upper": 25}
+    rows = read(sheets.pathway_of(made.graph, window(0, nodes={"b": unsure})))
+    assert [(row["lost_lower_messages"], row["lost_upper_messages"]) for row in rows[1:]] == [("0", "25")] * 2
+    assert {row["missing_messages"] for row in read(sheets.pathway_of(made.graph, None))} == {""}
 
 
 def test_the_loss_table_has_all_figures_of_each_node() -> None:
@@ -87,7 +95,7 @@ def test_the_loss_table_has_all_figures_of_each_node() -> None:
     endings = ("_messages", "_ratio", "_us", "_stamps", "_negative")
     assert [name for name in sheet.columns if not name.endswith(endings)] == ["node", "seen_as"]
     row = read(sheet)[1]
-    assert (row["loss_messages"], row["lag_out_p95_us"], row["coverage_ratio"]) == ("20", "13000", "1.0")
+    assert (row["missing_messages"], row["lag_out_p95_us"], row["coverage_ratio"]) == ("20", "13000", "1.0")
 
 
 def test_the_overview_is_a_row_a_stream() -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from datetime import UTC
 from itertools import product
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashboards import markup
+from dashboards.charts import pathway as drawn
 from dashboards.reading.told import Edge, Graph, Standing, StreamNow, Stretch
-from dashboards.views import colours, freshness, loss_table, overview, pathway, series, texts
+from dashboards.views import colours, conservation, freshness, loss_table, overview, pathway, series, texts
 from dashboards.views.address import Measure
 from dashboards.views.colours import DARK, LIGHT, Palette, contrast
 from monitor.results import Quantiles, Status, Verdict, WindowResult
@@ -191,6 +194,26 @@ def test_one_that_was_well_long_ago_comes_before_those_that_are() -> None:
     assert once == ["c-lossy", "d-lossy-gone", "a-well", "b-gone", "e-idle-gone"]
 
 
+def test_why_nobody_knows_stands_at_the_verdict() -> None:
+    """Of a stream as it stands, and of the newest window of a range that nothing can be shown of."""
+    blind = window(1, verdict=Verdict.UNKNOWN, reasons=("b: a hole", "a: another"))
+    assert row(blind).reasons == blind.reasons
+    told = markup.because(blind.reasons)
+    assert ">b: a hole and 1 more<" in told
+    assert 'title="b: a hole; a: another"' in told
+    assert (markup.because(()), row(None).reasons) == ("", ())
+    made = stretch(window(0, verdict=Verdict.SILENT), blind, window(2))
+    assert series.ignorant(made) == blind
+    assert series.ignorant(stretch(window(0))) is None
+
+
+def test_nothing_surely_lost_end_to_end_is_not_loud_because_a_node_lost() -> None:
+    """Where a terminal cannot tell, a node may be LOSSY and the stream's own bounds start at 0."""
+    surely = {"b": {"loss": 5, "loss_lower": 5, "loss_upper": 5}}
+    one = replace(window(0, verdict=Verdict.LOSSY, nodes=surely), lost=5, lost_lower=0, lost_upper=5)
+    assert overview.loss(one) == (texts.UNKNOWN, "unknown", "at most 0.50 %")
+
+
 def test_a_stream_of_which_nothing_is_final_has_no_figures() -> None:
     """It says what it waits for."""
     assert row(None).loss_note == "no window is final yet"
@@ -222,7 +245,8 @@ def test_no_loss_that_is_seen_is_unknown_where_more_may_be_lost() -> None:
     """It is never told as 0: neither of a node nor end to end; that nothing was surely lost is told beside it."""
     blind = window(0, verdict=Verdict.UNKNOWN)
     told = dict(loss_table.figures(blind))
-    assert (told["lost end to end"], told["of known"], told["surely lost"], told["at most"]) == ("?", "?", "0", "?")
+    assert (told["lost end to end"], told["of known"]) == ("?, unknown", "?")
+    assert (told["surely lost"], told["at most"]) == ("0", "?")
     lines = {line.name: [cell.words for cell in line.cells] for line in loss_table.of(blind).lines}
     assert lines["loss of node"] == lines["loss, %"] == ["?", "?"]
 
@@ -250,10 +274,62 @@ def test_edges_are_loud_where_messages_were_lost() -> None:
     """On the way to a node of a must edge, after the node of a one-of group."""
     graph = Graph(("a", "b"), (Edge(0, 1, is_must=True),))
     (arrow,) = pathway.of(graph, window(0, lost={"b": 1_200}, known=5_000)).arrows
-    assert (arrow.lost, arrow.said) == (1_200, "1,200 lost on the way to b")
+    assert (arrow.missing, arrow.surely, arrow.said) == (1_200, 1_200, "1,200 lost on the way to b")
     branch = replace(graph, edges=(Edge(0, 1, is_must=False),))
-    (way,) = pathway.of(branch, window(0, nodes={"a": {"lost_after": 3}})).arrows
-    assert (way.lost, way.said) == (3, "3 lost after a, on one of its ways")
+    losses = {"lost_after": 3, "loss": 3, "loss_lower": 3, "loss_upper": 3}
+    (way,) = pathway.of(branch, window(0, nodes={"a": losses})).arrows
+    assert (way.surely, way.label, way.said) == (3, "3 lost", "3 lost after a, on one of its ways")
+
+
+UNSURE: dict[str, tuple[int, int | None, str, str, str]] = {
+    "nothing is sure": (0, 50, "0 to 50", "0 to 50, unknown", "0 % to 100 %"),
+    "and nobody knows how many": (0, None, "0 to ?", "0 to ?, unknown", "0 % to ?"),
+    "some are sure": (12, 50, "12 to 50", "12 to 50", "24.0 % to 100 %"),
+}
+
+
+@pytest.mark.parametrize(("lower", "upper", "told", "with_word", "share"), UNSURE.values(), ids=UNSURE)
+def test_what_is_missing_is_shown_by_its_bounds(
+    lower: int, upper: int | None, told: str, with_word: str, share: str
+) -> None:
+    """In figures, table, pathway and over time: a colour of loss stands for what is surely lost alone."""
+    of_b = {"lost_in_transit": 50, "loss": 50, "loss_lower": lower, "loss_upper": upper, "loss_ratio": 1.0}
+    verdict = Verdict.LOSSY if lower else Verdict.UNKNOWN
+    ends: dict[str, Any] = {"lost": 50, "lost_lower": lower, "lost_upper": upper, "loss_ratio": 1.0, "delivered": 0}
+    one = replace(window(0, known=50, verdict=verdict, nodes={"b": of_b | {"seen": 0}}), **ends)
+    figures = dict(loss_table.figures(one))
+    assert (figures["lost end to end"], figures["of known"], figures["missing"]) == (with_word, share, "50")
+    lines = {line.name: line.cells[1] for line in loss_table.of(one).lines}
+    assert lines["loss of node"] == loss_table.Cell(told, is_bad=lower > 0)
+    assert lines["loss, %"] == loss_table.Cell(share, is_bad=lower > 0)
+    assert lines["missing"] == loss_table.Cell("50")
+    drawing = pathway.of(Graph(("a", "b"), (Edge(0, 1, is_must=True),)), one)
+    (arrow,) = drawing.arrows
+    assert (arrow.missing, arrow.surely, arrow.label) == (50, lower, f"{told}{' lost' if lower else ', unknown'}")
+    assert drawing.nodes[1].loss == f"{told} lost ({share})"
+    for palette in (LIGHT, DARK):
+        chart = drawn.option(drawing, palette, "")["series"][0]
+        assert chart["links"][0]["lineStyle"]["color"] == (palette.lossy if lower else palette.unknown)
+        assert (palette.lossy in str(chart)) is (lower > 0)
+    (cell,) = [cell for cell in series.heat(stretch(one), Measure.LOSS, UTC) if cell.row == "b"]
+    assert (cell.value, cell.said) == ((24.0, f"{share} lost") if lower else (None, f"{share} lost, unknown"))
+    bar = conservation.of(one)
+    assert [part.number for part in bar.parts if part.kind == "missing"] == [str(50 - lower)]
+    assert [part.number for part in bar.parts if part.kind == "surely"] == ([str(lower)] if lower else [])
+    assert f"50 missing ({told} lost{'' if lower else ', unknown'})" in bar.total
+
+
+def test_what_was_delivered_elsewhere_stands_beside_the_loss() -> None:
+    """Of what is lost where all is sure, of what is missing where it is not, and nowhere where there is none."""
+    one = window(0, lost={"b": 30}, partial=12)
+    assert dict(loss_table.figures(one))["delivered elsewhere"] == "12"
+    (said,) = [words for name, words in conservation.of(one).apart if name == "partial"]
+    assert said == "of the lost 12 were delivered elsewhere: they left another end of the pathway"
+    unsure = replace(one, lost_lower=0, verdict=Verdict.UNKNOWN)
+    assert ("partial", said.replace("lost", "missing")) in conservation.of(unsure).apart
+    none = replace(one, partial=0)
+    assert "delivered elsewhere" not in dict(loss_table.figures(none))
+    assert "partial" not in dict(conservation.of(none).apart)
 
 
 def test_lags_of_a_side_that_is_not_stamped_have_no_point() -> None:

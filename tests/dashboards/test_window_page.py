@@ -64,7 +64,7 @@ def test_a_healthy_minute_adds_up_and_has_no_lost_id(tmp_path: Path) -> None:
     assert "CLEAN" in told
     assert "FINAL, revision 0" in told
     assert "1,000 known = 1,000 delivered + 0 filtered + 0 rejected + 0 lost" in told
-    assert "no message was seen to be lost" in told
+    assert "None: no message is missing." in told
     assert "No probe instance that was heard has a hole in this window." in told
     assert "None: the first judgement stands." in told
     assert "← 2026-01-01 00:02 UTC" in told
@@ -79,7 +79,7 @@ def test_the_first_and_the_last_minute_have_nothing_beside_them(tmp_path: Path) 
 
 
 def test_all_parts_of_a_lossy_minute_are_told(tmp_path: Path) -> None:
-    """What was stopped, surely lost, lost not surely, and recovered, each with its number."""
+    """What was stopped, surely lost, missing, and recovered, each with its number."""
     counts: dict[str, Any] = {
         "delivered": 960,
         "filtered": 7,
@@ -90,9 +90,9 @@ def test_all_parts_of_a_lossy_minute_are_told(tmp_path: Path) -> None:
     }
     fill(url_of(tmp_path), replace(window(3, lost={"b": 30}), **counts), *minutes(1))
     told = words(shown(tmp_path))
-    assert "1,000 known = 960 delivered + 7 filtered + 3 rejected + 30 lost (20 surely)" in told
+    assert "1,000 known = 960 delivered + 7 filtered + 3 rejected + 30 missing (20 to 34 lost)" in told
     assert "<b>20</b> surely lost <small>2.00 %</small>" in told
-    assert "<b>10</b> lost, not surely" in told
+    assert "<b>10</b> missing, lost or not" in told
     assert "at least 20, at most 34" in told
     assert "<b>? up to 4</b> more that may be lost" in told
     assert "5 recovered" in told
@@ -152,13 +152,13 @@ def test_an_id_is_looked_for_by_its_digits_or_as_it_is_written(search: str, tmp_
 def test_an_id_that_was_not_lost_here_is_told(tmp_path: Path) -> None:
     """Of how many it is none."""
     with_lost(tmp_path, range(100, 160))
-    assert "None of the 60 ids that are kept as lost at b is that" in words(shown(tmp_path, find="nobody"))
+    assert "None of the 60 ids that are kept as missing at b is that" in words(shown(tmp_path, find="nobody"))
 
 
 def test_more_were_lost_than_ids_are_kept(tmp_path: Path) -> None:
     """Which is told where the ids stand."""
     with_lost(tmp_path, range(100, 103), nodes={"b": {"loss": 20_000}})
-    assert "20,000 were lost and 3 ids are kept" in words(shown(tmp_path))
+    assert "20,000 are missing and 3 ids are kept" in words(shown(tmp_path))
 
 
 def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
     told = words(shown(tmp_path))
     assert "AMENDED, revision 1" in told
     assert "verdict UNKNOWN → CLEAN · reasons b: silent → none · lost at most no bound → 0" in told
-    assert "loss ratio 25.0 % → 0 % · lag p95 \u2013 → 2.0 ms" in told
+    assert "missing part 25.0 % → 0 % · lag p95 \u2013 → 2.0 ms" in told
     assert "seen 0 → 1,000 · process duration p95 \u2013 → 1.0 ms" in told
 
 

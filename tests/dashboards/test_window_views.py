@@ -20,7 +20,7 @@ from dashboards.views import conservation, journey, lost_ids, texts, whole_windo
 from dashboards.views.journey import Key
 from monitor.finding import Lost
 from monitor.journey import Stamp
-from monitor.results import Status, WindowResult
+from monitor.results import Status, Verdict, WindowResult
 from probes.contract.ids import id_bytes
 from tests.alerts.windows import START_US, window
 from tests.dashboards.places import HOSTILE
@@ -37,13 +37,13 @@ def stamp(node: str, lag_in_us: int | None, lag_out_us: int | None, outcome: str
 
 def way(*sides: str, status: Status = Status.FINAL, graph: Graph = CHAIN) -> Way:
     """Return a chain of two nodes, both sides of which are stamped."""
-    judged = window(0, status=status)
+    judged = window(0, status=status, lost={"a": 2, "b": 2})
     return Way(graph, sides or ("both", "both"), judged if status.is_final else replace(judged, verdict=None))
 
 
 def told(stamps: tuple[Stamp, ...], of: Way, *lost_at: str) -> journey.Journey:
     """Return the journey of these stamps."""
-    lost = tuple(Lost("orders", START_US, node, ids(7), ids(7).hex()) for node in lost_at)
+    lost = tuple(Lost("orders", START_US, node, 1, 1, ids(7), ids(7).hex()) for node in lost_at)
     return journey.of(Searched(stamps, lost), Key("orders", START_US, ids(7)), of, START_US, UTC)
 
 
@@ -207,7 +207,7 @@ PASSED_A = stamp("a", 1_000, 2_000)
         ((PASSED_A,), replace(way(), window=None), (), "UNKNOWN", "The store has no window of it"),
         ((stamp("a", 1_000, None, "rejected"),), way(), (), "REJECTED", "It was rejected at a."),
         ((stamp("b", None, None, "filtered"),), way(), (), "FILTERED", "It was filtered at b."),
-        ((PASSED_A, stamp("b", 3_000, 4_000)), way(), ("a",), "LOST", "It was delivered on another way."),
+        ((PASSED_A, stamp("b", 3_000, 4_000)), way(), ("a",), "LOST", "It left b, another end of its way."),
     ],
 )
 def test_what_became_of_a_message(
@@ -220,10 +220,33 @@ def test_what_became_of_a_message(
     assert [step.node for step in found.steps if step.is_lost] == list(lost_at)
 
 
+NOT_KNOWN = "Not seen at b; it is not known whether it was lost."
+
+
+@pytest.mark.parametrize(
+    ("loss", "lower", "word", "sentence"),
+    [
+        (50, 0, "UNKNOWN", NOT_KNOWN),
+        (50, 12, "UNKNOWN", "Not seen at b; 12 of 50 like it are surely lost."),
+        (50, 50, "LOST", "Lost on its way to b."),
+        (0, 0, "UNKNOWN", NOT_KNOWN),
+    ],
+)
+def test_a_message_is_lost_only_where_all_that_are_missing_are(loss: int, lower: int, word: str, sentence: str) -> None:
+    """By the bounds of the node in its window; else no badge, no step and no word says that it is."""
+    losses = {"b": {"loss": loss, "loss_lower": lower, "loss_upper": None}}
+    found = told((PASSED_A,), replace(way(), window=window(0, verdict=Verdict.UNKNOWN, nodes=losses)), "b")
+    assert (found.mark.word, found.told) == (word, sentence)
+    assert [step.is_lost for step in found.steps if not step.side] == [word == "LOST"]
+    assert ("lost" in found.steps[-1].outcome) is (word == "LOST")
+    gone = told((PASSED_A,), replace(way(), window=None), "b")
+    assert (gone.mark.word, gone.told) == ("UNKNOWN", NOT_KNOWN)
+
+
 def test_two_messages_that_an_id_may_mean_are_two_journeys() -> None:
     """As it is read first comes first, whatever is newer; 16 hexadecimal digits may be a number too."""
     other = stamp("b", 1_000, None)._replace(message_id=ids(8), event_time_us=at(70))
-    found = Searched((PASSED_A, other), (Lost("orders", START_US, "b", ids(8), ids(8).hex()),))
+    found = Searched((PASSED_A, other), (Lost("orders", START_US, "b", 1, 1, ids(8), ids(8).hex()),))
     keys = journey.keys(found, (ids(7), ids(8)))
     assert [(key.message_id, key.start_us) for key in keys] == [(ids(7), at(0)), (ids(8), at(60)), (ids(8), at(0))]
     assert [step.node for step in journey.of(found, keys[0], way(), 0, UTC).steps] == ["a", "a"]

@@ -294,3 +294,21 @@ def test_surely_lost_has_to_be_really_lost(tmp_path: Path) -> None:
         lines = [line for line in compare(BLURRED, demo.truth(), measured) if not line.holds]
         assert {(line.what, line.node) for line in lines} == {("lost ids", "norm"), ("lost by kills", "")}
         assert all(f"1 too many (first {wrong.hex()})" in line.measured for line in lines)
+
+
+@pytest.mark.parametrize(("more", "differ"), [(0, set()), (1, {("lost ids", "norm"), ("lost by kills", "")})])
+def test_so_many_surely_lost_as_were_lost_may_be_said_where_nobody_knows_which(
+    tmp_path: Path, more: int, differ: set[tuple[str, str]]
+) -> None:
+    """A node that dropped stamps has lost at least what they do not explain: not one more than was."""
+    demo = paper_demo(tmp_path, BLURRED)
+
+    def explain(report: dict[str, Any]) -> None:
+        for window in report["streams"][0]["windows"]:
+            entry = window["nodes"][NODES.index("norm")]
+            entry["loss_lower"], entry["loss"] = entry["loss"] + more, entry["loss"] + 3
+
+    measured = demo.measured(explain)
+    lines = [line for line in compare(BLURRED, demo.truth(), measured) if not line.holds]
+    assert {(line.what, line.node) for line in lines} == differ
+    assert all(line.measured.endswith(" too many") for line in lines)

@@ -69,8 +69,9 @@ def test_a_healthy_node_has_a_plain_probe(tmp_path: Path) -> None:
     """What is stamped is in the spool once the probe is closed, with its bye."""
     layout = lay_out(tmp_path / "run")
     with opened_probe(settings_with(NodeFaults(), layout.folder), layout) as probe:
-        probe.arrived(message_id(1), NOON_US)
-    observed, bye = read_spool(layout)
+        probe.arrived(message_id(1), time.time_ns() // 1_000)
+    hello, observed, bye = read_spool(layout)
+    assert (hello.seq, hello.kind, hello.count) == (0, Kind.HEARTBEAT, 0)
     assert (observed.stream, observed.node, observed.message_ids) == (STREAM, "norm", message_id(1))
     assert bye.kind is Kind.BYE
 
@@ -80,7 +81,7 @@ def test_refused_observations_are_told_as_drops(tmp_path: Path) -> None:
     layout = lay_out(tmp_path / "run")
     with opened_probe(settings_with(NodeFaults(probe_drop_ratio=1.0, skew_s=-30.0), layout.folder), layout) as probe:
         for number in range(5):
-            probe.arrived(message_id(number), NOON_US)
+            probe.arrived(message_id(number), time.time_ns() // 1_000)
     batches = read_spool(layout)
     assert {batch.count for batch in batches} == {0}
     assert sum(drop.count for batch in batches for drop in batch.drops) == 5
@@ -93,6 +94,6 @@ def test_the_probe_of_a_bad_sink_is_closed_with_its_log(tmp_path: Path) -> None:
     layout = lay_out(tmp_path / "run")
     for _ in range(2):
         with opened_probe(settings_with(NodeFaults(probe_drop_ratio=1.0), layout.folder), layout) as probe:
-            probe.arrived(message_id(1), NOON_US)
+            probe.arrived(message_id(1), time.time_ns() // 1_000)
     with closing(TruthLog(layout.untold_log("norm"))):
         assert deed_count(layout.untold_log("norm"), Deed.UNTOLD) == 2

@@ -184,7 +184,7 @@ def test_a_tap_by_http_takes_what_is_posted_until_it_is_stopped(tap: Tap, tmp_pa
     finally:
         process.kill()
         process.wait()
-    assert json.loads((tmp_path / "out").read_text()) == {"observations": 1, "records": 0}
+    assert json.loads((tmp_path / "out").read_text()) == {"observations": 1, "records": 0, "refused": 1}
     assert tap.stamped() == {id_bytes(7): 1}
     check_port("127.0.0.1", port)
 

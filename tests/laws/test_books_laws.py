@@ -52,12 +52,13 @@ class Sent(NamedTuple):
     def fact(self) -> tuple[int, ...]:
         """What the decoder makes of it."""
         through_us = min(self.through_us, self.arrival_us)
-        return (*self[:2], through_us, *self[3:6], int(self.kind), self.standing)
+        from_us = min(self.window_start_ms * 1_000, self.arrival_us) if self.standing == IMPLAUSIBLE else 0
+        return (*self[:2], through_us, *self[3:5], from_us, self.observed, int(self.kind), self.standing)
 
     @property
     def received(self) -> wire.Received:
         """What the reference model makes of it."""
-        observations = (record.Observation(bytes(16), 0, 0),) * (self.observed > 0)
+        observations = (record.Observation(bytes(16), 0, 0),) * self.observed
         batch = record.Batch(
             "s", "n", "p", 0, self.seq, self.kind.name, self.window_start_ms, self.through_us, observations, self.drops
         )
@@ -94,6 +95,8 @@ def _written(book: Book, sent: Sequence[Sent]) -> tuple[Book, NDArray[np.bool_]]
 
 
 EMPTY: Final = Book("s", "n", "p", 0)
+NONE: Final[frozenset[int]] = frozenset()
+NOTHING: Final[tuple[wire.Received, ...]] = ()
 
 
 @given(batches(), st.data())
@@ -130,14 +133,14 @@ def test_of_equal_numbers_in_one_go_the_earliest_arrival_counts(sent: list[Sent]
     come = data.draw(st.permutations(sent + copies))
     book, _ = _written(EMPTY, come)
     whole, _ = _written(EMPTY, sent)
-    assert replace(book, tallies=whole.tallies, last_arrival_us=whole.last_arrival_us) == whole
+    assert replace(book, tallies=whole.tallies) == whole
 
 
 @given(batches())
 def test_holes_are_the_numbers_that_are_missing(sent: list[Sent]) -> None:
     """Number by number: how many are missing, and between which moments they were made."""
     book, _ = _written(EMPTY, sent)
-    instance = model.Instance("n", [one.received for one in sent], frozenset(), frozenset())
+    instance = model.Instance("n", [one.received for one in sent], NONE, NONE, NOTHING)
     assert [(from_us, to_us) for _, from_us, to_us in book.holes()] == instance.holes
     here = {one.seq for one in sent}
     assert sum(missing for missing, _, _ in book.holes()) == max(here) + 1 - len(here)
@@ -151,11 +154,12 @@ HORIZONS: Final = st.lists(st.integers(60, 1_300), min_size=len(WINDOWS_MS), max
 def test_an_account_is_what_the_page_says(sent: list[Sent], horizons_s: list[int]) -> None:
     """Has a say, heard, told, complete and drops of every window agree with the reference model, one by one."""
     book, _ = _written(EMPTY, sent)
-    by_standing = [
+    touched, late = (
         frozenset(one.window_start_ms for one in sent if one.observed and one.standing in standings)
         for standings in ((IN_WINDOW,), (TOO_LATE, IMPLAUSIBLE))
-    ]
-    instance = model.Instance("n", [one.received for one in sent], *by_standing)
+    )
+    implausible = [one.received for one in sent if one.standing == IMPLAUSIBLE]
+    instance = model.Instance("n", [one.received for one in sent], touched, late, implausible)
     starts_us = np.array(WINDOWS_MS, np.int64) * 1_000
     ends_us = starts_us + 60 * SECOND_US
     horizons_us = starts_us + np.array(horizons_s, np.int64) * SECOND_US
@@ -163,7 +167,11 @@ def test_an_account_is_what_the_page_says(sent: list[Sent], horizons_s: list[int
     for place, moments in enumerate(zip(starts_us.tolist(), ends_us.tolist(), horizons_us.tolist(), strict=True)):
         window = model.Window(*moments)
         told = (instance.has_a_say(window), instance.heard(window), instance.told(window), instance.complete(window))
-        assert (*(bool(part[place]) for part in judged[:4]), judged.dropped[place]) == (*told, instance.dropped(window))
+        missing = instance.dropped(window), instance.aside(window)
+        assert (*(bool(part[place]) for part in judged[:4]), *(part[place] for part in judged[4:6])) == (
+            *told,
+            *missing,
+        )
 
 
 @given(batches(), st.sampled_from(WINDOWS_MS), HORIZONS)

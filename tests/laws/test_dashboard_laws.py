@@ -6,15 +6,17 @@ import random
 import re
 from dataclasses import replace
 from datetime import UTC
-from typing import Final
+from typing import Any, Final
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dashboards import markup
+from dashboards.charts import pathway as drawn
 from dashboards.reading.told import Edge, Graph, Stretch
-from dashboards.views import address, judged, pathway, series, span, texts
+from dashboards.views import address, conservation, judged, loss_table, pathway, series, span, texts
 from dashboards.views.address import Address, Folded, Measure, Page, Range, Zone
+from dashboards.views.colours import LIGHT
 from monitor.outliers.explain import Explanation
 from monitor.outliers.quantities import Quantity
 from monitor.results import Verdict, WindowResult
@@ -50,6 +52,45 @@ def addresses(draw: st.DrawFn) -> Address:
         draw(st.integers(1, address.MOST_PARTS)),
         draw(st.sampled_from(Folded)),
     )
+
+
+@st.composite
+def losses(draw: st.DrawFn) -> WindowResult:
+    """Draw a window whose second node misses messages, of which some, all or none are surely lost."""
+    transit, inside = draw(st.integers(0, 500)), draw(st.integers(0, 500))
+    missing = transit + inside
+    lower = draw(st.integers(0, missing))
+    upper = draw(st.none() | st.integers(missing, missing + 50))
+    of_b = {
+        "lost_in_transit": transit,
+        "lost_inside": inside,
+        "loss": missing,
+        "loss_lower": lower,
+        "loss_upper": upper,
+    }
+    ends: dict[str, Any] = {"lost": missing, "lost_lower": lower, "lost_upper": upper, "loss_ratio": missing / 1_000}
+    verdict = Verdict.LOSSY if lower else Verdict.UNKNOWN if upper != 0 else Verdict.CLEAN
+    return replace(window(0, verdict=verdict, nodes={"b": of_b | {"loss_ratio": missing / 1_000}}), **ends)
+
+
+@given(losses())
+def test_only_what_is_surely_lost_has_the_colour_of_loss(one: WindowResult) -> None:
+    """In tables, bar, pathway and over time; and where nothing surely is, no figure of loss is one number over 0."""
+    graph, lower = Graph(("a", "b"), (Edge(0, 1, is_must=True),)), one.lost_lower
+    cells = [line.cells[1] for line in loss_table.of(one).lines]
+    assert any(cell.is_bad for cell in cells) is (lower > 0)
+    assert {part.number for part in conservation.of(one).parts if part.kind == "surely"} <= {f"{lower:,}"}
+    (arrow,) = pathway.of(graph, one).arrows
+    assert arrow.surely <= min(arrow.missing, lower)
+    chart = str(drawn.option(pathway.of(graph, one), LIGHT, ""))
+    assert (LIGHT.lossy in chart) is (lower > 0)
+    heat = series.heat(Stretch("orders", graph, (one,), 60_000_000, None), Measure.LOSS, UTC)
+    assert all((cell.value or 0) > 0 for cell in heat if lower and cell.row != "a")
+    assert all(not cell.value for cell in heat if not lower)
+    figures = dict(loss_table.figures(one))
+    if not lower:
+        told = {figures["lost end to end"], *(cell.words for cell in cells[1:3])}
+        assert all(words in {"0", "0 %"} or words.startswith(("0 ", "?")) for words in told)
 
 
 @given(addresses())

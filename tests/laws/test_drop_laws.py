@@ -61,6 +61,7 @@ def book_of(batches: list[Batch]) -> Book:
             b.complete_through_us,
             b.sent_at_us,
             b.window_start_ms,
+            0,
             b.count,
             b.kind,
             IN_WINDOW,

@@ -51,7 +51,7 @@ def test_once_says_what_the_model_says(seed: int, shards: int) -> None:
         spool.mkdir()
         made = scenario.generate(seed, spool)
         store = prepared_store(folder, "once.db")
-        run_once(store, rules_of(folder, made.streams, shards=shards), _by_arrival(spool))
+        run_once(store, rules_of(folder, made.streams, shards=shards), _by_arrival(spool), spool)
         assert comparable(reader.report(store)) == comparable(model.report(made.streams, spool))
 
 
@@ -76,8 +76,8 @@ def test_a_stream_with_crashes_says_what_once_says(seed: int, shards: int) -> No
         paths.append(pulse(last_us + patience_us, "first").write(spool))
         last_beat = pulse(last_us + patience_us + MINUTE_US, "second").write(spool)
         once, stream = prepared_store(folder, "once.db"), prepared_store(folder, "stream.db")
-        run_once(once, known, [*paths, last_beat])
-        batches = MicroBatches(known, stream)
+        run_once(once, known, [*paths, last_beat], spool)
+        batches = MicroBatches(known, stream, spool_dir=spool)
         rest = paths
         while rest:
             size = chance.randint(1, len(rest))

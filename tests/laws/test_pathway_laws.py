@@ -27,6 +27,7 @@ def test_matrices_and_ends_are_those_of_the_model(drawn: Drawn) -> None:
     assert _pairs(drawn, product.must) == {(node, to) for node in nodes for to in model.must[node]}
     assert tuple(np.array(nodes)[product.origins]) == model.origins
     assert tuple(np.array(nodes)[product.terminals]) == model.terminals
+    assert tuple(np.array(nodes)[product.splits]) == model.splits
     assert product.sends_to_several == model.sends_to_several_places
 
 

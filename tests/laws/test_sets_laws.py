@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.kernel.masks import mask_words
-from monitor.kernel.sets import Bools, Sets, classify, surely_lost
+from monitor.kernel.sets import Bools, Sets, classify, shown_lost
 from tests.laws.drawn import ONE_PLACE, Drawn, Seen, as_model, mask_of, message_id, pathways, seen
 from tests.model.sets import Ids, WindowSets
 
@@ -71,21 +71,22 @@ def test_every_set_end_to_end_is_as_defined(case: Case) -> None:
     assert _members(ids, sets.filtered_end_to_end) == model.stopped_anywhere() - model.rejected_anywhere()
     assert _members(ids, sets.rejected_end_to_end) == model.rejected_anywhere()
     assert _members(ids, sets.lost) == model.lost()
+    assert _members(ids, sets.partial) == model.partial()
 
 
 @given(windows(), st.data())
-def test_surely_lost_is_what_complete_books_show(case: Case, data: st.DataObject) -> None:
-    """In transit and inside by the node's own books, behind a branch by those of all its next nodes too."""
+def test_a_loss_is_shown_by_told_accounts(case: Case, data: st.DataObject) -> None:
+    """In transit and inside by those of the node's own, behind a branch by those of all its next nodes too."""
     ids, sets = _classified(case)
     (pathway, model_pathway), model = case[0], as_model(*case)
-    complete = data.draw(st.lists(st.booleans(), min_size=len(pathway.nodes), max_size=len(pathway.nodes)))
-    told = dict(zip(pathway.nodes, complete, strict=True))
-    surely = surely_lost(pathway, sets, np.array(complete))
+    are_told = data.draw(st.lists(st.booleans(), min_size=len(pathway.nodes), max_size=len(pathway.nodes)))
+    told = dict(zip(pathway.nodes, are_told, strict=True))
+    by_product = shown_lost(pathway, sets, np.array(are_told))
     for place, node in enumerate(pathway.nodes):
         groups = [group for group in model_pathway.one_of[node] if all(told[to] for to in group)]
         behind = frozenset().union(*(model.lost_after_group(node, group) for group in groups))
         shown = model.lost_in_transit(node) | model.lost_inside(node) | behind
-        assert _members(ids, surely[:, place]) == (shown if told[node] else frozenset())
+        assert _members(ids, by_product[:, place]) == (shown if told[node] else frozenset())
 
 
 @given(windows())
@@ -97,12 +98,23 @@ def test_every_message_ends_in_one_way(case: Case) -> None:
 
 
 @given(windows())
+def test_nodes_and_the_end_tell_one_story(case: Case) -> None:
+    """Lost is what some node lost: all that never left a terminal nor was stopped, and what one way lost of several."""
+    _, sets = _classified(case)
+    stopped, left = (sets.filtered | sets.rejected).any(axis=1), sets.departed[:, case[0].product.terminals].any(axis=1)
+    assert (sets.lost == sets.loss.any(axis=1)).all()
+    assert (sets.lost >= ~left & ~stopped).all()
+    assert (sets.partial == (sets.lost & left)).all()
+    assert (sets.rejected_end_to_end <= sets.rejected.any(axis=1)).all()
+    assert (sets.filtered_end_to_end <= sets.filtered.any(axis=1)).all()
+
+
+@given(windows())
 def test_the_parts_of_a_loss_are_apart(case: Case) -> None:
-    """A message is lost on the way to a node, inside it or after it; and what is lost in the end is lost at a node."""
+    """A message is lost on the way to a node, inside it or after it, and never at one node in two ways."""
     _, sets = _classified(case)
     parts = np.stack((sets.lost_in_transit, sets.lost_inside, sets.lost_after))
     assert (parts.sum(axis=0) == sets.loss).all()
-    assert (sets.loss.any(axis=1) >= sets.lost).all()
 
 
 @st.composite
@@ -120,3 +132,4 @@ def test_where_no_message_takes_two_ways_losses_add_up(case: Case) -> None:
     """Lost end to end is the sum of the losses of the nodes, and no two nodes lost the same message."""
     _, sets = _classified(case)
     assert (sets.loss.sum(axis=1) == sets.lost).all()
+    assert not sets.partial.any()

@@ -3,6 +3,7 @@
 All moments are µs since 1970. An interval here includes both its ends, and one whose end is before its start is empty.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from tests.model.wire import Received
 
 Interval = tuple[int, int]
 SECOND_US = 1_000_000
+MINUTE_US = 60 * SECOND_US
+DAY_US = 24 * 60 * MINUTE_US
 LIVES_ON_US = 10 * SECOND_US
 RETIRES_AFTER_US = 600 * SECOND_US
 
@@ -46,17 +49,31 @@ class Window:
 class Instance:
     """One running probe: what came of it, duplicates set aside."""
 
-    def __init__(self, node: str, sent: Sequence[Received], touched: frozenset[int], late: frozenset[int]) -> None:
+    def __init__(
+        self,
+        node: str,
+        sent: Sequence[Received],
+        touched: frozenset[int],
+        late: frozenset[int],
+        implausible: Sequence[Received],
+    ) -> None:
         """Open its book; `touched` and `late` are the windows (start, ms) of its observations and of those too late."""
         self.node = node
         self.sent = sorted(sent, key=lambda one: one.batch.seq)
         self.touched = touched | late
         self.late = late
+        self.implausible = implausible
+        self.unread_us = min((one.arrival_us for one in sent), default=0)
 
     @property
     def epoch_us(self) -> int:
         """Its start, no later than the arrival of any of its batches."""
         return min(min(one.batch.epoch_us, one.arrival_us) for one in self.sent)
+
+    @property
+    def last_arrival_us(self) -> int:
+        """When the last batch of it came, readable or not."""
+        return max(self.unread_us, *(one.arrival_us for one in self.sent))
 
     def complete_through_us(self, one: Received) -> int:
         """Give what a batch of it completes, no later than the arrival of that batch."""
@@ -80,8 +97,10 @@ class Instance:
     @property
     def may_hold_stamps(self) -> Interval:
         """When stamps may have been made that it never reported; empty after a bye."""
-        last = self.last_complete_through_us
-        return last, last - 1 if self.said_bye else last + RETIRES_AFTER_US
+        silent_us = max(self.epoch_us, self.last_complete_through_us)
+        if self.said_bye:
+            return silent_us, silent_us - 1
+        return silent_us, max(silent_us, self.last_arrival_us) + RETIRES_AFTER_US
 
     @property
     def holes(self) -> list[Interval]:
@@ -98,6 +117,15 @@ class Instance:
     def dropped(self, window: Window) -> int:
         """Count the observations of the window that it says it dropped."""
         return sum(count for one in self.sent for start_ms, count in one.batch.drops if start_ms == window.start_ms)
+
+    def aside(self, window: Window) -> int:
+        """Count its implausible observations in batches that were stamped while the window was judged."""
+        return sum(
+            len(one.batch.observations)
+            for minute in _minutes_of_stamping(self.implausible)
+            for one in minute
+            if meet((min(map(_stamped_from_us, minute)), max(other.arrival_us for other in minute)), window.judged)
+        )
 
     def heard(self, window: Window) -> bool:
         """It sent observations of the window, or its life meets [start, end)."""
@@ -124,6 +152,55 @@ class Instance:
         return self.told(window) and self.dropped(window) == 0
 
 
+def _stamped_from_us(one: Received) -> int:
+    """Give the earliest stamp in a batch, no later than its arrival; without any, the epoch."""
+    stamps_us = [
+        one.window_us + seen.event_offset_us + lag_us
+        for seen in one.batch.observations
+        for lag_us in (seen.lag_in_us, seen.lag_out_us)
+        if lag_us is not None
+    ]
+    return min(one.arrival_us, *(stamps_us or [one.batch.epoch_us]))
+
+
+def _minutes_of_stamping(batches: Sequence[Received]) -> list[list[Received]]:
+    """Bring together the batches whose stamping began in one minute; at most a day before they came, for this."""
+    found: dict[int, list[Received]] = defaultdict(list)
+    for one in batches:
+        found[max(_stamped_from_us(one), one.arrival_us - DAY_US) // MINUTE_US].append(one)
+    return list(found.values())
+
+
+class Unheard:
+    """An instance of which no record could be read, known by its folder: when that was written first and last."""
+
+    def __init__(self, node: str, epoch_us: int, first_us: int, last_us: int) -> None:
+        """Begin at its epoch, or when its folder was first written, if that was earlier."""
+        self.node = node
+        self.since_us = min(epoch_us, first_us)
+        self.last_us = last_us
+
+    def heard(self, _window: Window) -> bool:
+        """Nobody heard of it."""
+        return False
+
+    def has_a_say(self, window: Window) -> bool:
+        """It may hold stamps from its epoch on until it is retired."""
+        return meet((self.since_us, max(self.since_us, self.last_us) + RETIRES_AFTER_US), window.judged)
+
+    def told(self, _window: Window) -> bool:
+        """It told nothing."""
+        return False
+
+    complete = told
+
+    def dropped(self, _window: Window) -> int:
+        """Nobody knows of a drop."""
+        return 0
+
+    aside = dropped
+
+
 @dataclass(frozen=True, slots=True)
 class NodeBooks:
     """What a node's instances make of a window."""
@@ -132,18 +209,23 @@ class NodeBooks:
     bounded: bool
     heard: bool
     dropped: int
+    missing: int
+    """Dropped, and implausible."""
     coverage: float | None
 
 
-def node_books(instances: Sequence[Instance], window: Window) -> NodeBooks:
-    """Judge the books of the node that all these instances stamp."""
+def node_books(instances: Sequence[Instance | Unheard], window: Window, *, is_touched: bool) -> NodeBooks:
+    """Judge the books of the node of these instances; `is_touched` says that a record of anybody's is missing."""
     with_a_say = [one for one in instances if one.has_a_say(window)]
     heard = any(one.heard(window) for one in instances)
     complete = sum(one.complete(window) for one in with_a_say)
+    count = len(with_a_say) + is_touched
+    dropped = sum(one.dropped(window) for one in instances)
     return NodeBooks(
-        complete=heard and complete == len(with_a_say),
-        bounded=heard and all(one.told(window) for one in with_a_say),
+        complete=heard and complete == count,
+        bounded=heard and not is_touched and all(one.told(window) for one in with_a_say),
         heard=heard,
-        dropped=sum(one.dropped(window) for one in instances),
-        coverage=complete / len(with_a_say) if with_a_say else None,
+        dropped=dropped,
+        missing=dropped + sum(one.aside(window) for one in instances),
+        coverage=complete / count if count else None,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.model.pathway import Pathway, parse
-from tests.model.wire import Received, Spool
+from tests.model.wire import Quarantined, Received, Spool
 
 MINUTE_US = 60_000_000
 AHEAD_US = 5 * MINUTE_US
@@ -53,7 +53,7 @@ class Stream:
         return one.arrival_us > one.window_us + MINUTE_US + self.transit_us + self.settle_us + self.amend_for_us
 
 
-def _near(one: Received) -> bool:
+def is_near(one: Received) -> bool:
     """Whether its window starts less than a day after its arrival; of others nobody notes that they were set aside."""
     return one.window_us < one.arrival_us + DAY_US
 
@@ -70,11 +70,10 @@ class Intake:
     too_late: tuple[Received, ...]
     implausible: tuple[Received, ...]
     quarantined: Counter[str]
-
-    @property
-    def set_aside(self) -> tuple[Received, ...]:
-        """Those too late or implausible, of windows that are noted."""
-        return (*self.too_late, *(one for one in self.implausible if _near(one)))
+    undeclared: tuple[Received, ...]
+    """Of a stream of the configuration, but not of its nodes; duplicates set aside."""
+    unread: tuple[Quarantined, ...]
+    folders: tuple[tuple[str, int], ...]
 
     def accounts(self) -> dict[str, Any]:
         """Give the accounts of INTERFACE.md."""
@@ -96,12 +95,13 @@ def _observations(batches: Iterable[Received]) -> int:
 def take_in(spool: Spool, streams: Mapping[str, Stream]) -> Intake:
     """Sort what the spool holds; `streams` has the pulse's too."""
     quarantined = Counter(one.reason for one in spool.quarantined)
-    known = []
+    known, undeclared = [], []
     for one in spool.received:
         if (unknown := _unknown(one, streams)) is None:
             known.append(one)
         else:
             quarantined[unknown] += 1
+            undeclared += [one] * (unknown == "unknown_node")
     first = _first_of_each(known)
     plausible = [one for one in first if not streams[one.batch.stream].implausible(one)]
     return Intake(
@@ -111,6 +111,9 @@ def take_in(spool: Spool, streams: Mapping[str, Stream]) -> Intake:
         too_late=tuple(one for one in plausible if streams[one.batch.stream].too_late(one)),
         implausible=tuple(one for one in first if streams[one.batch.stream].implausible(one)),
         quarantined=quarantined,
+        undeclared=tuple(_first_of_each(undeclared)),
+        unread=spool.quarantined,
+        folders=spool.folders,
     )
 
 

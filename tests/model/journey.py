@@ -17,13 +17,11 @@ _YEAR_2099_US = 4_070_908_800_000_000
 class Truth:
     """What really happened to the messages of one stream, whatever the probes saw; ids by window start in µs."""
 
-    delivered: dict[int, set[bytes]] = field(default_factory=lambda: defaultdict(set))
     lost_at: dict[tuple[int, str], set[bytes]] = field(default_factory=lambda: defaultdict(set))
 
     def lost(self, window_us: int) -> set[bytes]:
-        """Give what was lost somewhere and delivered nowhere."""
-        lost = set[bytes]().union(*(ids for (window, _node), ids in self.lost_at.items() if window == window_us))
-        return lost - self.delivered[window_us]
+        """Give what was lost somewhere, on whichever of its ways."""
+        return set[bytes]().union(*(ids for (window, _node), ids in self.lost_at.items() if window == window_us))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +123,6 @@ class Journey:
 
     def _leave(self, message: Message, node: str, left_us: int) -> None:
         """Send what left a node on: to every node it must go to, and to one of each group."""
-        if node in self.pathway.terminals:
-            self.truth.delivered[message.window_us].add(message.message_id)
         for to in sorted(self.pathway.must[node]):
             self._handle(message, to, left_us + self._delay_us(), to)
         for group in self.pathway.one_of[node]:

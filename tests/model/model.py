@@ -6,14 +6,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.model.books import Instance, NodeBooks, Window, node_books
-from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, take_in
+from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
+from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
 from tests.model.lag import quantile, quantiles
 from tests.model.naming import shown
-from tests.model.sets import NONE, Ids, WindowSets
+from tests.model.sets import NONE, AtNode, Ids, WindowSets
+from tests.model.unheard import folder_of, is_touched, unheard
 from tests.model.wire import Received, read_spool
 
 MOST_IDS = 100
+ANY_NUMBER = 2**53
 
 
 def report(streams_config: Mapping[str, Mapping[str, Any]], spool_dir: Path) -> dict[str, Any]:
@@ -21,19 +23,22 @@ def report(streams_config: Mapping[str, Mapping[str, Any]], spool_dir: Path) -> 
     streams = {name: Stream.of(table) for name, table in streams_config.items()}
     intake = take_in(read_spool(spool_dir), streams | {PULSE: Stream.of({"path": "monitor"})})
     return {
-        "streams": [{"stream": name, "windows": _windows(name, stream, intake)} for name, stream in streams.items()],
+        "streams": [
+            {"stream": name, "windows": _windows(name, stream, intake, streams)} for name, stream in streams.items()
+        ],
         "accounts": intake.accounts(),
     }
 
 
-def _windows(name: str, stream: Stream, intake: Intake) -> list[dict[str, Any]]:
-    instances = _instances(name, intake)
+def _windows(name: str, stream: Stream, intake: Intake, streams: Mapping[str, Stream]) -> list[dict[str, Any]]:
+    instances = _instances(name, stream, intake)
+    everybody: list[Instance | Unheard] = [*instances.values(), *unheard(name, stream, intake, instances)]
     by_minute: dict[int, list[Received]] = defaultdict(list)
     for one in intake.in_windows:
         if one.batch.stream == name:
             by_minute[one.window_us].append(one)
     return [
-        JudgedWindow(stream, start_us, by_minute[start_us], instances).shown()
+        JudgedWindow(stream, start_us, by_minute[start_us], everybody, intake, streams).shown()
         for start_us in _minutes(name, stream, intake)
     ]
 
@@ -48,25 +53,109 @@ class JudgedWindow:
     """One stream and window with its sets, its books and what follows from both."""
 
     def __init__(
-        self, stream: Stream, start_us: int, inside: Sequence[Received], instances: Sequence[Instance]
+        self,
+        stream: Stream,
+        start_us: int,
+        inside: Sequence[Received],
+        instances: Sequence[Instance | Unheard],
+        intake: Intake,
+        streams: Mapping[str, Stream],
     ) -> None:
         """Take the batches that are in the window, and all instances of the stream."""
-        self.pathway = stream.pathway
+        self.stream, self.pathway = stream, stream.pathway
         self.observed = [(one.batch.node, seen) for one in inside for seen in one.batch.observations]
         self.sets = WindowSets(self.pathway, self.observed)
         end_us = start_us + MINUTE_US
         self.window = Window(start_us, end_us, max([end_us, *_first_sightings_us(inside).values()]) + stream.transit_us)
+        touched = is_touched(intake, streams, self.window.judged, stream.settle_us)
         self.books = {
-            node: node_books([one for one in instances if one.node == node], self.window) for node in self.pathway.nodes
+            node: node_books([one for one in instances if one.node == node], self.window, is_touched=touched)
+            for node in self.pathway.nodes
         }
+        self.unplaced = sum(self._unplaced(one) for one in instances if one.node not in self.pathway.nodes)
+        self.by_instance: dict[tuple[str, str, int], AtNode] = defaultdict(AtNode)
+        for one in inside:
+            for seen in one.batch.observations:
+                by = self.by_instance[one.batch.node, one.batch.probe, one.batch.epoch_us]
+                by.add(seen, one_sided=one.batch.node in self.pathway.one_sided)
 
-    def surely_lost_at(self, node: str) -> Ids:
-        """Give what is surely lost at N; nothing unless its books are complete."""
-        if not self.books[node].complete:
+    def _unplaced(self, instance: Instance | Unheard) -> int:
+        """Count what an instance of an undeclared node may have hidden from any node; no end where it did not tell."""
+        if instance.has_a_say(self.window) and not instance.told(self.window):
+            return ANY_NUMBER
+        observed = sum(
+            len(one.batch.observations)
+            for one in (instance.sent if isinstance(instance, Instance) else ())
+            if one.window_us == self.window.start_us and not self.stream.implausible(one)
+        )
+        return observed + instance.dropped(self.window) + instance.aside(self.window)
+
+    def strangers_messages(self, node: str) -> int:
+        """Count what instances of N name as nobody before does: all arrivals of one, and all departures of one."""
+        sets = self.sets
+        before = NONE.union(*(sets.seen(other) for other in self.pathway.upstream(node)))
+        is_origin = node in self.pathway.origins
+        count = 0
+        for by in self._of_node(node):
+            arrivals = by.seen - by.left_only
+            if not is_origin and not arrivals & before:
+                count += len(arrivals)
+            if (not is_origin or sets.came(node)) and not by.left & (before | sets.came(node)):
+                count += len(by.left)
+        return count
+
+    def unfollowed_messages(self, node: str) -> int:
+        """Count the departures of instances of N none of which is seen behind N."""
+        if node in self.pathway.terminals:
+            return 0
+        return sum(len(by.left) for by in self._of_node(node) if not by.left & self.sets.after(node))
+
+    def _of_node(self, node: str) -> list[AtNode]:
+        return [by for (at, *_), by in self.by_instance.items() if at == node]
+
+    def misnamed(self, node: str) -> int:
+        """Count the messages that may have another name at N than before it."""
+        unfollowed = sum(self.unfollowed_messages(other) for other in self.pathway.upstream(node))
+        orphans = len(self.sets.orphans(node))
+        return self.strangers_messages(node) + self.strangers_above(node) + min(orphans, unfollowed)
+
+    def missing(self, node: str) -> int:
+        """Give u(N): how many messages are missing at N by count."""
+        return self.books[node].missing + self.unplaced + self.misnamed(node)
+
+    def told_groups(self, node: str) -> list[frozenset[str]]:
+        """Give the one-of groups of N all of whose targets have told accounts."""
+        return [group for group in self.pathway.one_of[node] if all(self.books[to].bounded for to in group)]
+
+    def shown_lost_at(self, node: str) -> Ids:
+        """Give the loss that N shows; nothing unless its accounts are told."""
+        if not self.books[node].bounded:
             return NONE
-        told_groups = [group for group in self.pathway.one_of[node] if all(self.books[to].complete for to in group)]
-        after = NONE.union(*(self.sets.lost_after_group(node, group) for group in told_groups))
+        after = NONE.union(*(self.sets.lost_after_group(node, group) for group in self.told_groups(node)))
         return self.sets.lost_in_transit(node) | self.sets.lost_inside(node) | after
+
+    def explained(self, node: str) -> int:
+        """Give how much of the loss that N shows what is missing by count can explain."""
+        targets = frozenset().union(*self.told_groups(node))
+        if any(self.is_confused(to) for to in (node, *targets)):
+            return len(self.shown_lost_at(node))
+        return self.missing(node) + sum(self.missing(to) for to in targets)
+
+    def is_confused(self, node: str) -> bool:
+        """Say whether ways meet at N, and a message may have come there by two names."""
+        above = self.pathway.upstream(node)
+        feeders = [other for other in self.pathway.nodes if node in self.pathway.next_nodes(other)]
+        unfollowed = sum(self.unfollowed_messages(other) for other in above)
+        orphans = sum(len(self.sets.orphans(other)) for other in (node, *above))
+        return len(feeders) > 1 and self.strangers_above(node) + min(orphans, unfollowed) > 0
+
+    def strangers_above(self, node: str) -> int:
+        """Count the messages of strangers at the nodes before N."""
+        return sum(self.strangers_messages(other) for other in self.pathway.upstream(node))
+
+    def loss_lower(self, node: str) -> int:
+        """Give the lower bound of the loss of N."""
+        return max(0, len(self.shown_lost_at(node)) - self.explained(node))
 
     def loss_upper(self, node: str) -> int | None:
         """Give the upper bound of the loss of N."""
@@ -76,17 +165,19 @@ class JudgedWindow:
     def lost_lower(self) -> int:
         """Give the lower bound end to end."""
         if self.pathway.sends_to_several_places and not all(
-            self.books[node].complete for node in self.pathway.terminals
+            self.books[node].bounded for node in self.pathway.terminals
         ):
             return 0
-        return len(self.sets.lost() & NONE.union(*(self.surely_lost_at(node) for node in self.pathway.nodes)))
+        shown = {node: self.shown_lost_at(node) & self.sets.lost() for node in self.pathway.nodes}
+        explained = sum(min(len(ids), self.explained(node)) for node, ids in shown.items())
+        return max(0, len(NONE.union(*shown.values())) - explained)
 
     def lost_upper(self) -> int | None:
         """Give the upper bound end to end."""
-        origins = self._origins_books()
-        if not all(books.bounded for books in origins):
+        telling = [self.books[node] for node in {*self.pathway.origins, *self.pathway.splits}]
+        if not all(books.bounded for books in telling):
             return None
-        return len(self.sets.lost()) + sum(books.dropped for books in origins)
+        return len(self.sets.lost()) + sum(books.dropped for books in telling)
 
     def verdict(self) -> str:
         """Judge in the order of the page."""
@@ -96,7 +187,7 @@ class JudgedWindow:
             return "SILENT"
         if not self.sets.known() and origins_complete:
             return "IDLE"
-        if self.lost_lower() > 0 or any(self.surely_lost_at(node) for node in nodes):
+        if self.lost_lower() > 0 or any(self.loss_lower(node) > 0 for node in nodes):
             return "LOSSY"
         if self.lost_upper() == 0 and not any(self.sets.lost_at(node) for node in nodes) and origins_complete:
             return "CLEAN"
@@ -119,6 +210,7 @@ class JudgedWindow:
             "filtered": len(sets.stopped_anywhere() - rejected),
             "rejected": len(rejected),
             "lost": len(lost),
+            "partial": len(sets.partial()),
             "lost_lower": self.lost_lower(),
             "lost_upper": self.lost_upper(),
             "loss_ratio": _ratio(lost, known),
@@ -144,7 +236,7 @@ class JudgedWindow:
             "lost_inside": len(sets.lost_inside(node)),
             "lost_after": len(sets.lost_after(node)),
             "loss": len(lost),
-            "loss_lower": len(self.surely_lost_at(node)),
+            "loss_lower": self.loss_lower(node),
             "loss_upper": self.loss_upper(node),
             "loss_ratio": _ratio(lost, sets.expected(node) | sets.seen(node)),
             "in_flight": 0,
@@ -186,19 +278,19 @@ def _first_sightings_us(inside: Sequence[Received]) -> dict[bytes, int]:
     return first
 
 
-def _instances(name: str, intake: Intake) -> list[Instance]:
-    """Give the probe instances of a stream: an implausible batch keeps its number, but touches no window."""
+def _instances(name: str, stream: Stream, intake: Intake) -> dict[str, Instance]:
+    """Give the probe instances of a stream by folder: an implausible batch keeps its number, but touches no window."""
     sent: dict[tuple[str, str, int], list[Received]] = defaultdict(list)
-    for one in intake.first:
+    for one in (*intake.first, *intake.undeclared):
         if one.batch.stream == name:
             sent[one.batch.node, one.batch.probe, one.batch.epoch_us].append(one)
-    in_windows, too_late = {one.place for one in intake.in_windows}, {one.place for one in intake.set_aside}
-    return [
-        Instance(key[0], batches, _windows_of(batches, in_windows), _windows_of(batches, too_late))
-        for key, batches in sent.items()
-    ]
+    return {folder_of(name, *key): _instance(key[0], batches, stream) for key, batches in sent.items()}
 
 
-def _windows_of(batches: Sequence[Received], places: set[tuple[str, int]]) -> frozenset[int]:
-    """Give the windows (start, ms) of those batches with observations that stood at these places."""
-    return frozenset(one.batch.window_start_ms for one in batches if one.batch.observations and one.place in places)
+def _instance(node: str, batches: Sequence[Received], stream: Stream) -> Instance:
+    observed = [one for one in batches if one.batch.observations]
+    implausible = [one for one in observed if stream.implausible(one)]
+    late = [one for one in observed if one in implausible or stream.too_late(one)]
+    in_window = frozenset(one.batch.window_start_ms for one in observed if one not in late)
+    aside = frozenset(one.batch.window_start_ms for one in late if one not in implausible or is_near(one))
+    return Instance(node, batches, in_window, aside, implausible)

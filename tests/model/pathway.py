@@ -43,9 +43,14 @@ class Pathway:
         return tuple(node for node in self.nodes if not self.next_nodes(node))
 
     @property
+    def splits(self) -> tuple[str, ...]:
+        """The nodes that send a message to more than one place; a one-of group is one place."""
+        return tuple(node for node in self.nodes if len(self.must[node]) + len(self.one_of[node]) > 1)
+
+    @property
     def sends_to_several_places(self) -> bool:
-        """Whether some node sends a message to more than one place; a one-of group is one place."""
-        return any(len(self.must[node]) + len(self.one_of[node]) > 1 for node in self.nodes)
+        """Whether some node sends a message to more than one place."""
+        return bool(self.splits)
 
 
 def parse(path: str | Sequence[str], stamps: Mapping[str, str]) -> Pathway:

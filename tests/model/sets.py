@@ -16,6 +16,8 @@ class AtNode:
 
     came: set[bytes] = field(default_factory=set)
     left: set[bytes] = field(default_factory=set)
+    left_only: set[bytes] = field(default_factory=set)
+    """Of which nothing but departures was observed."""
     seen: set[bytes] = field(default_factory=set)
     filtered: set[bytes] = field(default_factory=set)
     rejected: set[bytes] = field(default_factory=set)
@@ -26,6 +28,11 @@ class AtNode:
     def add(self, observation: Observation, *, one_sided: bool) -> None:
         """Take in one observation; at a one-sided node any stamp counts for both."""
         message_id, lag_in_us, lag_out_us = observation.message_id, observation.lag_in_us, observation.lag_out_us
+        is_departure = not one_sided and lag_in_us is None and observation.passed
+        if is_departure and message_id not in self.seen:
+            self.left_only.add(message_id)
+        if not is_departure:
+            self.left_only.discard(message_id)
         if one_sided:
             lag_in_us = observation.lag_out_us if lag_in_us is None else lag_in_us
             lag_out_us = observation.lag_in_us if lag_out_us is None else lag_out_us
@@ -116,18 +123,26 @@ class WindowSets:
         """Give what is seen anywhere."""
         return NONE.union(*(self.seen(node) for node in self.pathway.nodes))
 
-    def delivered(self) -> Ids:
+    def left_a_terminal(self) -> Ids:
         """Give what left a terminal."""
-        return self.known() & NONE.union(*(self.left(node) for node in self.pathway.terminals))
-
-    def stopped_anywhere(self) -> Ids:
-        """Give what was stopped somewhere and not delivered."""
-        return NONE.union(*(self.stopped(node) for node in self.pathway.nodes)) - self.delivered()
-
-    def rejected_anywhere(self) -> Ids:
-        """Give those of what was stopped that any node rejected."""
-        return self.stopped_anywhere() & NONE.union(*(frozenset(at.rejected) for at in self.at.values()))
+        return NONE.union(*(self.left(node) for node in self.pathway.terminals))
 
     def lost(self) -> Ids:
-        """Give what is lost end to end."""
-        return self.known() - self.delivered() - self.stopped_anywhere()
+        """Give what is lost end to end: what is lost at some node."""
+        return NONE.union(*(self.lost_at(node) for node in self.pathway.nodes))
+
+    def partial(self) -> Ids:
+        """Give those of the lost that left a terminal all the same."""
+        return self.lost() & self.left_a_terminal()
+
+    def delivered(self) -> Ids:
+        """Give what left a terminal and is lost nowhere."""
+        return self.left_a_terminal() - self.lost()
+
+    def stopped_anywhere(self) -> Ids:
+        """Give what was stopped somewhere, and is neither lost nor delivered."""
+        return NONE.union(*(self.stopped(node) for node in self.pathway.nodes)) - self.lost() - self.delivered()
+
+    def rejected_anywhere(self) -> Ids:
+        """Give those of what was stopped that a node stopped by rejecting it."""
+        return self.stopped_anywhere() & NONE.union(*(self.rejected(node) for node in self.pathway.nodes))

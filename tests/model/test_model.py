@@ -146,7 +146,28 @@ def test_two_groups_are_judged_apart(tmp_path: Path) -> None:
     window = hand.window()
     node = window["nodes"]["a"]
     assert (node["lost_after"], node["loss"], [int(one, 16) for one in node["lost_ids"]]) == (2, 2, [2, 3])
-    assert (window["delivered"], window["lost"]) == (2, 1)
+    assert (window["delivered"], window["lost"], window["partial"]) == (1, 2, 1)
+
+
+def test_what_one_way_lost_is_lost(tmp_path: Path) -> None:
+    """With `&` a message is owed to both sides: one that a side lost is lost, and partial if the other let it out."""
+    hand = Hand(tmp_path, {"path": "a -> b & c"})
+    hand.say("a", 0, 30, passed(1, 2, 3, 4))
+    hand.say("b", 0, 30, [*passed(1, 2), Row(4, outcome=FILTERED)])
+    hand.say("c", 0, 30, passed(1))
+    window = hand.window()
+    assert (window["delivered"], window["lost"], window["partial"], window["filtered"]) == (1, 3, 1, 0)
+    assert [node["loss"] for node in window["nodes"].values()] == [0, 1, 3]
+
+
+def test_a_message_is_stopped_by_what_stopped_it(tmp_path: Path) -> None:
+    """Rejected at a, sent again and filtered at b: one filtered, at b and end to end."""
+    hand = Hand(tmp_path, {"path": "a -> b"})
+    hand.say("a", 0, 30, [Row(1, outcome=REJECTED)])
+    hand.say("b", 0, 30, [Row(1, outcome=FILTERED)])
+    window = hand.window()
+    assert (window["filtered"], window["rejected"]) == (1, 0)
+    assert [(node["filtered"], node["rejected"]) for node in window["nodes"].values()] == [(0, 0), (1, 0)]
 
 
 def test_missed_by_a_probe_is_not_lost(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import os
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import google_crc32c
 
@@ -31,10 +31,16 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A record that could not be read, why, and where it stood."""
+    """A record that could not be read, why, when it came, and where it stood."""
 
     reason: str
+    arrival_us: int
     place: tuple[str, int]
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder that its segment is in."""
+        return PurePosixPath(self.place[0]).parent.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,8 @@ class Spool:
 
     received: tuple[Received, ...]
     quarantined: tuple[Quarantined, ...]
+    folders: tuple[tuple[str, int], ...]
+    """The name of each folder, and when it was changed last, µs since 1970."""
 
 
 def read_spool(directory: Path) -> Spool:
@@ -57,8 +65,9 @@ def read_spool(directory: Path) -> Spool:
                 batch = decode(_whole_record(found))
                 received.append(Received(batch, arrival_us, (name, position)))
             except RecordError as error:
-                quarantined.append(Quarantined(error.reason, (name, position)))
-    return Spool(tuple(received), tuple(quarantined))
+                quarantined.append(Quarantined(error.reason, arrival_us, (name, position)))
+    folders = ((path.name, path.stat().st_mtime_ns // 1000) for path in sorted(directory.rglob("*")) if path.is_dir())
+    return Spool(tuple(received), tuple(quarantined), tuple(folders))
 
 
 def _records(data: bytes) -> Iterable[tuple[int, bytes | RecordError]]:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from monitor.kernel import masks
-from monitor.kernel.books import FACTS, DropFact
-from monitor.kernel.tally import NEVER_US, Observed, Tally, take
+from monitor.kernel.books import FACTS, IMPLAUSIBLE, DropFact
+from monitor.kernel.tally import NEVER_US, Observed, Tally, instance_name, take
 from monitor.kernel.window import STRAGGLING_US
 from monitor.ledger import Conclusion, Ledger, Live
 from monitor.parcels import FactSheet
@@ -91,6 +91,7 @@ def sheet_of(batch: Batch, arrival_us: int) -> FactSheet:
         through_us,
         batch.sent_at_us,
         batch.window_start_ms,
+        arrival_us if standing == IMPLAUSIBLE else 0,
         batch.count,
         batch.kind,
         standing,
@@ -103,6 +104,7 @@ def sheet_of(batch: Batch, arrival_us: int) -> FactSheet:
 def _arrays(batch: Batch, arrival_us: int) -> Observed:
     return Observed(
         RULES[batch.stream].pathway.nodes.index(batch.node),
+        instance_name(batch.node, batch.probe, batch.epoch_us),
         arrival_us,
         masks.ids_of(batch.message_ids),
         np.frombuffer(batch.lag_in_us, "<i8"),

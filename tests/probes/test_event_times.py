@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from probes.recorder import EventTime, event_time_us
+from probes.event_times import EventTime, event_time_us
 from tests.probes.hosts import EPOCH_US
 
 

@@ -35,13 +35,16 @@ BAD_ARGUMENTS = [
     ({"flush_every_s": 0}, "flush_every_s is a number over 0, got 0"),
     ({"heartbeat_every_s": float("nan")}, "heartbeat_every_s is a number over 0, got nan"),
     ({"most_stamps": None}, "most_stamps is a number over 0, got None"),
+    ({"max_age_s": 0}, "max_age_s is a number over 0, got 0"),
+    ({"max_age_s": "1d"}, "max_age_s is a number over 0, got '1d'"),
+    ({"announce_within_s": -1}, "announce_within_s is a number over 0, got -1"),
 ]
 
 
 @pytest.fixture
 def strict() -> Iterator[Probe]:
     """Yield a probe for development."""
-    with Probe("orders", "router", MemorySink(), strict=True) as probe:
+    with Probe("orders", "router", MemorySink(), strict=True, clock=ManualClock()) as probe:
         yield probe
 
 
@@ -111,13 +114,14 @@ def test_the_environment_may_name_the_sink(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv(SINK_VARIABLE, f"spool:{tmp_path}")
     Probe("orders", "router", probe="host-1", clock=ManualClock()).close()
     Probe("orders", "router", MemorySink()).close()
-    assert [path.parts[-2:] for path in tmp_path.rglob("*.seg")] == [
-        (f"orders.router.host-1.{EPOCH_US}", "0000000000.seg")
+    assert [path.parts[-2:] for path in sorted(tmp_path.rglob("*.seg"))] == [
+        (f"orders.router.host-1.{EPOCH_US}", name) for name in ("0000000000.seg", "0000000001.seg")
     ]
 
 
 MICROSECONDS = "an event time as an int is µs since 1970, got"
 FORMS = "event times in arrays are integers in µs since 1970, datetime64 in UTC or datetimes with a zone"
+BOUNDS = "an event time is at most 24 h old and 5 min ahead, got"
 NAIVE = datetime(2024, 1, 1)  # noqa: DTZ001 - naive, hence bad
 ZONE = "an event time has a zone, got the naive 2024-01-01T00:00:00: use datetime.now(timezone.utc)"
 
@@ -136,8 +140,18 @@ def in_a_block(probe: Probe, message_id: Any, event_time: Any) -> None:  # noqa:
         (1, -1, "an event time lies between 1970 and 2255, got -1 µs since 1970"),
         (b"short", EPOCH_US, "a message id in bytes has 16 of them, got 5: pass a str to have it hashed"),
         (None, EPOCH_US, "a message id is a UUID, 16 bytes, an int or a str, got NoneType"),
-        (1, 1_795_270_326, f"{MICROSECONDS} 1795270326: seconds or milliseconds?"),
-        (1, 1_795_270_326_000, f"{MICROSECONDS} 1795270326000: seconds or milliseconds?"),
+        (1, 1_795_270_326, f"{MICROSECONDS} 1795270326, which looks like seconds: multiply it by 1,000,000"),
+        (1, 1_795_270_326_000, f"{MICROSECONDS} 1795270326000, which looks like milliseconds: multiply it by 1,000"),
+        (
+            1,
+            1_795_270_326_000_000_000,
+            (
+                "an event time lies between 1970 and 2255, got 1795270326000000000 µs since 1970, "
+                "which looks like nanoseconds: divide it by 1,000"
+            ),
+        ),
+        (1, EPOCH_US - 90_000_000_000, f"{BOUNDS} {EPOCH_US - 90_000_000_000}, 25.0 h before now: see max_age_s"),
+        (1, EPOCH_US + 600_000_000, f"{BOUNDS} {EPOCH_US + 600_000_000}, 10.0 min ahead of this clock: see max_age_s"),
     ],
 )
 @pytest.mark.parametrize("call", [Probe.arrived, Probe.departed, Probe.filtered, Probe.rejected, in_a_block])
@@ -170,6 +184,11 @@ def test_a_strict_probe_raises_where_production_counts(
             np.zeros((2, 8), np.uint8),
             [EPOCH_US] * 2,
             "ids in arrays are texts, UUIDs, integers, (n, 16) uint8 or items of 16 bytes, got uint8 of shape (2, 8)",
+        ),
+        (
+            [1],
+            [EPOCH_US // 1_000],
+            f"{MICROSECONDS} {EPOCH_US // 1_000}, which looks like milliseconds: multiply it by 1,000",
         ),
         (
             [1],
@@ -206,7 +225,7 @@ def test_a_strict_probe_raises_for_bad_arrays(
 def test_a_strict_probe_stamps_what_is_right() -> None:
     """Good input goes the same way as in production."""
     sink = MemorySink()
-    with Probe("orders", "router", sink, strict=True) as probe:
+    with Probe("orders", "router", sink, strict=True, clock=ManualClock()) as probe:
         probe.arrived(1, EPOCH_US)
         in_a_block(probe, 2, EPOCH_US)
         probe.filtered(3, EPOCH_US, reason="test traffic")

@@ -137,7 +137,7 @@ probe.arrived(3, EPOCH_US)
     instances = spooled(tmp_path)
     assert sorted(map(numbers, instances.values())) == [[1], [2], [3]]
     assert [name.startswith("orders.router.worker") for name in instances] == [True] * 3
-    assert [batch.labels for batches in instances.values() for batch in batches] == [{"host": "a"}] * 6
+    assert [batch.labels for batches in instances.values() for batch in batches] == [{"host": "a"}] * 9
 
 
 def test_a_fork_leaves_a_sink_object_to_the_parent(tmp_path: Path) -> None:

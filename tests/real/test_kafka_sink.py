@@ -5,6 +5,11 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError
@@ -17,7 +22,8 @@ from probes.sinks.kafka import KafkaSink
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import free_ports, until
 
-NOW_US = 1_700_000_000_000_000
+ROOT = Path(__file__).parents[2]
+NOW_US = time.time_ns() // 60_000_000_000 * 60_000_000
 
 
 @pytest.fixture
@@ -55,10 +61,47 @@ def test_what_a_probe_stamps_is_on_the_topic(kafka: Kafka, topic: str) -> None:
         probe.arrived(8, NOW_US)
     batches = read(kafka, topic)
     assert [(batch.seq, batch.kind, batch.count) for batch in batches] == [
-        (0, Kind.OBSERVATIONS, 1),
+        (0, Kind.HEARTBEAT, 0),
         (1, Kind.OBSERVATIONS, 1),
-        (2, Kind.BYE, 0),
+        (2, Kind.OBSERVATIONS, 1),
+        (3, Kind.BYE, 0),
     ]
+
+
+KILLED = """
+import os, sys, time
+from probes import Probe
+probe = Probe("orders", "router", sys.argv[1], announce_within_s=30)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_probe_that_is_killed_as_soon_as_it_is_made_was_there(kafka: Kafka, topic: str) -> None:
+    """Its hello was acknowledged before its host went on."""
+    done = subprocess.run([sys.executable, "-c", KILLED, kafka.url(topic)], cwd=ROOT, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    with Probe("orders", "router", kafka.url(topic), probe="behind"):
+        pass
+    hello = next(batch for batch in read(kafka, topic) if batch.probe != "behind")
+    assert (hello.seq, hello.kind, hello.count, hello.complete_through_us) == (0, Kind.HEARTBEAT, 0, hello.epoch_us)
+
+
+def test_without_a_broker_the_hello_is_the_first_that_a_later_one_has(
+    own_broker: Kafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The host goes on after the bound, with one line in its log; what it stamps meanwhile comes behind the hello."""
+    own_broker.create_topic("late")
+    own_broker.kill(0)
+    since_s = time.monotonic()
+    probe = Probe("orders", "router", own_broker.url("late"))
+    assert 1.0 <= time.monotonic() - since_s < 3.0
+    probe.arrived(7, NOW_US)
+    own_broker.restart(0)
+    assert probe.flush(60)
+    probe.close()
+    batches = read(own_broker, "late")
+    assert [(batch.seq, batch.kind) for batch in batches][:2] == [(0, Kind.HEARTBEAT), (1, Kind.OBSERVATIONS)]
+    assert sum("could not announce itself within 1.0 s" in message for message in caplog.messages) == 1
 
 
 def test_a_flush_says_whether_the_brokers_have_it(caplog: pytest.LogCaptureFixture) -> None:
@@ -152,8 +195,8 @@ def test_the_child_of_a_fork_has_a_client_of_its_own(kafka: Kafka, topic: str) -
         worker.join(30)
         assert worker.exitcode == 0
         probe.arrived(10, NOW_US)
-    # Four say bye: the probe, its twins in both children, and the worker's own.
-    batches = read(kafka, topic, 4)
+    # Three say bye: the probe, its twin in the child that stamps with it, and the worker's own.
+    batches = read(kafka, topic, 3)
     assert sum(batch.count for batch in batches) == 4
     assert {batch.probe for batch in batches} >= {"p", f"p-{pid}"}
 

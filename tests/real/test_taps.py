@@ -204,7 +204,7 @@ class Watched:
         self.around = Surroundings(self.heard.append)
         self.sink = MemorySink()
         patient = PatientSink(self.sink, self.around)
-        self.probe = Probe("orders", "topic", patient, follows=True)
+        self.probe = Probe("orders", "topic", patient, follows=True, max_age_s=None)
         self.stamping = Stamping((self.probe, patient), Side.IN, self.around)
         source = Topic(kafka.url(topic), group, self.around, from_start=True)
         source.check()

@@ -50,7 +50,7 @@ def test_every_reason_and_every_kind_is_told() -> None:
 
 def test_every_status_is_told() -> None:
     """And no other."""
-    assert {int(status) for status in re.findall(r"^\| (4\d\d|5\d\d) \|", PAGE, re.MULTILINE)} == set(app._RESPONSES)
+    assert {int(status) for status in re.findall(r"^\| (4\d\d|5\d\d) \|", PAGE, re.MULTILINE)} == set(app._WHEN)
 
 
 def test_every_flag_on_the_page_is_one() -> None:

@@ -15,6 +15,7 @@ from monitor.rules import StreamRules
 from monitor.spark import connector
 from monitor.spark.landing import COLUMNS, READ_THROUGH, lander, note_read_through
 from monitor.spark.rows import DECODED
+from monitor.unheard import Folder
 from probes.contract.kafka import KafkaAccess, KafkaPlace
 from probes.contract.segment import OPEN_SUFFIX, SEGMENT_SUFFIX
 
@@ -112,6 +113,10 @@ class KafkaSource:
         total = sum(end - start for start, end in ranges.values())
         # Spark rounds the share of each partition down.
         return Expected(ranges, moment_us, is_limited=total > self.records_a_trigger - len(ranges))
+
+    def folders(self) -> tuple[Folder, ...]:
+        """Return nothing: a topic has no place for each instance."""
+        return ()
 
     def note_read_through(self, moment_us: int) -> None:
         """Tell the workers of the next batch up to which moment all partitions are read."""

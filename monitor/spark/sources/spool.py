@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from monitor.errors import TransportError
+from monitor.unheard import Folder, is_of_instance
 from probes.contract.segment import SEGMENT_SUFFIX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEME: Final = "spool:"
@@ -57,6 +60,23 @@ def _hidden(folder: Path) -> Path | None:
 def segments(folder: Path) -> list[Path]:
     """Return all segments that are there now, in order of their names."""
     return sorted(folder.rglob(f"*{SEGMENT_SUFFIX}"))
+
+
+def folders(folder: Path) -> Iterator[Folder]:
+    """Yield every folder in a spool, with the time of its last change: it may be of an instance without a segment."""
+    waiting = [folder]
+    while waiting:
+        above = waiting.pop()
+        try:
+            with os.scandir(above) as entries:
+                found = [(entry.name, entry.path, entry.stat().st_mtime_ns) for entry in entries if entry.is_dir()]
+        except OSError:
+            # It is gone, or cannot be read: its segments, if any, tell of it.
+            continue
+        for name, path, changed_ns in found:
+            yield Folder(name, changed_ns // 1_000, changed_ns // 1_000)
+            if not is_of_instance(name):
+                waiting.append(Path(path))
 
 
 def batch(spark: SparkSession, folder: Path) -> DataFrame:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Final
 
+import orjson
 from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel
@@ -17,8 +18,11 @@ from probes.http.handlers import Well
 from probes.http.limits import App, Bounded, Limits
 from probes.http.problems import Problem
 from probes.taps.errors import TapSourceError
+from probes.taps.http.accounted import NOTE, Accounted
 from probes.taps.http.bodies import Body
 from probes.taps.http.intake import TICK_S, Intake
+from probes.taps.http.reading import Posted
+from probes.taps.http.refused import Refusal
 
 WORKERS: Final = 4
 """Threads that look into bodies; the others wait with theirs."""
@@ -31,17 +35,43 @@ _WHEN: Final = {
     408: "the body came too slowly",
     413: "the body is too large",
     415: "the body is of a type, or compressed in a way, that is not known",
-    422: "the body holds what no observation, or no record, can",
+    422: "the body holds nothing that can be an observation, or a record",
     503: "the sink takes nothing now, or too many requests came at once: come again after Retry-After",
 }
 
-_RESPONSES: Final = handlers.documented(_WHEN)
-
 
 class Taken(BaseModel):
-    """What was taken."""
+    """How many observations were taken."""
 
     observations: int
+
+
+class Error(BaseModel):
+    """What is wrong with an observation, and where."""
+
+    place: str
+    detail: str
+
+
+class One(BaseModel):
+    """What became of an observation; of the first few that were refused it is said why."""
+
+    status: int
+    errors: list[Error] = []
+
+
+class Part(BaseModel):
+    """What became of a body of which a part was taken: how many observations, and each of all that it held."""
+
+    observations: int
+    refused: int
+    items: list[One]
+
+
+_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    **handlers.documented(_WHEN),
+    207: {"model": Part, "description": "a part of the observations was taken: what became of each"},
+}
 
 
 def app(intake: Intake, limits: Limits | None = None) -> App:
@@ -59,18 +89,30 @@ def app(intake: Intake, limits: Limits | None = None) -> App:
     @api.post(
         PATH,
         status_code=HTTPStatus.ACCEPTED,
+        response_model=Taken,
         responses=_RESPONSES,
         openapi_extra={"requestBody": _request_body()},
     )
-    async def observe(request: Request) -> Taken:
-        """Take observations of a node, or a record of a probe as it is on the wire; what is taken, the sink has."""
+    async def observe(request: Request) -> Response:
+        """Take observations of a node, or a record of a probe as it is on the wire; what is taken, the sink has.
+
+        What is refused counts as dropped: of the node if it could be read, else of every node that is stamped here.
+        """
+        note = request.scope[NOTE]
         kind = _kind(request)
         body = await request.body()
-        if kind == JSON:
-            taken = await to_thread.run_sync(lambda: intake.observe(Body.parse(body)), limiter=limiter)
-        else:
-            taken = await to_thread.run_sync(intake.pass_on, body, limiter=limiter)
-        return Taken(observations=taken)
+        try:
+            if kind != JSON:
+                count = await to_thread.run_sync(intake.pass_on, body, limiter=limiter)
+                return _answer(HTTPStatus.ACCEPTED, {"observations": count})
+            posted = await to_thread.run_sync(intake.observe, body, limiter=limiter)
+        except Refusal as refusal:
+            note.refused = refusal.refused
+            raise
+        note.refused = posted.refused
+        if posted.bad:
+            return _answer(HTTPStatus.MULTI_STATUS, _part(posted))
+        return _answer(HTTPStatus.ACCEPTED, {"observations": len(posted.observations)})
 
     @api.get("/healthz")
     async def healthz() -> Well:
@@ -85,7 +127,21 @@ def app(intake: Intake, limits: Limits | None = None) -> App:
 
     handlers.add(api, f"observations go to POST {PATH}")
     api.add_exception_handler(TapSourceError, _on_source)
-    return Bounded(api, limits or Limits())
+    return Accounted(Bounded(api, limits or Limits()), intake.books)
+
+
+def _part(posted: Posted) -> dict[str, Any]:
+    items: list[dict[str, Any]] = []
+    for at in range(len(posted.observations) + len(posted.bad)):
+        status = HTTPStatus.UNPROCESSABLE_ENTITY if at in posted.bad else HTTPStatus.ACCEPTED
+        faults = posted.faults.get(at)
+        errors = {"errors": [{"place": one.place, "detail": one.detail} for one in faults]} if faults else {}
+        items.append({"status": int(status), **errors})
+    return {"observations": len(posted.observations), "refused": len(posted.bad), "items": items}
+
+
+def _answer(status: HTTPStatus, said: object) -> Response:
+    return Response(orjson.dumps(said), int(status), media_type=JSON)
 
 
 def _kind(request: Request) -> str:

@@ -1,21 +1,21 @@
-"""What a client posts: observations of one node of one stream, in JSON; checked here, and nowhere else."""
+"""What a client posts: observations of one node of one stream, in JSON."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from http import HTTPStatus
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, PlainValidator, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, FailFast, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from probes.contract.limits import MAX_COUNT, MAX_REASON_CHARS, MONITOR_STREAM
-from probes.http.problems import MOST_FAULTS, Fault, Problem, pointer
+from probes.contract.limits import MAX_COUNT, MAX_REASON_CHARS
 from probes.values import MAX_ID_CHARS, IdKind, TimeUnit, id_reader, time_reader
 
 _READ_ID: Final = id_reader(IdKind.AUTO)
 _READ_US: Final = time_reader(TimeUnit.US)
 _READ_ISO: Final = time_reader(TimeUnit.ISO)
+SURELY_US: Final = 100_000_000_000_000
+"""A number below it, a moment before March 1973, is rather one of today in another unit."""
 _NAME: Final = r"^[A-Za-z0-9._-]{1,128}$"
 
 
@@ -42,7 +42,8 @@ def _id(value: object) -> bytes:
         raise PydanticCustomError("id", "{told}", {"told": str(error)}) from None
 
 
-def _moment(value: object) -> int:
+def moment_us(value: object) -> int:
+    """Return a moment as it is posted, in µs since 1970; what is none raises what pydantic takes for an error."""
     try:
         if type(value) is int:
             return _READ_US(value)
@@ -51,6 +52,15 @@ def _moment(value: object) -> int:
         raise ValueError(f"a time is whole µs since 1970 or ISO 8601 text, got {value!r:.60}")  # noqa: TRY301 - one sentence for all
     except ValueError as error:
         raise PydanticCustomError("time", "{told}", {"told": str(error)}) from None
+
+
+def event_us(value: object) -> int:
+    """Return an event time as it is posted, as :func:`moment_us` does; a number in another unit is none."""
+    found = moment_us(value)
+    if type(value) is int and found < SURELY_US:
+        told = f"an event time is whole µs since 1970, got {value}: is it in seconds or milliseconds?"
+        raise PydanticCustomError("time", "{told}", {"told": told})
+    return found
 
 
 MessageId = Annotated[
@@ -68,12 +78,25 @@ MessageId = Annotated[
 ]
 Moment = Annotated[
     int,
-    PlainValidator(_moment),
+    PlainValidator(moment_us),
     WithJsonSchema(
         {
             "description": "whole µs since 1970, or ISO 8601 with a zone",
             "anyOf": [
                 {"type": "integer", "minimum": 0, "maximum": 2**53 - 1},
+                {"type": "string", "format": "date-time"},
+            ],
+        }
+    ),
+]
+EventTime = Annotated[
+    int,
+    PlainValidator(event_us),
+    WithJsonSchema(
+        {
+            "description": "whole µs since 1970, or ISO 8601 with a zone",
+            "anyOf": [
+                {"type": "integer", "minimum": SURELY_US, "maximum": 2**53 - 1},
                 {"type": "string", "format": "date-time"},
             ],
         }
@@ -87,7 +110,7 @@ class Observation(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     id: MessageId
-    event_time: Moment
+    event_time: EventTime
     stamp: Stamped
     outcome: Outcome = Outcome.PASSED
     reason: Annotated[str, Field(min_length=1, max_length=MAX_REASON_CHARS)] | None = None
@@ -113,39 +136,3 @@ class Body(BaseModel):
     stream: Annotated[str, Field(pattern=_NAME)]
     node: Annotated[str, Field(pattern=_NAME)]
     observations: Annotated[list[Observation], Field(min_length=1, max_length=MAX_COUNT), FailFast()]
-
-    @classmethod
-    def parse(cls, data: bytes) -> Self:
-        """Return the body that bytes are.
-
-        Raises:
-            Problem: they are not one, with the place of each error.
-        """
-        try:
-            body = cls.model_validate_json(data)
-        except ValidationError as error:
-            raise _problem(error) from None
-        if body.stream == MONITOR_STREAM:
-            raise _refused([Fault("/stream", f"{MONITOR_STREAM} is the monitor's own")])
-        faults = [
-            Fault(f"/observations/{at}", told) for at, one in enumerate(body.observations) if (told := one.fault())
-        ]
-        if faults:
-            raise _refused(faults[:MOST_FAULTS])
-        return body
-
-
-def _problem(error: ValidationError) -> Problem:
-    faults: list[dict[str, Any]] = [dict(one) for one in error.errors(include_url=False, include_input=False)]
-    if any(one["type"] == "json_invalid" for one in faults):
-        return Problem(HTTPStatus.BAD_REQUEST, "not-json", f"the body is no JSON: {faults[0]['msg']:.200}")
-    return _refused([Fault(pointer(one["loc"]), str(one["msg"])[:200]) for one in faults[:MOST_FAULTS]])
-
-
-def _refused(faults: list[Fault]) -> Problem:
-    return Problem(
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        "bad-observations",
-        "the body holds what no observation can: see errors",
-        faults,
-    )

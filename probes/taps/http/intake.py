@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections import Counter
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -14,22 +16,19 @@ from probes import named
 from probes.contract import envelope
 from probes.contract.batch import Outcome as WireOutcome
 from probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
-from probes.http.problems import Problem
 from probes.packing import NO_TEXT, Columns, Packed, batches
-from probes.sender import Instance, Sender
+from probes.sender import UNDELIVERED
 from probes.sinks import Sink
 from probes.taps import opening
 from probes.taps.errors import TapSourceError
-from probes.taps.http.bodies import Body, Observation, Stamped
+from probes.taps.http.bodies import Observation, Stamped
+from probes.taps.http.books import CLOSE_S, Books
+from probes.taps.http.reading import Posted, read
+from probes.taps.http.refused import NodeName, Refusal, Refused, at_most
 from probes.taps.opening import checked_sink
 from probes.taps.surroundings import Surroundings
 
-MOST_NODES: Final = 64
-"""For so many nodes one tap stamps at most; each has a thread of its own."""
 TICK_S: Final = 0.5
-CLOSE_S: Final = 2.0
-FLUSH_EVERY_S: Final = 2.0
-HEARTBEAT_EVERY_S: Final = 10.0
 REFUSED_S: Final = 2.0
 """How long a sink that took nothing counts as one that cannot be written."""
 RECORDS: Final = "http-records"
@@ -51,40 +50,49 @@ class Intake:
         self._records: Sink = checked_sink(sink, f"{RECORDS}.{self._name}.{around.wall_us()}", around.clock)
         self._refused_s = float("-inf")
         self._sending = threading.Lock()
-        self._senders: dict[tuple[str, str], Sender] = {}
-        self._opening = threading.Lock()
+        self.books = Books(sink, self._name, around)
         self.observations = self.records = 0
 
-    def observe(self, body: Body) -> int:
-        """Send the observations of a body, and return how many they are.
+    def observe(self, data: bytes) -> Posted:
+        """Send the observations of a body that can be taken, and return what it held.
 
         Raises:
-            Problem: the sink does not take them, or there are too many nodes.
+            Refusal: none can be, the sink does not take them, or there are too many nodes.
         """
-        sender = self._sender(body.stream, body.node)
-        if not sender.offer(lambda now_us: packed(body.observations, now_us, id_text=self._id_text)):
-            raise self._full("send them again: what of them was taken before will count twice")
-        self.observations += len(body.observations)
-        return len(body.observations)
+        posted = read(data)
+        try:
+            sender = self.books.sender(posted.node)
+        except Refusal as refusal:
+            refusal.refused = posted.whole
+            raise
+        if not sender.offer(lambda now_us: packed(posted.observations, now_us, id_text=self._id_text)):
+            raise self._full("send them again: what of them was taken before will count twice", posted.whole)
+        self.observations += len(posted.observations)
+        return posted
 
     def pass_on(self, record: bytes) -> int:
         """Send a record of another probe as it is, and return how many observations are in it.
 
         Raises:
-            Problem: it is no record, or the sink does not take it.
+            Refusal: it is no record, or the sink does not take it.
         """
+        refused = Refused(untimed=at_most(len(record)), is_record=record[:1] == bytes([envelope.MARKER]))
         try:
             view = envelope.read(record)
+            refused = _in_record(view)
             envelope.check(record, view)
         except envelope.RecordError as error:
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"record-{error.reason}", str(error)) from None
+            raise Refusal(
+                HTTPStatus.UNPROCESSABLE_ENTITY, f"record-{error.reason}", str(error), refused=refused
+            ) from None
         if view.stream == MONITOR_STREAM:
             told = f"{MONITOR_STREAM} is the monitor's own stream"
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "record-bad_name", told)
+            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "record-bad_name", told)
         with self._sending:
             is_taken = self._records.send(record)
         if not is_taken:
-            raise self._full("send it again")
+            raise self._full("send it again", refused)
+        self.books.passed(NodeName(view.stream, view.node))
         self.records += 1
         return view.count
 
@@ -102,45 +110,38 @@ class Intake:
             raise TapSourceError(f"the sink {self._url} cannot be written: {error}") from None
 
     def tick(self) -> None:
-        """Let the sink of the records do what time alone makes due."""
+        """Let the sink of the records do what time alone makes due, and tell of what was refused."""
+        self.books.tick(self._around.monotonic_s())
         with self._sending:
+            self.books.tell(self._records)
             self._records.tick()
-            failed = len(self._records.failed())
+            failed = self._records.failed()
         if failed:
-            self._around.tell(f"{failed} records that were passed on did not reach {self._url}: their probes miss them")
+            for record in failed:
+                self.books.refuse(_in_record(envelope.read(record)), UNDELIVERED)
+            told = f"{len(failed)} records that were passed on did not reach {self._url}"
+            self._around.tell(f"{told}: what was in them counts as dropped")
 
     def close(self, *, bye: bool) -> None:
         """Send what is left, and let go of everything."""
-        for sender in self._senders.values():
-            sender.end(CLOSE_S, bye=bye)
-        for sender in self._senders.values():
-            sender.wait()
+        self.books.close(bye=bye)
         with self._sending:
+            self.books.tell(self._records)
             self._records.close(CLOSE_S)
 
-    def _full(self, advice: str) -> Problem:
+    def _full(self, advice: str, refused: Refused) -> Refusal:
         self._refused_s = self._around.monotonic_s()
-        return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "sink-full", f"the sink takes nothing now: {advice}")
-
-    def _sender(self, stream: str, node: str) -> Sender:
-        with self._opening:
-            found = self._senders.get((stream, node))
-            if found is not None:
-                return found
-            if len(self._senders) >= MOST_NODES:
-                told = f"this tap stamps for {MOST_NODES} nodes already, of which {node!r} of {stream!r} is none"
-                raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "too-many-nodes", told)
-            who = Instance(stream, node, self._name, self._around.wall_us())
-            sink = checked_sink(self._url, who.name, self._around.clock)
-            opened = Sender(
-                who, sink, self._around.clock, flush_every_s=FLUSH_EVERY_S, heartbeat_every_s=HEARTBEAT_EVERY_S
-            )
-            opened.start()
-            self._senders[stream, node] = opened
-            return opened
+        told = f"the sink takes nothing now: {advice}"
+        return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "sink-full", told, refused=refused)
 
 
-def packed(observations: list[Observation], now_us: int, *, id_text: bool = True) -> list[Packed]:
+def _in_record(view: envelope.RecordView) -> Refused:
+    """Return what is in a record; one without observations says of its instance that it was there."""
+    windows = Counter({view.window_start_ms: view.count} if view.count else {})
+    return Refused(NodeName(view.stream, view.node), windows, 0 if view.count else 1)
+
+
+def packed(observations: Sequence[Observation], now_us: int, *, id_text: bool = True) -> list[Packed]:
     """Return observations as batches; what says no moment is stamped now. Texts of ids go along if they are to."""
     rows = [(*_moments(one, now_us), WireOutcome[one.outcome.name], one) for one in observations]
     texts = list(dict.fromkeys(one.reason for one in observations if one.reason is not None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,10 +55,10 @@ def test_a_probe_says_goodbye_behind_the_last_message(tmp_path: Path) -> None:
     """What leaves while the process ends is stamped out and written down."""
     settings = settings_in(tmp_path)
     with at_work(settings, dict, LateHop(works=True)) as step:
-        step.take(Message(message_id(0), 0, NOON_US, {}))
+        step.take(Message(message_id(0), 0, time.time_ns() // 1_000, {}))
     layout = Layout(settings.path)
     assert deed_count(layout.truth_log("norm"), Deed.HANDED_ON) == 1
-    observed, bye = read_spool(layout)
+    _, observed, bye = read_spool(layout)
     assert (len(observed.lag_out_us), bye.count) == (8, 0)
 
 

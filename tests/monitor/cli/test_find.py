@@ -111,9 +111,8 @@ def test_where_a_message_was_lost_is_told(workplace: Workplace, capsys: Captured
     workplace.watch(*one_of_ten_lost())
     told = found(workplace, capsys, "9")
     assert [stamp["node"] for stamp in told["stamps"]] == ["a"]
-    assert told["lost"] == [
-        {"stream": "orders", "window_start": "2026-01-01T00:00:00Z", "node": "b", "message_id": f"{9:032x}"}
-    ]
+    place = {"stream": "orders", "window_start": "2026-01-01T00:00:00Z", "node": "b"}
+    assert told["lost"] == [place | {"message_id": f"{9:032x}", "loss": 1, "loss_lower": 1}]
 
 
 def test_a_loss_outlives_its_segments(workplace: Workplace, capsys: Captured) -> None:
@@ -122,6 +121,15 @@ def test_a_loss_outlives_its_segments(workplace: Workplace, capsys: Captured) ->
     (workplace.folder / "spool" / "0" / "0000000000.seg").unlink()
     assert workplace.run("find", "9") == 0
     assert "lost at b of orders, window 2026-01-01T00:00:00Z" in capsys.readouterr().out
+
+
+def test_a_message_that_may_not_be_lost_is_not_called_so(workplace: Workplace, capsys: Captured) -> None:
+    """The probe of b fell silent: the message was not seen there, and nobody knows more."""
+    workplace.watch(*one_of_ten_lost()[:2])
+    assert workplace.run("find", "9") == 0
+    (told,) = capsys.readouterr().out.splitlines()[-1:]
+    where = "b of orders, window 2026-01-01T00:00:00Z"
+    assert told == f"not seen at {where}; it is not known whether it was lost"
 
 
 def test_a_message_may_be_found_before_there_is_a_store(workplace: Workplace, capsys: Captured) -> None:

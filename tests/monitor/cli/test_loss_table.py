@@ -20,14 +20,14 @@ def node(name: str, **figures: object) -> Json:
     nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us")
     lost = ("lost_in_transit", "lost_inside", "lost_after")
     base: Json = dict.fromkeys((*zeroes, *lost, "dropped"), 0) | dict.fromkeys(nulls)
-    return base | {"node": name, "seen": 10, "loss_ratio": 0.0, "coverage": 1.0} | figures
+    loss: Json = dict.fromkeys(("loss_lower", "loss_upper"), figures.get("loss", 0))
+    return base | {"node": name, "seen": 10, "loss_ratio": 0.0, "coverage": 1.0} | loss | figures
 
 
 def window(*nodes: Json, **figures: object) -> Json:
     """Return a window of the report: ten known, all delivered, CLEAN."""
-    base: Json = dict.fromkeys(
-        ("lost", "filtered", "rejected", "in_flight", "recovered", "lost_lower", "lost_upper"), 0
-    )
+    base: Json = dict.fromkeys(("lost", "partial", "filtered", "rejected", "in_flight", "recovered"), 0)
+    base |= dict.fromkeys(("lost_lower", "lost_upper"), figures.get("lost", 0))
     base |= {"window_start": "2026-01-01T00:00:00Z", "status": "FINAL", "verdict": "CLEAN", "reasons": []}
     base |= {"known": 10, "delivered": 10, "loss_ratio": 0.0, "lag_us": LAG}
     return base | {"nodes": list(nodes) or [node("a"), node("b")]} | figures
@@ -70,9 +70,9 @@ def test_a_single_window_shows_its_nodes_as_columns() -> None:
 @pytest.mark.parametrize(
     ("name", "figures", "cell"),
     [
-        ("lost in transit", {"lost_in_transit": 5}, "5"),
-        ("lost inside", {"lost_inside": 6}, "6"),
-        ("lost after", {"lost_after": 7}, "7"),
+        ("lost in transit", {"lost_in_transit": 5, "loss": 5}, "5"),
+        ("lost inside", {"lost_inside": 6, "loss": 6}, "6"),
+        ("lost after", {"lost_after": 7, "loss": 7}, "7"),
         ("filtered", {"filtered": 3}, "3"),
         ("rejected", {"rejected": 4}, "4"),
         ("in flight", {"in_flight": 5}, "5"),
@@ -154,6 +154,40 @@ def test_unknown_shows_its_bounds(upper: int | None, words: str) -> None:
     text = drawn(told(window(verdict="UNKNOWN", lost_lower=2, lost_upper=upper)))
     assert f"surely lost: 2, {words}" in text
     assert "surely lost" not in drawn(told(window(verdict="LOSSY", lost_lower=2, lost_upper=upper)))
+
+
+BOUNDS: dict[str, tuple[int, int | None, str, str, str]] = {
+    "nothing is sure": (0, 50, "0 to 50", "0 to 50 lost (0.00% to 100.00%), unknown; 50 missing", "0.00% to 100.00%"),
+    "nobody knows how many": (0, None, "0 to ?", "0 to ? lost (0.00% to ?), unknown; 50 missing", "0.00% to ?"),
+    "some are sure": (12, 50, "12 to 50", "12 to 50 lost (24.00% to 100.00%); 50 missing", "24.00% to 100.00%"),
+    "all are": (50, 50, "50", "50 lost (100.00%)", "100.00%"),
+}
+
+
+@pytest.mark.parametrize(("lower", "upper", "loss", "ends", "share"), BOUNDS.values(), ids=BOUNDS)
+def test_what_is_missing_is_told_by_its_bounds(lower: int, upper: int | None, loss: str, ends: str, share: str) -> None:
+    """In the list, in the table of nodes and end to end; what is surely lost alone is a plain number."""
+    of_b: Json = {"loss": 50, "lost_in_transit": 50, "loss_lower": lower, "loss_upper": upper, "loss_ratio": 1.0}
+    of_all: Json = {"lost": 50, "lost_lower": lower, "lost_upper": upper, "loss_ratio": 1.0, "delivered": 0}
+    one = window(node("a"), node("b", **of_b), known=50, verdict="UNKNOWN" if not lower else "LOSSY", **of_all)
+    text = drawn(told(one))
+    assert f"end to end: 50 known, 0 delivered, {ends}\n" in text
+    for name, cell in (("loss of node", loss), ("lost in transit", loss), ("loss %", share)):
+        assert row(text, name)[1:] == cell.split()
+    assert ("missing  " in text) is (lower != 50)
+    listed = drawn(told(one, one)).splitlines()
+    cells = [line.split("  ") for line in listed if line.startswith(" 2026")]
+    assert [sum(cell.strip() == loss for cell in line) for line in cells] == ([2, 2] if lower != 50 else [3, 3])
+
+
+@pytest.mark.parametrize(
+    ("lower", "ends"),
+    [(12, "12 lost (24.00%), 5 of"), (0, "0 to 12 lost (0.00% to 24.00%), unknown; 12 missing, 5 of")],
+)
+def test_what_was_delivered_elsewhere_stands_beside_the_loss(lower: int, ends: str) -> None:
+    """Of what is lost, or of what is missing where that is not known."""
+    text = drawn(told(window(known=50, lost=12, lost_lower=lower, loss_ratio=0.24, partial=5)))
+    assert f"{ends} them delivered elsewhere\n" in text
 
 
 def test_the_first_reasons_are_told() -> None:

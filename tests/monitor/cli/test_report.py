@@ -28,6 +28,7 @@ WINDOW: Final = {
     "filtered": 0,
     "rejected": 0,
     "lost": 1,
+    "partial": 0,
     "lost_lower": 1,
     "lost_upper": 1,
     "loss_ratio": 0.1,

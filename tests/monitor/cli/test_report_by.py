@@ -10,8 +10,8 @@ from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
 FIELDS = (
-    *("start", "windows", "verdicts", "known", "delivered", "filtered", "rejected", "lost", "lost_lower", "lost_upper"),
-    *("loss_ratio", "in_flight", "recovered", "lag_us", "nodes"),
+    *("start", "windows", "verdicts", "known", "delivered", "filtered", "rejected", "lost", "partial"),
+    *("lost_lower", "lost_upper", "loss_ratio", "in_flight", "recovered", "lag_us", "nodes"),
 )
 
 
@@ -41,8 +41,8 @@ def test_hours_are_drawn_one_a_row(workplace: Workplace, capsys: Captured) -> No
     title, head, _, row, accounts = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert title.strip() == "stream orders"
     assert head.split() == [
-        *("hour", "windows", "clean", "lossy", "unknown", "silent", "idle", "known", "delivered", "lost", "surely"),
-        *("at", "most", "lost", "%", "loss", "a", "loss", "b", "p95", "lag"),
+        *("hour", "windows", "clean", "lossy", "unknown", "silent", "idle", "known", "delivered", "missing"),
+        *("surely", "lost", "at", "most", "lost", "%", "loss", "a", "loss", "b", "p95", "lag"),
     ]
     assert " ".join(row.split()) == "2026-01-01 00:00Z 1 0 1 0 0 0 10 9 1 1 1 10.00% 0 1 2.0 ms"
     assert accounts == "4 records, 19 observations"

@@ -317,7 +317,9 @@ def test_a_run_over_everything_that_fails_is_told_by_its_cause(
 
 def test_windows_are_told_as_they_become_final(capsys: Captured) -> None:
     """One line each on stderr; those that are still open are not worth one."""
-    base = replace(concluded().result, known=1_234, delivered=1_233, lost=1, verdict=Verdict.LOSSY)
+    base = replace(
+        concluded().result, known=1_234, delivered=1_233, lost=1, lost_lower=1, lost_upper=1, verdict=Verdict.LOSSY
+    )
     results = [base, replace(base, status=Status.PROVISIONAL), replace(base, status=Status.AMENDED)]
     run._tell(results)
     told = capsys.readouterr()

@@ -55,6 +55,7 @@ def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workplace: Work
             if table.startswith(("alert_", "outlier", "schemas", "subject_")) or table == "objective_minutes":
                 connection.exec_driver_sql(f"DROP TABLE {table}")
         connection.exec_driver_sql("DROP INDEX quarantine_by_arrival")
+        connection.exec_driver_sql("ALTER TABLE windows DROP COLUMN partial")
         connection.execute(update(schema.versions).values(version_num="0001"))
     before.dispose()
     told = (

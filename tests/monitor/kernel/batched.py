@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from monitor.kernel import masks
-from monitor.kernel.tally import Observed
+from monitor.kernel.tally import Observed, instance_name
 from monitor.kernel.verdict import NodeBooks
 from probes.contract.batch import Outcome
 from probes.contract.ids import id_bytes
@@ -25,6 +25,7 @@ def batch(
     """Return a batch of one node; a column that says nothing is left empty, as on the wire."""
     return Observed(
         node,
+        instance_name(str(node), f"p{node}", 0),
         arrival_us,
         masks.ids_of(b"".join(ids)),
         _lags(lags_in_us),
@@ -67,10 +68,11 @@ def messages(*ways: str, arrival_us: int = 0) -> list[Observed]:
 def books(*nodes: str) -> NodeBooks:
     """Return a window's books, one word a node, one letter an instance.
 
-    c: complete, d: told, but dropped 3, h: heard, with a hole, s: silent, not heard, but with a say; - for none.
+    c: complete, d: told, but dropped 3, h: heard, with a hole, s: silent, not heard, but with a say; - for none. An a
+    stands for 3 implausible observations, a u for 3 of undeclared nodes.
     """
-    having, heard, told, complete, dropped = (
+    columns = (
         [sum(letter in kinds for letter in node) * each for node in nodes]
-        for kinds, each in (("cdhs", 1), ("cdh", 1), ("cd", 1), ("c", 1), ("d", 3))
+        for kinds, each in (("cdhs", 1), ("cdh", 1), ("cd", 1), ("c", 1), ("d", 3), ("a", 3), ("u", 3))
     )
-    return NodeBooks(*(np.array(column, np.int64) for column in (having, heard, told, complete, dropped)))
+    return NodeBooks(*(np.array(column, np.int64) for column in columns))

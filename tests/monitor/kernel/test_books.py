@@ -5,6 +5,7 @@ All that is judged here is the window from 600 s to 660 s, with its horizon at 8
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -38,6 +39,7 @@ def fact(seq: int, through_s: float, kind: Kind = Kind.HEARTBEAT, **fields: Any)
         "complete_through_us": moment_us,
         "sent_at_us": moment_us,
         "window_start_ms": 0,
+        "stamped_from_us": 0,
         "count": 0,
         "kind": kind,
         "standing": IN_WINDOW,
@@ -50,17 +52,26 @@ def observed(seq: int, through_s: float, standing: int = IN_WINDOW) -> tuple[int
     return fact(seq, through_s, Kind.OBSERVATIONS, window_start_ms=WINDOW_MS, count=2, standing=standing)
 
 
+def nonsense(seq: int, through_s: float, from_s: float) -> tuple[int, ...]:
+    """Return what is known of a batch of two observations with event times that cannot be, stamped since a moment."""
+    known = {"window_start_ms": 10**12, "count": 2, "standing": IMPLAUSIBLE, "stamped_from_us": round(from_s * 1e6)}
+    return fact(seq, through_s, Kind.OBSERVATIONS, **known)
+
+
 def written(*facts: tuple[int, ...], epoch_s: float = 0, drops: tuple[DropFact, ...] = ()) -> Book:
     """Return the book of a probe instance in which the facts are written."""
     return absorb(Book("orders", "router", "p", round(epoch_s * 1e6)), np.array(list(facts), FACTS), drops)[0]
 
 
 def judged(book: Book) -> str:
-    """Return what the book is to the window: of *say, heard, told, complete* those that hold, then the drops if any."""
+    """Return what the book is to the window: of *say, heard, told, complete* those that hold, then counts if any.
+
+    These are the observations that it dropped, and behind an a those that were set aside as implausible.
+    """
     window = (np.array([moment], np.int64) * 1_000_000 for moment in (600, 660, 810))
-    *facts, dropped = (part[0] for part in accounts(book, *window))
+    *facts, dropped, aside, _ = (part[0] for part in accounts(book, *window))
     held = [name for name, holds in zip(("say", "heard", "told", "complete"), facts, strict=True) if holds]
-    return " ".join(held + [str(dropped)] * bool(dropped))
+    return " ".join(held + [str(dropped)] * bool(dropped) + [f"a{aside}"] * bool(aside))
 
 
 ALL = "say heard told complete"
@@ -105,7 +116,14 @@ ACCOUNTS: dict[str, tuple[Book, str]] = {
     "sent of it": (written(observed(0, 900)), ALL),
     "sent of it too late": (written(observed(0, 900, TOO_LATE)), "say heard"),
     "sent of it in time and too late": (written(observed(0, 900), observed(1, 901, TOO_LATE)), "say heard"),
-    "sent of it, implausibly": (written(observed(0, 900, IMPLAUSIBLE)), "say heard"),
+    "sent of it, implausibly": (written(observed(0, 900, IMPLAUSIBLE)), "say heard a2"),
+    # What it sent of other windows cannot be, and was stamped while this one was judged: it may be of this one.
+    "sent nonsense in the window": (written(nonsense(0, 620, 610), fact(1, 900)), f"{ALL} a2"),
+    "sent nonsense from before until its start": (written(nonsense(0, 600, 500), fact(1, 900)), f"{ALL} a2"),
+    "sent nonsense before": (written(nonsense(0, 600 - JUST_US, 500), fact(1, 900)), ALL),
+    "sent nonsense from the horizon on": (written(fact(0, 700), nonsense(1, 900, 810)), f"{ALL} a2"),
+    "sent nonsense behind the horizon": (written(fact(0, 700), nonsense(1, 900, 810 + JUST_US)), ALL),
+    "sent nonsense again and again": (written(*(nonsense(n, 640 + n, 639 + n) for n in range(300))), f"{ALL} a402"),
     "dropped of it": (written(fact(0, 900), drops=DROPPED_THREE), "say heard told 3"),
     "dropped of it, behind the horizon": (written(fact(0, 900), epoch_s=850, drops=DROPPED_THREE), "say told 3"),
     "dropped of others": (written(fact(0, 900), drops=DROPPED_THREE[2:]), ALL),
@@ -217,6 +235,23 @@ def test_a_tap_that_is_behind_has_told_nothing() -> None:
     assert judged(written(*behind, fact(2, 5_100), epoch_s=5_000)) == "say heard told complete"
 
 
-def test_a_tap_that_is_behind_has_no_say_where_it_has_not_come_to() -> None:
-    """A node at which nobody else stamps is then not heard, and what passed it is unknown."""
-    assert judged(written(fact(0, 650, complete_through_us=LONG_AGO_US), epoch_s=650)) == ""
+def test_a_tap_that_is_behind_may_hold_stamps() -> None:
+    """From its epoch on it has a say, and it has told nothing; it is not heard before it sends something."""
+    assert judged(written(fact(0, 650, complete_through_us=LONG_AGO_US), epoch_s=650)) == "say"
+    assert judged(written(fact(0, 900, complete_through_us=LONG_AGO_US), epoch_s=811)) == ""
+
+
+def test_a_slow_clock_retires_nobody() -> None:
+    """An instance is silent for ten minutes after its last batch came, whatever its own clock says."""
+    hour_s = 3_600
+    early = fact(0, 590 - hour_s, arrival_us=590_000_000)
+    assert judged(written(early, epoch_s=580 - hour_s)) == "say"
+
+
+def test_an_instance_of_which_nothing_was_read_has_a_say() -> None:
+    """It is not heard and tells nothing: from its epoch until ten minutes after the last arrival that is known."""
+    book = Book("orders", "router", "p", 605_000_000, 606_000_000, 606_000_000)
+    assert judged(book) == "say"
+    assert judged(replace(book, epoch_us=0, first_arrival_us=0, last_arrival_us=0)) == "say"
+    assert judged(replace(book, epoch_us=-1, first_arrival_us=-1, last_arrival_us=-1)) == ""
+    assert judged(replace(book, epoch_us=10**15)) == "say"

@@ -102,21 +102,45 @@ PARTING: dict[str, tuple[str | list[str], str, tuple[str, ...], tuple[Verdict, i
     "one of two, both can tell": (BRANCH, "io - -", ("c", "c", "c"), (LOSSY, 1, 1, "1/1 0/0 0/0")),
     "one of two, b cannot tell": (BRANCH, "io - -", ("c", "h", "c"), (UNKNOWN, 0, 1, "0/1 0/? 0/0")),
     "one of two, a cannot tell": (BRANCH, "io - -", ("h", "c", "c"), (UNKNOWN, 0, None, "0/? 0/0 0/0")),
-    "both, and c lost it": (BOTH, "io io -", ("c", "c", "c"), (LOSSY, 0, 0, "0/0 0/0 1/1")),
+    "both, and c lost it": (BOTH, "io io -", ("c", "c", "c"), (LOSSY, 1, 1, "0/0 0/0 1/1")),
     "both, and both lost it": (BOTH, "io - -", ("c", "c", "c"), (LOSSY, 1, 1, "0/0 1/1 1/1")),
     "both lost it, b cannot tell": (BOTH, "io - -", ("c", "h", "c"), (LOSSY, 0, 1, "0/0 0/? 1/1")),
-    "both, and c cannot tell": (BOTH, "io io -", ("c", "c", "h"), (UNKNOWN, 0, 0, "0/0 0/0 0/?")),
+    "both, and c cannot tell": (BOTH, "io io -", ("c", "c", "h"), (UNKNOWN, 0, 1, "0/0 0/0 0/?")),
+    "lost behind a part that cannot tell": (
+        "a -> b -> c & d",
+        "io - io -",
+        ("c", "h", "c", "c"),
+        (UNKNOWN, 0, None, "0/0 0/? 0/0 0/0"),
+    ),
+    "lost behind a part that dropped": (
+        "a -> b -> c & d",
+        "io - io -",
+        ("c", "d", "c", "c"),
+        (UNKNOWN, 0, 3, "0/0 0/3 0/0 0/0"),
+    ),
+    "passed before a part, untold": (
+        "a -> b -> c & d",
+        "io - io io",
+        ("c", "h", "c", "c"),
+        (UNKNOWN, 0, None, "0/0 0/? 0/0 0/0"),
+    ),
+    "passed behind a part, untold": (
+        "a -> b & c -> d",
+        "io - io io",
+        ("c", "h", "c", "c"),
+        (CLEAN, 0, 0, "0/0 0/? 0/0 0/0"),
+    ),
     "two groups, one lost it": (
         ["a -> b | c", "a -> d | e"],
         "io io - - -",
         ("c", "c", "c", "c", "c"),
-        (LOSSY, 0, 0, "1/1 0/0 0/0 0/0 0/0"),
+        (LOSSY, 1, 1, "1/1 0/0 0/0 0/0 0/0"),
     ),
     "two groups, d cannot tell": (
         ["a -> b | c", "a -> d | e"],
         "io io - - -",
         ("c", "c", "c", "h", "c"),
-        (UNKNOWN, 0, 0, "0/1 0/0 0/0 0/? 0/0"),
+        (UNKNOWN, 0, 1, "0/1 0/0 0/0 0/? 0/0"),
     ),
     "two groups, one shows it, d cannot tell": (
         ["a -> b | c", "a -> d | e"],
@@ -166,11 +190,25 @@ def test_every_figure_of_a_node() -> None:
 
 
 def test_every_figure_end_to_end() -> None:
-    """Of eight messages: where each of them ended; what was filtered and rejected counts as rejected."""
+    """Of eight messages: where each of them ended; rejected, sent again and filtered further down is filtered."""
     ways = ("io io", "io if", "io ir", "if -", "io -", "- io", "i -", "ir if")
     result = concluded("a -> b", ways, ("c", "c"))
-    assert (result.known, result.delivered, result.filtered, result.rejected, result.lost) == (8, 2, 2, 2, 2)
+    assert (result.known, result.delivered, result.filtered, result.rejected, result.lost) == (8, 2, 3, 1, 2)
     assert result.loss_ratio == 2 / 8
+
+
+@pytest.mark.parametrize(("before_us", "lost", "partial", "in_flight"), [(71, 3, 2, 0), (70, 0, 0, 3)])
+def test_those_of_the_lost_that_left_a_terminal_are_counted_beside(
+    before_us: int, lost: int, partial: int, in_flight: int
+) -> None:
+    """Of five messages that are owed to b and c, two left b alone and one came to none; only the judged ones count."""
+    pathway = Pathway.parse("a -> b & c")
+    ways = ("io io io", "io io -", "io io i", "io - -", "io if if")
+    tally = take(pathway, messages(*ways, arrival_us=70), END_US)
+    standing = Standing("orders", 0, Status.FINAL, settled_before_us=before_us)
+    result = conclude(pathway, standing, tally, books("c", "c", "c"))
+    assert (result.known, result.delivered, result.filtered) == (5, 1, 1)
+    assert (result.lost, result.partial, result.in_flight) == (lost, partial, in_flight)
 
 
 def test_what_is_empty_has_no_ratio() -> None:

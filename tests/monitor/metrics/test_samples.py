@@ -174,6 +174,13 @@ def test_folded_streams_of_which_no_window_is_recent_have_nothing_in_flight() ->
     assert shown(known, "hopwatch_in_flight_messages") == {("s01",): 0}
 
 
+def test_what_was_delivered_elsewhere_is_counted_beside_the_loss() -> None:
+    """Of the newest final window of a stream, and of all folded ones together."""
+    of = folded(*(window(0, stream=name, lost={"b": 20}, partial=12) for name in ("s00", "s58", "s59")))
+    assert value(of, "hopwatch_partial_messages", stream="s00") == 12
+    assert value(of, "hopwatch_partial_messages", stream=OTHER) == 24
+
+
 def test_counts_by_words_of_others_are_bounded() -> None:
     """Those beyond the bound are one."""
     of = measured()

@@ -84,9 +84,9 @@ def test_the_books_get_a_fact_for_every_batch(tmp_path: Path) -> None:
     sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", *kinds, arrival_us=at(70))))
     assert (sheet.stream, sheet.node, sheet.probe, sheet.epoch_us) == ("orders", "a", "probe-of-a", at(-10))
     assert sheet.facts.tolist() == [
-        (0, at(70), at(65), at(65), START_MS, 0, Kind.HEARTBEAT, IN_WINDOW),
-        (1, at(70), at(65), at(66), START_MS, 2, Kind.OBSERVATIONS, IN_WINDOW),
-        (2, at(70), at(65), at(65), START_MS, 0, Kind.BYE, IN_WINDOW),
+        (0, at(70), at(65), at(65), START_MS, 0, 0, Kind.HEARTBEAT, IN_WINDOW),
+        (1, at(70), at(65), at(66), START_MS, 0, 2, Kind.OBSERVATIONS, IN_WINDOW),
+        (2, at(70), at(65), at(65), START_MS, 0, 0, Kind.BYE, IN_WINDOW),
     ]
 
 

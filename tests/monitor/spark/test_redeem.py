@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.kernel import masks, naming
-from monitor.kernel.tally import Observed, Tally, empty, merge, take
+from monitor.kernel.tally import Observed, Tally, empty, instance_name, merge, take
 from monitor.parcels import CLAIMS, Claims, pack_tally
 from monitor.spark import redeem
 from monitor.spark.decode import decode
@@ -40,6 +40,7 @@ def of_arrays(batches: Iterable[Batch], arrival_us: int) -> Tally:
         [
             Observed(
                 PATHWAY.nodes.index(batch.node),
+                instance_name(batch.node, batch.probe, batch.epoch_us),
                 arrival_us,
                 masks.ids_of(batch.message_ids),
                 np.frombuffer(batch.lag_in_us, "<i8"),

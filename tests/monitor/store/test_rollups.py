@@ -40,7 +40,7 @@ def tally(*lags_us: int) -> Tally:
     """Return the tally of a window in which messages came to the first node so late, and left it 5 µs later."""
     ids = np.arange(2 * len(lags_us), dtype=np.uint64).reshape(-1, 2)
     lags = np.array(lags_us, np.int64)
-    return take(PATHWAY, [Observed(0, at(1), ids, lags, lags + 5, np.empty(0, np.uint8))], at(60))
+    return take(PATHWAY, [Observed(0, "", at(1), ids, lags, lags + 5, np.empty(0, np.uint8))], at(60))
 
 
 def window(start_us: int, *lags_us: int, **fields: Any) -> Conclusion:  # noqa: ANN401 - the fields of a window

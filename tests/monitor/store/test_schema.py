@@ -74,7 +74,9 @@ def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> Non
         for table in (tables.stale_hours, tables.rollups):
             assert not dialect.has_table(connection, table)
         tables.stale_hours.create(connection)
+        connection.execute(text("ALTER TABLE windows ADD COLUMN partial BIGINT"))
         writer.write_conclusions(connection, [concluded()], 0)
+        connection.execute(text("ALTER TABLE windows DROP COLUMN partial"))
         tables.stale_hours.drop(connection)
     assert schema.migrate(engine) == ("0001", SCHEMA_VERSION)
     assert differences(engine) == []
@@ -91,6 +93,7 @@ def test_hours_of_an_older_store_get_fingerprints(url: str) -> None:
         command.upgrade(config, "0004")
         named = [column.name for column in tables.rollups.c if not column.nullable and column.name != "fingerprint"]
         counts = dict.fromkeys(named, 0)
+        del counts["partial"]
         rows = [counts | {"stream": "orders", "span": "hour", "start_us": at, "is_frozen": False} for at in range(9)]
         columns = [column for column in tables.rollups.c if column.name in rows[0]]
         old = Table("rollups", MetaData(), *(Column(column.name, column.type) for column in columns))
@@ -99,6 +102,27 @@ def test_hours_of_an_older_store_get_fingerprints(url: str) -> None:
     with schema.reading(engine) as connection:
         found = connection.execute(select(tables.rollups.c.fingerprint)).scalars().all()
     assert len(set(found)) == 9
+
+
+def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
+    """A store of version 0006 keeps its windows and hours; of what they lost, none is known to have left a terminal."""
+    engine = dialect.engine(url)
+    with engine.execution_options(writes=True).begin() as connection:
+        config = scripts()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0006")
+        lineage.enter(connection, "q", 0, RULES)
+        with_column = (tables.windows, tables.rollups)
+        for table in with_column:
+            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN partial BIGINT"))
+        writer.write_conclusions(connection, [concluded()], 0)
+        rollups.roll(connection, "orders", START_US - START_US % rollups.HOUR_US)
+        for table in with_column:
+            connection.execute(text(f"ALTER TABLE {table.name} DROP COLUMN partial"))
+    assert schema.migrate(engine) == ("0006", SCHEMA_VERSION)
+    assert differences(engine) == []
+    for by, told in (("windows", reader.report(engine)), ("hours", rollups.report(engine, "hour"))):
+        assert [one["partial"] for one in told["streams"][0][by]] == [0]
 
 
 def test_the_newest_migration_is_the_version_of_the_program() -> None:

@@ -106,7 +106,7 @@ def test_digests_are_kept_beside_their_figures(engine: Engine) -> None:
     """So that hours and days can be merged from minutes."""
     lags_us = np.arange(1_000, dtype=np.int64)
     packed = np.arange(2_000, dtype=np.uint64).reshape(-1, 2)
-    tally = take(PATHWAY, [Observed(0, at(1), packed, lags_us, lags_us + 5, np.empty(0, np.uint8))], at(60))
+    tally = take(PATHWAY, [Observed(0, "", at(1), packed, lags_us, lags_us + 5, np.empty(0, np.uint8))], at(60))
     write(engine, concluded(tally=tally))
     columns = tables.node_windows.c
     with engine.begin() as connection:
@@ -149,7 +149,7 @@ def test_ids_of_a_window_that_is_not_final_are_not_kept(engine: Engine) -> None:
 def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> None:
     """Sixteen bytes that lie across two neighbours are no id."""
     write(engine, concluded(lost={"b": ids(1, 2)}))
-    assert reader.where_lost(engine, id_bytes(2)) == [("orders", START_US, "b", id_bytes(2).hex())]
+    assert reader.where_lost(engine, id_bytes(2)) == [("orders", START_US, "b", 0, 0, id_bytes(2).hex())]
     assert reader.where_lost(engine, id_bytes(2), "trades") == []
     across = ids(1, 2)[8:24]
     assert across in ids(1, 2)

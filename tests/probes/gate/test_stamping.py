@@ -40,7 +40,7 @@ def test_the_ids_of_events_are_uuids_and_places_are_texts(sink: MemorySink, coun
     for found in (uuids, places):
         one.entered(found, [EPOCH_US] * count, EPOCH_US, EPOCH_US)
     one.sender.flush()
-    batches = {batch.id_kind: batch for batch in map(decode, sink.records)}
+    batches = {batch.id_kind: batch for batch in map(decode, sink.records) if batch.count}
     assert sorted(batches) == [IdKind.UUID, IdKind.TEXT]
     assert batches[IdKind.TEXT].id_texts.decode() == "".join(f"orders/0/{number}" for number in range(count))
 

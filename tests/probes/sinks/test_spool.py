@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.segment import FRAME_BYTES, MAGIC, walk
+from probes.contract.segment import FRAME_BYTES, MAGIC, folder_name, walk
 from probes.sinks import open_sink
-from probes.sinks.spool import SpoolSink, folder_name
+from probes.sinks.spool import SpoolSink
 from tests.probes.hosts import ManualClock
 
 INSTANCE = "orders.router.host-1.1"
@@ -100,6 +102,43 @@ def test_a_full_spool_refuses_until_the_monitor_has_deleted(
     assert not sink.send(bytes(100))
     clock.advance(1)
     assert sink.send(bytes(100))
+
+
+class Tidied:
+    """Stands before ``os.scandir``: what it lists is deleted before anybody can look closer, as a monitor may do."""
+
+    def __init__(self, names: set[str]) -> None:
+        """Name the files that go."""
+        self.names = names
+
+    def scandir(self, folder: Path) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        """List a folder, and delete some of it."""
+        with _scandir(folder) as entries:
+            listed = list(entries)
+        for entry in listed:
+            if entry.name in self.names:
+                Path(entry.path).unlink()
+        return nullcontext(iter(listed))
+
+
+_scandir = os.scandir
+
+
+@pytest.mark.parametrize("gone", [{"0000000000.seg"}, {"0000000000.seg", "0000000001.seg"}])
+def test_a_segment_that_is_deleted_while_room_is_looked_for_is_not_counted(
+    sink: SpoolSink, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, gone: set[str]
+) -> None:
+    """The monitor tidies up at any moment: nothing is refused for it, and what is left counts."""
+    for _ in range(2):
+        assert sink.send(b"read")
+        assert sink.settle(0)
+    left = sum((sink.folder / name).stat().st_size for name in {"0000000000.seg", "0000000001.seg"} - gone)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", Tidied(gone).scandir)
+        assert sink.send(b"kept")
+    assert sink._kept_bytes == left
+    sink.close()
+    assert (records(sink)[-1], caplog.messages) == (b"kept", [])
 
 
 def test_an_open_segment_counts_to_the_bound(tmp_path: Path, clock: ManualClock) -> None:

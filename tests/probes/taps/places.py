@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Event
 
 from probes import Probe, exits
+from probes.sender import NEVER_US
 from probes.sinks.memory import MemorySink
 from probes.taps.patience import PatientSink
 from probes.taps.sides import Side
@@ -61,7 +62,9 @@ class Place:
         self.probe = Probe("orders", "router", self.patient, clock=self.clock, follows=True)
         assert self.probe._sender is not None
         self.probe._sender.close(60, bye=False)
+        self.probe._sender._until_us = NEVER_US
         self.sink.records.clear()
+        self.sink.settled.clear()
         exits.forget(self.probe)
         opened = self.probe, self.patient
         self.stamping = Stamping(opened, side, self.around, are_bad_messages=are_bad_messages)

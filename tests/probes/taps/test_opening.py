@@ -30,7 +30,7 @@ def test_a_probe_is_opened_on_its_sink(place: Place, tmp_path: Path, monkeypatch
         assert patient.is_settled
         probe.close()
     segments = sorted(tmp_path.rglob("*.seg"))
-    assert [path.parent.parent.name for path in segments] == ["one", "one", "two", "two"]
+    assert [path.parent.parent.name for path in segments] == ["one"] * 3 + ["two"] * 3
     records = [path.read_bytes()[frame.start : frame.end] for path in segments for frame in walk(path.read_bytes())]
     assert {decode(record).node for record in records} == {"router"}
 

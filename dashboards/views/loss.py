@@ -1,0 +1,45 @@
+"""A loss in words, of a step of a range and of a node in it: bounds first, and never more than is surely lost."""
+
+from __future__ import annotations
+
+from dashboards.views import texts
+from dashboards.views.judged import Judged, JudgedNode
+from monitor import bounds
+
+
+def lost(one: Judged) -> str:
+    """Return how many were lost end to end: from where to where, unless that is one number."""
+    return bounds.said(one.lost, one.lost_lower, one.lost_upper)
+
+
+def lost_share(one: Judged) -> str:
+    """Return what was lost end to end as a part of all that is known."""
+    return bounds.share(one.loss_ratio, one.lost, one.lost_lower, one.lost_upper, texts.ratio)
+
+
+def of_node(node: JudgedNode) -> str:
+    """Return how many a node lost: from where to where, unless that is one number."""
+    return bounds.said(node.loss, node.loss_lower, node.loss_upper)
+
+
+def share_of_node(node: JudgedNode) -> str:
+    """Return what a node lost as a part of what was expected or seen there."""
+    return bounds.share(node.loss_ratio, node.loss, node.loss_lower, node.loss_upper, texts.ratio)
+
+
+def unknown(lower: int, upper: int | None) -> str:
+    """Return what follows on bounds between which neither a loss nor its absence is shown."""
+    return ", unknown" if bounds.is_unknown(lower, upper) else ""
+
+
+def part(node: JudgedNode, name: str) -> tuple[int, int | None]:
+    """Return the bounds of a part of a node's loss: on the way to it, inside it or after it."""
+    return bounds.of_part(getattr(node, name), node.loss, node.loss_lower, node.loss_upper)
+
+
+def partial(one: Judged) -> str:
+    """Return how many were delivered on one of their ways and are missing on another; nothing of none."""
+    if not one.partial:
+        return ""
+    those = "lost" if one.lost == one.lost_lower else "missing"
+    return f"of the {those} {one.partial:,} were delivered elsewhere: they left another end of the pathway"

@@ -1,0 +1,122 @@
+"""What waits to be sent: calls in a queue, calls that were taken out of it, and the batches that they became.
+
+Nothing that was taken vanishes: whatever raises, calls stay held until they are packed or refused, batches and refusals
+stay until their sender is done with them, and the next try goes on from there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import Final
+
+from probes import recorder
+from probes.packing import BATCH_OBSERVATIONS, Packed
+from probes.recorder import Refusals, Stamp, Stamps
+
+CALLS_AT_ONCE: Final = 2 * BATCH_OBSERVATIONS
+"""How many calls are packed at once: it takes the interpreter's lock for some 5 ms."""
+UNRECORDABLE: Final = "unrecordable"
+_OF_EVENT_TIMES: Final = {recorder.IMPLAUSIBLE, recorder.BAD_EVENT_TIME}
+
+
+class Backlog:
+    """The stamps of one probe instance on their way; the host's threads append, one thread at a time packs."""
+
+    def __init__(self, queue: deque[Stamp | Stamps] | None = None, max_age_us: int | None = None) -> None:
+        """Start empty, or with the stamps of a queue; event times that are older than that, if given, are refused."""
+        self.max_age_us = max_age_us
+        self.id_text = True
+        """Whether the texts of ids are sent beside their hashes."""
+        self.faults: dict[str, str | None] = {}
+        """What is wrong with the first event time that was refused, by cause, for the log."""
+        self.queue: deque[Stamp | Stamps] = deque() if queue is None else queue
+        self.packed: deque[Packed] = deque()
+        self.refused: deque[Refusals] = deque()
+        self.has_lost_count = False
+        """Whether something was dropped since this was asked last, of which the windows are not known."""
+        self._held: list[Stamp | Stamps] = []
+        self._folded = 0
+        # Held for a few instructions only, by the host too.
+        self._counting = threading.RLock()
+
+    @property
+    def waiting(self) -> int:
+        """Return how many stamps wait, those of arrays one by one."""
+        return len(self.queue) + self._folded
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether of all that was taken nothing is left."""
+        return not (self._held or self.packed or self.refused)
+
+    def append_many(self, stamps: Stamps, most: int) -> bool:
+        """Take arrays into the queue; False if more than ``most`` stamps would wait.
+
+        Two arrays of one length always find room, because an arrival and its departure belong together.
+        """
+        count = len(stamps.event_times_us)
+        with self._counting:
+            if self.waiting + count > max(most, 2 * count):
+                return False
+            self._folded += count - 1
+        self.queue.append(stamps)
+        return True
+
+    def pack(self, not_before_us: int) -> None:
+        """Pack what is held, and what waits now, so many calls at a time: to pack them holds the host's threads up."""
+        waiting = len(self.queue)
+        while self._held or waiting:
+            # What a try before has left comes first, by itself.
+            taken = 0 if self._held else min(CALLS_AT_ONCE, waiting)
+            self._take(taken)
+            waiting -= taken
+            batches, refusals = self._recorded(self._held, not_before_us)
+            self._find_fault(refusals)
+            self.packed.extend(batches)
+            self._held = []
+            if refusals:
+                self.refused.append(refusals)
+
+    def _take(self, count: int) -> None:
+        held, queue = self._held, self.queue
+        for _ in range(count):
+            call = queue[0]
+            held.append(call)
+            queue.popleft()
+            if isinstance(call, Stamps):
+                with self._counting:
+                    self._folded -= len(call.event_times_us) - 1
+
+    def _find_fault(self, refusals: Refusals) -> None:
+        """Keep the words for the first event time that cannot be, when its cause is met first."""
+        for cause in {cause for _, cause in refusals} & _OF_EVENT_TIMES - self.faults.keys():
+            self.faults[cause] = None
+            with suppress(Exception):  # a host's own classes may raise anything, and these are words only
+                self.faults[cause] = recorder.first_fault(self._held, self.max_age_us, cause)
+
+    def _recorded(self, calls: list[Stamp | Stamps], not_before_us: int) -> tuple[list[Packed], Refusals]:
+        """Return batches and refusals of calls; where that fails, of each half, so that the odd call alone is lost."""
+        try:
+            return recorder.record(calls, not_before_us, self.max_age_us, id_text=self.id_text)
+        except Exception:  # noqa: BLE001 - a host's own classes may raise anything, and memory may be short
+            if len(calls) == 1:
+                return [], self._odd(calls[0])
+        half = len(calls) // 2
+        batches, refusals = self._recorded(calls[:half], not_before_us)
+        more, refused = self._recorded(calls[half:], not_before_us)
+        refusals.update(refused)
+        refusals.got |= refused.got
+        return batches + more, refusals
+
+    def _odd(self, call: Stamp | Stamps) -> Refusals:
+        """Count the stamps of a call that cannot be recorded in their windows; where these are unknown, make a hole."""
+        try:
+            if isinstance(call, Stamps):
+                return recorder.refused(call.event_times_us, call.at_ns, UNRECORDABLE, self.max_age_us)
+            return recorder.refused_one(call.event_time, call.at_ns, UNRECORDABLE, self.max_age_us)
+        except Exception:  # noqa: BLE001 - as above
+            self.has_lost_count = True
+            count = len(call.event_times_us) if isinstance(call, Stamps) else 1
+            return recorder.refused_count(count, call.at_ns, UNRECORDABLE)

@@ -1,0 +1,107 @@
+"""Event times as hosts give them: what they are in µs since 1970, and which of them cannot be believed."""
+
+from __future__ import annotations
+
+import operator
+from datetime import UTC, datetime, timedelta
+from typing import Final, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+LATEST_US: Final = 2**53
+"""Event times from here on (the year 2255) are not believed."""
+AHEAD_US: Final = 300_000_000
+"""How far ahead of the clock an event time may be."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_TOLD_BELOW_US: Final = 10**30
+_SECONDS_BELOW, _MILLISECONDS_BELOW, _MICROSECONDS_BELOW = 10**11, 10**14, 10**17
+"""By its size a number of today is in one unit alone: these bounds lie in 1973 and in the year 5138."""
+
+EventTime = datetime | SupportsIndex
+"""When a message was made: an aware datetime, or whole µs since 1970."""
+
+
+def event_time_us(event_time: object) -> int:
+    """Return an event time as µs since 1970, if a window can hold it.
+
+    Raises:
+        ValueError: it is a naive datetime, neither a datetime nor a whole number, before 1970 or not believed.
+    """
+    if isinstance(event_time, datetime):
+        if event_time.utcoffset() is None:
+            got = f"the naive {event_time.isoformat()}"
+            raise ValueError(f"an event time has a zone, got {got}: use datetime.now(timezone.utc)")
+        event_us = (event_time - _EPOCH) // _MICROSECOND
+    elif isinstance(event_time, SupportsIndex) and not isinstance(event_time, bool):
+        event_us = operator.index(event_time)
+    else:
+        got = type(event_time).__name__
+        raise ValueError(  # noqa: TRY004 - whatever is wrong with an event time, it is one error
+            f"an event time is an aware datetime or whole µs since 1970, got {got}"
+        )
+    if not 0 <= event_us < LATEST_US:
+        got = f"{event_us} µs since 1970" if abs(event_us) < _TOLD_BELOW_US else f"one of {event_us.bit_length()} bits"
+        raise ValueError(f"an event time lies between 1970 and 2255, got {got}{_perhaps(event_us)}")
+    return event_us
+
+
+def are_believed(events_us: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which event times a window can hold."""
+    return (events_us >= 0) & (events_us < LATEST_US)
+
+
+def are_plausible(events_us: NDArray[np.int64], at_us: NDArray[np.int64], max_age_us: int | None) -> NDArray[np.bool_]:
+    """Return which event times are no older than that, and not ahead, at the moments of their stamps.
+
+    All of them where no age is given.
+    """
+    if max_age_us is None:
+        return np.ones(len(events_us), bool)
+    return (events_us >= at_us - max_age_us) & (events_us <= at_us + AHEAD_US)
+
+
+def meant_us(events_us: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the moments that numbers stand for, whichever unit their size says that they are in; µs since 1970."""
+    units = (events_us < _SECONDS_BELOW, events_us < _MILLISECONDS_BELOW, events_us < _MICROSECONDS_BELOW)
+    # What is of another unit may overflow here, and is not chosen.
+    return np.select(units, (events_us * 1_000_000, events_us * 1_000, events_us), events_us // 1_000)
+
+
+def meant_one_us(event_us: int) -> int:
+    """Return the moment that one number stands for, as :func:`meant_us` does."""
+    if event_us < _SECONDS_BELOW:
+        return event_us * 1_000_000
+    if event_us < _MILLISECONDS_BELOW:
+        return event_us * 1_000
+    return event_us if event_us < _MICROSECONDS_BELOW else event_us // 1_000
+
+
+def fault(event_us: int, at_us: int, max_age_us: int | None, *, is_number: bool = True) -> str | None:
+    """Return what is wrong with an event time, given as a number or not, and what to do; None if nothing is."""
+    if is_number and _unit(event_us) is not None:
+        return f"an event time as an int is µs since 1970, got {event_us}{_perhaps(event_us)}"
+    if max_age_us is None or -AHEAD_US <= at_us - event_us <= max_age_us:
+        return None
+    away_us = at_us - event_us
+    how = f"{away_us / 3.6e9:,.1f} h before now" if away_us > 0 else f"{-away_us / 6e7:,.1f} min ahead of this clock"
+    bounds = f"{max_age_us / 3.6e9:g} h old and 5 min ahead"
+    return f"an event time is at most {bounds}, got {event_us}, {how}: see max_age_s"
+
+
+def _unit(event_us: int) -> tuple[str, str] | None:
+    """Return which unit a number of today looks like, and how it becomes µs; None if it is in µs, or in none."""
+    if 0 < event_us < _SECONDS_BELOW:
+        return "seconds", "multiply it by 1,000,000"
+    if _SECONDS_BELOW <= event_us < _MILLISECONDS_BELOW:
+        return "milliseconds", "multiply it by 1,000"
+    if _MICROSECONDS_BELOW <= event_us < _MICROSECONDS_BELOW * 1_000:
+        return "nanoseconds", "divide it by 1,000"
+    return None
+
+
+def _perhaps(event_us: int) -> str:
+    unit = _unit(event_us)
+    return "" if unit is None else f", which looks like {unit[0]}: {unit[1]}"

@@ -1,0 +1,71 @@
+"""A node of the demo is killed, from its very beginning on: what is called surely lost was lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from demo.line import Line
+from demo.nodes import NODES
+from tests.e2e.kills import killed
+from tests.real.servers.kafka import Kafka
+
+AT_ONCE: Final = int(os.environ.get("DEMO_KILLS", "0"))
+"""So many pipelines at once kill every node at every moment, on a spool and on Kafka; DEMO_KILLS=… for all of them."""
+MOMENTS_S: Final = [tenths / 10 for tenths in (range(2, 51, 2) if AT_ONCE else (3, 10, 20))]
+PATIENCE_S: Final = 300
+DEMO: Final = (sys.executable, "-m", "monitor.cli.main", "demo", "--minutes", "0.1", "--rate", "500", "--no-dashboard")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """Yield a cluster of one broker."""
+    cluster = Kafka(tmp_path_factory.mktemp("kafka"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def runs(folder: Path, brokers: str = "") -> Mapping[str, list[Line]]:
+    """Return, of each kill, the lines in which what was measured is not what was done."""
+    kills = list(product(NODES, MOMENTS_S))
+    with ThreadPoolExecutor(AT_ONCE or 4) as pool:
+        all_lines = pool.map(lambda kill: killed(folder / f"{kill[0]}@{kill[1]:g}", kill[0], kill[1], brokers), kills)
+        found = {
+            f"{node}@{at_s:g}": [line for line in lines if not line.holds]
+            for (node, at_s), lines in zip(kills, all_lines, strict=True)
+        }
+    print(f"{len(found)} kills, {sum(map(bool, found.values()))} of them with false lines")  # noqa: T201 - with -s
+    return {kill: lines for kill, lines in found.items() if lines}
+
+
+@pytest.mark.timeout(7_200)
+def test_on_a_spool_a_kill_makes_no_loss_up(tmp_path: Path) -> None:
+    """Whichever node it is, and whenever since its first message."""
+    assert runs(tmp_path) == {}
+
+
+@pytest.mark.timeout(7_200)
+def test_over_kafka_a_kill_makes_no_loss_up(tmp_path: Path, broker: Kafka) -> None:
+    """As on a spool; and nothing at all is lost by it."""
+    assert runs(tmp_path, broker.bootstrap) == {}
+
+
+def test_the_demo_itself_says_so(tmp_path: Path) -> None:
+    """With its own monitor: a kill before anything was sent, and later ones."""
+    flags = [("--workdir", str(tmp_path / at_s), "--kill", f"connector@{at_s}") for at_s in ("0.3", "1", "2")]
+    running = [
+        subprocess.Popen([*DEMO, *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for more in flags
+    ]
+    said = [process.communicate(timeout=PATIENCE_S)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], "\n".join(said)

@@ -1,0 +1,65 @@
+"""Tests of a loss as people read it: bounds first, and nothing that is unknown dressed as loss."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor import bounds
+
+COUNTS = st.integers(0, 10**6)
+
+
+@pytest.mark.parametrize(
+    ("missing", "lower", "upper", "said", "share"),
+    [
+        (50, 50, 50, "50", "50%"),
+        (50, 0, 50, "0 to 50", "0% to 50%"),
+        (50, 0, None, "0 to ?", "0% to ?"),
+        (50, 20, 60, "20 to 60", "20% to 60%"),
+        (50, 20, 5_000, "20 to 5,000", "20% to 100%"),
+        (1_500, 1_200, None, "1,200 to ?", "1200% to ?"),
+        (0, 0, 0, "0", "0%"),
+        (0, 0, None, "?", "?"),
+        (0, 0, 7, "?", "?"),
+    ],
+)
+def test_bounds_come_first(missing: int, lower: int, upper: int | None, said: str, share: str) -> None:
+    """One number where it is known; of 100 messages, as a number and as a part of all."""
+    assert bounds.said(missing, lower, upper) == said
+    assert bounds.share(missing / 100, missing, lower, upper, lambda part: f"{part or 0:.0%}") == share
+    assert bounds.is_unknown(lower, upper) is (said.startswith("0 to") or said == "?")
+
+
+def test_of_nothing_there_is_no_part() -> None:
+    """Where it is known that nothing was lost; else nobody knows."""
+    assert bounds.share(None, 0, 0, 0, str) == "None"
+    assert bounds.share(None, 0, 0, None, str) == bounds.NOT_KNOWN
+
+
+@given(COUNTS, COUNTS, COUNTS, st.none() | COUNTS)
+def test_the_sure_parts_of_a_loss_are_never_more_than_the_loss(
+    part: int, rest: int, surely: int, more: int | None
+) -> None:
+    """However a node's loss is made up, its parts claim no more than the whole, and all where all is sure."""
+    loss = part + rest
+    lower, upper = min(surely, loss), None if more is None else loss + more
+    (least, most), (least_rest, _) = (bounds.of_part(one, loss, lower, upper) for one in (part, rest))
+    assert least + least_rest <= lower <= loss
+    assert least <= part
+    assert most is None if more is None else most == part + more
+    assert (lower < loss) or (least, least_rest) == (part, rest)
+
+
+@pytest.mark.parametrize(
+    ("loss", "lower", "told"),
+    [
+        (50, 0, "not seen at writer; it is not known whether it was lost"),
+        (50, 12, "not seen at writer; 12 of 50 like it are surely lost"),
+        (50, 50, "lost at writer"),
+    ],
+)
+def test_a_message_is_called_lost_only_where_the_lower_bound_covers_it(loss: int, lower: int, told: str) -> None:
+    """One of many of which some are surely lost may be any of them."""
+    assert bounds.not_seen("writer", loss, lower) == told
