@@ -13,6 +13,8 @@ from alerts.events import MOST_LOST_IDS
 from alerts.minute import Counts, Minute, Outlier
 from alerts.rules import Rules
 from alerts.ways import Routes, nowhere
+from monitor.kernel import naming
+from monitor.kernel.naming import Names
 from monitor.ledger import Conclusion
 from monitor.results import NodeResult
 from monitor.watch import Finding
@@ -34,8 +36,9 @@ class Alerting:
         result = conclusion.result
         if not result.status.is_final or result.stream not in self.rules.streams:
             return None
-        pairs = zip(result.nodes, conclusion.lost_ids, strict=True)
-        lost_ids = {node.node: _hex(node, ids.tobytes()) for node, ids in pairs}
+        names = conclusion.names or [naming.unknown(len(ids)) for ids in conclusion.lost_ids]
+        told = zip(result.nodes, conclusion.lost_ids, names, strict=True)
+        lost_ids = {node.node: _shown(node, ids.tobytes(), of_node) for node, ids, of_node in told}
         outliers = {node: tuple(map(_outlier, found)) for node, found in conclusion.outliers.items()}
         return Minute(result, conclusion.tally.lags, lost_ids, outliers)
 
@@ -68,8 +71,11 @@ def _outlier(finding: Finding) -> Outlier:
     return Outlier(why.quantity.value, why.observed, why.low, why.high, why.score)
 
 
-def _hex(node: NodeResult, packed: bytes) -> tuple[str, ...]:
+def _shown(node: NodeResult, packed: bytes, names: Names) -> tuple[str, ...]:
     if not node.loss_lower:
         return ()
     ids = (packed[at : at + ID_BYTES] for at in range(0, min(len(packed), ID_BYTES * MOST_LOST_IDS), ID_BYTES))
-    return tuple(message_id.hex() for message_id in ids)
+    return tuple(
+        naming.on_a_line(naming.shown(message_id, kind, text))
+        for message_id, kind, text in zip(ids, names.kinds.tolist(), names.texts.tolist(), strict=False)
+    )

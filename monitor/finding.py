@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from monitor import journey
+from monitor.fates import Fate, Message, Sightings, Wanted, fates
 from monitor.journey import Stamp
 from monitor.spark import source
-from monitor.store import dialect, reader, schema
+from monitor.store import dialect, lost, reader, schema
 
 if TYPE_CHECKING:
     from monitor.settings import Settings
@@ -30,6 +31,8 @@ class Lost(NamedTuple):
     loss: int
     loss_lower: int
     message_id: bytes
+    shown: str
+    """Its id as it was given."""
 
 
 def stamps(
@@ -43,7 +46,7 @@ def stamps(
     return tuple(journey.stamps(chosen(source.of(settings).segments()), wanted, stream))
 
 
-def lost(url: str, wanted: tuple[bytes, ...], stream: str | None = None) -> tuple[Lost, ...]:
+def where_lost(url: str, wanted: tuple[bytes, ...], stream: str | None = None) -> tuple[Lost, ...]:
     """Return where the store at a URL has the wanted ids as lost; nowhere if no store was made yet.
 
     Raises:
@@ -53,6 +56,40 @@ def lost(url: str, wanted: tuple[bytes, ...], stream: str | None = None) -> tupl
         return ()
     engine = dialect.engine(url)
     try:
-        return tuple(Lost(*where, one) for one in wanted for where in reader.where_lost(engine, one, stream))
+        return tuple(
+            Lost(of_stream, start_us, node, loss, loss_lower, one, shown)
+            for one in wanted
+            for of_stream, start_us, node, loss, loss_lower, shown in reader.where_lost(engine, one, stream)
+        )
+    finally:
+        engine.dispose()
+
+
+def many(
+    settings: Settings, wanted: Wanted, stream: str | None = None, chosen: Chosen = list
+) -> tuple[dict[bytes, list[Fate]], bool]:
+    """Return what became of each wanted id, as far as it is kept, and whether there was more than memory is taken for.
+
+    Raises:
+        TransportError: the segments cannot be read.
+        StoreError: the store cannot be read.
+    """
+    sightings = Sightings(wanted, stream)
+    for path in chosen(source.of(settings).segments()):
+        sightings.look_into(path)
+    pathways = {name: of_stream.pathway for name, of_stream in settings.streams.items()}
+    if not schema.is_there(settings.store.url):
+        return fates(sightings.seen, {}, {}, pathways), sightings.is_full
+    engine = dialect.engine(settings.store.url)
+    try:
+        with schema.reading(engine) as connection:
+            at_nodes: dict[Message, list[str]] = {}
+            for of_stream, start_us, node, ids in lost.packed(connection, stream):
+                for place in wanted.places(ids).tolist():
+                    message = Message(of_stream, start_us, ids[place].tobytes())
+                    at_nodes.setdefault(message, []).append(node)
+            keys = {(message.stream, message.window_start_us) for message in at_nodes}
+            windows = {key: reader.window(connection, *key) for key in sorted(keys)}
+            return fates(sightings.seen, at_nodes, windows, pathways), sightings.is_full
     finally:
         engine.dispose()

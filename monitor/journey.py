@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from probes.contract import envelope, segment
-from probes.contract.batch import Outcome
+from monitor.kernel import naming
+from probes.contract import envelope, id_texts, segment
+from probes.contract.batch import IdKind, Outcome
 from probes.contract.ids import id_bytes
 from probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
 
@@ -30,10 +31,21 @@ class Stamp(NamedTuple):
     lag_out_us: int | None
     outcome: str
     reason: str
+    id_kind: int = IdKind.UNKNOWN
+    text: bytes | None = None
+
+    @property
+    def shown(self) -> str:
+        """The id as it was given."""
+        return naming.shown(self.message_id, self.id_kind, self.text)
 
 
 def readings(text: str) -> tuple[bytes, ...]:
-    """Return the ids that a person may mean: a UUID or its digits, a number, and the text itself."""
+    """Return the ids that a person may mean: a UUID or its digits, a number, and the text itself.
+
+    What is shown for a text that is not known means its hash.
+    """
+    text = text.removesuffix(naming.HASH_OF_A_TEXT)
     meant: list[bytes] = []
     with suppress(ValueError):
         meant.append(uuid.UUID(text).bytes)
@@ -73,6 +85,7 @@ def _of_segment(path: Path, wanted: tuple[bytes, ...]) -> Iterator[Stamp]:
 def _of_record(data: bytes, view: envelope.RecordView, wanted: tuple[bytes, ...]) -> Iterator[Stamp]:
     ids = envelope.packed(data, view.message_ids, f"V{ID_BYTES}")
     columns = [envelope.packed(data, span, dtype) for span, dtype in zip(view[11:16], _DTYPES, strict=True)]
+    texts, ends = data[view.id_texts.start : view.id_texts.end], envelope.packed(data, view.id_text_ends, "<u4")
     for message_id in wanted:
         for at in np.flatnonzero(ids == np.void(message_id)).tolist():
             offset_us, lag_in, lag_out, outcome, reason = (int(c[at]) if len(c) else None for c in columns)
@@ -86,4 +99,6 @@ def _of_record(data: bytes, view: envelope.RecordView, wanted: tuple[bytes, ...]
                 None if lag_out == NOT_STAMPED else lag_out,
                 Outcome(outcome or 0).name.lower(),
                 "" if reason in (None, NO_REASON) else view.reasons[reason],
+                view.id_kind,
+                id_texts.taken(texts, ends, at) if len(ends) else None,
             )

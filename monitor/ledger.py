@@ -28,6 +28,7 @@ from monitor.kernel.books import (
     forget,
 )
 from monitor.kernel.masks import Ids
+from monitor.kernel.naming import Names
 from monitor.kernel.tally import Tally, empty, merge
 from monitor.kernel.verdict import NodeBooks, Standing, conclude
 from monitor.kernel.window import Terms, minutes
@@ -87,6 +88,8 @@ class Conclusion(NamedTuple):
     books: bytes
     changed: Mapping[str, Any] | None
     outliers: Mapping[str, tuple[Finding, ...]] = MappingProxyType({})
+    names: tuple[Names, ...] = ()
+    """What the lost ids of each node were called."""
 
 
 @dataclass(slots=True)
@@ -208,7 +211,9 @@ class Ledger:
                     settled_at_us <= watermark_us,
                     print_of_books,
                 )
-                yield Conclusion(result, tally, tuple(lost), settled_at_us <= watermark_us, print_of_books, changed)
+                names = tuple(tally.named(node, before_us) for node in range(len(rules.pathway.nodes)))
+                is_settled = settled_at_us <= watermark_us
+                yield Conclusion(result, tally, tuple(lost), is_settled, print_of_books, changed, names=names)
 
     def let_go(self) -> None:
         """Forget the values of series: what was judged will not be judged again, and there may be years of it."""

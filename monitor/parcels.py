@@ -15,19 +15,25 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import tdigest
+from monitor.kernel import naming, tdigest
 from monitor.kernel.books import FACTS, DropFact
+from monitor.kernel.naming import Names
 from monitor.kernel.tally import LostIds, NodeLags, Relation, Tally
+from probes.contract.batch import IdKind
 
 CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
-CLAIMS: Final = np.dtype(
+_NAMELESS_CLAIMS: Final = np.dtype(
     [
         *((name, "<i8") for name in ("seq", "arrival_us", "start", "end")),
         ("count", "<i4"),
         *((name, "<i8") for name in CLAIMED_FIELDS),
     ]
 )
-"""A claim check on one batch: number, arrival, where its record is, and where each field of so many items begins."""
+"""Claims as checkpoints have them that were written before ids had kinds."""
+CLAIMS: Final = np.dtype([*_NAMELESS_CLAIMS.descr, ("id_kind", "u1"), ("id_text_ends", "<i8"), ("id_texts", "<i8")])
+"""A claim check on one batch: number, arrival, where its record is, and where each field of so many items begins; of
+which kind its ids are, and where the ends of their texts and these begin.
+"""
 EARLY: Final = 0
 """The count in a claim on a batch that came too early to count: a later copy of it is a duplicate all the same."""
 NOT_LANDED: Final = ""
@@ -52,13 +58,20 @@ class Claims:
     def pack(self) -> bytes:
         """Return the parcel."""
         header = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "refs"}
-        return _pack(header, self.refs.tobytes())
+        return _pack(header | {"named": True}, self.refs.tobytes())
 
     @classmethod
     def unpack(cls, parcel: bytes) -> Claims:
         """Return what was packed."""
         header, body = _unpack(parcel)
-        return cls(**header, refs=np.frombuffer(body, CLAIMS))
+        if header.pop("named", False):
+            return cls(**header, refs=np.frombuffer(body, CLAIMS))
+        found = np.frombuffer(body, _NAMELESS_CLAIMS)
+        refs = np.zeros(len(found), CLAIMS)
+        for name in _NAMELESS_CLAIMS.names or ():
+            refs[name] = found[name]
+        refs["id_kind"] = IdKind.UNKNOWN
+        return cls(**header, refs=refs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,7 @@ REASONS: Final = (
     "unknown_node",
     "unknown_schema",
     "unknown_stream",
+    "unsupported",
 )
 """All short names of why a record cannot be counted."""
 
@@ -169,9 +183,12 @@ def pack_tally(tally: Tally) -> bytes:
         "relations": tally.relations,
     }
     centroids = [np.concatenate([getattr(digest, name) for digest in digests]) for name in ("means", "weights", "pure")]
-    lost = [column for lost in tally.lost_ids for column in lost]
+    lost = [column for lost in tally.lost_ids for column in (lost.message_ids, lost.sighted_us)]
     arrays = (tally.masks, tally.counts, tally.sighted_us, tally.stamps, tally.negative, *lost, *centroids)
-    return _pack(header, b"".join(np.ascontiguousarray(array).tobytes() for array in arrays))
+    packed = [np.ascontiguousarray(array).tobytes() for array in arrays]
+    names = [naming.pack(lost.names) for lost in tally.lost_ids]
+    header["texts"] = [len(texts) for _, _, texts in names]
+    return _pack(header, b"".join((*packed, *(part for of_node in names for part in of_node))))
 
 
 def unpack_tally(parcel: bytes) -> Tally:
@@ -182,16 +199,27 @@ def unpack_tally(parcel: bytes) -> Tally:
     masks = cut.array("<u8", count * words).reshape(count, words)
     counts, sighted_us = cut.array("<i8", count), cut.array("<i8", count)
     stamps, negative = cut.array("<i8", nodes * 2).reshape(nodes, 2), cut.array("<i8", nodes)
-    lost_ids = tuple(
-        LostIds(cut.array("<u8", 2 * ids).reshape(ids, 2), cut.array("<i8", ids)) for ids in header["lost_ids"]
-    )
+    lost = [(cut.array("<u8", 2 * ids).reshape(ids, 2), cut.array("<i8", ids)) for ids in header["lost_ids"]]
     digests = _digests(header["digests"], cut)
+    names = _names(header["lost_ids"], header.get("texts"), cut)
+    lost_ids = tuple(LostIds(*columns, of_node) for columns, of_node in zip(lost, names, strict=True))
     lags = tuple(NodeLags(*digests[place : place + len(_LAGS)]) for place in range(0, len(digests), len(_LAGS)))
     return Tally(
         masks, counts, sighted_us, stamps, negative, lags, lost_ids,
         header["last_first_sighting_us"], header["observations"],
         tuple(Relation(*one) for one in header.get("relations", ())),
     )  # fmt: skip
+
+
+def _names(counts: list[int], texts: list[int] | None, cut: _Cutter) -> list[Names]:
+    """Return the names of each node's lost ids; nothing is known of those in tallies that were packed without."""
+    if texts is None:
+        return [naming.unknown(count) for count in counts]
+    found = []
+    for ids, length in zip(counts, texts, strict=True):
+        kinds, ends, of_node = cut.array("u1", ids), cut.array("<u4", ids), cut.array("u1", length)
+        found.append(naming.unpack(kinds.tobytes(), ends.tobytes(), of_node.tobytes()))
+    return found
 
 
 def _digests(heads: list[tuple[int, int, int]], cut: _Cutter) -> list[tdigest.Digest]:

@@ -179,7 +179,7 @@ def rolled_as_json(rolled: RollUp) -> dict[str, Any]:
 
 
 def as_json(result: WindowResult, lost_ids: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """Return a window as ``report --json`` shows it; ``lost_ids`` in hexadecimal, for each node in order."""
+    """Return a window as ``report --json`` shows it; ``lost_ids`` as they were given, for each node in order."""
     told = asdict(result)
     start_us = told.pop("window_start_us")
     del told["stream"]

@@ -2,31 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from probes import named
+from probes.contract.batch import IdKind
+from probes.contract.ids import named as named_one
 from probes.contract.limits import ID_BYTES
 from probes.errors import ProbeError
+from probes.event_times import EventTime, event_time_us
+from probes.recorder import MessageId
+
+MessageIds = ArrayLike | Sequence[MessageId]
+"""The ids of many messages."""
+EventTimes = ArrayLike | Sequence[EventTime]
+"""And their event times."""
+
+_OF_ITEMS: Final = "OUT"
+"""Dtypes of which each item is looked at: objects, and texts of two kinds."""
 
 MOST_TOLD: Final = 2**31
 """So many messages an array spoke of at most: what says more says what cannot be."""
 
 
-def columns_of(message_ids: ArrayLike, event_times: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return ids as pairs of 64 bits, shape (n, 2), and event times in µs, shape (n,); copies of the host's arrays.
+class Taken(NamedTuple):
+    """Ids as pairs of 64 bits, shape (n, 2), event times in µs, (n,), kinds of ids, one or (n,), and texts if any."""
+
+    ids: NDArray[np.uint64]
+    events_us: NDArray[np.int64]
+    id_kinds: IdKind | NDArray[np.uint8]
+    id_texts: Sequence[bytes | None] | None
+
+
+class _Ids(NamedTuple):
+    ids: NDArray[np.uint64]
+    kinds: IdKind | NDArray[np.uint8]
+    texts: Sequence[bytes | None] | None = None
+
+
+def columns_of(message_ids: MessageIds, event_times: EventTimes) -> Taken:
+    """Return ids and event times as columns; copies of the host's arrays.
 
     Raises:
         ProbeError: the arrays are of another form, or there are not as many ids as event times.
     """
     ids, events_us = _ids(message_ids), microseconds(event_times)
-    if len(ids) != len(events_us):
-        raise ProbeError(f"there is one event time an id, got {len(ids)} ids and {len(events_us)} event times")
-    return ids, events_us
+    if len(ids.ids) != len(events_us):
+        raise ProbeError(f"there is one event time an id, got {len(ids.ids)} ids and {len(events_us)} event times")
+    return Taken(ids.ids, events_us, ids.kinds, ids.texts)
 
 
-def length_of(message_ids: ArrayLike) -> int:
+def length_of(message_ids: MessageIds) -> int:
     """Return how many messages an array that was refused spoke of, as far as can be seen and told; at least 1."""
     try:
         length = len(message_ids)  # type: ignore[arg-type]  # what has no length says so
@@ -35,21 +64,40 @@ def length_of(message_ids: ArrayLike) -> int:
         return 1
 
 
-def _ids(message_ids: ArrayLike) -> NDArray[np.uint64]:
+def _ids(message_ids: MessageIds) -> _Ids:
     if isinstance(message_ids, bytes):
         if len(message_ids) % ID_BYTES:
             raise ProbeError(f"ids in bytes have {ID_BYTES} each, got {len(message_ids)} bytes in all")
-        return _pairs(message_ids)
+        return _Ids(_pairs(message_ids), IdKind.BYTES)
+    if isinstance(message_ids, list | tuple) and not all(map(_is_int, message_ids)):
+        # As an array texts would lose zeros at their ends, and take the room of the longest each.
+        return _of_items(message_ids)
     ids = np.asarray(message_ids)
     if not ids.size:
-        return np.empty((0, 2), np.uint64)
+        return _Ids(np.empty((0, 2), np.uint64), IdKind.BYTES)
     if ids.ndim == 1 and ids.dtype.kind in "iu":
-        return _integers(ids)
+        return _Ids(_integers(ids), IdKind.INT)
+    if ids.ndim == 1 and ids.dtype.kind in _OF_ITEMS:
+        return _of_items(ids.tolist())
     is_of_items = ids.ndim == 1 and ids.dtype.kind in "SV" and ids.dtype.itemsize == ID_BYTES
     if is_of_items or (ids.dtype == np.uint8 and ids.shape[1:] == (ID_BYTES,)):
-        return _pairs(ids.tobytes())
-    form = f"(n, {ID_BYTES}) uint8, items of {ID_BYTES} bytes or integers"
+        return _Ids(_pairs(ids.tobytes()), IdKind.BYTES)
+    form = f"texts, UUIDs, integers, (n, {ID_BYTES}) uint8 or items of {ID_BYTES} bytes"
     raise ProbeError(f"ids in arrays are {form}, got {ids.dtype} of shape {ids.shape}")
+
+
+def _is_int(message_id: object) -> bool:
+    return type(message_id) is int
+
+
+def _of_items(message_ids: Sequence[Any]) -> _Ids:
+    found = named.of(message_ids)
+    if not found.can_be.all():
+        first = message_ids[int(np.flatnonzero(~found.can_be)[0])]
+        named_one(first)  # says itself what is wrong with it
+        raise ProbeError(f"an id of {type(first).__name__} cannot be read")
+    has_texts = any(text is not None for text in found.texts)
+    return _Ids(found.ids, found.kinds, found.texts if has_texts else None)
 
 
 def _integers(ids: NDArray[np.generic]) -> NDArray[np.uint64]:
@@ -64,18 +112,32 @@ def _pairs(packed: bytes) -> NDArray[np.uint64]:
     return np.frombuffer(packed, np.uint64).reshape(-1, 2)
 
 
-def microseconds(event_times: ArrayLike) -> NDArray[np.int64]:
+def microseconds(event_times: EventTimes) -> NDArray[np.int64]:
     """Return event times in µs, shape (n,).
 
     Raises:
         ProbeError: they are of another form.
     """
-    events = np.asarray(event_times)
+    events = _moments(event_times)
     if not events.size:
         return np.empty(0, np.int64)
     if events.dtype.kind == "M":
         events = events.astype("datetime64[us]")
+    if events.ndim == 1 and events.dtype.kind == "O":
+        return np.array([event_time_us(moment) for moment in events.tolist()], np.int64)
     if events.dtype.kind not in "iuM" or events.ndim != 1:
         got = f"{events.dtype} of shape {events.shape}"
-        raise ProbeError(f"event times in arrays are integers in µs since 1970 or datetime64, got {got}")
+        form = "integers in µs since 1970, datetime64 in UTC or datetimes with a zone"
+        raise ProbeError(f"event times in arrays are {form}, got {got}")
     return events.astype(np.int64)
+
+
+def _moments(event_times: EventTimes) -> NDArray[Any]:
+    """Return event times as an array; of a column of pandas the moments in UTC, and none without a zone."""
+    dtype = getattr(event_times, "dtype", None)
+    if type(event_times).__module__.partition(".")[0] != "pandas" or getattr(dtype, "kind", "") != "M":
+        return np.asarray(event_times)
+    if getattr(dtype, "tz", None) is None:
+        got = f"a {type(event_times).__name__} of {dtype}"
+        raise ProbeError(f"an event time has a zone, got {got}: use tz_localize")
+    return np.asarray(event_times, "datetime64[us]")

@@ -27,6 +27,8 @@ class Backlog:
     def __init__(self, queue: deque[Stamp | Stamps] | None = None, max_age_us: int | None = None) -> None:
         """Start empty, or with the stamps of a queue; event times that are older than that, if given, are refused."""
         self.max_age_us = max_age_us
+        self.id_text = True
+        """Whether the texts of ids are sent beside their hashes."""
         self.faults: dict[str, str | None] = {}
         """What is wrong with the first event time that was refused, by cause, for the log."""
         self.queue: deque[Stamp | Stamps] = deque() if queue is None else queue
@@ -97,7 +99,7 @@ class Backlog:
     def _recorded(self, calls: list[Stamp | Stamps], not_before_us: int) -> tuple[list[Packed], Refusals]:
         """Return batches and refusals of calls; where that fails, of each half, so that the odd call alone is lost."""
         try:
-            return recorder.record(calls, not_before_us, self.max_age_us)
+            return recorder.record(calls, not_before_us, self.max_age_us, id_text=self.id_text)
         except Exception:  # noqa: BLE001 - a host's own classes may raise anything, and memory may be short
             if len(calls) == 1:
                 return [], self._odd(calls[0])
@@ -105,6 +107,7 @@ class Backlog:
         batches, refusals = self._recorded(calls[:half], not_before_us)
         more, refused = self._recorded(calls[half:], not_before_us)
         refusals.update(refused)
+        refusals.got |= refused.got
         return batches + more, refusals
 
     def _odd(self, call: Stamp | Stamps) -> Refusals:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ _TOLD_BELOW_US: Final = 10**30
 _SECONDS_BELOW, _MILLISECONDS_BELOW, _MICROSECONDS_BELOW = 10**11, 10**14, 10**17
 """By its size a number of today is in one unit alone: these bounds lie in 1973 and in the year 5138."""
 
-EventTime = datetime | int
+EventTime = datetime | SupportsIndex
 """When a message was made: an aware datetime, or whole µs since 1970."""
 
 
@@ -34,8 +35,8 @@ def event_time_us(event_time: object) -> int:
             got = f"the naive {event_time.isoformat()}"
             raise ValueError(f"an event time has a zone, got {got}: use datetime.now(timezone.utc)")
         event_us = (event_time - _EPOCH) // _MICROSECOND
-    elif isinstance(event_time, int) and not isinstance(event_time, bool):
-        event_us = event_time
+    elif isinstance(event_time, SupportsIndex) and not isinstance(event_time, bool):
+        event_us = operator.index(event_time)
     else:
         got = type(event_time).__name__
         raise ValueError(  # noqa: TRY004 - whatever is wrong with an event time, it is one error

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from random import getrandbits
 from typing import Final, NamedTuple
 
+from probes.contract.ids import UuidId
 from probes.values import IdKind, TimeUnit, id_reader, time_reader
 
 ID_HEADER: Final = "hopwatch-id"
@@ -56,7 +57,7 @@ def new_id(now_us: int) -> bytes:
     # long.
     chance = getrandbits(74)
     high = (now_us // 1_000) << 16 | 0x7000 | chance >> 62
-    return (high << 64 | 0x8000_0000_0000_0000 | chance & (1 << 62) - 1).to_bytes(16)
+    return UuidId((high << 64 | 0x8000_0000_0000_0000 | chance & (1 << 62) - 1).to_bytes(16))
 
 
 _READ_ID: Final = id_reader(IdKind.AUTO)

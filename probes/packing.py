@@ -1,4 +1,7 @@
-"""Observations as columns, and the batches that they are packed into: one window each, at most 4,096 observations."""
+"""Observations as columns, and the batches that they are packed into.
+
+A batch has at most 4,096 observations, of one window and one kind of id.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,18 @@ import numpy as np
 import numpy.ma  # np.unique would import it at its first call, and a fork meanwhile would leave its lock held for ever
 from numpy.typing import NDArray
 
-from probes.contract.limits import MAX_REASONS, NO_REASON, NOT_STAMPED, WINDOW_MS, WINDOW_US
+from probes.contract import id_texts
+from probes.contract.batch import IdKind
+from probes.contract.limits import MAX_ID_TEXT_CHARS, MAX_REASONS, NO_REASON, NOT_STAMPED, WINDOW_MS, WINDOW_US
 
 BATCH_OBSERVATIONS: Final = 4_096
+BATCH_TEXT_BYTES: Final = 512 * 1_024
+"""The texts of ids that a batch carries: it stays below the megabyte that Kafka takes. Beyond them hashes do."""
 NO_TEXT: Final = -1
-"""The place among the texts of an observation that gives no reason."""
+"""The place among the texts of an observation that gives no reason, or whose id has no text."""
 
-_COLUMNS: Final = ("ids", "event_us", "in_us", "out_us", "outcome", "reason")
+_KINDS: Final = len(IdKind)
+_COLUMNS: Final = ("ids", "event_us", "in_us", "out_us", "outcome", "reason", "id_kind", "id_text")
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +37,8 @@ class Columns:
     out_us: NDArray[np.int64]
     outcome: NDArray[np.uint8]
     reason: NDArray[np.int64]
+    id_kind: NDArray[np.uint8]
+    id_text: NDArray[np.int64]
 
     def taken(self, chosen: NDArray[np.bool_ | np.int64]) -> Columns:
         """Return the chosen rows, given as a mask or as places."""
@@ -49,6 +59,9 @@ class PackedFields(TypedDict):
     lag_out_us: bytes
     outcome: bytes
     reason: bytes
+    id_kind: IdKind
+    id_texts: bytes
+    id_text_ends: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +74,24 @@ class Packed:
     reasons: tuple[str, ...]
 
 
-def batches(columns: Columns, texts: list[str]) -> Iterator[Packed]:
-    """Yield the batches of some observations, window by window; ``texts`` are what ``reason`` counts."""
-    windows = columns.event_us // WINDOW_US
-    order = np.argsort(windows, kind="stable")
-    cuts = np.flatnonzero(np.diff(windows[order])) + 1
-    for window in np.split(order, cuts):
-        for first in range(0, len(window), BATCH_OBSERVATIONS):
-            yield _packed(columns.taken(window[first : first + BATCH_OBSERVATIONS]), texts)
+def batches(columns: Columns, texts: list[str], names: Sequence[bytes] = ()) -> Iterator[Packed]:
+    """Yield the batches of some observations, window by window and kind by kind.
+
+    ``texts`` are what ``reason`` counts, ``names`` what ``id_text`` does.
+    """
+    keys = columns.event_us // WINDOW_US * _KINDS + columns.id_kind
+    order = np.argsort(keys, kind="stable")
+    cuts = np.flatnonzero(np.diff(keys[order])) + 1
+    for alike in np.split(order, cuts):
+        for first in range(0, len(alike), BATCH_OBSERVATIONS):
+            yield _packed(columns.taken(alike[first : first + BATCH_OBSERVATIONS]), texts, names)
 
 
-def _packed(columns: Columns, texts: list[str]) -> Packed:
+def _packed(columns: Columns, texts: list[str], names: Sequence[bytes]) -> Packed:
     minute = int(columns.event_us[0]) // WINDOW_US
     places, reasons = _reasons(columns.reason, texts)
+    id_kind = IdKind(int(columns.id_kind[0]))
+    laid_out, ends = _named(columns.id_text, names) if id_kind is IdKind.TEXT else (b"", b"")
     fields: PackedFields = {
         "message_ids": np.ascontiguousarray(columns.ids).tobytes(),
         "event_offset_us": (columns.event_us - minute * WINDOW_US).astype("<u4").tobytes(),
@@ -81,8 +99,24 @@ def _packed(columns: Columns, texts: list[str]) -> Packed:
         "lag_out_us": _lags(columns.out_us, columns.event_us),
         "outcome": columns.outcome.tobytes() if columns.outcome.any() else b"",
         "reason": places.tobytes() if reasons else b"",
+        "id_kind": id_kind,
+        "id_texts": laid_out,
+        "id_text_ends": ends,
     }
     return Packed(minute * WINDOW_MS, len(columns.event_us), fields, reasons)
+
+
+def _named(chosen: NDArray[np.int64], names: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """Return the texts of ids laid end to end, and where each ends; an empty one for what is too much."""
+    if not len(names) or (chosen == NO_TEXT).all():
+        return b"", b""
+    texts = [names[place] if place != NO_TEXT else b"" for place in chosen.tolist()]
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    if lengths.max() > MAX_ID_TEXT_CHARS or lengths.sum() > BATCH_TEXT_BYTES:
+        lengths[lengths > MAX_ID_TEXT_CHARS] = 0
+        kept = np.cumsum(lengths) <= BATCH_TEXT_BYTES
+        texts = [text if keep else b"" for text, keep in zip(texts, (kept & (lengths > 0)).tolist(), strict=True)]
+    return id_texts.laid_out(texts)
 
 
 def _lags(moments_us: NDArray[np.int64], event_us: NDArray[np.int64]) -> bytes:

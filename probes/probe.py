@@ -22,10 +22,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, ParamSpec, Self
 
-from numpy.typing import ArrayLike
-
 from probes import event_times, exits, recorder
-from probes.arrays import columns_of, length_of, microseconds
+from probes.arrays import EventTimes, MessageIds, columns_of, length_of, microseconds
 from probes.clock import Clock, SystemClock
 from probes.contract.ids import id_bytes
 from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
@@ -95,6 +93,7 @@ class Probe:
         announce_within_s: float = ANNOUNCE_WITHIN_S,
         max_age_s: float | None = MAX_AGE_S,
         follows: bool = False,
+        id_text: bool = True,
         clock: Clock | None = None,
     ) -> None:
         """Start the probe and its thread, and announce it: the transport has its hello, or a line is logged.
@@ -105,8 +104,9 @@ class Probe:
         An event time that is more than ``max_age_s`` before its stamp, or more than 5 min ahead of it, is refused, and
         counts as dropped; None takes any, for what reads old messages.
 
-        ``follows`` is for taps, which stamp what they read from a file or a topic, and may be behind: nothing counts as
-        complete before :meth:`caught_up` says so.
+        ``id_text=False`` keeps ids that are texts to themselves: what leaves this process is their hashes, where texts
+        are secret or too many. ``follows`` is for taps, which stamp what they read from a file or a topic, and may be
+        behind: nothing counts as complete before :meth:`caught_up` says so.
 
         Raises:
             ProbeError: with ``strict`` only: a name, label, number or sink cannot be.
@@ -115,7 +115,7 @@ class Probe:
         self._ending: Sender | None = None
         self._of_parent: object = None
         self._most, self._max_age_us = MOST_STAMPS, None
-        self._follows = follows
+        self._follows, self._id_text = follows, id_text
         clock = clock or SystemClock()
         self._wall_ns, self._monotonic_ns = clock.wall_ns, clock.monotonic_ns
         self._waking, self._is_dormant, self._is_waking = threading.RLock(), False, False
@@ -147,6 +147,7 @@ class Probe:
             who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s,
             queue=queue, max_age_us=asked.max_age_us,
         )  # fmt: skip
+        sender.backlog.id_text = self._id_text
         if self._follows:
             sender.follow()
         sender.start(asked.announce_within_s)
@@ -225,11 +226,15 @@ class Probe:
         """Stamp ``in`` of a message that is refused as bad; it replaces :meth:`arrived` for it."""
         self._carefully(_REJECTED, message_id, event_time, self._wall_ns(), reason)
 
-    def arrived_many(self, message_ids: ArrayLike, event_times: ArrayLike) -> None:
-        """Stamp ``in`` for arrays: ids (n, 16) uint8, 16-byte items or integers; event times in µs or datetime64."""
+    def arrived_many(self, message_ids: MessageIds, event_times: EventTimes) -> None:
+        """Stamp ``in`` for arrays, lists or columns of pandas and pyarrow, one item a message.
+
+        Ids are texts, UUIDs, integers, 16-byte items or (n, 16) uint8; event times whole µs since 1970, datetime64 in
+        UTC, or datetimes with a zone.
+        """
         self._many(_ARRIVED, message_ids, event_times)
 
-    def departed_many(self, message_ids: ArrayLike, event_times: ArrayLike) -> None:
+    def departed_many(self, message_ids: MessageIds, event_times: EventTimes) -> None:
         """Stamp ``out`` for arrays; given the arrays that arrived, both stamps become one observation each."""
         self._many(_DEPARTED, message_ids, event_times)
 
@@ -310,22 +315,24 @@ class Probe:
             self._drop(recorder.refused_one(event_time, at_ns, QUEUE_FULL, self._max_age_us))
 
     @_harmless
-    def _many(self, side: int, message_ids: ArrayLike, event_times: ArrayLike) -> None:
+    def _many(self, side: int, message_ids: MessageIds, event_times: EventTimes) -> None:
         at_ns = self._wall_ns()
         try:
-            ids, events_us = columns_of(message_ids, event_times)
+            taken = columns_of(message_ids, event_times)
         except Exception as error:
             if self.strict:
                 raise ProbeError(str(error)) from error
-            self._drop(_of_bad_arrays(message_ids, event_times, at_ns, self._max_age_us))
+            refusals = _of_bad_arrays(message_ids, event_times, at_ns, self._max_age_us)
+            refusals.got[BAD_ARRAYS] = f"{error!s:.200}"
+            self._drop(refusals)
             return
-        stamps = Stamps(side, ids, events_us, at_ns)
+        stamps = Stamps(side, taken.ids, taken.events_us, at_ns, taken.id_kinds, taken.id_texts)
         if self.strict and (told := recorder.first_fault([stamps], self._max_age_us)) is not None:
             raise ProbeError(told)
-        if self._is_dormant and len(ids):
+        if self._is_dormant and len(taken.ids):
             self._wake()
-        if self._sender is not None and len(ids) and not self._sender.append_many(stamps, self._most):
-            self._drop(recorder.refused(events_us, at_ns, QUEUE_FULL, self._max_age_us))
+        if self._sender is not None and len(taken.ids) and not self._sender.append_many(stamps, self._most):
+            self._drop(recorder.refused(taken.events_us, at_ns, QUEUE_FULL, self._max_age_us))
 
     def _drop(self, refusals: Refusals) -> None:
         if self._is_dormant:
@@ -377,7 +384,7 @@ def _refuse_bad(message_id: MessageId, event_time: EventTime, at_us: int, max_ag
         raise ProbeError(told)
 
 
-def _of_bad_arrays(message_ids: ArrayLike, event_times: ArrayLike, at_ns: int, max_age_us: int | None) -> Refusals:
+def _of_bad_arrays(message_ids: MessageIds, event_times: EventTimes, at_ns: int, max_age_us: int | None) -> Refusals:
     """Count arrays that cannot be taken: in the windows of their event times, or in that of the call."""
     count, refusals = length_of(message_ids), Refusals()
     try:

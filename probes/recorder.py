@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.contract.batch import Outcome
-from probes.contract.ids import id_bytes
-from probes.contract.limits import ID_BYTES, NOT_STAMPED, WINDOW_MS, WINDOW_US
+from probes import named
+from probes.contract.batch import IdKind, Outcome
+from probes.contract.limits import NOT_STAMPED, WINDOW_MS, WINDOW_US
 from probes.event_times import (
     AHEAD_US,
     LATEST_US,
@@ -32,12 +31,11 @@ from probes.event_times import (
 )
 from probes.packing import NO_TEXT, Columns, Packed, batches, joined
 
-_UUID_BYTES: Final = attrgetter("bytes")
 _OUTCOMES: Final = np.array([Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED], np.uint8)
 """The outcome of each side."""
 
-MessageId = uuid.UUID | bytes | int | str
-"""What a team may call a message."""
+MessageId = uuid.UUID | bytes | SupportsIndex | str
+"""What a team may call a message; what stands for an integer, as numpy's do, is one."""
 
 
 class Side(IntEnum):
@@ -66,6 +64,8 @@ class Stamps(NamedTuple):
     message_ids: NDArray[np.uint64]
     event_times_us: NDArray[np.int64]
     at_ns: int
+    id_kinds: IdKind | NDArray[np.uint8] = IdKind.BYTES
+    id_texts: Sequence[bytes | None] | None = None
 
 
 BAD_EVENT_TIME: Final = "bad event time"
@@ -73,13 +73,20 @@ IMPLAUSIBLE: Final = "implausible event time"
 PERHAPS: Final = "implausible event time, perhaps of this minute"
 """The cause of a count beside another: the same stamps, in the windows that their event times may mean."""
 BAD_MESSAGE_ID: Final = "bad message id"
-Refusals = Counter[tuple[int, str]]
-"""Stamps that cannot be sent: how many by (window start in ms, cause)."""
+
+
+class Refusals(Counter[tuple[int, str]]):
+    """Stamps that cannot be sent: how many by (window start in ms, cause); and what was got, by cause, to be logged."""
+
+    def __init__(self, counts: Mapping[tuple[int, str], int] | None = None) -> None:
+        """Start with some counts, or none."""
+        super().__init__(counts or {})
+        self.got: dict[str, str] = {}
 
 
 def refused(events_us: NDArray[np.int64], at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
     """Count stamps of an array that was refused whole; ``at_ns`` stands in for event times that cannot be."""
-    refusals: Refusals = Counter()
+    refusals: Refusals = Refusals()
     at_us = np.full(len(events_us), at_ns // 1_000)
     good = are_believed(events_us) & are_plausible(events_us, at_us, max_age_us)
     _refuse(refusals, np.where(good, events_us, at_us), cause)
@@ -90,7 +97,7 @@ def refused(events_us: NDArray[np.int64], at_ns: int, cause: str, max_age_us: in
 
 def refused_count(count: int, at_ns: int, cause: str) -> Refusals:
     """Count stamps of which nothing is known but how many they are, under the window of their call."""
-    return Counter({(at_ns // 1_000 // WINDOW_US * WINDOW_MS, cause): count})
+    return Refusals({(at_ns // 1_000 // WINDOW_US * WINDOW_MS, cause): count})
 
 
 def refused_one(event_time: EventTime, at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
@@ -99,7 +106,7 @@ def refused_one(event_time: EventTime, at_ns: int, cause: str, max_age_us: int |
     if event_us is None:
         return refused_count(1, at_ns, cause)
     if max_age_us is None or -AHEAD_US <= at_us - event_us <= max_age_us:
-        return Counter({(event_us // WINDOW_US * WINDOW_MS, cause): 1})
+        return Refusals({(event_us // WINDOW_US * WINDOW_MS, cause): 1})
     refusals = refused_count(1, at_ns, cause)
     perhaps_us = meant_one_us(event_us)
     if 0 < perhaps_us < LATEST_US and perhaps_us // WINDOW_US != at_us // WINDOW_US:
@@ -108,22 +115,24 @@ def refused_one(event_time: EventTime, at_ns: int, cause: str, max_age_us: int |
 
 
 def record(
-    taken: Sequence[Stamp | Stamps], not_before_us: int, max_age_us: int | None = None
+    taken: Sequence[Stamp | Stamps], not_before_us: int, max_age_us: int | None = None, *, id_text: bool = True
 ) -> tuple[list[Packed], Refusals]:
     """Turn what was stamped since the last flush into batches, and count what cannot be sent.
 
     A stamp lies within its call. Where the flush before overtook a call, so that the stamp came after that flush had
     completed its moment, ``not_before_us`` moves it just past that moment: still within the call, and nothing that is
     called complete is ever added to. With ``max_age_us`` a stamp is refused whose event time is older, or ahead.
+    Without ``id_text`` the texts of ids stay here.
     """
-    refusals: Refusals = Counter()
+    refusals = Refusals()
     texts: list[str] = []
+    names: list[bytes] = []
     singles = [stamp for stamp in taken if isinstance(stamp, Stamp)]
-    parts = [_of_singles(singles, refusals, texts, max_age_us)] if singles else []
-    parts += _of_arrays([stamp for stamp in taken if isinstance(stamp, Stamps)], refusals, max_age_us)
+    parts = [_of_singles(singles, refusals, texts, names, max_age_us)] if singles else []
+    parts += _of_arrays([stamp for stamp in taken if isinstance(stamp, Stamps)], refusals, names, max_age_us)
     if not parts:
         return [], refusals
-    return list(batches(_moved(joined(parts), not_before_us), texts)), refusals
+    return list(batches(_moved(joined(parts), not_before_us), texts, names if id_text else ())), refusals
 
 
 def first_fault(taken: Sequence[Stamp | Stamps], max_age_us: int | None, cause: str = IMPLAUSIBLE) -> str | None:
@@ -145,20 +154,35 @@ def first_fault(taken: Sequence[Stamp | Stamps], max_age_us: int | None, cause: 
     return None
 
 
-def _of_singles(stamps: list[Stamp], refusals: Refusals, texts: list[str], max_age_us: int | None) -> Columns:
+def _of_singles(
+    stamps: list[Stamp], refusals: Refusals, texts: list[str], names: list[bytes], max_age_us: int | None
+) -> Columns:
     sides, message_ids, event_times, moments_ns, said = zip(*stamps, strict=True)
     events_us, event_ok = _event_times(event_times)
-    ids, id_ok = _ids(message_ids)
+    found = named.of(message_ids)
+    id_ok = found.can_be
     side, at_us = np.array(sides, np.int64), np.array(moments_ns, np.int64) // 1_000
     event_ok = _plausible(events_us, at_us, event_ok, refusals, max_age_us)
     _refuse(refusals, events_us[event_ok & ~id_ok], BAD_MESSAGE_ID)
+    if found.odd:
+        refusals.got[BAD_MESSAGE_ID] = ", ".join(sorted(found.odd))
     good = event_ok & id_ok
-    columns = _stamped(side, ids, events_us, at_us)
+    columns = _stamped(side, found.ids, events_us, at_us)
+    columns.id_kind, columns.id_text = found.kinds, _placed(found.texts, names)
     if any(said):
         texts += dict.fromkeys(filter(None, said))
         place = {text: number for number, text in enumerate(texts)}
         columns.reason = np.array([place.get(text, NO_TEXT) for text in said], np.int64)
     return _paired(columns.taken(good), side[good])
+
+
+def _placed(texts: Sequence[bytes | None], names: list[bytes]) -> NDArray[np.int64]:
+    """Lay the texts of ids behind the others, and return the place of each."""
+    if not any(text is not None for text in texts):
+        return np.full(len(texts), NO_TEXT)
+    first = len(names)
+    names += [text or b"" for text in texts]
+    return np.arange(first, len(names))
 
 
 def _plausible(
@@ -187,12 +211,12 @@ def _doubt(refusals: Refusals, events_us: NDArray[np.int64], at_us: NDArray[np.i
     _refuse(refusals, perhaps_us[(events_us > 0) & are_believed(perhaps_us) & is_other], PERHAPS)
 
 
-def _of_arrays(chunks: list[Stamps], refusals: Refusals, max_age_us: int | None) -> list[Columns]:
+def _of_arrays(chunks: list[Stamps], refusals: Refusals, names: list[bytes], max_age_us: int | None) -> list[Columns]:
     """Join the arrays that arrived with the same arrays that departed; others stay as they are."""
     parts: list[Columns] = []
     waiting: dict[bytes, list[Columns]] = {}
     for chunk in chunks:
-        columns = _of_array(chunk, refusals, max_age_us)
+        columns = _of_array(chunk, refusals, names, max_age_us)
         # Found by both ends and compared whole: a partner is not looked for among all that wait.
         alike = waiting.setdefault(columns.ids[:1].tobytes() + columns.ids[-1:].tobytes(), [])
         if chunk.side == Side.DEPARTED and (partner := _partner(columns, alike)):
@@ -205,11 +229,14 @@ def _of_arrays(chunks: list[Stamps], refusals: Refusals, max_age_us: int | None)
     return parts
 
 
-def _of_array(chunk: Stamps, refusals: Refusals, max_age_us: int | None) -> Columns:
+def _of_array(chunk: Stamps, refusals: Refusals, names: list[bytes], max_age_us: int | None) -> Columns:
     believed = are_believed(chunk.event_times_us)
     at_us = np.full(len(believed), chunk.at_ns // 1_000)
     good = _plausible(chunk.event_times_us, at_us, believed, refusals, max_age_us)
     columns = _stamped(np.full(len(good), chunk.side), chunk.message_ids, chunk.event_times_us, at_us)
+    columns.id_kind = np.broadcast_to(np.asarray(chunk.id_kinds, np.uint8), len(good))
+    if chunk.id_texts is not None:
+        columns.id_text = _placed(chunk.id_texts, names)
     return columns if good.all() else columns.taken(good)
 
 
@@ -226,7 +253,8 @@ def _stamped(
 ) -> Columns:
     departs = side == Side.DEPARTED
     in_us, out_us = np.where(departs, NOT_STAMPED, at_us), np.where(departs, at_us, NOT_STAMPED)
-    return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], np.full(len(side), NO_TEXT))
+    none = np.full(len(side), NO_TEXT)
+    return Columns(ids, events_us, in_us, out_us, _OUTCOMES[side], none, np.zeros(len(side), np.uint8), none)
 
 
 def _paired(columns: Columns, side: NDArray[np.int64]) -> Columns:
@@ -284,33 +312,6 @@ def _event_time_or_none(event_time: EventTime) -> int | None:
     except Exception:  # noqa: BLE001 - a host's own time zone may raise anything, and costs its own stamp only
         return None
     return event_us if 0 <= event_us < LATEST_US else None
-
-
-def _ids(message_ids: Sequence[MessageId]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return ids as pairs of 64 bits, zeros for those that cannot be, and which can."""
-    found = _of_uuids(message_ids) or [_id_or_none(message_id) for message_id in message_ids]
-    ok = np.array([message_id is not None for message_id in found], bool)
-    packed = b"".join(message_id or bytes(ID_BYTES) for message_id in found)
-    return np.frombuffer(packed, np.uint64).reshape(-1, 2), ok
-
-
-def _of_uuids(message_ids: Sequence[MessageId]) -> Sequence[bytes | None]:
-    """Return the bytes of ids that are UUIDs, all of them; nothing where one is not, or has none."""
-    if set(map(type, message_ids)) != {uuid.UUID}:
-        return ()
-    try:
-        return list(map(_UUID_BYTES, message_ids))
-    except Exception:  # noqa: BLE001 - one of them is broken, and is found by itself
-        return ()
-
-
-def _id_or_none(message_id: MessageId) -> bytes | None:
-    try:
-        # The bytes themselves: a host's own kind of bytes may say anything of itself.
-        found = bytes(memoryview(id_bytes(message_id)))
-    except Exception:  # noqa: BLE001 - a host's own kind of id may raise anything, and costs its own stamp only
-        return None
-    return found if len(found) == ID_BYTES else None
 
 
 def _refuse(refusals: Refusals, moments_us: NDArray[np.int64], cause: str) -> None:

@@ -24,7 +24,7 @@ from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.envelope import decode, encode
 from probes.contract.limits import WINDOW_MS, WINDOW_US
 from probes.packing import BATCH_OBSERVATIONS, Packed
-from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, PERHAPS, Stamp, Stamps
+from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, PERHAPS, Refusals, Stamp, Stamps
 from probes.sinks import Sink
 from probes.untold import Untold
 
@@ -97,6 +97,7 @@ class Sender:
         # Up to which moment the books have to have a hole; and whether count was lost since that was worked out.
         self._hole_until_us, self._has_lost_count = 0, False
         self.dropped_total = 0
+        self._got: dict[str, str] = {}
         self._causes: set[str] = set()
         self._told_causes: set[str] = set()
         self.seq = 0
@@ -197,6 +198,8 @@ class Sender:
                 self._count(refusals)
                 self.dropped_total += sum(count for (_, cause), count in refusals.items() if cause != PERHAPS)
                 self._causes.update(cause for _, cause in refusals if cause != PERHAPS)
+                if isinstance(refusals, Refusals):
+                    self._got |= refusals.got
             except Exception:  # noqa: BLE001 - memory may be short; what is not counted is a hole in the books
                 self._has_lost_count = True
 
@@ -447,9 +450,9 @@ class Sender:
             new = self._causes - self._told_causes
             self._told_causes |= new
         for cause in sorted(new):
-            who = self.instance
+            who, got = self.instance, f"; got {self._got[cause]}" if cause in self._got else ""
             why = self.backlog.faults.get(cause) or _WHY.get(cause, cause)
-            _log.warning("a probe of %s at %s drops observations: %s", who.stream, who.node, why)
+            _log.warning("a probe of %s at %s drops observations: %s%s", who.stream, who.node, why, got)
 
     def _to_tell(self) -> tuple[tuple[Drop, ...], bool]:
         """Return as many drops as a record may carry, and whether these are all."""

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Final
 
-from probes.contract.ids import id_bytes
+from probes.contract.ids import IntId, TextId, UuidId, id_bytes
 from probes.contract.limits import ID_BYTES
 from probes.event_times import LATEST_US
 
@@ -65,6 +65,8 @@ ReadTime = Callable[[object], int]
 
 def id_reader(kind: IdKind) -> ReadId:
     """Return the function that turns an id as it was read into the 16 bytes of the wire, or raises ValueError.
+
+    The bytes know of which kind the id was, and those of a text know the text.
 
     ``auto``: a whole number is an int, a text in the form of a UUID a UUID, any other text a text. The other kinds read
     every id as the one thing that they name. Bytes are UTF-8, but for ``bytes``, which takes 16 of them as they are.
@@ -131,7 +133,7 @@ def _int(value: object) -> bytes:
         value = int(value)
     if type(value) is not int:
         raise ValueError(f"an id is a whole number, got {value!r:.60}")
-    return id_bytes(value)
+    return IntId(id_bytes(value))
 
 
 def _text(value: object) -> bytes:
@@ -140,7 +142,7 @@ def _text(value: object) -> bytes:
         value = str(value)
     if not isinstance(value, str) or not 0 < len(value) <= MAX_ID_CHARS:
         raise ValueError(f"an id is a text of 1 to {MAX_ID_CHARS} characters, got {value!r:.60}")
-    return id_bytes(value)
+    return TextId.of(value)
 
 
 def _bytes(value: object) -> bytes:
@@ -157,7 +159,7 @@ def _uuid_of(text: str) -> bytes | None:
         found = bytes.fromhex(text.replace("-", ""))
     except ValueError:
         return None
-    return found if len(found) == ID_BYTES else None
+    return UuidId(found) if len(found) == ID_BYTES else None
 
 
 def _as_text(value: object) -> object:

@@ -11,6 +11,7 @@ from dashboards.looking import Looking
 from dashboards.reading.window_told import LostOf, WholeWindow
 from dashboards.views import lost_ids
 from dashboards.views.address import Page
+from monitor.kernel.naming import on_a_line
 from monitor.results import WindowResult
 
 HEAD = (("Message id", "hw-name"), ("Last seen", ""))
@@ -19,19 +20,23 @@ HEAD = (("Message id", "hw-name"), ("Last seen", ""))
 def show(looking: Looking, whole: WholeWindow) -> None:
     """Draw a page of the ids that are kept as missing at one node, and choices of node, id and page."""
     with st.container(border=True, key="lost"):
-        shown = next((one for one in whole.lost if one.packed), None)
+        shown = next((one for one in whole.lost if one.ids), None)
         if shown is None:
             st.html(markup.title("Missing ids") + markup.note(_none(whole.result)))
             return
         is_sure = lost_ids.is_sure(whole.result, shown.node)
         what = f"Each was {lost_ids.known_of(whole.result, shown.node)}. Each leads to the journey of its message."
         st.html(markup.title("Lost ids" if is_sure else "Missing ids", what))
-        page = lost_ids.page(shown.packed, looking.address.search, looking.address.part)
+        page = lost_ids.page(shown.ids, looking.address.search, looking.address.part)
         _choices(looking, whole, shown, page)
         node = next((one for one in whole.result.nodes if one.node == shown.node), None)
         seen = lost_ids.last_seen(whole.graph, whole.result, shown.node)
         rows = [_row(looking, one, seen) for one in page.ids]
-        lines = (lost_ids.counted(page, shown.node, shown.kept), lost_ids.beyond(node, shown.kept))
+        lines = (
+            lost_ids.counted(page, shown.node, shown.kept),
+            lost_ids.beyond(node, shown.kept),
+            lost_ids.hashed(page),
+        )
         told = "".join(markup.note(line) for line in lines if line)
         st.html(told + (markup.table(HEAD, rows, "hw-ids", f"Ids that are missing at {shown.node}") if rows else ""))
         _pages(looking, page)
@@ -62,7 +67,7 @@ def _choices(looking: Looking, whole: WholeWindow, shown: LostOf, page: lost_ids
         st.text_input(
             "Look for an id",
             value=looking.address.search,
-            placeholder="a part of its digits, or the id itself",
+            placeholder="a part of it, or the id itself",
             key=key,
             on_change=looking.changes(
                 key, lambda part: {"search": part or "", "node": shown.node, "part": 1}, looking.address.search
@@ -70,11 +75,11 @@ def _choices(looking: Looking, whole: WholeWindow, shown: LostOf, page: lost_ids
             width=340,
         )
         with st.popover("Copy", icon=":material/content_copy:", disabled=not page.ids):
-            st.code("\n".join(page.ids), language=None)
+            st.code("\n".join(shown for _, shown in page.ids), language=None)
         one = whole.result
         st.download_button(
             f"CSV of all {shown.kept:,}",
-            data=partial(lost_ids.table, one, whole.graph, shown.node, shown.packed),
+            data=partial(lost_ids.table, one, whole.graph, shown.node, shown.ids),
             file_name=lost_ids.file_name(one, shown.node),
             mime="text/csv",
             icon=":material/download:",
@@ -83,10 +88,11 @@ def _choices(looking: Looking, whole: WholeWindow, shown: LostOf, page: lost_ids
         )
 
 
-def _row(looking: Looking, message_id: str, seen: str) -> tuple[str, str]:
+def _row(looking: Looking, one: tuple[bytes, str], seen: str) -> tuple[str, str]:
+    message_id, shown = one
     query = looking.query(page=Page.MESSAGE, message_id=lost_ids.unmistakable(message_id), node="", window_us=None)
     return (
-        f'<span class="hw-id">{markup.link(message_id, query, "the journey of this message")}</span>',
+        f'<span class="hw-id">{markup.link(on_a_line(shown), query, "the journey of this message")}</span>',
         markup.text(seen),
     )
 

@@ -93,7 +93,7 @@ def _journey(looking: Looking, one: Journey) -> None:
     with st.container(border=True):
         told = f'<p class="hw-title">{chip} &nbsp;{link}</p>{markup.note(one.told)}'
         told += markup.notes(one.reasons) if one.reasons else ""
-        told += f'<p class="hw-note hw-id">{markup.text(one.key.message_id.hex())}</p>'
+        told += f'<p class="hw-note hw-id">{markup.text(one.shown)}</p>'
         if one.steps:
             told += markup.table(HEAD, map(_step, one.steps), "hw-journey", f"Journey: {one.told}")
         told += markup.note(f"{one.left_out:,} more stamps are not shown.") if one.left_out else ""

@@ -23,7 +23,7 @@ _EVER_US: Final = 2**62
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """A range of a stream; ``lost_ids`` in hexadecimal by window and node, the first hundred of each."""
+    """A range of a stream; ``lost_ids`` as they were given, by window and node, the first hundred of each."""
 
     stretch: Stretch
     lost_ids: Mapping[tuple[int, str], tuple[str, ...]]

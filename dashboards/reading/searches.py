@@ -70,7 +70,7 @@ class Searches:
         except HopwatchError as error:
             found = replace(found, trouble=(str(error),))
         try:
-            return replace(found, lost=finding.lost(self._settings.store.url, wanted, stream))
+            return replace(found, lost=finding.where_lost(self._settings.store.url, wanted, stream))
         except HopwatchError as error:
             return replace(found, trouble=(*found.trouble, str(error)))
 

@@ -15,7 +15,7 @@ from dashboards.reading.window_told import AgedOut, Hole, LostOf, Revision, Whol
 from monitor.holes import touch
 from monitor.kernel.books import Book, accounts
 from monitor.kernel.window import Terms
-from monitor.store import reader, tables
+from monitor.store import lost, reader, tables
 from probes.contract.limits import ID_BYTES, WINDOW_US
 
 MOST_HOLED: Final = 50
@@ -69,8 +69,8 @@ class AllOfAWindow:
     def _lost(self, connection: Connection) -> tuple[LostOf, ...]:
         kept = lost_at(connection, self.stream, self.start_us)
         chosen = self.node if self.node in kept else max(kept, key=lambda node: kept[node], default="")
-        packed = packed_ids(connection, self.stream, self.start_us, chosen) if chosen else b""
-        return tuple(LostOf(node, count, packed if node == chosen else b"") for node, count in kept.items())
+        ids = named_ids(connection, self.stream, self.start_us, chosen) if chosen else ()
+        return tuple(LostOf(node, count, ids if node == chosen else ()) for node, count in kept.items())
 
     def _horizon_us(self, sighted_us: int) -> int:
         if self.terms is None:
@@ -102,11 +102,11 @@ def lost_at(connection: Connection, stream: str, start_us: int) -> dict[str, int
     return {node: int(size) // ID_BYTES for node, size in found if size}
 
 
-def packed_ids(connection: Connection, stream: str, start_us: int, node: str) -> bytes:
-    """Return the ids that are kept as lost at a node in a window, 16 bytes each; nothing where none are."""
+def named_ids(connection: Connection, stream: str, start_us: int, node: str) -> tuple[tuple[bytes, str], ...]:
+    """Return the ids that are kept as lost at a node in a window, each with how it is shown."""
     column = tables.lost_ids.c
     here = (column.stream == stream, column.window_start_us == start_us, column.node == node)
-    return bytes(connection.execute(select(column.message_ids).where(*here)).scalar() or b"")
+    return tuple(each for row in connection.execute(select(tables.lost_ids).where(*here)) for each in lost.named(row))
 
 
 def hole_of(book: Book, start_us: int, horizon_us: int, *, is_due: bool) -> Hole | None:

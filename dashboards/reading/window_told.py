@@ -48,11 +48,11 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class LostOf:
-    """How many ids are kept as lost at a node; of the one that was asked for, the ids, packed, 16 bytes each."""
+    """How many ids are kept as lost at a node; of the one that was asked for, the ids, and each as it was given."""
 
     node: str
     kept: int
-    packed: bytes = b""
+    ids: tuple[tuple[bytes, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

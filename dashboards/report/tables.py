@@ -11,6 +11,7 @@ from dashboards.reading.reported import StreamReport
 from dashboards.reading.told import Stretch
 from dashboards.views import judged, loss, loss_table, series, texts
 from dashboards.views.judged import Judged
+from monitor.kernel.naming import HASH_OF_A_TEXT, on_a_line
 from monitor.results import RollUp, Verdict, WindowResult
 from monitor.watch import Finding
 
@@ -62,13 +63,15 @@ def lost_ids(told: StreamReport) -> str:
         left -= len(shown)
         if shown:
             lost = losses.get((start_us, node), texts.UNKNOWN)
-            codes = " ".join(f"<code>{markup.text(one)}</code>" for one in shown)
+            codes = " ".join(f"<code>{markup.text(on_a_line(one))}</code>" for one in shown)
             rows.append((markup.text(texts.moment(start_us)), markup.text(node), lost, codes))
     if not rows:
         return ""
     kept = sum(len(ids) for ids in told.lost_ids.values())
     note = f"The first 100 of each window and node; {MOST_IDS - left:,} of {kept:,} are listed."
     head = (("window", _NARROW), ("node", ""), ("loss of node", _NUMBER), ("message ids", ""))
+    if any(one.endswith(HASH_OF_A_TEXT) for ids in told.lost_ids.values() for one in ids):
+        note += " Of some texts only the hashes were sent: hopwatch find TEXT looks for a text by its hash."
     return markup.elements("p", [note], "hw-note") + markup.table(
         head, rows, "hw-ids", "Ids of messages that are missing, lost or not"
     )

@@ -13,8 +13,9 @@ from dashboards.views.colours import Mark
 from monitor import bounds
 from monitor.finding import Lost
 from monitor.journey import Stamp
+from monitor.kernel.naming import HASH_OF_A_TEXT, on_a_line
 from monitor.results import WindowResult
-from probes.contract.batch import Outcome
+from probes.contract.batch import IdKind, Outcome
 from probes.contract.limits import WINDOW_US
 
 MOST_WINDOWS: Final = 20
@@ -60,10 +61,12 @@ class Step:
 class Journey:
     """What became of a message: a mark, a sentence, its steps, how many are not shown, and until when stamps stay.
 
+    ``shown`` is its id as it was given.
     It is missing at the nodes of ``lost_at``: surely lost, or not, and then ``reasons`` say why nobody knows.
     """
 
     key: Key
+    shown: str
     mark: Mark
     told: str
     reasons: tuple[str, ...]
@@ -98,9 +101,23 @@ def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journe
     steps = (*_steps(moments[:MOST_STAMPS], zone), *(_lost_step(node, stamps, way) for node in lost_at))
     left_out = max(0, len(moments) - MOST_STAMPS)
     reasons = way.window.reasons if way.window and lost_at and mark is UNKNOWN else ()
+    shown = _shown(key, stamps, [one for one in found.lost if _key_of(one) == key], way)
     return Journey(
-        key, mark, told, reasons, lost_at, steps, left_out, _kept(way, now_us, zone, has_stamps=bool(stamps))
+        key, shown, mark, told, reasons, lost_at, steps, left_out, _kept(way, now_us, zone, has_stamps=bool(stamps))
     )
+
+
+def _shown(key: Key, stamps: Sequence[Stamp], lost: Sequence[Lost], way: Way) -> str:
+    """Return the id as the first node of the pathway gave it that says what it is; a text that is known before all."""
+    places = {node: place for place, node in enumerate(way.graph.nodes)}
+    said = sorted(
+        (one for one in stamps if one.id_kind != IdKind.UNKNOWN),
+        key=lambda one: (places.get(one.node, len(places)), one.id_kind),
+    )
+    told = [one.shown for one in said if not said or one.id_kind == said[0].id_kind]
+    told += [one.shown for one in lost]
+    known = [each for each in told if not each.endswith(HASH_OF_A_TEXT)]
+    return on_a_line(next(iter((*known, *told)), key.message_id.hex()))
 
 
 def _key(one: Stamp) -> Key:

@@ -13,20 +13,23 @@ from dashboards.reading.told import Graph
 from dashboards.views import sheets
 from monitor import bounds
 from monitor.journey import readings
+from monitor.kernel.naming import HASH_OF_A_TEXT
 from monitor.kernel.tally import MAX_LOST_IDS
 from monitor.results import NodeResult, WindowResult, iso
-from probes.contract.limits import ID_BYTES
 
 A_PAGE: Final = 25
 COLUMNS: Final = ("message_id", "stream", "window_start", "node", "last_seen", "known_of_it")
 NOT_KNOWN: Final = "not known"
 
+Named = tuple[bytes, str]
+"""An id, and how it is shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of ids in hexadecimal: how many are looked for in all, and which page of how many this is."""
+    """A page of ids, each with how it is shown; how many are looked for in all, and which page of how many this is."""
 
-    ids: tuple[str, ...]
+    ids: tuple[Named, ...]
     found: int
     part: int
     parts: int
@@ -42,9 +45,8 @@ class Page:
         return self.part + 1 if self.part < self.parts else None
 
 
-def page(packed: bytes, search: str, part: int) -> Page:
+def page(ids: Sequence[Named], search: str, part: int) -> Page:
     """Return the page ``part``, the last one if there are fewer, of the ids that a text may mean, or that hold it."""
-    ids = apart(packed)
     if search.strip():
         ids = _sought(ids, search.strip())
     parts = max(1, -(-len(ids) // A_PAGE))
@@ -61,6 +63,13 @@ def counted(page: Page, node: str, kept: int) -> str:
     return told if page.found == kept else f"{told} that are looked for, of {kept:,}"
 
 
+def hashed(page: Page) -> str:
+    """Return what to say of texts that are not known; nothing where all are."""
+    if not any(shown.endswith(HASH_OF_A_TEXT) for _, shown in page.ids):
+        return ""
+    return "Of some ids that are texts only the hashes were sent: hopwatch find TEXT looks for a text by its hash."
+
+
 def known_of(one: WindowResult, name: str) -> str:
     """Return what is known of each message that is missing at a node: whether it is surely lost."""
     node = next((each for each in one.nodes if each.node == name), None)
@@ -72,14 +81,9 @@ def is_sure(one: WindowResult, name: str) -> bool:
     return any(node.node == name and 0 < node.loss <= node.loss_lower for node in one.nodes)
 
 
-def apart(packed: bytes) -> list[str]:
-    """Return packed ids in hexadecimal, in their own order."""
-    return [packed[at : at + ID_BYTES].hex() for at in range(0, len(packed), ID_BYTES)]
-
-
-def unmistakable(message_id: str) -> str:
-    """Return an id with hyphens: 32 digits alone may be a number too."""
-    return str(UUID(hex=message_id))
+def unmistakable(message_id: bytes) -> str:
+    """Return an id as 32 digits with hyphens, which mean one id only: a number may be a text too."""
+    return str(UUID(bytes=message_id))
 
 
 def last_seen(graph: Graph, one: WindowResult, name: str) -> str:
@@ -101,14 +105,14 @@ def beyond(node: NodeResult | None, kept: int) -> str:
     return f"{node.loss:,} are missing and {kept:,} ids are kept: the first {MAX_LOST_IDS:,} in byte order at most."
 
 
-def table(one: WindowResult, graph: Graph, node: str, packed: bytes) -> str:
+def table(one: WindowResult, graph: Graph, node: str, ids: Sequence[Named]) -> str:
     """Return all ids that are kept as missing at a node as comma-separated values under a line of names."""
     seen, start = last_seen(graph, one, node), iso(one.window_start_us)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     named = sheets.safe(one.stream), start, sheets.safe(node), seen, known_of(one, node)
-    writer.writerows((message_id, *named) for message_id in apart(packed))
+    writer.writerows((sheets.safe(shown), *named) for _, shown in ids)
     return out.getvalue()
 
 
@@ -123,7 +127,11 @@ def file_name(one: WindowResult, node: str) -> str:
     return "-".join((what, *(name for name in named if name), start)) + ".csv"
 
 
-def _sought(ids: Sequence[str], text: str) -> list[str]:
-    meant = {one.hex() for one in readings(text)}
-    digits = text.replace("-", "").lower()
-    return [one for one in ids if one in meant or digits in one]
+def _sought(ids: Sequence[Named], text: str) -> list[Named]:
+    meant, part = set(readings(text)), text.casefold()
+    digits = part.replace("-", "")
+    return [
+        (message_id, shown)
+        for message_id, shown in ids
+        if message_id in meant or digits in message_id.hex() or part in shown.casefold()
+    ]

@@ -27,6 +27,7 @@ MEANINGS: Final = {
     "unknown_node": "the configuration has no such node in the stream",
     "unknown_schema": "its layout is not known here: its probe may be newer than this monitor",
     "unknown_stream": "the configuration has no such stream",
+    "unsupported": "it says what this monitor does not count yet: its probe may be newer",
 }
 MOST_TEXT: Final = 400
 """Characters that are shown of what is wrong with a record."""

@@ -1,4 +1,4 @@
-"""``hopwatch find``: one message's journey, as far as it is kept."""
+"""``hopwatch find``: one message's journey, or what became of many, as far as it is kept."""
 
 from __future__ import annotations
 
@@ -13,30 +13,43 @@ from rich.progress import Progress
 from rich.table import Table
 
 from monitor import bounds, finding, journey, settings
-from monitor.cli import console
+from monitor.cli import console, find_many
 from monitor.cli.blocks import print_whole
 from monitor.cli.loss_table import span
+from monitor.errors import ConfigurationError
+from monitor.kernel.naming import on_a_line
 from monitor.results import iso
 
 A_FINDING = 1
 
 
 def command(
-    message_id: Annotated[str, typer.Argument(metavar="ID", help="A UUID, 32 hexadecimal digits, a number or a text.")],
+    message_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="A UUID, 32 hexadecimal digits, a number or a text.")
+    ] = None,
     config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
     stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
+    ids_from: Annotated[
+        str | None,
+        typer.Option("--ids-from", metavar="FILE", help="What became of each of many ids, one a line; - is stdin."),
+    ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Show one message's journey, as far as it is kept. Exit 1 when nothing is known of it."""
+    """Show one message's journey, as far as it is kept. Exit 1 when nothing is known of it, or of one of many."""
+    if (message_id is None) == (ids_from is None):
+        raise ConfigurationError("one id is looked for, or those of --ids-from FILE: name one of the two")
     chosen = settings.load(config, flags={}, environ=os.environ)
     chosen.check_stream(stream)
+    if message_id is None:
+        find_many.run(chosen, str(ids_from), stream, as_json=as_json)
+        return
     wanted = journey.readings(message_id)
     words = console.words()
     with Progress(console=words, transient=True, disable=not words.is_terminal) as progress:
         searching = partial(progress.track, description="searching")
         stamps = finding.stamps(chosen, wanted, stream, searching)
-    lost = finding.lost(chosen.store.url, wanted, stream)
+    lost = finding.where_lost(chosen.store.url, wanted, stream)
     told = {"id": message_id, "stamps": [_stamp(one) for one in stamps], "lost": [_lost(one) for one in lost]}
     if as_json:
         console.emit_json(told)
@@ -51,17 +64,13 @@ def command(
 
 def _lost(where: finding.Lost) -> dict[str, Any]:
     place = {"stream": where.stream, "window_start": iso(where.window_start_us), "node": where.node}
-    return place | {"loss": where.loss, "loss_lower": where.loss_lower}
+    return place | {"message_id": where.shown, "loss": where.loss, "loss_lower": where.loss_lower}
 
 
 def _stamp(stamp: journey.Stamp) -> dict[str, Any]:
     told = stamp._asdict()
-    return told | {"message_id": stamp.message_id.hex(), "event_time": iso(stamp.event_time_us)}
-
-
-def _visible(text: str) -> str:
-    """Return what a probe sent as a text that cannot steer a terminal or break a line of the table."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    del told["id_kind"], told["text"]
+    return told | {"message_id": stamp.shown, "event_time": iso(stamp.event_time_us)}
 
 
 def _show(told: dict[str, Any]) -> None:
@@ -71,7 +80,7 @@ def _show(told: dict[str, Any]) -> None:
     for stamp in told["stamps"]:
         lags = (span(stamp["lag_in_us"]), span(stamp["lag_out_us"]))
         before, behind = ("event_time", "stream", "node", "probe"), ("outcome", "reason")
-        table.add_row(*(_visible(stamp[name]) for name in before), *lags, *(_visible(stamp[name]) for name in behind))
+        table.add_row(*(on_a_line(stamp[name]) for name in before), *lags, *(on_a_line(stamp[name]) for name in behind))
     data = console.data()
     print_whole(data, table)
     for lost in told["lost"]:

@@ -49,6 +49,9 @@ IgnoreBad = Annotated[
 Bye = Annotated[
     bool, typer.Option("--bye", help="When stopped, say that the service has ended too, or that another tap goes on.")
 ]
+NoIdText = Annotated[
+    bool, typer.Option("--no-id-text", help="Send of ids that are texts the hashes alone, where texts are secret.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="At the end, what was done, as one JSON object on stdout.")]
 
 
@@ -71,6 +74,7 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
         bool, typer.Option("--from-start", help="Without a position begin at the file's start, not at its end.")
     ] = False,
     ignore_bad: IgnoreBad = False,
+    no_id_text: NoIdText = False,
     bye: Bye = False,
     as_json: AsJson = False,
 ) -> None:
@@ -91,7 +95,7 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
         source: Source = (
             Pipe(STANDARD_INPUT_FILE) if is_piped else follow(Path(file), around, kept, from_start=from_start)
         )
-        opened = open_probe(stream, node, sink, around)
+        opened = open_probe(stream, node, sink, around, id_text=not no_id_text)
         stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
         what = "reading standard input" if is_piped else f"following {file}"
         _tell(f"{what}, stamps go to {sink_url(sink)}")
@@ -130,6 +134,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         bool, typer.Option("--from-start", help="A new group begins at the topic's start, not at its end.")
     ] = False,
     ignore_bad: IgnoreBad = False,
+    no_id_text: NoIdText = False,
     bye: Bye = False,
     as_json: AsJson = False,
 ) -> None:
@@ -157,20 +162,22 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         )
         topic = Topic(source, group, around, from_start=from_start)
         topic.check()
-        stamping = Stamping(open_probe(stream, node, sink, around), stamp, around, are_bad_messages=not ignore_bad)
+        opened = open_probe(stream, node, sink, around, id_text=not no_id_text)
+        stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
         _tell(f"following {topic.place} as one of the group {group}, stamps go to {sink_url(sink)}")
         with _told_at_the_end(stamping, around, as_json=as_json, bye=lambda: bye):
             KafkaTap(topic, reader, stamping, around).run()
 
 
 @command.command("http")
-def http(
+def http(  # noqa: PLR0913 - one parameter a flag
     *,
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="The port to listen on.")],
     sink: Sink = None,
     host: Annotated[
         str, typer.Option("--host", help="The address to listen on; nobody is asked who they are.")
     ] = LOCAL,
+    no_id_text: NoIdText = False,
     bye: Bye = False,
     as_json: AsJson = False,
 ) -> None:
@@ -183,7 +190,7 @@ def http(
     around = Surroundings(_tell)
     with signals.ending(around.stop), _named_errors():
         check_port(host, port)
-        intake = Intake(sink_url(sink), around)
+        intake = Intake(sink_url(sink), around, id_text=not no_id_text)
         try:
             listening = f"listening on http://{host}:{port}, which asks nobody who they are"
             serve(app(intake), Listening(host, port), around.stop, lambda: _tell(listening))

@@ -14,11 +14,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import masks, tdigest
+from monitor.kernel import masks, naming, tdigest
 from monitor.kernel.masks import Ids
+from monitor.kernel.naming import Names, Said
 from monitor.kernel.sets import Sets, classify
 from monitor.pathway import Pathway
-from probes.contract.batch import Outcome
+from probes.contract.batch import IdKind, Outcome
 from probes.contract.limits import NOT_STAMPED
 
 MAX_LOST_IDS: Final = 10_000
@@ -29,12 +30,15 @@ NEVER_US: Final = 2**63 - 1
 ALWAYS_US: Final = -(2**63)
 """The sighting of messages that were sighted by the end of their window: whoever judges it, they are settled."""
 _HALF_WAY_US: Final = 2**62 - 1
+_NO_TEXTS: Final = np.empty(0, np.uint8)
+_NO_ENDS: Final = np.empty(0, np.uint32)
 
 
 class Observed(NamedTuple):
     """The observations of one batch, as arrays over where they were read; empty arrays as on the wire.
 
     ``instance`` tells the probe instance that sent it from all others of its stream.
+    ``rows`` are the places in the batch that these observations had, where they are not all of it.
     """
 
     node: int
@@ -44,6 +48,10 @@ class Observed(NamedTuple):
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
     outcome: NDArray[np.uint8]
+    id_kind: int = IdKind.UNKNOWN
+    id_texts: NDArray[np.uint8] = _NO_TEXTS
+    id_text_ends: NDArray[np.uint32] = _NO_ENDS
+    rows: NDArray[np.int64] | None = None
 
 
 class Relation(NamedTuple):
@@ -84,10 +92,11 @@ class NodeLags:
 
 
 class LostIds(NamedTuple):
-    """Ids of one node's loss: the first MAX_LOST_IDS in byte order, shape (ids, 2), and when each was first sighted."""
+    """Ids of one node's loss: the first MAX_LOST_IDS in byte order, shape (ids, 2), first sightings, and names."""
 
     message_ids: Ids
     sighted_us: NDArray[np.int64]
+    names: Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +127,13 @@ class Tally:
 
     def lost(self, node: int, before_us: int) -> Ids:
         """Return the ids of a node's loss that were first sighted before a moment."""
-        ids, sighted_us = self.lost_ids[node]
-        return ids[sighted_us < before_us]
+        lost = self.lost_ids[node]
+        return lost.message_ids[lost.sighted_us < before_us]
+
+    def named(self, node: int, before_us: int) -> Names:
+        """Return what the messages of :meth:`lost` were called."""
+        lost = self.lost_ids[node]
+        return lost.names.taken(lost.sighted_us < before_us)
 
 
 class _Alike(NamedTuple):
@@ -133,6 +147,7 @@ class _Alike(NamedTuple):
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
     outcome: NDArray[np.uint8]
+    said: list[Said]
 
 
 def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> Tally:
@@ -156,7 +171,7 @@ def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> T
     moments_us, moment = _first_sightings(alike, groups, window_end_us)
     sighted_us = moments_us[moment]
     sets = classify(pathway, distinct)
-    lost = _lost_ids(sets.loss, place, sighted_us, ids, groups)
+    lost = _lost_ids(sets.loss, place, sighted_us, _Of(ids, groups, alike))
     code = _joined(codes, (0,), np.uint8)
     relations = _relations(pathway, alike, sets, place, groups, code)
     rows = _rows(distinct, place, moments_us, moment)
@@ -275,16 +290,19 @@ def _lay_out(batches: Iterable[Observed]) -> list[_Alike]:
     for batch in batches:
         kind = (batch.node, len(batch.lag_in_us) > 0, len(batch.lag_out_us) > 0, len(batch.outcome) > 0)
         kinds.setdefault(kind, []).append(batch)
-    return [
-        _Alike(
-            kind[0],
-            np.array([batch.arrival_us for batch in of_kind], np.int64),
-            np.array([len(batch.message_ids) for batch in of_kind], np.int64),
-            tuple(batch.instance for batch in of_kind),
-            *(np.concatenate(column) for column in list(zip(*of_kind, strict=True))[3:]),
-        )
-        for kind, of_kind in sorted(kinds.items())
-    ]
+    return [_alike(*kinds[kind]) for kind in sorted(kinds)]
+
+
+def _alike(*batches: Observed) -> _Alike:
+    ids, lag_in, lag_out, outcome = (
+        np.concatenate([getattr(batch, name) for batch in batches])
+        for name in ("message_ids", "lag_in_us", "lag_out_us", "outcome")
+    )
+    arrivals_us = np.array([batch.arrival_us for batch in batches], np.int64)
+    instances = tuple(batch.instance for batch in batches)
+    counts = np.array([len(batch.message_ids) for batch in batches], np.int64)
+    said = [Said(batch.node, batch.id_kind, batch.id_texts, batch.id_text_ends, batch.rows) for batch in batches]
+    return _Alike(batches[0].node, arrivals_us, counts, instances, ids, lag_in, lag_out, outcome, said)
 
 
 def _stamp(
@@ -356,27 +374,31 @@ def _first_sightings(
     return moments_us, np.minimum.reduceat(of_observation[groups.order], groups.starts)
 
 
+class _Of(NamedTuple):
+    """What lost ids are taken from: all observations, brought together by message."""
+
+    ids: Ids
+    groups: masks.Groups
+    alike: list[_Alike]
+
+
 def _lost_ids(
-    loss: NDArray[np.bool_],
-    place: NDArray[np.int64],
-    sighted_us: NDArray[np.int64],
-    ids: Ids,
-    groups: masks.Groups,
+    loss: NDArray[np.bool_], place: NDArray[np.int64], sighted_us: NDArray[np.int64], of: _Of
 ) -> tuple[LostIds, ...]:
-    none = LostIds(np.empty((0, 2), np.uint64), np.empty(0, np.int64))
+    none = LostIds(np.empty((0, 2), np.uint64), np.empty(0, np.int64), naming.unknown(0))
+    said = [said for part in of.alike for said in part.said]
+    counts = _joined([part.counts for part in of.alike], (0,), np.int64)
     found = []
     for of_node in loss.T:
         if not of_node.any():
             found.append(none)
             continue
         lost = np.flatnonzero(of_node[place])
-        found.append(_first_ids(LostIds(ids[groups.order[groups.starts[lost]]], sighted_us[lost])))
+        ids = of.ids[of.groups.order[of.groups.starts[lost]]]
+        first = masks.byte_order(ids)[:MAX_LOST_IDS]
+        names = naming.of(lost[first], ids[first], of.groups, said, counts)
+        found.append(LostIds(ids[first], sighted_us[lost[first]], names))
     return tuple(found)
-
-
-def _first_ids(lost: LostIds) -> LostIds:
-    first = masks.byte_order(lost.message_ids)[:MAX_LOST_IDS]
-    return LostIds(lost.message_ids[first], lost.sighted_us[first])
 
 
 def _merge_relations(tallies: Sequence[Tally]) -> tuple[Relation, ...]:
@@ -393,7 +415,9 @@ def _added(*parts: int) -> int:
 
 
 def _merge_lost(parts: Sequence[LostIds]) -> LostIds:
-    return _first_ids(LostIds(*(np.concatenate(column) for column in zip(*parts, strict=True))))
+    ids, sighted_us = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
+    first = masks.byte_order(ids)[:MAX_LOST_IDS]
+    return LostIds(ids[first], sighted_us[first], naming.joined([part.names for part in parts]).taken(first))
 
 
 def _merge_lags(parts: Sequence[NodeLags]) -> NodeLags:

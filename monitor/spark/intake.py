@@ -98,8 +98,9 @@ class Intake:
             return
         if standing == IN_WINDOW or terms.is_early(view.window_start_ms, arrival_us):
             is_counted = standing == IN_WINDOW
-            spans = (getattr(view, name) for name in CLAIMED_FIELDS)
+            spans = (*(getattr(view, name) for name in CLAIMED_FIELDS), view.id_text_ends, view.id_texts)
             places = [span.start + moved if span.end > span.start else NOWHERE for span in spans]
+            places.insert(len(CLAIMED_FIELDS), view.id_kind)
             refs = sheet.claims.setdefault(view.window_start_ms, [])
             refs.append((view.seq, arrival_us, start, end, view.count if is_counted else EARLY, *places))
             counted = sheet.observations.get(view.window_start_ms, 0)

@@ -20,6 +20,8 @@ from probes.contract.limits import ID_BYTES
 
 _DTYPES: Final = tuple(map(np.dtype, (f"V{ID_BYTES}", "<i8", "<i8", "u1")))
 """Of the claimed fields, in their order."""
+_ENDS: Final = np.dtype("<u4")
+_BYTES: Final = np.dtype("u1")
 
 
 def tally(pathway: Pathway, claims: Sequence[Claims], window_end_us: int, shard: int = 0, shards: int = 1) -> Tally:
@@ -53,11 +55,15 @@ def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: in
             continue
         node = pathway.nodes.index(claim.node)
         segment = _mapped(claim.path)
-        for _, arrival_us, start, end, count, *places in refs.tolist():
+        for _, arrival_us, start, end, count, *places, id_kind, ends_place, texts_place in refs.tolist():
             # The record was checked when it was claimed; that it is still there costs little to know.
             envelope.check_prefix(segment, start, end)
-            ids, *columns = map(partial(_field, segment, count), _DTYPES, places)
-            batch = Observed(node, claim.instance, arrival_us, ids.view("<u8").reshape(-1, 2), *columns)
+            ids, lag_in, lag_out, outcome = map(partial(_field, segment, count), _DTYPES, places)
+            text_ends = _field(segment, count, _ENDS, ends_place)
+            texts = _field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_place)
+            packed = ids.view("<u8").reshape(-1, 2)
+            columns = packed, lag_in, lag_out, outcome, id_kind, texts, text_ends
+            batch = Observed(node, claim.instance, arrival_us, *columns)
             yield batch if shards == 1 else _of_shard(batch, shard, shards)
 
 
@@ -81,6 +87,10 @@ def _of_shard(batch: Observed, shard: int, shards: int) -> Observed:
         _of_chosen(batch.lag_in_us, chosen),
         _of_chosen(batch.lag_out_us, chosen),
         _of_chosen(batch.outcome, chosen),
+        batch.id_kind,
+        batch.id_texts,
+        batch.id_text_ends,
+        np.flatnonzero(chosen) if len(batch.id_text_ends) else None,
     )
 
 

@@ -17,9 +17,9 @@ from monitor.kernel.rollup import Part
 from monitor.kernel.tally import NodeLags, Tally
 from monitor.parcels import Quarantined, unpack_tally
 from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json
-from monitor.store import dialect, schema, tables
+from monitor.store import dialect, lost, schema, tables
 from monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
-from probes.contract.limits import ID_BYTES, MONITOR_STREAM
+from probes.contract.limits import MONITOR_STREAM
 
 REPORTED_IDS: Final = 100
 """How many lost ids a node of the report lists."""
@@ -42,12 +42,13 @@ def report(engine: Engine, stream: str | None = None, from_us: int | None = None
         StoreError: the store cannot be read.
     """
     with schema.reading(engine) as connection:
-        nodes, lost = _by_window(connection, stream, from_us, to_us), first_lost_ids(connection, stream, from_us, to_us)
+        where = connection, stream, from_us, to_us
+        nodes, ids = _by_window(*where), first_lost_ids(*where)
         streams: dict[str, list[Json]] = {name: [] for name in stream_names(connection, stream)}
         for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
             key = row["stream"], row["window_start_us"]
             result = _result(row, nodes[key])
-            streams[row["stream"]].append(as_json(result, [lost[*key, node.node] for node in result.nodes]))
+            streams[row["stream"]].append(as_json(result, [ids[*key, node.node] for node in result.nodes]))
         return {
             "streams": [{"stream": name, "windows": windows} for name, windows in streams.items()],
             "accounts": accounts(connection),
@@ -89,31 +90,33 @@ def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
     column = tables.lost_ids.c
     wanted = select(column.message_ids).where(column.stream == stream, column.node == node)
     with schema.reading(engine) as connection:
-        return {message_id for packed in connection.execute(wanted).scalars() for message_id in _apart(packed)}
+        return {message_id for packed in connection.execute(wanted).scalars() for message_id in lost.apart(packed)}
 
 
 def first_lost_ids(
     connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
 ) -> dict[tuple[str, int, str], list[str]]:
-    """Return the first ``REPORTED_IDS`` lost ids, hexadecimal, by stream, start of the window in µs, and node."""
+    """Return the first ``REPORTED_IDS`` lost ids as they were given, by stream, start of the window in µs, and node."""
     column = tables.lost_ids.c
-    first = func.substr(column.message_ids, 1, REPORTED_IDS * ID_BYTES).label("first")
     chosen = _in_range(tables.lost_ids, stream, from_us, to_us)
-    wanted = chosen.with_only_columns(column.stream, column.window_start_us, column.node, first)
+    wanted = chosen.with_only_columns(column.stream, column.window_start_us, column.node, *lost.first(REPORTED_IDS))
     found: dict[tuple[str, int, str], list[str]] = defaultdict(list)
     for row in connection.execute(wanted):
-        found[row.stream, row.window_start_us, row.node] = [message_id.hex() for message_id in _apart(row.first)]
+        found[row.stream, row.window_start_us, row.node] = [shown for _, shown in lost.named(row)]
     return found
 
 
-def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[tuple[str, int, str, int, int]]:
-    """Return (stream, start of the window in µs, node, its loss, its lower bound) wherever a message is missing."""
+def where_lost(
+    engine: Engine, message_id: bytes, stream: str | None = None
+) -> list[tuple[str, int, str, int, int, str]]:
+    """Return (stream, start of the window in µs, node, its loss, its lower bound, id as given) of what is missing."""
     with schema.reading(engine) as connection:
         holds = dialect.holding(connection, tables.lost_ids.c.message_ids, message_id)
         return [
-            (row.stream, row.window_start_us, row.node, *_loss_at(connection, row))
+            (row.stream, row.window_start_us, row.node, *_loss_at(connection, row), shown)
             for row in connection.execute(_in_range(tables.lost_ids, stream, None, None).where(holds))
-            if message_id in _apart(row.message_ids)
+            for found, shown in lost.named(row)
+            if found == message_id
         ]
 
 
@@ -270,7 +273,7 @@ def digests(row: RowMapping) -> NodeLags:
 def window_lost_ids(connection: Connection, stream: str, start_us: int) -> set[bytes]:
     """Return the ids that are kept as lost at any node in one window."""
     wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1)
-    return {message_id for row in connection.execute(wanted) for message_id in _apart(row.message_ids)}
+    return {message_id for row in connection.execute(wanted) for message_id in lost.apart(row.message_ids)}
 
 
 def tallies(connection: Connection, stream: str, start_us: int) -> list[Tally]:
@@ -331,10 +334,6 @@ def _by_window(
     for row in connection.execute(wanted).mappings():
         found[row["stream"], row["window_start_us"]].append(row)
     return found
-
-
-def _apart(packed: bytes) -> list[bytes]:
-    return [bytes(packed[at : at + ID_BYTES]) for at in range(0, len(packed), ID_BYTES)]
 
 
 def _result(row: RowMapping, nodes: list[RowMapping]) -> WindowResult:

@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0008"
+SCHEMA_VERSION: Final = "0009"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
@@ -141,6 +141,13 @@ lost_ids: Final = Table(
     *_window_key(),
     Column("node", Words(), primary_key=True),
     Column("message_ids", LargeBinary, nullable=False),
+    Column(
+        "id_kinds",
+        LargeBinary,
+        comment="uint8 an id: 0 bytes, 1 UUID, 2 integer, 3 text, 4 not known, 5 a text that was left out",
+    ),
+    Column("id_text_ends", LargeBinary, comment="uint32 an id: where its text ends"),
+    Column("id_texts", LargeBinary, comment="UTF-8, the texts laid end to end"),
     comment="16 bytes an id, in byte order, at most 10,000 ids: a row an id would cost more than all the rest",
 )
 

@@ -12,6 +12,7 @@ class Kind(IntEnum):
     OBSERVATIONS = 0
     HEARTBEAT = 1
     BYE = 2
+    METRICS = 3
 
 
 class Outcome(IntEnum):
@@ -20,6 +21,18 @@ class Outcome(IntEnum):
     PASSED = 0
     FILTERED = 1
     REJECTED = 2
+    DEFERRED = 3
+
+
+class IdKind(IntEnum):
+    """What its owners gave as a message's id; the numbers are the positions of the wire's enum."""
+
+    BYTES = 0
+    UUID = 1
+    INT = 2
+    TEXT = 3
+    UNKNOWN = 4
+    """Of a batch of version 1, which does not say it; never on the wire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,8 @@ class Batch:
 
     The packed fields are little-endian arrays of ``count`` items: ``message_ids`` 16 bytes each, ``event_offset_us``
     uint32, ``lag_in_us`` and ``lag_out_us`` int64, ``outcome`` and ``reason`` uint8; all but the ids may be empty.
+    So may those of version 2: ``id_texts`` holds the texts of the ids in UTF-8, end to end, and ``id_text_ends``,
+    uint32, where each ends; ``until_us`` and ``sequence`` are int64.
     """
 
     probe: str
@@ -58,3 +73,8 @@ class Batch:
     reasons: tuple[str, ...] = ()
     drops: tuple[Drop, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
+    id_kind: IdKind = IdKind.BYTES
+    id_texts: bytes = b""
+    id_text_ends: bytes = b""
+    until_us: bytes = b""
+    sequence: bytes = b""

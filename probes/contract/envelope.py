@@ -1,31 +1,32 @@
 """The envelope round a batch: one marker byte, the schema's fingerprint, the Avro body; and the way back.
 
-Writing goes through fastavro. Reading is by hand, because the monitor reads millions of observations a second and this
-schema is fixed: a record costs a few microseconds however many observations it carries, and no packed array is copied.
-The two are held against each other by property tests.
+Version 2 is written; 1 and 2 are read, whichever comes. Writing goes through fastavro. Reading is by hand, because the
+monitor reads millions of observations a second and these schemas are fixed: a record costs a few microseconds however
+many observations it carries, and no packed array is copied. The two are held against each other by property tests.
 """
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from importlib import resources
-from itertools import repeat
-from mmap import mmap
 from typing import Final, NamedTuple
 
 import fastavro
 import numpy as np
 
-from probes.contract.batch import Batch, Drop, Kind, Outcome
+from probes.contract import id_texts
+from probes.contract.batch import Batch, Drop, IdKind, Kind, Outcome
+from probes.contract.body import Body, Buffer, RecordError, Span
 from probes.contract.limits import (
     ID_BYTES,
     MAX_CAUSE_CHARS,
     MAX_COUNT,
     MAX_DROPS,
+    MAX_HISTOGRAM_BYTES,
     MAX_LABEL_CHARS,
     MAX_LABELS,
+    MAX_METRICS,
     MAX_NAME_CHARS,
     MAX_REASON_CHARS,
     MAX_REASONS,
@@ -38,36 +39,51 @@ from probes.contract.limits import (
 )
 
 MARKER: Final = 0x81
-SCHEMA: Final[dict[str, object]] = json.loads(
-    resources.files("probes.contract").joinpath("observation_batch.v1.avsc").read_text("utf-8")
-)
-FINGERPRINT: Final = bytes.fromhex("90f6ad4a1245681f6d5985ae674c05f6a12f41bc8e9f2982eacf6e6271a27d9d")
-"""SHA-256 of the schema's Avro canonical form; a test computes it afresh."""
+
+
+def _schema(version: int) -> dict[str, object]:
+    text = resources.files("probes.contract").joinpath(f"observation_batch.v{version}.avsc").read_text("utf-8")
+    return dict(json.loads(text))
+
+
+SCHEMA_1: Final = _schema(1)
+SCHEMA: Final = _schema(2)
+"""The one that is written."""
+FINGERPRINT_1: Final = bytes.fromhex("90f6ad4a1245681f6d5985ae674c05f6a12f41bc8e9f2982eacf6e6271a27d9d")
+FINGERPRINT: Final = bytes.fromhex("644b1dd5485e458e98e1dd30fcf33cfa31719c9023cbd25358c7638d6721d9a5")
+"""SHA-256 of the schemas' Avro canonical forms; a test computes them afresh."""
 
 _PREFIX: Final = bytes([MARKER]) + FINGERPRINT
+_VERSIONS: Final = {bytes([MARKER]) + FINGERPRINT_1: 1, _PREFIX: 2}
 _WRITER: Final = fastavro.parse_schema(SCHEMA)
-_ITEM_BYTES: Final = (("event_offset_us", 4), ("lag_in_us", 8), ("lag_out_us", 8), ("outcome", 1), ("reason", 1))
-_VARINT_BYTES: Final = 10
+_ITEM_BYTES: Final = (
+    ("event_offset_us", 4),
+    ("lag_in_us", 8),
+    ("lag_out_us", 8),
+    ("outcome", 1),
+    ("reason", 1),
+    ("id_text_ends", 4),
+    ("until_us", 8),
+    ("sequence", 8),
+)
+_STAMPS: Final = 5
+"""How many stamps metrics can be of."""
+
+__all__ = [
+    "FINGERPRINT", "FINGERPRINT_1", "MARKER", "SCHEMA", "SCHEMA_1", "Buffer", "Metrics", "RecordError", "RecordView",
+    "Span", "check", "check_prefix", "decode", "encode", "packed", "read",
+]  # fmt: skip
 
 
-Buffer = bytes | mmap
-"""What records are read from: bytes in memory, or a file mapped into it."""
+class Metrics(NamedTuple):
+    """What a probe that keeps no observations says of one stamp in a window: nothing counts it yet."""
 
-
-class RecordError(ValueError):
-    """A record that is not what WIRE.md says; ``reason`` is its short name, the message says what was got."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        """Keep the short name beside the sentence."""
-        super().__init__(message)
-        self.reason = reason
-
-
-class Span(NamedTuple):
-    """Where a packed field lies in the buffer that was read: bytes ``start`` to ``end``."""
-
-    start: int
-    end: int
+    stamp: int
+    count: int  # type: ignore[assignment]  # the wire's name, which a tuple has for a method
+    id_xor: int
+    id_sum: int
+    bytes: int
+    lag_histogram: Span
 
 
 class RecordView(NamedTuple):
@@ -92,6 +108,12 @@ class RecordView(NamedTuple):
     reasons: tuple[str, ...]
     drops: tuple[Drop, ...]
     labels: dict[str, str]
+    id_kind: int
+    id_texts: Span
+    id_text_ends: Span
+    until_us: Span
+    sequence: Span
+    metrics: tuple[Metrics, ...]
 
 
 def encode(batch: Batch) -> bytes:
@@ -100,10 +122,12 @@ def encode(batch: Batch) -> bytes:
     Raises:
         RecordError: the batch breaks a limit of the wire, so that no reader would take it.
     """
+    if batch.id_kind is IdKind.UNKNOWN:
+        raise RecordError("bad_value", "a batch says of which kind its ids are, got one of version 1, which does not")
     body = io.BytesIO()
     body.write(_PREFIX)
     fields = {name: getattr(batch, name) for name in Batch.__dataclass_fields__}
-    fields["kind"] = batch.kind.name
+    fields |= {"kind": batch.kind.name, "id_kind": batch.id_kind.name, "metrics": []}
     fields["drops"] = [
         {"window_start_ms": drop.window_start_ms, "count": drop.count, "cause": drop.cause} for drop in batch.drops
     ]
@@ -127,18 +151,19 @@ def decode(record: bytes) -> Batch:
     packed = {
         name: bytes(record[span.start : span.end]) for name, span in view._asdict().items() if isinstance(span, Span)
     }
-    return Batch(**{**view._asdict(), "kind": Kind(view.kind), **packed})
+    fields = view._asdict() | packed | {"kind": Kind(view.kind), "id_kind": IdKind(view.id_kind)}
+    return Batch(**{name: fields[name] for name in Batch.__dataclass_fields__})
 
 
 def read(buffer: Buffer, start: int = 0, end: int | None = None) -> RecordView:
     """Read the record at ``buffer[start:end]``; sizes are checked, the values inside the packed fields are not.
 
     Raises:
-        RecordError: the bytes are no record of this version, or break a limit that needs no look into the arrays.
+        RecordError: the bytes are no record of a known version, or break a limit that needs no look into the arrays.
     """
     end = len(buffer) if end is None else end
-    check_prefix(buffer, start, end)
-    body = _Body(buffer, start + len(_PREFIX), end)
+    version = check_prefix(buffer, start, end)
+    body = Body(buffer, start + len(_PREFIX), end)
     probe = body.text("probe", MAX_NAME_CHARS, 1)
     epoch_us, seq, kind = body.long(), body.long(), body.long()
     stream, node = body.text("stream", MAX_NAME_CHARS), body.text("node", MAX_NAME_CHARS)
@@ -151,13 +176,15 @@ def read(buffer: Buffer, start: int = 0, end: int | None = None) -> RecordView:
         body.text("label", MAX_LABEL_CHARS): body.text("label", MAX_LABEL_CHARS)
         for _ in body.items("labels", MAX_LABELS)
     }
+    named = _named(body) if version > 1 else _NAMELESS
     if body.position != end:
         raise RecordError("trailing_bytes", f"{end - body.position} bytes follow the last field of the record")
     view = RecordView(
         probe, epoch_us, seq, kind, stream, node, window_start_ms, sent_at_us, complete_through_us, count,
         message_ids, event_offset_us, lag_in_us, lag_out_us, outcome, reason, reasons, drops, labels,
+        *named,
     )  # fmt: skip
-    _check_header(view)
+    _check_header(view, version)
     return view
 
 
@@ -165,8 +192,13 @@ def check(buffer: Buffer, view: RecordView) -> None:
     """Check the values inside the packed fields of a record that was read.
 
     Raises:
-        RecordError: an offset outside the window, an unknown outcome or reason, a passed observation without a stamp.
+        RecordError: an offset outside the window, an unknown outcome or reason, a passed observation without a stamp,
+            texts that do not end where they say; or what the wire has room for and nothing counts yet.
     """
+    if view.kind == Kind.METRICS:
+        raise RecordError("unsupported", "a batch of metrics is counted by no version so far")
+    if view.metrics:
+        raise RecordError("bad_value", f"metrics stand in a batch of kind METRICS, got {len(view.metrics)} in another")
     if not view.count:
         return
     offsets = packed(buffer, view.event_offset_us, "<u4")
@@ -174,19 +206,31 @@ def check(buffer: Buffer, view: RecordView) -> None:
         raise RecordError("bad_value", f"event_offset_us is below {WINDOW_US}, got {int(offsets.max())}")
     outcomes = packed(buffer, view.outcome, "u1")
     if outcomes.size and int(outcomes.max()) > Outcome.REJECTED:
-        raise RecordError("bad_value", f"outcome is 0, 1 or 2, got {int(outcomes.max())}")
+        _refuse_outcome(view, int(outcomes.max()))
     reasons = packed(buffer, view.reason, "u1")
     unknown = reasons[(reasons != NO_REASON) & (reasons >= len(view.reasons))]
     if unknown.size:
         given = f"an index into the {len(view.reasons)} reasons given"
         raise RecordError("bad_value", f"a reason is {NO_REASON} or {given}, got {int(unknown[0])}")
     _check_stamps(packed(buffer, view.lag_in_us, "<i8"), packed(buffer, view.lag_out_us, "<i8"), outcomes)
+    id_texts.check(packed(buffer, view.id_texts, "u1"), packed(buffer, view.id_text_ends, "<u4"))
 
 
 def packed(buffer: Buffer, span: Span, dtype: str) -> np.ndarray:
     """Return a packed field as an array over the buffer, without a copy; shape (count,) or (0,)."""
     item_bytes = np.dtype(dtype).itemsize
     return np.frombuffer(buffer, dtype, (span.end - span.start) // item_bytes, span.start)
+
+
+def _refuse_outcome(view: RecordView, highest: int) -> None:
+    is_first = view.id_kind == IdKind.UNKNOWN
+    if highest == Outcome.DEFERRED and not is_first:
+        raise RecordError("unsupported", "messages that were deferred are counted by no version so far")
+    raise RecordError("bad_value", f"outcome is {_upto(2 if is_first else 3)}, got {highest}")
+
+
+def _upto(last: int) -> str:
+    return f"{', '.join(map(str, range(last)))} or {last}"
 
 
 def _check_stamps(lags_in: np.ndarray, lags_out: np.ndarray, outcomes: np.ndarray) -> None:
@@ -203,8 +247,8 @@ def _check_stamps(lags_in: np.ndarray, lags_out: np.ndarray, outcomes: np.ndarra
         raise RecordError("bad_value", "an observation that passed carries neither an in nor an out stamp")
 
 
-def check_prefix(buffer: Buffer, start: int, end: int) -> None:
-    """Check that a record of this version begins at ``buffer[start]``.
+def check_prefix(buffer: Buffer, start: int, end: int) -> int:
+    """Check that a record begins at ``buffer[start]``, and return its version, 1 or 2.
 
     Raises:
         RecordError: it is too long or too short for one, or has another marker or fingerprint.
@@ -216,14 +260,18 @@ def check_prefix(buffer: Buffer, start: int, end: int) -> None:
         raise RecordError("truncated", f"a record has at least {len(_PREFIX)} bytes, got {length}")
     if buffer[start] != MARKER:
         raise RecordError("bad_marker", f"a record starts with 0x{MARKER:02x}, got 0x{buffer[start]:02x}")
-    if buffer[start : start + len(_PREFIX)] != _PREFIX:
-        got = bytes(buffer[start + 1 : start + len(_PREFIX)]).hex()
-        raise RecordError("unknown_schema", f"no schema is known by the fingerprint {got}")
+    prefix = bytes(buffer[start : start + len(_PREFIX)])
+    if prefix not in _VERSIONS:
+        raise RecordError("unknown_schema", f"no schema is known by the fingerprint {prefix[1:].hex()}")
+    return _VERSIONS[prefix]
 
 
-def _check_header(view: RecordView) -> None:
-    if view.kind not in (Kind.OBSERVATIONS, Kind.HEARTBEAT, Kind.BYE):
-        raise RecordError("bad_value", f"kind is 0, 1 or 2, got {view.kind}")
+def _check_header(view: RecordView, version: int) -> None:
+    last = Kind.BYE if version == 1 else Kind.METRICS
+    if not 0 <= view.kind <= last:
+        raise RecordError("bad_value", f"kind is {_upto(last)}, got {view.kind}")
+    if version > 1 and not 0 <= view.id_kind <= IdKind.TEXT:
+        raise RecordError("bad_value", f"id_kind is {_upto(IdKind.TEXT)}, got {view.id_kind}")
     if view.seq < 0:
         raise RecordError("bad_value", f"seq counts from 0, got {view.seq}")
     for what, name in (("stream", view.stream), ("node", view.node)):
@@ -233,82 +281,48 @@ def _check_header(view: RecordView) -> None:
         raise RecordError("bad_value", f"window_start_ms is a whole minute, got {view.window_start_ms}")
     if not (1 <= view.count <= MAX_COUNT if view.kind == Kind.OBSERVATIONS else view.count == 0):
         raise RecordError("bad_count", f"count is 1 to {MAX_COUNT}, and 0 without observations, got {view.count}")
+    _check_lengths(view)
+
+
+def _check_lengths(view: RecordView) -> None:
     ids_bytes = view.message_ids.end - view.message_ids.start
     if ids_bytes != ID_BYTES * view.count:
         raise RecordError("bad_length", f"message_ids has {ID_BYTES} bytes for each of {view.count}, got {ids_bytes}")
-    for (name, item_bytes), span in zip(_ITEM_BYTES, view[11:16], strict=True):
+    for (name, item_bytes), span in zip(_ITEM_BYTES, (*view[11:16], *view[21:24]), strict=True):
         if span.end - span.start not in (0, item_bytes * view.count):
             each = f"{item_bytes} bytes for each of {view.count}"
             raise RecordError("bad_length", f"{name} is empty or {each}, got {span.end - span.start}")
+    if view.id_kind != IdKind.TEXT and (
+        view.id_texts.end > view.id_texts.start or view.id_text_ends.end > view.id_text_ends.start
+    ):
+        raise RecordError("bad_value", f"ids have texts where id_kind is {IdKind.TEXT}, got {view.id_kind}")
 
 
-def _drop(body: _Body) -> Drop:
+_Named = tuple[int, Span, Span, Span, Span, tuple[Metrics, ...]]
+_NOWHERE: Final = Span(0, 0)
+_NAMELESS: Final[_Named] = (IdKind.UNKNOWN, _NOWHERE, _NOWHERE, _NOWHERE, _NOWHERE, ())
+
+
+def _named(body: Body) -> _Named:
+    """Read what version 2 has behind the fields of version 1."""
+    id_kind, texts, ends, until_us, sequence = body.long(), body.span(), body.span(), body.span(), body.span()
+    return id_kind, texts, ends, until_us, sequence, tuple(_metrics(body) for _ in body.items("metrics", MAX_METRICS))
+
+
+def _metrics(body: Body) -> Metrics:
+    found = Metrics(body.long(), body.long(), body.long(), body.long(), body.long(), body.span())
+    if not 0 <= found.stamp < _STAMPS or found.count < 0 or found.bytes < 0:
+        got = f"{found.stamp}, {found.count} and {found.bytes}"
+        raise RecordError("bad_value", f"metrics have a stamp of 0 to 4, a count and bytes from 0, got {got}")
+    if (size := found.lag_histogram.end - found.lag_histogram.start) > MAX_HISTOGRAM_BYTES:
+        raise RecordError("bad_length", f"a lag histogram has at most {MAX_HISTOGRAM_BYTES} bytes, got {size}")
+    return found
+
+
+def _drop(body: Body) -> Drop:
     window_start_ms, count, cause = body.long(), body.long(), body.text("cause", MAX_CAUSE_CHARS)
     if window_start_ms % WINDOW_MS or count < 1:
         raise RecordError(
             "bad_value", f"a drop names a whole minute and a count over 0, got {window_start_ms} and {count}"
         )
     return Drop(window_start_ms, count, cause)
-
-
-class _Body:
-    """A cursor over an Avro body; every step stays inside it."""
-
-    __slots__ = ("buffer", "end", "position")
-
-    def __init__(self, buffer: Buffer, position: int, end: int) -> None:
-        self.buffer = buffer
-        self.position = position
-        self.end = end
-
-    def long(self) -> int:
-        """Read a zigzag varint of at most 64 bits."""
-        buffer, position, value, shift = self.buffer, self.position, 0, 0
-        stop = min(self.end, position + _VARINT_BYTES)
-        while position < stop:
-            byte = buffer[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:  # noqa: PLR2004 - the varint's own continuation bit
-                self.position = position
-                if value >> 64:
-                    break
-                return (value >> 1) ^ -(value & 1)
-            shift += 7
-        reason = "truncated" if position >= self.end else "malformed"
-        raise RecordError(reason, f"no whole number of at most 64 bits at byte {self.position} of the buffer")
-
-    def span(self) -> Span:
-        """Read a length and step over as many bytes."""
-        length = self.long()
-        start = self.position
-        if not 0 <= length <= self.end - start:
-            raise RecordError("truncated", f"a field of {length} bytes starts where {self.end - start} are left")
-        self.position = start + length
-        return Span(start, self.position)
-
-    def text(self, what: str, most_chars: int, least_chars: int = 0) -> str:
-        """Read a string within its bounds."""
-        start, end = self.span()
-        if end - start > 4 * most_chars:
-            raise RecordError("bad_length", f"a {what} has at most {most_chars} characters, got {end - start} bytes")
-        try:
-            text = str(self.buffer[start:end], "utf-8")
-        except UnicodeDecodeError as error:
-            raise RecordError("malformed", f"a {what} is not UTF-8: {error.reason}") from None
-        if not least_chars <= len(text) <= most_chars:
-            raise RecordError("bad_length", f"a {what} has {least_chars} to {most_chars} characters, got {len(text)}")
-        return text
-
-    def items(self, what: str, most: int) -> Iterator[None]:
-        """Yield once for each item of an Avro array or map, block by block, never more than ``most`` times."""
-        seen = 0
-        while count := self.long():
-            if count < 0:
-                # A negative count is followed by the block's size in bytes, which only a reader that skips needs.
-                count = -count
-                self.long()
-            seen += count
-            if seen > most:
-                raise RecordError("bad_length", f"{what} has at most {most} items, got {seen} or more")
-            yield from repeat(None, count)

@@ -1,39 +1,114 @@
-"""Message ids: whatever a team calls a message, sixteen bytes on the wire."""
+"""Message ids: whatever a team calls a message, sixteen bytes on the wire, and of which kind it was."""
 
 from __future__ import annotations
 
+import operator
 import uuid
 from hashlib import blake2b
+from typing import ClassVar, Final, NamedTuple, SupportsIndex
 
+from probes.contract.batch import IdKind
 from probes.contract.limits import ID_BYTES
+
+MOST: Final = 1 << 128
+"""The first integer that sixteen bytes cannot hold."""
 
 
 class IdError(ValueError):
     """A message id that has no sixteen-byte form."""
 
 
-def id_bytes(message_id: uuid.UUID | bytes | int | str) -> bytes:
-    """Return the 16 bytes that stand for ``message_id`` on the wire.
+class WireId(bytes):
+    """The sixteen bytes of an id of which more is known than these: they say of which kind it was."""
 
-    A UUID's bytes and 16 raw bytes stay as they are, an integer from 0 to 2^128 - 1 becomes 16 bytes big-endian,
-    any text the BLAKE2b digest of its UTF-8 form (digest_size 16).
+    __slots__ = ()
+    kind: ClassVar[IdKind] = IdKind.BYTES
+
+
+class UuidId(WireId):
+    """Those of a UUID."""
+
+    __slots__ = ()
+    kind = IdKind.UUID
+
+
+class IntId(WireId):
+    """Those of an integer."""
+
+    __slots__ = ()
+    kind = IdKind.INT
+
+
+class TextId(WireId):
+    """The digest of a text, and the text in UTF-8."""
+
+    kind = IdKind.TEXT
+    text: bytes
+
+    @classmethod
+    def of(cls, text: str) -> TextId:
+        """Return the id that stands for a text."""
+        encoded = text.encode("utf-8", "surrogatepass")
+        found = cls(digest(encoded))
+        found.text = encoded
+        return found
+
+
+class Named(NamedTuple):
+    """An id on the wire: its bytes, of which kind it is, and the UTF-8 of a text, which is None of all that is none."""
+
+    wire: bytes
+    kind: IdKind
+    text: bytes | None = None
+
+
+def digest(text: bytes) -> bytes:
+    """Return the sixteen bytes that stand for a text in UTF-8."""
+    return blake2b(text, digest_size=ID_BYTES).digest()
+
+
+def named(message_id: uuid.UUID | bytes | SupportsIndex | str) -> Named:
+    """Return what stands for ``message_id`` on the wire.
+
+    A UUID's bytes and 16 raw bytes stay as they are, an integer from 0 to 2^128 - 1, or what stands for one as numpy's
+    do, becomes 16 bytes big-endian, any text the BLAKE2b digest of its UTF-8 form (digest_size 16).
 
     Raises:
         IdError: the id is negative, too large, of another length or of another type.
     """
     if isinstance(message_id, uuid.UUID):
-        return message_id.bytes
+        return Named(message_id.bytes, IdKind.UUID)
     if isinstance(message_id, bytes):
         if len(message_id) != ID_BYTES:
             told = f"a message id in bytes has {ID_BYTES} of them, got {len(message_id)}"
             raise IdError(f"{told}: pass a str to have it hashed")
-        return message_id
+        kind = message_id.kind if isinstance(message_id, WireId) else IdKind.BYTES
+        return Named(message_id, kind, message_id.text if isinstance(message_id, TextId) else None)
     if isinstance(message_id, str):
-        return blake2b(message_id.encode("utf-8", "surrogatepass"), digest_size=ID_BYTES).digest()
+        text = message_id.encode("utf-8", "surrogatepass")
+        return Named(digest(text), IdKind.TEXT, text)
     number: object = message_id  # anything may come from a host, whatever the types say
-    if isinstance(number, bool) or not isinstance(number, int):
+    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
         raise IdError(f"a message id is a UUID, 16 bytes, an int or a str, got {type(number).__name__}")
-    if not 0 <= number < 1 << 128:
-        got = str(number) if abs(number) < 1 << 256 else f"one of {number.bit_length()} bits"
+    whole = _whole(number)
+    if not 0 <= whole < MOST:
+        got = str(whole) if abs(whole) < 1 << 256 else f"one of {whole.bit_length()} bits"
         raise IdError(f"an integer message id lies in 0 … 2^128 - 1, got {got}")
-    return number.to_bytes(ID_BYTES, "big")
+    return Named(whole.to_bytes(ID_BYTES, "big"), IdKind.INT)
+
+
+def id_bytes(message_id: uuid.UUID | bytes | SupportsIndex | str) -> bytes:
+    """Return the 16 bytes that stand for ``message_id`` on the wire.
+
+    Raises:
+        IdError: it has none.
+    """
+    return named(message_id).wire
+
+
+def _whole(number: SupportsIndex) -> int:
+    try:
+        return operator.index(number)
+    except TypeError:  # an array of numpy has the method, and is no number
+        got = type(number).__name__
+        raise IdError(f"a message id is a UUID, 16 bytes, an int or a str, got {got}") from None

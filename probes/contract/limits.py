@@ -14,6 +14,9 @@ MAX_CAUSE_CHARS: Final = 64
 MAX_LABELS: Final = 8
 MAX_LABEL_CHARS: Final = 64
 MAX_NAME_CHARS: Final = 128
+MAX_ID_TEXT_CHARS: Final = 1_024
+MAX_METRICS: Final = 8
+MAX_HISTOGRAM_BYTES: Final = 65_536
 
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 """What a stream or a node may be called; to be used with ``fullmatch``."""

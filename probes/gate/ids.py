@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from probes.contract.ids import UuidId
+
 FORM: Final = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}")
 """A UUID as it is written; to be used with ``fullmatch``."""
 _GREGORIAN_100_NS: Final = 0x01B2_1DD2_1381_4000
@@ -20,7 +22,7 @@ def read(text: str) -> bytes:
     """
     if not FORM.fullmatch(text):
         raise ValueError(f"an id is a UUID such as 0192d5a0-0000-7000-8000-000000000001, got {text!r:.80}")
-    return bytes.fromhex(text.replace("-", ""))
+    return UuidId(bytes.fromhex(text.replace("-", "")))
 
 
 def written(event_id: bytes) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from probes.contract.ids import id_bytes
+from probes.contract.ids import TextId
 from probes.gate.rules import Path
 from probes.http.problems import pointer
 from probes.marks import ID_HEADER, TIME_HEADER
@@ -49,7 +49,7 @@ class Spots:
             return _read_at(self.id_path, value, _READ_ID, "id")
         found = headers.get(ID_HEADER)
         if found is None:
-            return id_bytes(where)
+            return TextId.of(where)
         try:
             return _READ_ID(found)
         except ValueError as error:

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from probes import recorder
+from probes import named, recorder
 from probes.clock import Clock
 from probes.contract.limits import MAX_REASON_CHARS
 from probes.probe import CLOSE_S, MOST_STAMPS, QUEUE_FULL
@@ -43,10 +43,11 @@ class Stamping:
                 for side, at_ns in moments:
                     self._append(Stamp(side, event_id, event_us, at_ns))
             return
-        packed = np.frombuffer(b"".join(ids), np.uint64).reshape(-1, 2)
+        found = named.of(ids)
         times = np.array(events_us, np.int64)
         for side, at_ns in moments:
-            if not self.sender.append_many(Stamps(side, packed, times, at_ns), MOST_STAMPS):
+            stamps = Stamps(side, found.ids, times, at_ns, found.kinds, found.texts)
+            if not self.sender.append_many(stamps, MOST_STAMPS):
                 self.sender.drop(recorder.refused(times, at_ns, QUEUE_FULL))
 
     def rejected(self, event_id: bytes, event_us: int, arrived_us: int, reason: str) -> None:

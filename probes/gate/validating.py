@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from probes.contract.ids import id_bytes
+from probes.contract.ids import TextId
 from probes.gate.avro_body import UnresolvableError
 from probes.gate.bodies import Sent
 from probes.gate.codec import Codec, MisfitError
@@ -128,12 +128,12 @@ class Validating:
 
     def _id(self, record: Record, value: object, faults: list[Fault]) -> bytes:
         if value is None and self.spots.id_path is not None:
-            return id_bytes(record.where)
+            return TextId.of(record.where)
         try:
             return self.spots.event_id(value, record.headers, record.where)
         except MissingError as error:
             faults.append(Fault(error.place, str(error)))
-            return id_bytes(record.where)
+            return TextId.of(record.where)
 
     def _said_us(self, record: Record, value: object, codec: Codec, faults: list[Fault]) -> int | None:
         """Return the event time that is said, None where there is none."""

@@ -56,7 +56,9 @@ def check(sink: Sink) -> None:
         sink.check()
 
 
-def open_probe(stream: str, node: str, sink: str | None, around: Surroundings) -> tuple[Probe, PatientSink]:
+def open_probe(
+    stream: str, node: str, sink: str | None, around: Surroundings, *, id_text: bool = True
+) -> tuple[Probe, PatientSink]:
     """Return the probe of a tap that follows a source, and its sink, which waits until the tap is to stop.
 
     Raises:
@@ -67,7 +69,9 @@ def open_probe(stream: str, node: str, sink: str | None, around: Surroundings) -
     patient = PatientSink(checked_sink(sink_url(sink), instance, around.clock), around)
     try:
         # Strict while it starts, so that a mistake ends the tap; later on what is bad is counted and not raised.
-        probe = Probe(stream, node, patient, strict=True, follows=True, max_age_s=None, clock=around.clock)
+        probe = Probe(
+            stream, node, patient, strict=True, follows=True, id_text=id_text, max_age_s=None, clock=around.clock
+        )
     except ProbeError as error:
         raise TapUsageError(str(error)) from None
     probe.strict = False

@@ -56,7 +56,7 @@ class Stamping:
         self._miss(self._untimed.rest(self._around.wall_us()))
         if seen:
             message_ids, events_us = zip(*seen, strict=True)
-            self._stamp_many(b"".join(message_ids), np.array(events_us, np.int64))
+            self._stamp_many(message_ids, np.array(events_us, np.int64))
             self.tally.stamped += len(seen)
             self._unsettled += len(seen)
 

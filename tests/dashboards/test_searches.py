@@ -104,6 +104,6 @@ def test_a_whole_window_is_that_of_the_reader(tmp_path: Path) -> None:
     assert whole is not None
     assert without is not None
     assert whole.result == expected
-    assert [(one.node, one.kept, one.packed) for one in whole.lost] == [("b", 1, ids(9))]
+    assert [(one.node, one.kept, one.ids) for one in whole.lost] == [("b", 1, ((ids(9), ids(9).hex()),))]
     assert [hole.node for hole in whole.holes] == ["a", "b"]
     assert without.holes == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
@@ -20,6 +21,7 @@ from dashboards.views.journey import Key
 from monitor.finding import Lost
 from monitor.journey import Stamp
 from monitor.results import Status, Verdict, WindowResult
+from probes.contract.ids import id_bytes
 from tests.alerts.windows import START_US, window
 from tests.dashboards.places import HOSTILE
 from tests.monitor.spooled import TERMS, at, ids
@@ -41,8 +43,13 @@ def way(*sides: str, status: Status = Status.FINAL, graph: Graph = CHAIN) -> Way
 
 def told(stamps: tuple[Stamp, ...], of: Way, *lost_at: str) -> journey.Journey:
     """Return the journey of these stamps."""
-    lost = tuple(Lost("orders", START_US, node, 1, 1, ids(7)) for node in lost_at)
+    lost = tuple(Lost("orders", START_US, node, 1, 1, ids(7), ids(7).hex()) for node in lost_at)
     return journey.of(Searched(stamps, lost), Key("orders", START_US, ids(7)), of, START_US, UTC)
+
+
+def named(packed: Sequence[bytes]) -> tuple[tuple[bytes, str], ...]:
+    """Return ids of which nothing is known but their bytes, as they are shown."""
+    return tuple((one, one.hex()) for one in packed)
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS, st.integers(0, 100), COUNTS, st.sampled_from(("?", "known")))
@@ -74,10 +81,10 @@ def test_the_parts_of_the_bar_add_up(
 @given(st.lists(st.binary(min_size=16, max_size=16), unique=True, max_size=130), st.integers(1, 10**6))
 def test_the_pages_of_lost_ids_are_all_of_them_once(packed: list[bytes], beyond: int) -> None:
     """One page after the other gives the list, no page is longer than it may be, and none lies beyond the last."""
-    joined = b"".join(packed)
+    joined = named(packed)
     first = lost_ids.page(joined, "", 1)
     pages = [lost_ids.page(joined, "", part) for part in range(1, first.parts + 1)]
-    assert [one for page in pages for one in page.ids] == [one.hex() for one in packed]
+    assert [one for page in pages for one in page.ids] == [*joined]
     assert all(len(page.ids) <= lost_ids.A_PAGE for page in pages)
     assert [page.after for page in pages] == [*range(2, first.parts + 1), None]
     assert [page.before for page in pages] == [None, *range(1, first.parts)]
@@ -87,18 +94,29 @@ def test_the_pages_of_lost_ids_are_all_of_them_once(packed: list[bytes], beyond:
 @given(st.lists(st.binary(min_size=16, max_size=16), unique=True, min_size=1, max_size=40), st.data())
 def test_every_lost_id_is_found_by_itself(packed: list[bytes], data: st.DataObject) -> None:
     """With and without hyphens, in either case, and by any part of its digits."""
-    one = data.draw(st.sampled_from(packed)).hex()
+    chosen = data.draw(st.sampled_from(packed))
+    one = chosen.hex()
     hyphens = f"{one[:8]}-{one[8:12]}-{one[12:16]}-{one[16:20]}-{one[20:]}"
     start = data.draw(st.integers(0, 28))
     for text in (one, hyphens.upper(), f" {one} ", one[start : start + 4]):
-        assert one in lost_ids.page(b"".join(packed), text, 1).ids or lost_ids.page(b"".join(packed), text, 1).parts > 1
+        page = lost_ids.page(named(packed), text, 1)
+        assert (chosen, one) in page.ids or page.parts > 1
+
+
+def test_an_id_is_looked_for_as_it_is_shown() -> None:
+    """By the text or a part of it, in either case, by its number, and by its hash."""
+    kept = [(id_bytes("Order-7"), "Order-7"), (id_bytes(1027), "1027"), (ids(3), f"{ids(3).hex()} (hash of a text)")]
+    for text, found in (("order-7", 0), ("RDER", 0), (id_bytes("Order-7").hex(), 0), ("1027", 1), ("hash of", 2)):
+        assert lost_ids.page(kept, text, 1).ids == (kept[found],)
+    assert "hopwatch find TEXT" in lost_ids.hashed(lost_ids.page(kept, "", 1))
+    assert not lost_ids.hashed(lost_ids.page(kept[:2], "", 1))
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "b"])
 def test_the_csv_holds_every_id_and_names_as_they_are(name: str) -> None:
     """Read back by a reader of such files; the name of the file is one that any system takes."""
     one = window(0, stream=name, names=(name, "z"), lost={name: 2})
-    rows = list(csv.DictReader(io.StringIO(lost_ids.table(one, CHAIN, name, ids(1, 2)))))
+    rows = list(csv.DictReader(io.StringIO(lost_ids.table(one, CHAIN, name, named([ids(1), ids(2)])))))
     assert [row["message_id"] for row in rows] == [ids(1).hex(), ids(2).hex()]
     assert {(row["stream"], row["node"], row["window_start"]) for row in rows} == {(name, name, "2026-01-01T00:00:00Z")}
     assert all(char.isalnum() or char in "._-" for char in lost_ids.file_name(one, name))
@@ -107,8 +125,8 @@ def test_the_csv_holds_every_id_and_names_as_they_are(name: str) -> None:
 def test_no_name_in_the_csv_of_lost_ids_is_a_formula() -> None:
     """As in all other files."""
     one = window(0, stream="=1+1", names=("-1", "z"), lost={"-1": 1})
-    (row,) = csv.DictReader(io.StringIO(lost_ids.table(one, CHAIN, "-1", ids(1))))
-    assert (row["stream"], row["node"]) == ("'=1+1", "'-1")
+    (row,) = csv.DictReader(io.StringIO(lost_ids.table(one, CHAIN, "-1", [(ids(1), "=2+2")])))
+    assert (row["stream"], row["node"], row["message_id"]) == ("'=1+1", "'-1", "'=2+2")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +246,7 @@ def test_a_message_is_lost_only_where_all_that_are_missing_are(loss: int, lower:
 def test_two_messages_that_an_id_may_mean_are_two_journeys() -> None:
     """As it is read first comes first, whatever is newer; 16 hexadecimal digits may be a number too."""
     other = stamp("b", 1_000, None)._replace(message_id=ids(8), event_time_us=at(70))
-    found = Searched((PASSED_A, other), (Lost("orders", START_US, "b", 1, 1, ids(8)),))
+    found = Searched((PASSED_A, other), (Lost("orders", START_US, "b", 1, 1, ids(8), ids(8).hex()),))
     keys = journey.keys(found, (ids(7), ids(8)))
     assert [(key.message_id, key.start_us) for key in keys] == [(ids(7), at(0)), (ids(8), at(60)), (ids(8), at(0))]
     assert [step.node for step in journey.of(found, keys[0], way(), 0, UTC).steps] == ["a", "a"]

@@ -33,7 +33,7 @@ def test_the_table_comes_out_to_the_digit(tmp_path: Path) -> None:
     nodes = window["nodes"]
     assert [node["seen"] for node in nodes] == [10, 9, 7, 5]
     assert [node["loss"] for node in nodes] == [0, 1, 2, 2]
-    assert [[int(lost, 16) for lost in node["lost_ids"]] for node in nodes] == [[], [3], [9, 10], [7, 8]]
+    assert [[int(lost) for lost in node["lost_ids"]] for node in nodes] == [[], [3], [9, 10], [7, 8]]
     assert (window["known"], window["delivered"], window["lost"], window["loss_ratio"]) == (10, 5, 5, 0.5)
     assert (window["verdict"], window["lost_lower"], window["lost_upper"]) == ("LOSSY", 5, 5)
     drawn = _hopwatch("report", "--config", str(config))

@@ -36,9 +36,10 @@ def once(data: bytes) -> None:
     """Read bytes as everything that they may be said to be."""
     with suppress(EnvelopeError):
         fingerprint_of(data)
-    with suppress(envelope.RecordError):
-        envelope.check(data, envelope.read(data))
     body = data[1:]
+    for batch in (data, b"\x81" + envelope.FINGERPRINT + body, b"\x81" + envelope.FINGERPRINT_1 + body):
+        with suppress(envelope.RecordError):
+            envelope.check(batch, envelope.read(batch))
     record = PREFIXES[data[0] % len(PREFIXES)] + body if data else b""
     for read in (CODEC.decode, Entered.read, records.of_rejected):
         with suppress(EnvelopeError):

@@ -6,6 +6,7 @@ import struct
 import uuid
 from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,19 @@ from probes.contract import envelope, segment
 from probes.contract.batch import Batch
 from probes.contract.envelope import RecordError
 from probes.contract.ids import id_bytes
-from tests.probes.contract.batches import PREFIX, TWO_PASSED, as_body, as_fastavro_reads, batches, record_of, refusal
+from tests.probes.contract.batches import (
+    HEARTBEAT,
+    PREFIXES,
+    TWO_PASSED,
+    as_body,
+    as_fastavro_reads,
+    batches,
+    of_version_1,
+    record_of,
+    refusal,
+)
+
+STAMPS = ("IN", "OUT", "FILTERED", "REJECTED", "DEFERRED")
 
 
 @given(batches())
@@ -29,6 +42,41 @@ def test_the_reader_by_hand_agrees_with_fastavro(batch: Batch) -> None:
     assert as_fastavro_reads(envelope.encode(batch)) == (as_body(batch), b"")
 
 
+@given(batches())
+def test_version_1_is_read_for_ever(batch: Batch) -> None:
+    """A record of version 1 says what it always said to both readers, and nothing of what it has no fields for."""
+    record = record_of(batch, version=1)
+    assert envelope.decode(record) == of_version_1(batch)
+    assert as_fastavro_reads(record) == (as_body(of_version_1(batch)), b"")
+
+
+METRICS = st.fixed_dictionaries(
+    {
+        "stamp": st.sampled_from(["IN", "OUT", "FILTERED", "REJECTED", "DEFERRED"]),
+        "count": st.integers(0, 2**63 - 1),
+        "id_xor": st.integers(-(2**63), 2**63 - 1),
+        "id_sum": st.integers(-(2**63), 2**63 - 1),
+        "bytes": st.integers(0, 2**63 - 1),
+        "lag_histogram": st.binary(max_size=20),
+    }
+)
+
+
+@given(st.lists(METRICS, max_size=8))
+def test_what_nothing_counts_yet_is_read_and_told(metrics: list[dict[str, Any]]) -> None:
+    """Metrics lie where the reader by hand says, as fastavro reads them, and are refused as unsupported, not broken."""
+    record = record_of(HEARTBEAT, kind="METRICS", metrics=metrics)
+    view = envelope.read(record)
+    found = [
+        one._asdict() | {"stamp": STAMPS[one.stamp], "lag_histogram": record[slice(*one.lag_histogram)]}
+        for one in view.metrics
+    ]
+    assert found == metrics == as_fastavro_reads(record)[0]["metrics"]
+    refused = refusal(record)
+    assert refused is not None
+    assert refused.reason == "unsupported"
+
+
 @given(batches(), st.binary(max_size=20), st.binary(max_size=20))
 def test_a_record_is_read_in_the_middle_of_a_buffer(batch: Batch, before: bytes, behind: bytes) -> None:
     """Each packed field lies in the buffer where its span says, and what stands around the record plays no part."""
@@ -40,7 +88,7 @@ def test_a_record_is_read_in_the_middle_of_a_buffer(batch: Batch, before: bytes,
     assert {name: buffer[slice(*span)] for name, span in spans.items()} == {n: getattr(batch, n) for n in spans}
 
 
-@given(st.binary() | st.binary().map(PREFIX.__add__))
+@given(st.binary() | st.builds(bytes.__add__, st.sampled_from(sorted(PREFIXES.values())), st.binary()))
 def test_random_bytes_raise_nothing_but_a_record_error(record: bytes) -> None:
     """Whatever comes, behind a good prefix too, is a batch or a RecordError with a short name and a sentence."""
     refused = refusal(record)
@@ -50,7 +98,7 @@ def test_random_bytes_raise_nothing_but_a_record_error(record: bytes) -> None:
 @st.composite
 def broken_records(draw: st.DrawFn) -> bytes:
     """Draw the record of a good batch and break it: bytes changed, put in or taken out."""
-    record = bytearray(envelope.encode(draw(batches())))
+    record = bytearray(record_of(draw(batches()), draw(st.sampled_from([1, 2]))))
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(record)))
         end = draw(st.integers(start, min(start + 8, len(record))))
@@ -69,7 +117,7 @@ def test_what_is_read_from_a_broken_record_is_what_fastavro_reads(record: bytes)
 @given(batches(), st.data())
 def test_no_beginning_of_a_record_is_a_record(batch: Batch, data: st.DataObject) -> None:
     """A record that was cut anywhere is refused as truncated."""
-    record = envelope.encode(batch)
+    record = record_of(batch, data.draw(st.sampled_from([1, 2])))
     cut = record[: data.draw(st.integers(0, len(record) - 1))]
     refused = refusal(cut)
     assert refused is not None
@@ -90,12 +138,16 @@ _BROKEN_FIELDS = st.fixed_dictionaries(
         "reason": st.sampled_from([b"", b"\xff\x00", b"\xff\xff", b"\xff"]),
         "reasons": st.lists(st.just("r"), max_size=2),
         "node": st.sampled_from(["", "a b", "n"]),
+        "id_kind": st.sampled_from(["BYTES", "UUID", "INT", "TEXT"]),
+        "id_texts": st.sampled_from([b"", b"ab", b"\xff"]),
+        "id_text_ends": st.lists(st.integers(0, 3), min_size=2, max_size=2).map(lambda ends: struct.pack("<2I", *ends)),
+        "until_us": st.sampled_from([0, 8, 16]).map(bytes),
     },
 )
 
 
 @given(_BROKEN_FIELDS)
-def test_what_is_read_could_be_written(fields: dict[str, object]) -> None:
+def test_what_is_read_could_be_written(fields: dict[str, Any]) -> None:
     """Reader and writer keep the same limits: a batch that decodes is one that encodes, to the same record."""
     record = record_of(TWO_PASSED, **fields)
     with suppress(RecordError):
@@ -140,7 +192,10 @@ def test_an_id_has_sixteen_bytes_and_keeps_them(message_id: uuid.UUID | bytes | 
 
 
 def test_the_wire_has_the_fields_of_a_batch() -> None:
-    """Nothing of a batch is left unwritten, and the order is that of the schema."""
-    fields = envelope.SCHEMA["fields"]
-    assert isinstance(fields, list)
-    assert [field["name"] for field in fields] == list(asdict(TWO_PASSED)) == list(envelope.RecordView._fields)
+    """Nothing of a batch is left unwritten, the order is that of the schema, and version 1 is where 2 begins."""
+    first, second = (
+        [field["name"] for field in schema["fields"]]  # type: ignore[attr-defined]
+        for schema in (envelope.SCHEMA_1, envelope.SCHEMA)
+    )
+    assert second == [*asdict(TWO_PASSED), "metrics"] == list(envelope.RecordView._fields)
+    assert second[: len(first)] == first

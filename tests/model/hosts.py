@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from tests.model.dice import MINUTE_US, SECOND_US, Dice, Fault
+from tests.model.given import Naming
 from tests.model.record import FILTERED, NO_REASON, NOT_STAMPED, PASSED, Body
 
 MISNAMED = "misnamed"
@@ -132,6 +133,7 @@ class Voice:
         self.complete_through_us = life.start_us + life.skew_us
         self.owed: dict[int, int] = defaultdict(int)
         self.most = dice.one((1, 3, 10, 50))
+        self.naming = Naming(dice)
 
     def speak(self) -> list[Sent]:
         """Give all that it sends."""
@@ -160,12 +162,13 @@ class Voice:
         return kept
 
     def _batches(self, pending: Iterable[Stamped]) -> list[tuple[int, list[Stamped]]]:
-        by_window: dict[int, list[Stamped]] = defaultdict(list)
+        by_window: dict[tuple[int, str], list[Stamped]] = defaultdict(list)
         for stamped in pending:
-            by_window[stamped.event_us // MINUTE_US * MINUTE_US].append(stamped)
+            kind = "" if self.naming.version == 1 else self.naming.kind(stamped.message_id)
+            by_window[stamped.event_us // MINUTE_US * MINUTE_US, kind].append(stamped)
         return [
             (start_us, stamped[at : at + self.most])
-            for start_us, stamped in by_window.items()
+            for (start_us, _), stamped in by_window.items()
             for at in range(0, len(stamped), self.most)
         ]
 
@@ -202,6 +205,7 @@ class Voice:
             "drops": drops,
             "labels": {"host": "h1"} if self.dice.rng.random() < 0.3 else {},
         }
+        body |= self.naming.fields([one.message_id for one in stamped])
         self.sent.append(Sent(at_us, body | pack(self.dice, stamped, window_us, self.life.skew_us)))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from tests.model.books import Instance, NodeBooks, Unheard, Window, node_books
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, is_near, take_in
 from tests.model.lag import quantile, quantiles
+from tests.model.naming import shown
 from tests.model.sets import NONE, AtNode, Ids, WindowSets
 from tests.model.unheard import folder_of, is_touched, unheard
 from tests.model.wire import Received, read_spool
@@ -62,9 +63,8 @@ class JudgedWindow:
     ) -> None:
         """Take the batches that are in the window, and all instances of the stream."""
         self.stream, self.pathway = stream, stream.pathway
-        self.sets = WindowSets(
-            self.pathway, [(one.batch.node, seen) for one in inside for seen in one.batch.observations]
-        )
+        self.observed = [(one.batch.node, seen) for one in inside for seen in one.batch.observations]
+        self.sets = WindowSets(self.pathway, self.observed)
         end_us = start_us + MINUTE_US
         self.window = Window(start_us, end_us, max([end_us, *_first_sightings_us(inside).values()]) + stream.transit_us)
         touched = is_touched(intake, streams, self.window.judged, stream.settle_us)
@@ -251,7 +251,7 @@ class JudgedWindow:
             "lag_out_us": quantiles(at.lags_out_us),
             "inside_us": quantiles(at.inside_us),
             "process_duration_p95_us": self._process_duration_p95_us(node),
-            "lost_ids": [message_id.hex() for message_id in sorted(lost)[:MOST_IDS]],
+            "lost_ids": [shown(self.pathway, one, self.observed) for one in sorted(lost)[:MOST_IDS]],
         }
 
     def _origins_books(self) -> list[NodeBooks]:

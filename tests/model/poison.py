@@ -2,6 +2,7 @@
 
 import copy
 import io
+import json
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import fastavro
 
 from tests.model.dice import Dice
-from tests.model.record import HEAD, NOT_STAMPED, SCHEMA, Body, encode
+from tests.model.record import BEHIND_TEXT, HEAD, HEAD_2, NOT_STAMPED, SCHEMA, Body, encode
 from tests.model.wire import MAGIC, MOST_BYTES, frame
 
 _I64 = struct.Struct("<q")
@@ -34,6 +35,39 @@ def _drops(count: int, start_ms: int = 0, each: int = 1, cause: str = "full") ->
 
 def _unstamped(body: Body) -> None:
     body.update(outcome=b"", lag_in_us=_I64.pack(NOT_STAMPED) * body["count"], lag_out_us=b"")
+
+
+_NAMED: dict[str, Any] = {
+    "id_kind": "BYTES",
+    "id_texts": b"",
+    "id_text_ends": b"",
+    "until_us": b"",
+    "sequence": b"",
+    "metrics": [],
+}
+"""What makes a body one of version 2."""
+_METRICS = {"stamp": "IN", "count": 1, "id_xor": 2, "id_sum": 3, "bytes": 4, "lag_histogram": b"h"}
+_NO_OBSERVATIONS: dict[str, Any] = dict.fromkeys(
+    ("message_ids", "event_offset_us", "lag_in_us", "lag_out_us", "outcome", "reason"), b""
+) | {"count": 0}
+
+
+def _first(body: Body, **fields: Any) -> None:  # noqa: ANN401  a field may be of any type
+    """Make a body one of version 1."""
+    for name in _NAMED:
+        body.pop(name, None)
+    body.update(fields)
+
+
+def _backwards(body: Body) -> Body:
+    ends = [2**32 - 1] * (body["count"] - 1) + [2]
+    return {"id_text_ends": struct.pack(f"<{len(ends)}I", *ends)}
+
+
+def _long(body: Body) -> Body:
+    text = "\u00e9".encode() * 1_025
+    ends = struct.pack("<I", len(text)) * body["count"]
+    return {"id_texts": text, "id_text_ends": ends}
 
 
 BODIES: dict[str, tuple[str, Callable[[Body], None]]] = {
@@ -69,7 +103,25 @@ BODIES: dict[str, tuple[str, Callable[[Body], None]]] = {
     "lags in of another count": ("lag_in", _stretch("lag_in_us", bytes(4))),
     "lags out of another count": ("lag_out", _stretch("lag_out_us", bytes(3))),
     "outcomes of another count": ("outcome", lambda body: body.update(outcome=bytes(body["count"] + 1))),
-    "outcome 3": ("outcome", _fill("outcome", b"\x03")),
+    "outcome 4": ("outcome", _fill("outcome", b"\x04")),
+    "deferred": ("unsupported", lambda body: body.update(_NAMED, outcome=b"\x03" * body["count"])),
+    "deferred in version 1": ("outcome", lambda body: _first(body, outcome=b"\x03" * body["count"])),
+    "metrics": (
+        "unsupported",
+        lambda body: body.update(_NAMED, kind="METRICS", metrics=[_METRICS], **_NO_OBSERVATIONS),
+    ),
+    "metrics in observations": ("metrics", _with(**_NAMED | {"metrics": [_METRICS]})),
+    "nine metrics": ("metrics", _with(**_NAMED | {"kind": "METRICS", "metrics": [_METRICS] * 9} | _NO_OBSERVATIONS)),
+    "texts without ends": ("texts", _with(**_NAMED | {"id_kind": "TEXT", "id_texts": b"a"})),
+    "texts of numbers": (
+        "texts",
+        lambda body: body.update(_NAMED, id_kind="INT", id_text_ends=bytes(4 * body["count"])),
+    ),
+    "ends that go back": ("texts", lambda body: body.update(_NAMED, id_kind="TEXT", id_texts=b"a", **_backwards(body))),
+    "an end beyond": ("texts", lambda body: body.update(_NAMED, id_kind="TEXT", **_backwards(body))),
+    "a text of 1,025 characters": ("texts", lambda body: body.update(_NAMED, id_kind="TEXT", **_long(body))),
+    "half a sequence": ("sequence", lambda body: body.update(_NAMED, sequence=bytes(8 * body["count"] + 4))),
+    "half a moment": ("until", lambda body: body.update(_NAMED, until_us=bytes(4))),
     "passed without a stamp": ("unstamped", _unstamped),
     "passed without lags": ("unstamped", _with(outcome=b"", lag_in_us=b"", lag_out_us=b"")),
     "33 reasons": ("reasons", _with(reasons=["r"] * 33)),
@@ -89,6 +141,9 @@ BODIES: dict[str, tuple[str, Callable[[Body], None]]] = {
 }
 """A good body of OBSERVATIONS becomes one that breaks a rule: (reason, what is done to it)."""
 
+_UP_TO_REASONS = HEAD + b"\x02p" + b"\x00\x00\x02" + b"\x02s" + b"\x02n" + bytes(10)
+"""A heartbeat of version 1 up to where its reasons are counted."""
+
 RECORDS: dict[str, tuple[str, Callable[[Dice, bytes], bytes]]] = {
     "nothing": ("envelope", lambda _dice, _record: b""),
     "another magic": ("envelope", lambda _dice, record: b"\xc3\x01" + record[1:]),
@@ -102,8 +157,9 @@ RECORDS: dict[str, tuple[str, Callable[[Dice, bytes], bytes]]] = {
     "zeros": ("envelope", lambda dice, _record: bytes(dice.rng.randint(1, 200))),
     "endless varint": ("body", lambda _dice, _record: HEAD + b"\xff" * 64),
     "name that is not UTF-8": ("body", lambda _dice, record: record[:34] + b"\xff" + record[35:]),
-    "kind 3": ("body", lambda _dice, _record: HEAD + b"\x02p" + b"\x00\x00" + b"\x06" + bytes(64)),
-    "a billion reasons": ("body", lambda _dice, record: record[:-3] + b"\x80\x94\xeb\xdc\x03"),
+    "kind 3 of version 1": ("body", lambda _dice, _record: HEAD + b"\x02p" + b"\x00\x00" + b"\x06" + bytes(64)),
+    "kind 4": ("body", lambda _dice, _record: HEAD_2 + b"\x02p" + b"\x00\x00" + b"\x08" + bytes(64)),
+    "a billion reasons": ("body", lambda _dice, _record: _UP_TO_REASONS + b"\x80\x94\xeb\xdc\x03"),
 }
 """A good record becomes one that does not read: (reason, what is done to it)."""
 
@@ -145,11 +201,16 @@ def foreign_file(dice: Dice, framed: bytes) -> bytes:
 
 def in_blocks(dice: Dice, body: Body) -> bytes:
     """Give the record of a body with its arrays and its map in other blocks than fastavro writes: Avro allows it."""
-    bare = encode(body | {"reasons": [], "drops": [], "labels": {}})[:-3]
+    whole = encode(body | {"reasons": [], "drops": [], "labels": {}})
+    behind = len(_avro(_BEHIND, body)) if "id_kind" in body else 0
+    bare, rest = whole[: len(whole) - behind - 3], whole[len(whole) - behind :]
     string, drop = {"type": "string"}, SCHEMA["fields"][17]["type"]["items"]  # type: ignore[index,call-overload]
     labels = [_avro(string, key) + _avro(string, value) for key, value in body["labels"].items()]
     parts = ([_avro(string, one) for one in body["reasons"]], [_avro(drop, one) for one in body["drops"]], labels)
-    return bare + b"".join(_blocks(dice, part) for part in parts)
+    return bare + b"".join(_blocks(dice, part) for part in parts) + rest
+
+
+_BEHIND = {"type": "record", "name": "Behind", "fields": json.loads(BEHIND_TEXT)}
 
 
 def _avro(schema: Any, value: Any) -> bytes:  # noqa: ANN401  what Avro writes

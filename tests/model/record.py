@@ -39,12 +39,41 @@ SCHEMA_TEXT = """
   {"name": "labels", "type": {"type": "map", "values": "string"}}]}
 """
 SCHEMA = fastavro.parse_schema(json.loads(SCHEMA_TEXT))
+BEHIND_TEXT = """[
+  {"name": "id_kind", "type": {"type": "enum", "name": "IdKind", "symbols": ["BYTES", "UUID", "INT", "TEXT"]}},
+  {"name": "id_texts", "type": "bytes"},
+  {"name": "id_text_ends", "type": "bytes"},
+  {"name": "until_us", "type": "bytes"},
+  {"name": "sequence", "type": "bytes"},
+  {"name": "metrics", "type": {"type": "array", "items": {"type": "record", "name": "Metrics", "fields": [
+    {"name": "stamp", "type": {
+      "type": "enum", "name": "Stamp", "symbols": ["IN", "OUT", "FILTERED", "REJECTED", "DEFERRED"]}},
+    {"name": "count", "type": "long"},
+    {"name": "id_xor", "type": "long"},
+    {"name": "id_sum", "type": "long"},
+    {"name": "bytes", "type": "long"},
+    {"name": "lag_histogram", "type": "bytes"}]}}}]
+"""
+"""What version 2 has behind the fields of version 1."""
+
+
+def _second() -> dict[str, Any]:
+    schema = json.loads(SCHEMA_TEXT)
+    schema["namespace"] = "hopwatch.v2"
+    schema["fields"][3]["type"]["symbols"].append("METRICS")
+    schema["fields"] += json.loads(BEHIND_TEXT)
+    return dict(schema)
+
+
+SCHEMA_2 = fastavro.parse_schema(_second())
 FINGERPRINT = bytes.fromhex("90f6ad4a1245681f6d5985ae674c05f6a12f41bc8e9f2982eacf6e6271a27d9d")
-HEAD = b"\x81" + FINGERPRINT
+FINGERPRINT_2 = bytes.fromhex("644b1dd5485e458e98e1dd30fcf33cfa31719c9023cbd25358c7638d6721d9a5")
+HEAD, HEAD_2 = b"\x81" + FINGERPRINT, b"\x81" + FINGERPRINT_2
+SCHEMAS = {HEAD: SCHEMA, HEAD_2: SCHEMA_2}
 WINDOW_MS = 60_000
 NOT_STAMPED = -(2**63)
 NO_REASON = 255
-PASSED, FILTERED, REJECTED = 0, 1, 2
+PASSED, FILTERED, REJECTED, DEFERRED = 0, 1, 2, 3
 
 Body = dict[str, Any]
 
@@ -68,6 +97,9 @@ class Observation:
     outcome: int = PASSED
     event_offset_us: int = 0
     reason: int = NO_REASON
+    kind: str = ""
+    """Of which kind its id is; nothing where version 1 does not say."""
+    text: bytes | None = None
 
     @property
     def passed(self) -> bool:
@@ -116,6 +148,26 @@ def _passed_are_stamped(body: Body) -> bool:
     return all(o != PASSED or s != (None, None) for o, s in zip(outcomes, stamps, strict=True))
 
 
+def _ends(body: Body) -> tuple[int, ...]:
+    return _unpack("I", body["id_text_ends"])
+
+
+def _texts(body: Body) -> list[bytes]:
+    ends = _ends(body)
+    return [body["id_texts"][begin:end] for begin, end in zip((0, *ends), ends, strict=False)]
+
+
+def _laid_end_to_end(body: Body) -> bool:
+    ends = _ends(body)
+    if not ends:
+        return not body["id_texts"]
+    return list(ends) == sorted(ends) and ends[-1] == len(body["id_texts"])
+
+
+def _characters(text: bytes) -> int:
+    return sum(byte & 0b1100_0000 != 0b1000_0000 for byte in text)
+
+
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 LIMITS: tuple[tuple[str, str, Callable[[Body], bool]], ...] = (
@@ -140,7 +192,11 @@ LIMITS: tuple[tuple[str, str, Callable[[Body], bool]], ...] = (
         "an event offset is below 60,000,000",
         lambda b: all(offset < 60_000_000 for offset in _unpack("I", b["event_offset_us"])),
     ),
-    ("outcome", "an outcome is 0, 1 or 2", lambda b: all(o <= REJECTED for o in b["outcome"])),
+    (
+        "outcome",
+        "an outcome is 0, 1 or 2, and 3 in version 2",
+        lambda b: all(o <= (DEFERRED if b["id_kind"] else REJECTED) for o in b["outcome"]),
+    ),
     ("unstamped", "one that passed carries at least one stamp", _passed_are_stamped),
     (
         "reasons",
@@ -162,6 +218,31 @@ LIMITS: tuple[tuple[str, str, Callable[[Body], bool]], ...] = (
         "a drop names a whole minute and no negative count",
         lambda b: all(drop["window_start_ms"] % WINDOW_MS == 0 and drop["count"] >= 0 for drop in b["drops"]),
     ),
+    ("texts", "texts have 4 bytes each to say where they end, or there are none", _whole("id_text_ends", 4)),
+    ("texts", "ids that are no texts have none", lambda b: b["id_kind"] == "TEXT" or not b["id_text_ends"]),
+    ("texts", "texts lie end to end, to the last byte", _laid_end_to_end),
+    (
+        "texts",
+        "a text has at most 1,024 characters, of 4 bytes at most",
+        lambda b: all(_characters(text) <= 1_024 and len(text) <= 4_096 for text in _texts(b)),
+    ),
+    ("until", "moments have 8 bytes each, or there are none", _whole("until_us", 8)),
+    ("sequence", "numbers have 8 bytes each, or there are none", _whole("sequence", 8)),
+    (
+        "metrics",
+        "there are at most 8 metrics, of at most 64 KiB, in a batch of their kind",
+        lambda b: (
+            len(b["metrics"]) <= (8 if b["kind"] == "METRICS" else 0)
+            and all(len(one["lag_histogram"]) <= 65_536 for one in b["metrics"])
+        ),
+    ),
+    (
+        "metrics",
+        "metrics count from 0",
+        lambda b: all(one["count"] >= 0 and one["bytes"] >= 0 for one in b["metrics"]),
+    ),
+    ("unsupported", "metrics are not counted yet", lambda b: b["kind"] != "METRICS"),
+    ("unsupported", "deferred messages are not counted yet", lambda b: DEFERRED not in b["outcome"]),
     (
         "labels",
         "there are at most 8 labels of at most 64 characters",
@@ -172,10 +253,11 @@ LIMITS: tuple[tuple[str, str, Callable[[Body], bool]], ...] = (
 
 
 def encode(body: Body) -> bytes:
-    """Give the whole record of a body with the fields of the schema; broken on purpose is fine."""
+    """Give the whole record of a body with the fields of its version's schema; broken on purpose is fine."""
+    head = HEAD_2 if "id_kind" in body else HEAD
     out = io.BytesIO()
-    fastavro.schemaless_writer(out, SCHEMA, body)
-    return HEAD + out.getvalue()
+    fastavro.schemaless_writer(out, SCHEMAS[head], body)
+    return head + out.getvalue()
 
 
 def decode(record: bytes) -> Batch:
@@ -197,18 +279,23 @@ def decode(record: bytes) -> Batch:
 def _body(record: bytes) -> Body:
     if record[:1] != HEAD[:1]:
         raise RecordError("envelope", f"a record starts with 0x81, this one with {record[:1].hex() or 'nothing'}")
-    if record[1 : len(HEAD)] != FINGERPRINT:
+    schema = SCHEMAS.get(record[: len(HEAD)])
+    if schema is None:
         raise RecordError("fingerprint", f"no schema is known with the fingerprint {record[1 : len(HEAD)].hex()}")
     stream = io.BytesIO(record[len(HEAD) :])
     try:
-        body = fastavro.schemaless_reader(stream, SCHEMA, None)
+        body = fastavro.schemaless_reader(stream, schema, None)
     except Exception as error:  # whatever fastavro meets in foreign bytes, the record is broken
         raise RecordError(
             "body", f"the body does not read as ObservationBatch: {type(error).__name__} {error}"
         ) from error
     if rest := stream.read():
         raise RecordError("rest", f"{len(rest)} bytes are left behind the body")
-    return dict(body)  # type: ignore[arg-type]
+    return _SILENT | dict(body)  # type: ignore[arg-type]
+
+
+_SILENT: Body = {"id_kind": "", "id_texts": b"", "id_text_ends": b"", "until_us": b"", "sequence": b"", "metrics": []}
+"""What version 1 says of what it has no fields for."""
 
 
 def _observations(body: Body) -> tuple[Observation, ...]:
@@ -217,7 +304,17 @@ def _observations(body: Body) -> tuple[Observation, ...]:
     lags_in, lags_out = _lags(body, "lag_in_us"), _lags(body, "lag_out_us")
     outcomes = body["outcome"] or bytes([PASSED]) * count
     reasons = body["reason"] or bytes([NO_REASON]) * count
+    texts: Sequence[bytes | None] = _texts(body) or [None] * count
     return tuple(
-        Observation(ids[16 * i : 16 * i + 16], lags_in[i], lags_out[i], outcomes[i], offsets[i], reasons[i])
+        Observation(
+            ids[16 * i : 16 * i + 16],
+            lags_in[i],
+            lags_out[i],
+            outcomes[i],
+            offsets[i],
+            reasons[i],
+            body["id_kind"],
+            texts[i],
+        )
         for i in range(count)
     )

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from tests.model.dice import Dice, Fault
+from tests.model.given import Given, as_text
 
 _NAMES = ("ingest", "router", "norm", "eu", "us", "connector", "sink", "A.b-c_1", "0", "archive", "n" * 128)
 _SHAPES: tuple[tuple[str, ...], ...] = (
@@ -80,7 +81,7 @@ class Ids:
     def __init__(self, dice: Dice) -> None:
         """Choose the style."""
         self._dice = dice
-        self._style = dice.one((self._uuid7, self._small, self._hashed, self._same_halves))
+        self._style = dice.one((self._uuid7, self._small, self._hashed, self._same_halves, self._text, self._text))
         self._given: set[bytes] = set()
 
     def new(self, moment_us: int) -> bytes:
@@ -94,10 +95,13 @@ class Ids:
     def _uuid7(self, moment_us: int) -> bytes:
         rest = self._dice.rng.getrandbits(74)
         number = moment_us // 1000 << 80 | 7 << 76 | rest >> 62 << 64 | 0b10 << 62 | rest % 2**62
-        return (number % 2**128).to_bytes(16, "big")
+        return Given.of((number % 2**128).to_bytes(16, "big"), "UUID")
 
     def _small(self, _moment_us: int) -> bytes:
-        return len(self._given).to_bytes(16, "big")
+        return Given.of(len(self._given).to_bytes(16, "big"), "INT")
+
+    def _text(self, _moment_us: int) -> bytes:
+        return as_text(self._dice, len(self._given))
 
     def _hashed(self, moment_us: int) -> bytes:
         text = json.dumps([self._dice.dials.seed, moment_us, len(self._given), self._dice.rng.random()])

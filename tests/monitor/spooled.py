@@ -87,7 +87,8 @@ def unchecked(batch: Batch) -> bytes:
     drops = [
         {"window_start_ms": drop.window_start_ms, "count": drop.count, "cause": drop.cause} for drop in batch.drops
     ]
-    fastavro.schemaless_writer(body, _UNCHECKED, fields | {"kind": batch.kind.name, "drops": drops})
+    names = {"kind": batch.kind.name, "id_kind": batch.id_kind.name}
+    fastavro.schemaless_writer(body, _UNCHECKED, fields | names | {"drops": drops, "metrics": []})
     return bytes([envelope.MARKER]) + envelope.FINGERPRINT + body.getvalue()
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+import struct
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.parcels import REASONS, join, split
+from monitor.kernel.tally import NEVER_US, take
+from monitor.parcels import NOWHERE, REASONS, Claims, join, pack_tally, split, unpack_tally
+from monitor.pathway import Pathway
+from probes.contract.batch import IdKind
+from probes.contract.ids import id_bytes
+from tests.monitor.kernel.batched import passed
 from tests.repository import ROOT
 
 
@@ -27,3 +35,37 @@ def test_every_reason_of_quarantine_is_named() -> None:
     named = re.findall(r'RecordError\(\s*"(\w+)"|Frame\([^"\n]*"(\w+)"', text)
     either = re.findall(r'reason = "(\w+)" if .* else "(\w+)"', text)
     assert {one for pair in named + either for one in pair if one} == set(REASONS)
+
+
+def test_claims_of_a_checkpoint_from_before_ids_had_kinds_are_taken() -> None:
+    """The monitor was upgraded while windows were open: their claims point where they did, and no kind is known."""
+    old = np.dtype(
+        [
+            *((name, "<i8") for name in ("seq", "arrival_us", "start", "end")),
+            ("count", "<i4"),
+            *((name, "<i8") for name in ("message_ids", "lag_in_us", "lag_out_us", "outcome")),
+        ]
+    )
+    head = b'{"path":"s.seg","node":"a","instance":"i","observations":2}'
+    refs = np.array([(3, 70, 6, 99, 2, 40, 72, 0, 88)], old)
+    claims = Claims.unpack(struct.pack("<I", len(head)) + head + refs.tobytes())
+    (found,) = claims.refs.tolist()
+    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, IdKind.UNKNOWN, NOWHERE, NOWHERE)
+    again = Claims.unpack(claims.pack())
+    assert (again.path, again.refs.tolist()) == ("s.seg", [found])
+
+
+def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
+    """Its lost ids are there, and nothing is known of them but their bytes."""
+    tally = take(Pathway.parse("a -> b"), [passed(0, [id_bytes(number) for number in (1, 2)])], 60)
+    packed = pack_tally(tally)
+    (length,) = struct.unpack_from("<I", packed)
+    header = json.loads(packed[4 : 4 + length])
+    kinds_and_ends = sum(5 * count for count in header["lost_ids"])
+    del header["texts"]
+    head = json.dumps(header, separators=(",", ":")).encode()
+    old = struct.pack("<I", len(head)) + head + packed[4 + length : len(packed) - kinds_and_ends]
+    found = unpack_tally(old)
+    assert found.lost(1, NEVER_US).tobytes() == id_bytes(1) + id_bytes(2)
+    assert found.named(1, NEVER_US).kinds.tolist() == [IdKind.UNKNOWN] * 2
+    assert pack_tally(found) == packed

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from numpy.typing import ArrayLike
 
 from probes import Probe
-from probes.contract.batch import Drop, Kind
+from probes.contract.batch import Batch, Drop, IdKind, Kind
 from probes.contract.envelope import decode
 from probes.contract.ids import id_bytes
+from probes.recorder import MessageId
 from probes.sinks.memory import MemorySink
 from tests.probes.hosts import EPOCH_US, ManualClock, drops, told
 
@@ -55,6 +61,102 @@ def test_arrays_come_in_every_form_that_is_promised(
     probe.arrived_many(ids, events)
     probe.flush()
     assert [row[:2] for row in told(sink.records)] == list(zip(IDS, EVENTS, strict=True))
+
+
+def of_messages(sink: MemorySink) -> list[Batch]:
+    """Return the batches that have observations."""
+    return [batch for batch in map(decode, sink.records) if batch.count]
+
+
+TEXTS = ["order 1", "größe", "x\0"]
+UUIDS = [uuid.UUID(int=number) for number in (1, 2, 3)]
+MANY: dict[str, tuple[Any, IdKind, list[Any]]] = {
+    "a list of texts": (TEXTS, IdKind.TEXT, TEXTS),
+    "a tuple of texts": (tuple(TEXTS), IdKind.TEXT, TEXTS),
+    "objects": (np.array(TEXTS, object), IdKind.TEXT, TEXTS),
+    "texts of numpy": (np.array([*TEXTS[:2], "z"]), IdKind.TEXT, [*TEXTS[:2], "z"]),
+    "a column of pandas": (pd.Series(TEXTS), IdKind.TEXT, TEXTS),
+    "an array of pyarrow": (pa.array(TEXTS), IdKind.TEXT, TEXTS),
+    "a chunked array": (pa.chunked_array([TEXTS[:1], TEXTS[1:]]), IdKind.TEXT, TEXTS),
+    "UUIDs": (UUIDS, IdKind.UUID, UUIDS),
+    "UUIDs as objects": (np.array(UUIDS, object), IdKind.UUID, UUIDS),
+    "numbers of numpy": ([np.int64(1), np.uint8(2), 3], IdKind.INT, [1, 2, 3]),
+    "large numbers": ([2**127, 2**64, 1], IdKind.INT, [2**127, 2**64, 1]),
+    "integers of pyarrow": (pa.array([1, 2, 3]), IdKind.INT, [1, 2, 3]),
+    "items of bytes": ([one.bytes for one in UUIDS], IdKind.BYTES, UUIDS),
+    "fixed items of pyarrow": (pa.array([one.bytes for one in UUIDS], pa.binary(16)), IdKind.BYTES, UUIDS),
+}
+
+
+@pytest.mark.parametrize(("ids", "kind", "same"), MANY.values(), ids=MANY)
+def test_batches_of_any_ids_are_taken(
+    probe: Probe,
+    sink: MemorySink,
+    ids: Any,  # noqa: ANN401 - whatever a host has
+    kind: IdKind,
+    same: list[Any],
+) -> None:
+    """As arrays they are the messages that they are one by one, and the batch knows their kind and their texts."""
+    probe.arrived_many(ids, [EPOCH_US] * 3)
+    probe.flush()
+    (batch,) = of_messages(sink)
+    assert [row.message_id for row in told(sink.records)] == [id_bytes(one) for one in same]
+    assert batch.id_kind is kind
+    assert batch.id_texts.decode() == ("".join(same) if kind is IdKind.TEXT else "")
+
+
+def test_ids_of_several_kinds_in_one_list_are_taken(probe: Probe, sink: MemorySink) -> None:
+    """Each kind goes in a batch of its own."""
+    mixed: list[MessageId] = ["order 1", UUIDS[0], 7]
+    probe.arrived_many(mixed, [EPOCH_US] * 3)
+    probe.flush()
+    assert [batch.id_kind for batch in of_messages(sink)] == [IdKind.UUID, IdKind.INT, IdKind.TEXT]
+
+
+MOMENT = datetime.fromtimestamp(EPOCH_US / 1e6, UTC)
+ZONED = MOMENT.astimezone(timezone(timedelta(hours=5, minutes=30)))
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [MOMENT, ZONED],
+        np.array([MOMENT, ZONED], object),
+        pd.Series([MOMENT, MOMENT]),
+        pd.Series([ZONED, ZONED]),
+        pd.DatetimeIndex([ZONED, ZONED]),
+        pd.Series([pd.Timestamp(MOMENT), pd.Timestamp(ZONED)], dtype=object),
+        pa.array([MOMENT, MOMENT], pa.timestamp("us", "UTC")),
+    ],
+    ids=["list", "objects", "Series", "zoned Series", "DatetimeIndex", "Timestamps", "pyarrow"],
+)
+def test_datetimes_with_a_zone_are_taken(probe: Probe, sink: MemorySink, events: Any) -> None:  # noqa: ANN401 - as above
+    """Whatever their zone, they are the same moments."""
+    probe.arrived_many([1, 2], events)
+    probe.flush()
+    assert [row.event_us for row in told(sink.records)] == [EPOCH_US, EPOCH_US]
+
+
+def test_what_is_refused_is_logged_once_with_its_type(probe: Probe, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever reads the log learns what to change."""
+    for _ in range(2):
+        probe.arrived_many([1.5], [EPOCH_US])
+        probe.flush()
+    assert [text.rpartition("; ")[2] for text in caplog.messages] == [
+        "got a message id is a UUID, 16 bytes, an int or a str, got float"
+    ]
+
+
+@pytest.mark.parametrize("says_texts", [True, False])
+def test_texts_stay_at_home_where_that_is_asked_for(sink: MemorySink, says_texts: bool) -> None:  # noqa: FBT001 - a parameter
+    """``id_text=False`` leaves them out, one by one and in arrays; what is sent are their hashes."""
+    with Probe("orders", "router", sink, clock=ManualClock(), id_text=says_texts) as probe:
+        probe.arrived("order 1", EPOCH_US)
+        probe.arrived_many(["order 2"], [EPOCH_US])
+        probe.flush()
+        (batch,) = of_messages(sink)
+        assert batch.message_ids == id_bytes("order 1") + id_bytes("order 2")
+        assert (batch.id_kind, batch.id_texts) == (IdKind.TEXT, b"order 1order 2" if says_texts else b"")
 
 
 def test_arrays_that_arrived_and_departed_are_one_observation_each(probe: Probe, sink: MemorySink) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from probes import Probe
@@ -119,6 +120,7 @@ def test_the_environment_may_name_the_sink(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 MICROSECONDS = "an event time as an int is µs since 1970, got"
+FORMS = "event times in arrays are integers in µs since 1970, datetime64 in UTC or datetimes with a zone"
 BOUNDS = "an event time is at most 24 h old and 5 min ahead, got"
 NAIVE = datetime(2024, 1, 1)  # noqa: DTZ001 - naive, hence bad
 ZONE = "an event time has a zone, got the naive 2024-01-01T00:00:00: use datetime.now(timezone.utc)"
@@ -171,12 +173,17 @@ def test_a_strict_probe_raises_where_production_counts(
         (
             [1.5],
             [EPOCH_US],
-            "ids in arrays are (n, 16) uint8, items of 16 bytes or integers, got float64 of shape (1,)",
+            "a message id is a UUID, 16 bytes, an int or a str, got float",
+        ),
+        (
+            np.array([1.5]),
+            [EPOCH_US],
+            "ids in arrays are texts, UUIDs, integers, (n, 16) uint8 or items of 16 bytes, got float64 of shape (1,)",
         ),
         (
             np.zeros((2, 8), np.uint8),
             [EPOCH_US] * 2,
-            "ids in arrays are (n, 16) uint8, items of 16 bytes or integers, got uint8 of shape (2, 8)",
+            "ids in arrays are texts, UUIDs, integers, (n, 16) uint8 or items of 16 bytes, got uint8 of shape (2, 8)",
         ),
         (
             [1],
@@ -186,7 +193,22 @@ def test_a_strict_probe_raises_where_production_counts(
         (
             [1],
             ["now"],
-            "event times in arrays are integers in µs since 1970 or datetime64, got <U3 of shape (1,)",
+            f"{FORMS}, got <U3 of shape (1,)",
+        ),
+        (
+            [1],
+            [datetime(2026, 1, 1)],  # noqa: DTZ001 - that is what is refused
+            "an event time has a zone, got the naive 2026-01-01T00:00:00: use datetime.now(timezone.utc)",
+        ),
+        (
+            [1],
+            pd.Series([datetime(2026, 1, 1)]),  # noqa: DTZ001 - that is what is refused
+            "an event time has a zone, got a Series of datetime64[ns]: use tz_localize",
+        ),
+        (
+            ["a", None],
+            [EPOCH_US] * 2,
+            "a message id is a UUID, 16 bytes, an int or a str, got NoneType",
         ),
     ],
 )

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probes.contract.batch import Batch, Kind
+from probes.contract import id_texts
+from probes.contract.batch import Batch, IdKind, Kind
 from probes.contract.ids import id_bytes
 from probes.packing import Packed
 from probes.recorder import MessageId, Refusals, Side, Stamp, Stamps, record, refused, refused_one
@@ -164,7 +165,7 @@ def test_a_stamp_that_a_flush_overtook_is_moved_behind_its_moment() -> None:
         not_before_us=EPOCH_US + 10,
     )  # fmt: skip
     moments = [(row.in_us and row.in_us - EPOCH_US, row.out_us and row.out_us - EPOCH_US) for row in rows]
-    assert moments == [(11, 11), (11, None)]
+    assert sorted(moments, key=str) == [(11, 11), (11, None)]
 
 
 class BrokenZone(tzinfo):
@@ -211,10 +212,61 @@ def test_bad_event_times_in_arrays_cost_their_own_stamps_only() -> None:
 
 @pytest.mark.parametrize("message_id", [ONE, ONE.bytes, 1, "order 1"])
 def test_ids_of_every_kind_are_known_by_their_bytes(message_id: MessageId) -> None:
-    """A kind alone and kinds together come out as the wire has them."""
+    """A kind alone and kinds together come out as the wire has them, a batch a kind."""
     assert [row.message_id for row in recorded(stamp(Side.ARRIVED, message_id, 0))[0]] == [id_bytes(message_id)]
     mixed = recorded(stamp(Side.ARRIVED, message_id, 0), stamp(Side.ARRIVED, "x", 0), stamp(Side.ARRIVED, 7, 0))[0]
-    assert [row.message_id for row in mixed] == [id_bytes(message_id), id_bytes("x"), id_bytes(7)]
+    assert {row.message_id for row in mixed} == {id_bytes(message_id), id_bytes("x"), id_bytes(7)}
+
+
+def _named(batches: list[Packed]) -> list[tuple[IdKind, list[str]]]:
+    """Return the kind and the texts of each batch."""
+    found = []
+    for batch in batches:
+        fields = batch.fields
+        ends = np.frombuffer(fields["id_text_ends"], "<u4")
+        texts = [id_texts.taken(fields["id_texts"], ends, place).decode() for place in range(len(ends))]
+        found.append((fields["id_kind"], texts))
+    return found
+
+
+def test_a_flush_is_split_by_kind_and_texts_go_along() -> None:
+    """A batch says of which kind all of its ids are, and carries the texts of texts, each once for both stamps."""
+    taken = [
+        stamp(side, message_id, at)
+        for side, at in ((Side.ARRIVED, 0), (Side.DEPARTED, 1))
+        for message_id in ("order 1", ONE, 7, ONE.bytes[::-1], "größe", np.int64(8))
+    ]
+    assert _named(record(taken, 0)[0]) == [
+        (IdKind.BYTES, []),
+        (IdKind.UUID, []),
+        (IdKind.INT, []),
+        (IdKind.TEXT, ["order 1", "größe"]),
+    ]
+
+
+def test_texts_are_left_out_where_that_is_asked_for() -> None:
+    """The batch says that its ids are texts, and not which."""
+    assert _named(record([stamp(Side.ARRIVED, "secret", 0)], 0, id_text=False)[0]) == [(IdKind.TEXT, [])]
+
+
+def test_a_text_that_is_too_long_is_left_out_alone() -> None:
+    """An empty one stands for it, and the others around it are carried."""
+    taken = [stamp(Side.ARRIVED, text, 0) for text in ("a", "b" * 1_025, "c" * 1_024)]
+    assert _named(record(taken, 0)[0]) == [(IdKind.TEXT, ["a", "", "c" * 1_024])]
+
+
+def test_a_batch_carries_no_more_texts_than_kafka_takes() -> None:
+    """What is beyond half a megabyte goes as hashes."""
+    taken = [stamp(Side.ARRIVED, f"{number:01000}", 0) for number in range(600)]
+    ((_, texts),) = _named(record(taken, 0)[0])
+    assert (sum(map(bool, texts)), len(texts), bool(texts[0]), bool(texts[-1])) == (524, 600, True, False)
+
+
+def test_what_was_refused_is_named_by_its_type() -> None:
+    """So that the log of the service says what to look for, without the value."""
+    odd = (None, b"short", -1, 1.0, True, object())
+    refusals = record([stamp(Side.ARRIVED, one, 0) for one in odd], 0)[1]
+    assert refusals.got == {"bad message id": "5 bytes, NoneType, bool, float, int out of range, object"}
 
 
 def test_what_never_came_in_is_counted_by_window() -> None:

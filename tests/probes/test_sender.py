@@ -231,9 +231,10 @@ def test_each_cause_of_drops_is_logged_once(caplog: pytest.LogCaptureFixture) ->
         bench.sender.drop({(0, "queue full"): 1})
         bench.sender.flush()
     beginning = "a probe of orders at router drops observations:"
+    loudly = "strict=True raises at the call"
     assert caplog.messages == [
         f"{beginning} an event time is an aware datetime or int µs since 1970; strict=True raises at the call",
-        f"{beginning} a message id is a UUID, 16 bytes, an int or a str; strict=True raises at the call",
+        f"{beginning} a message id is a UUID, 16 bytes, an int or a str; {loudly}; got int out of range",
         f"{beginning} queue full",
     ]
 

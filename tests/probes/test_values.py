@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.ids import id_bytes
+from probes.contract.batch import IdKind as WireKind
+from probes.contract.ids import id_bytes, named
 from probes.values import MAX_ID_CHARS, IdKind, TimeUnit, id_reader, time_reader
 
 MESSAGE = uuid.UUID("0190e5a3-1c00-7000-8000-00000000000a")
@@ -49,6 +50,26 @@ def test_an_id_is_the_one_that_a_probe_makes_of_the_same_value(
 ) -> None:
     """So that a tap and a service that embeds a probe speak of one message."""
     assert id_reader(kind)(value) == id_bytes(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "wire_kind", "text"),
+    [
+        (IdKind.AUTO, str(MESSAGE), WireKind.UUID, None),
+        (IdKind.UUID, str(MESSAGE), WireKind.UUID, None),
+        (IdKind.AUTO, 7, WireKind.INT, None),
+        (IdKind.INT, b"7", WireKind.INT, None),
+        (IdKind.AUTO, "7", WireKind.TEXT, b"7"),
+        (IdKind.AUTO, b"gr\xc3\xb6\xc3\x9fe", WireKind.TEXT, "größe".encode()),
+        (IdKind.TEXT, 7, WireKind.TEXT, b"7"),
+        (IdKind.BYTES, MESSAGE.bytes, WireKind.BYTES, None),
+    ],
+)
+def test_an_id_that_was_read_knows_what_it_was(
+    kind: IdKind, value: object, wire_kind: WireKind, text: bytes | None
+) -> None:
+    """So that what a tap stamps is shown as its owners gave it."""
+    assert named(id_reader(kind)(value))[1:] == (wire_kind, text)
 
 
 @pytest.mark.parametrize(

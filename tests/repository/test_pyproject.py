@@ -52,6 +52,7 @@ def test_the_wheel_holds_probes_monitor_alerts_dashboards_and_demo(wheel: list[s
     "name",
     [
         "probes/contract/observation_batch.v1.avsc",
+        "probes/contract/observation_batch.v2.avsc",
         "probes/py.typed",
         "monitor/py.typed",
         "alerts/py.typed",

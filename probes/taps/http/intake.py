@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from probes import named
 from probes.contract import envelope
 from probes.contract.batch import Outcome as WireOutcome
 from probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
@@ -37,14 +38,14 @@ RECORDS: Final = "http-records"
 class Intake:
     """Takes observations and records; both may come from many threads at once."""
 
-    def __init__(self, sink: str, around: Surroundings) -> None:
+    def __init__(self, sink: str, around: Surroundings, *, id_text: bool = True) -> None:
         """Open the sink.
 
         Raises:
             TapUsageError: the URL cannot be.
             TapSourceError: nothing can be written there.
         """
-        self._url, self._around = sink, around
+        self._url, self._around, self._id_text = sink, around, id_text
         self._name = f"{socket.gethostname()}-{os.getpid()}"
         self._records: Sink = checked_sink(sink, f"{RECORDS}.{self._name}.{around.wall_us()}", around.clock)
         self._refused_s = float("-inf")
@@ -64,7 +65,7 @@ class Intake:
         except Refusal as refusal:
             refusal.refused = posted.whole
             raise
-        if not sender.offer(lambda now_us: packed(posted.observations, now_us)):
+        if not sender.offer(lambda now_us: packed(posted.observations, now_us, id_text=self._id_text)):
             raise self._full("send them again: what of them was taken before will count twice", posted.whole)
         self.observations += len(posted.observations)
         return posted
@@ -140,20 +141,24 @@ def _in_record(view: envelope.RecordView) -> Refused:
     return Refused(NodeName(view.stream, view.node), windows, 0 if view.count else 1)
 
 
-def packed(observations: Sequence[Observation], now_us: int) -> list[Packed]:
-    """Return observations as batches; what says no moment is stamped now."""
+def packed(observations: Sequence[Observation], now_us: int, *, id_text: bool = True) -> list[Packed]:
+    """Return observations as batches; what says no moment is stamped now. Texts of ids go along if they are to."""
     rows = [(*_moments(one, now_us), WireOutcome[one.outcome.name], one) for one in observations]
     texts = list(dict.fromkeys(one.reason for one in observations if one.reason is not None))
     place = {text: at for at, text in enumerate(texts)}
+    ids = named.of([one.id for one in observations])
+    names = [text or b"" for text in ids.texts] if id_text else []
     columns = Columns(
-        np.frombuffer(b"".join(one.id for one in observations), np.uint64).reshape(-1, 2),
+        ids.ids,
         np.array([one.event_time for one in observations], np.int64),
         np.array([row[0] for row in rows], np.int64),
         np.array([row[1] for row in rows], np.int64),
         np.array([row[2] for row in rows], np.uint8),
         np.array([NO_TEXT if one.reason is None else place[one.reason] for one in observations], np.int64),
+        ids.kinds,
+        np.array([NO_TEXT if text is None else at for at, text in enumerate(ids.texts)], np.int64),
     )
-    return list(batches(columns, texts))
+    return list(batches(columns, texts, names))
 
 
 def _moments(one: Observation, now_us: int) -> tuple[int, int]:

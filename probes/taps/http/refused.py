@@ -49,7 +49,7 @@ class Refused:
 
     def drops(self, cause: str, now_us: int) -> Refusals:
         """Return it as drops, by (window start in ms, cause)."""
-        drops: Refusals = Counter({(start_ms, cause): count for start_ms, count in self.windows.items()})
+        drops = Refusals({(start_ms, cause): count for start_ms, count in self.windows.items()})
         untimed = 1 if self.untimed is None else self.untimed
         if untimed:
             this_ms = now_us // WINDOW_US * WINDOW_MS

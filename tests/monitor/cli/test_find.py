@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probes.contract.batch import Batch
+from probes.contract.batch import Batch, IdKind
+from probes.contract.id_texts import laid_out
 from probes.contract.ids import id_bytes
 from probes.contract.limits import NO_REASON
 from tests.monitor.cli.workplace import Workplace, all_told, one_of_ten_lost
@@ -84,6 +85,21 @@ def test_a_stamp_tells_all_that_was_observed(workplace: Workplace, capsys: Captu
     assert (second["lag_in_us"], second["lag_out_us"]) == (1_000, None)
 
 
+def test_ids_are_told_as_they_were_given(workplace: Workplace, capsys: Captured) -> None:
+    """By each batch; what version 1 said of an id, or a text that was not sent, is its bytes."""
+    texts, ends = laid_out(["größe\n".encode()])
+    named = {"id_kind": IdKind.TEXT, "id_texts": texts, "id_text_ends": ends}
+    batches = [stamped("größe\n", "a", **named), stamped("größe\n", "b", id_kind=IdKind.TEXT, lag_in_us=lags(9_000))]
+    workplace.watch(
+        *batches, stamped(UUID, "a", seq=1, id_kind=IdKind.UUID), stamped(7, "a", seq=2, id_kind=IdKind.INT)
+    )
+    shown = [stamp["message_id"] for stamp in found(workplace, capsys, "--", "größe\n")["stamps"]]
+    assert shown == ["größe\n", f"{id_bytes('größe' + chr(10)).hex()} (hash of a text)"]
+    assert [stamp["node"] for stamp in found(workplace, capsys, "--", shown[1])["stamps"]] == ["a", "b"]
+    assert [stamp["message_id"] for stamp in found(workplace, capsys, UUID.hex)["stamps"]] == [str(UUID)]
+    assert [stamp["message_id"] for stamp in found(workplace, capsys, "7")["stamps"]] == ["7"]
+
+
 def test_stamps_come_in_the_order_of_the_journey(workplace: Workplace, capsys: Captured) -> None:
     """By lag, whatever segment they lie in."""
     workplace.watch(stamped(7, "b", lag_in_us=lags(9_000), lag_out_us=lags(9_500)), stamped(7))
@@ -96,7 +112,7 @@ def test_where_a_message_was_lost_is_told(workplace: Workplace, capsys: Captured
     told = found(workplace, capsys, "9")
     assert [stamp["node"] for stamp in told["stamps"]] == ["a"]
     place = {"stream": "orders", "window_start": "2026-01-01T00:00:00Z", "node": "b"}
-    assert told["lost"] == [place | {"loss": 1, "loss_lower": 1}]
+    assert told["lost"] == [place | {"message_id": f"{9:032x}", "loss": 1, "loss_lower": 1}]
 
 
 def test_a_loss_outlives_its_segments(workplace: Workplace, capsys: Captured) -> None:

@@ -19,7 +19,7 @@ from monitor.spark import rows as rows_module
 from monitor.spark.decode import decode, decoder
 from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, QUARANTINE_ROW, Row
 from probes.contract import envelope, segment
-from probes.contract.batch import Batch, Drop, Kind
+from probes.contract.batch import Batch, Drop, IdKind, Kind
 from probes.contract.limits import MAX_RECORD_BYTES
 from tests.monitor.spooled import (
     RULES,
@@ -143,7 +143,14 @@ BROKEN = {
     "number below 0": (_header(seq=-1), "bad_value", "seq counts from 0, got -1"),
     "half a minute": (_header(window_start_ms=START_MS + 1), "bad_value", f"a whole minute, got {START_MS + 1}"),
     "offset": (_packed(event_offset_us=b"\0\x87\x93\x03" * 2), "bad_value", "below 60000000, got 60000000"),
-    "outcome": (_packed(outcome=b"\0\x03"), "bad_value", "outcome is 0, 1 or 2, got 3"),
+    "outcome": (_packed(outcome=b"\0\x04"), "bad_value", "outcome is 0, 1, 2 or 3, got 4"),
+    "deferred": (_packed(outcome=b"\0\x03"), "unsupported", "deferred are counted by no version"),
+    "metrics": (_header(kind=Kind.METRICS), "unsupported", "a batch of metrics is counted by no version"),
+    "texts": (
+        _packed(id_kind=IdKind.TEXT, id_texts=b"a", id_text_ends=bytes(8)),
+        "bad_length",
+        "with id_texts at 1, got",
+    ),
     "reason": (_packed(reason=b"\xff\x01", reasons=("one",)), "bad_value", "an index into the 1 reasons given"),
     "no stamp": (_packed(lag_in_us=b"", lag_out_us=b""), "bad_value", "carries neither an in nor an out stamp"),
     "no drop": (_header(drops=(Drop(START_MS, 0, "x"),)), "bad_value", "a count over 0"),

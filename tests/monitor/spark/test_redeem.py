@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel import masks
+from monitor.kernel import masks, naming
 from monitor.kernel.tally import Observed, Tally, empty, instance_name, merge, take
 from monitor.parcels import CLAIMS, Claims, pack_tally
 from monitor.spark import redeem
 from monitor.spark.decode import decode
 from monitor.spark.rows import CLAIMS_ROW
-from probes.contract import envelope
-from probes.contract.batch import Batch
+from probes.contract import envelope, id_texts
+from probes.contract.batch import Batch, IdKind
+from probes.contract.ids import id_bytes
 from tests.monitor.spooled import RULES, at, ids, lags, observed, write_segment
 
 PATHWAY = RULES["orders"].pathway
@@ -44,6 +46,9 @@ def of_arrays(batches: Iterable[Batch], arrival_us: int) -> Tally:
                 np.frombuffer(batch.lag_in_us, "<i8"),
                 np.frombuffer(batch.lag_out_us, "<i8"),
                 np.frombuffer(batch.outcome, "u1"),
+                batch.id_kind,
+                np.frombuffer(batch.id_texts, "u1"),
+                np.frombuffer(batch.id_text_ends, "<u4"),
             )
             for batch in batches
         ],
@@ -59,9 +64,23 @@ def _batches(draw: st.DrawFn) -> list[Batch]:
         numbers = draw(st.lists(st.integers(0, 9), min_size=1, max_size=8))
         outcome = draw(st.none() | st.binary(min_size=len(numbers), max_size=len(numbers)).map(_as_outcomes))
         times = st.lists(st.integers(-(2**40), 2**40), min_size=len(numbers), max_size=len(numbers))
-        stamps = {"lag_in_us": lags(*draw(times)), "lag_out_us": draw(st.just(b"") | times.map(lambda us: lags(*us)))}
-        batches.append(observed(numbers, draw(st.sampled_from("ab")), seq=seq, outcome=outcome or b"", **stamps))
+        stamps: dict[str, Any] = {
+            "lag_in_us": lags(*draw(times)),
+            "lag_out_us": draw(st.just(b"") | times.map(lambda us: lags(*us))),
+        }
+        named = draw(st.sampled_from([{"id_kind": IdKind.INT}, *_as_texts(numbers)]))
+        batches.append(
+            observed(numbers, draw(st.sampled_from("ab")), seq=seq, outcome=outcome or b"", **stamps | named)
+        )
     return batches
+
+
+def _as_texts(numbers: list[int]) -> list[dict[str, Any]]:
+    """Return what a batch says whose ids are texts: with the texts, and without them."""
+    texts = [f"order-{number}" for number in numbers]
+    laid_out, ends = id_texts.laid_out([text.encode() for text in texts])
+    said: dict[str, Any] = {"id_kind": IdKind.TEXT, "message_ids": b"".join(map(id_bytes, texts))}
+    return [said, said | {"id_texts": laid_out, "id_text_ends": ends}]
 
 
 def _as_outcomes(drawn: bytes) -> bytes:
@@ -91,7 +110,7 @@ def test_shards_share_the_messages_out(
 
 def _exact(tally: Tally) -> list[object]:
     arrays = (tally.masks, tally.counts, tally.sighted_us, tally.stamps, tally.negative)
-    lost = [column.tolist() for lost in tally.lost_ids for column in lost]
+    lost = [(lost.message_ids.tolist(), lost.sighted_us.tolist(), naming.pack(lost.names)) for lost in tally.lost_ids]
     return [*(array.tolist() for array in arrays), lost, tally.last_first_sighting_us, tally.observations]
 
 
@@ -140,7 +159,7 @@ def test_of_equal_batches_the_earliest_arrival_is_kept(
 ) -> None:
     """Instance and number say which batches are equal, whatever the order in which their segments were read."""
     claims = [
-        Claims(f"{n}.seg", "a", instance, 1, np.array([(seq, at(seconds), *[0] * 7) for seq in seqs], CLAIMS))
+        Claims(f"{n}.seg", "a", instance, 1, np.array([(seq, at(seconds), *[0] * 10) for seq in seqs], CLAIMS))
         for n, (instance, seconds, seqs) in enumerate(claimed)
     ]
     assert [refs["seq"].tolist() for refs in redeem.without_duplicates(claims)] == kept

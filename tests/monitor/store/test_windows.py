@@ -149,7 +149,7 @@ def test_ids_of_a_window_that_is_not_final_are_not_kept(engine: Engine) -> None:
 def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> None:
     """Sixteen bytes that lie across two neighbours are no id."""
     write(engine, concluded(lost={"b": ids(1, 2)}))
-    assert reader.where_lost(engine, id_bytes(2)) == [("orders", START_US, "b", 0, 0)]
+    assert reader.where_lost(engine, id_bytes(2)) == [("orders", START_US, "b", 0, 0, id_bytes(2).hex())]
     assert reader.where_lost(engine, id_bytes(2), "trades") == []
     across = ids(1, 2)[8:24]
     assert across in ids(1, 2)

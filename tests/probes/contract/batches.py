@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import io
 import struct
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import fastavro
 from hypothesis import strategies as st
 
 from probes.contract import envelope, limits
-from probes.contract.batch import Batch, Drop, Kind, Outcome
+from probes.contract.batch import Batch, Drop, IdKind, Kind, Outcome
 
-SCHEMA: Final = fastavro.parse_schema(envelope.SCHEMA)
-PREFIX: Final = b"\x81" + envelope.FINGERPRINT
+SCHEMAS: Final = {1: fastavro.parse_schema(envelope.SCHEMA_1), 2: fastavro.parse_schema(envelope.SCHEMA)}
+PREFIXES: Final = {1: b"\x81" + envelope.FINGERPRINT_1, 2: b"\x81" + envelope.FINGERPRINT}
+PREFIX: Final = PREFIXES[2]
+NAMED: Final = ("id_kind", "id_texts", "id_text_ends", "until_us", "sequence", "metrics")
+"""The fields that version 1 has not."""
 HEARTBEAT: Final = Batch("host-1", 1, 0, Kind.HEARTBEAT, "orders", "router", 60_000, 61_000_000, 61_000_000)
 TWO_PASSED: Final = Batch(
     "host-1", 1, 1, Kind.OBSERVATIONS, "orders", "router", 60_000, 62_000_000, 62_000_000,
@@ -22,17 +25,19 @@ TWO_PASSED: Final = Batch(
 )  # fmt: skip
 
 
-def record_of(batch: Batch, **fields: Any) -> bytes:  # noqa: ANN401 - as the wire has them
+def record_of(batch: Batch, version: int = 2, **fields: Any) -> bytes:  # noqa: ANN401 - as the wire has them
     """Return the record of a batch with other fields, unchecked: what a broken or foreign probe may send."""
     body = io.BytesIO()
-    fastavro.schemaless_writer(body, SCHEMA, asdict(batch) | {"kind": batch.kind.name} | fields)
-    return PREFIX + body.getvalue()
+    names = {"kind": batch.kind.name, "id_kind": batch.id_kind.name, "metrics": []}
+    fastavro.schemaless_writer(body, SCHEMAS[version], asdict(batch) | names | fields)
+    return PREFIXES[version] + body.getvalue()
 
 
 def as_fastavro_reads(record: bytes) -> tuple[dict[str, Any], bytes]:
     """Return the body of a record as fastavro reads it, and what is left behind it."""
     body = io.BytesIO(record[len(PREFIX) :])
-    return fastavro.schemaless_reader(body, SCHEMA, None), body.read()  # type: ignore[return-value]
+    (schema,) = (SCHEMAS[version] for version, prefix in PREFIXES.items() if record.startswith(prefix))
+    return fastavro.schemaless_reader(body, schema, None), body.read()  # type: ignore[return-value]
 
 
 def refusal(record: bytes) -> envelope.RecordError | None:
@@ -46,7 +51,10 @@ def refusal(record: bytes) -> envelope.RecordError | None:
 
 def as_body(batch: Batch) -> dict[str, Any]:
     """Return a batch as fastavro reads it."""
-    return asdict(batch) | {"kind": batch.kind.name, "reasons": list(batch.reasons), "drops": _dicts(batch.drops)}
+    told = asdict(batch) | {"kind": batch.kind.name, "reasons": list(batch.reasons), "drops": _dicts(batch.drops)}
+    if batch.id_kind is IdKind.UNKNOWN:
+        return {name: value for name, value in told.items() if name not in NAMED}
+    return told | {"id_kind": batch.id_kind.name, "metrics": []}
 
 
 def _dicts(drops: tuple[Drop, ...]) -> list[dict[str, Any]]:
@@ -65,7 +73,7 @@ DROPS: Final = st.lists(st.builds(Drop, STARTS_MS, st.integers(1, 2**63 - 1), TE
 @st.composite
 def batches(draw: st.DrawFn) -> Batch:
     """Draw any batch that a probe may send."""
-    kind = draw(st.sampled_from(Kind))
+    kind = draw(st.sampled_from([Kind.OBSERVATIONS, Kind.HEARTBEAT, Kind.BYE]))
     reasons = draw(st.lists(TEXTS, max_size=limits.MAX_REASONS).map(tuple))
     count = draw(st.integers(1, 5)) if kind is Kind.OBSERVATIONS else 0
     return Batch(
@@ -82,16 +90,37 @@ def batches(draw: st.DrawFn) -> Batch:
         reasons=reasons,
         drops=draw(DROPS),
         labels=draw(st.dictionaries(TEXTS, TEXTS, max_size=limits.MAX_LABELS)),
+        **draw(_named(count)),
         **(draw(_packed(count, len(reasons))) if count else {}),
     )
 
 
 @st.composite
-def _packed(draw: st.DrawFn, count: int, reasons: int) -> dict[str, bytes]:
+def _named(draw: st.DrawFn, count: int) -> dict[str, Any]:
+    id_kind = draw(st.sampled_from([kind for kind in IdKind if kind is not IdKind.UNKNOWN]))
+    named: dict[str, Any] = {"id_kind": id_kind}
+    if id_kind is IdKind.TEXT and count and draw(st.booleans()):
+        # Whether they are UTF-8 is for whoever shows them.
+        texts = draw(st.lists(st.binary(max_size=20), min_size=count, max_size=count))
+        ends = [sum(map(len, texts[: place + 1])) for place in range(count)]
+        named |= {"id_texts": b"".join(texts), "id_text_ends": struct.pack(f"<{count}I", *ends)}
+    for name in draw(st.sets(st.sampled_from(["until_us", "sequence"]))):
+        named[name] = draw(st.binary(min_size=8 * count, max_size=8 * count))
+    return named
+
+
+def of_version_1(batch: Batch) -> Batch:
+    """Return a batch as version 1 tells it: without what it has no fields for."""
+    return replace(batch, id_kind=IdKind.UNKNOWN, id_texts=b"", id_text_ends=b"", until_us=b"", sequence=b"")
+
+
+@st.composite
+def _packed(draw: st.DrawFn, count: int, reasons: int) -> dict[str, Any]:
     def column(items: st.SearchStrategy[int]) -> list[int]:
         return draw(st.lists(items, min_size=count, max_size=count))
 
-    outcomes = draw(st.booleans()) and column(st.sampled_from(Outcome))
+    known = [Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED]
+    outcomes = draw(st.booleans()) and column(st.sampled_from(known))
     lags_in, lags_out = column(LAGS), column(LAGS)
     bare = [lag_in == lag_out == limits.NOT_STAMPED for lag_in, lag_out in zip(lags_in, lags_out, strict=True)]
     passed = [not outcomes or outcome is Outcome.PASSED for outcome in outcomes or bare]

@@ -6,6 +6,7 @@ import json
 import struct
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import avro.schema
@@ -13,22 +14,32 @@ import fastavro.schema
 import pytest
 
 from probes.contract import envelope, limits
-from probes.contract.batch import Batch, Drop
+from probes.contract.batch import Batch, Drop, IdKind
 from probes.contract.envelope import RecordError
-from tests.probes.contract.batches import HEARTBEAT, PREFIX, TWO_PASSED, record_of
+from tests.probes.contract.batches import HEARTBEAT, PREFIX, TWO_PASSED, of_version_1, record_of
+
+SCHEMAS = [(envelope.SCHEMA_1, envelope.FINGERPRINT_1), (envelope.SCHEMA, envelope.FINGERPRINT)]
 
 
-def test_the_fingerprint_is_that_of_the_canonical_form_by_fastavro() -> None:
+@pytest.mark.parametrize(("schema", "fingerprint"), SCHEMAS, ids=["version 1", "version 2"])
+def test_the_fingerprint_is_that_of_the_canonical_form_by_fastavro(schema: dict[str, Any], fingerprint: bytes) -> None:
     """The constant is SHA-256 of the schema's canonical form, however the file is laid out."""
-    canonical = fastavro.schema.to_parsing_canonical_form(envelope.SCHEMA)
-    assert sha256(canonical.encode()).digest() == envelope.FINGERPRINT
+    canonical = fastavro.schema.to_parsing_canonical_form(schema)
+    assert sha256(canonical.encode()).digest() == fingerprint
 
 
-def test_the_fingerprint_is_that_of_the_canonical_form_by_avro() -> None:
+@pytest.mark.parametrize(("schema", "fingerprint"), SCHEMAS, ids=["version 1", "version 2"])
+def test_the_fingerprint_is_that_of_the_canonical_form_by_avro(schema: dict[str, Any], fingerprint: bytes) -> None:
     """A second library finds the same form and the same fingerprint."""
-    schema = avro.schema.parse(json.dumps(envelope.SCHEMA))
-    assert schema.canonical_form == fastavro.schema.to_parsing_canonical_form(envelope.SCHEMA)
-    assert schema.fingerprint("sha256") == envelope.FINGERPRINT
+    parsed = avro.schema.parse(json.dumps(schema))
+    assert parsed.canonical_form == fastavro.schema.to_parsing_canonical_form(schema)
+    assert parsed.fingerprint("sha256") == fingerprint
+
+
+def test_the_page_names_both_fingerprints() -> None:
+    """Whoever writes a reader of his own finds them in WIRE.md."""
+    page = (Path(__file__).parents[3] / "docs" / "WIRE.md").read_text()
+    assert all(fingerprint.hex() in page for _, fingerprint in SCHEMAS)
 
 
 def test_a_record_opens_with_marker_and_fingerprint() -> None:
@@ -36,7 +47,9 @@ def test_a_record_opens_with_marker_and_fingerprint() -> None:
     assert envelope.encode(HEARTBEAT)[:33] == bytes([0x81]) + envelope.FINGERPRINT
 
 
-# Each of these ends the record of a heartbeat, whose last three bytes are its empty reasons, drops and labels.
+# Each of these ends the record of a heartbeat of version 1, whose last three bytes are its empty reasons, drops and
+# labels; in version 2 six more stand behind them.
+BEHIND_2 = bytes(6)
 BLOCKS: dict[str, tuple[str, dict[str, Any]]] = {
     "one block": ("04 0261 0262 00  00  00", {"reasons": ("a", "b")}),
     "two blocks": ("02 0261 02 0262 00  00  00", {"reasons": ("a", "b")}),
@@ -53,8 +66,9 @@ BLOCKS: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize(("tail", "said"), BLOCKS.values(), ids=BLOCKS)
 def test_arrays_and_maps_come_in_any_blocks(tail: str, said: dict[str, Any]) -> None:
     """Avro lets a writer cut them into blocks, and tell a block's size by a negative count."""
-    record = envelope.encode(HEARTBEAT)[:-3] + bytes.fromhex(tail)
-    assert envelope.decode(record) == replace(HEARTBEAT, **said)
+    told = replace(HEARTBEAT, **said)
+    assert envelope.decode(record_of(HEARTBEAT, 1)[:-3] + bytes.fromhex(tail)) == of_version_1(told)
+    assert envelope.decode(record_of(HEARTBEAT)[:-9] + bytes.fromhex(tail) + BEHIND_2) == told
 
 
 AT_THE_LIMIT: dict[str, Batch] = {
@@ -67,6 +81,9 @@ AT_THE_LIMIT: dict[str, Batch] = {
         TWO_PASSED, count=65_536, message_ids=bytes(16 * 65_536), lag_in_us=bytes(8 * 65_536), lag_out_us=b""
     ),
     "the end of the window": replace(TWO_PASSED, event_offset_us=struct.pack("<2I", 0, 59_999_999)),
+    "texts of ids": replace(
+        TWO_PASSED, id_kind=IdKind.TEXT, id_texts=b"\xf0\x9f\x90\x87" * 1_024, id_text_ends=struct.pack("<2I", 0, 4_096)
+    ),
     "the last reason": replace(TWO_PASSED, reason=b"\xff\x1f", reasons=tuple(map(str, range(32)))),
 }
 
@@ -96,12 +113,12 @@ BROKEN_BYTES: dict[str, tuple[bytes, str, str]] = {
     "a number of 65 bits": (PREFIX + b"\xff" * 9 + b"\x02" + bytes(40), "malformed", "no whole number of at most 64"),
     "no UTF-8": (PREFIX + b"\x02\xff" + GOOD[35:], "malformed", "a probe is not UTF-8: invalid start byte"),
     "a billion reasons": (
-        GOOD[:-3] + b"\x80\x94\xeb\xdc\x03",
+        GOOD[:-9] + b"\x80\x94\xeb\xdc\x03",
         "bad_length",
         "reasons has at most 32 items, got 500000",
     ),
-    "as many, negative": (GOOD[:-3] + b"\x41\x00", "bad_length", "reasons has at most 32 items, got 33 or more"),
-    "block on block": (GOOD[:-3] + b"\x02\x00" * 33, "bad_length", "reasons has at most 32 items, got 33 or more"),
+    "as many, negative": (GOOD[:-9] + b"\x41\x00", "bad_length", "reasons has at most 32 items, got 33 or more"),
+    "block on block": (GOOD[:-9] + b"\x02\x00" * 33, "bad_length", "reasons has at most 32 items, got 33 or more"),
 }
 
 
@@ -129,7 +146,21 @@ NOT_STAMPED_TWICE = struct.pack("<2q", limits.NOT_STAMPED, limits.NOT_STAMPED)
 
 NOTHING = struct.pack("<2q", limits.NOT_STAMPED, limits.NOT_STAMPED)
 ONE_OF_TWO = struct.pack("<2q", 0, limits.NOT_STAMPED)
-KIND_3 = PREFIX + b"\x02p" + b"\x00\x00\x06" + b"\x02s" + b"\x02n" + bytes(13)
+KIND_4 = PREFIX + b"\x02p" + b"\x00\x00\x08" + b"\x02s" + b"\x02n" + bytes(19)
+KIND_3 = b"\x81" + envelope.FINGERPRINT_1 + b"\x02p" + b"\x00\x00\x06" + b"\x02s" + b"\x02n" + bytes(13)
+ID_KIND_4 = record_of(HEARTBEAT)[:-6] + b"\x08" + bytes(5)
+METRICS: dict[str, Any] = {"stamp": "IN", "count": 1, "id_xor": 1, "id_sum": 1, "bytes": 1, "lag_histogram": b""}
+
+
+def _texts(texts: bytes, *ends: int, id_kind: str = "TEXT") -> bytes:
+    packed = struct.pack(f"<{len(ends)}I", *ends)
+    return record_of(TWO_PASSED, id_kind=id_kind, id_texts=texts, id_text_ends=packed)
+
+
+def _metrics(**fields: Any) -> bytes:  # noqa: ANN401 - as the wire has them
+    return record_of(HEARTBEAT, kind="METRICS", metrics=[METRICS | fields])
+
+
 LENGTH = "for each of 2, got"
 
 BROKEN_FIELDS: dict[str, tuple[bytes, str, str]] = {
@@ -137,7 +168,43 @@ BROKEN_FIELDS: dict[str, tuple[bytes, str, str]] = {
     "a long probe": (_heartbeat(probe="p" * 129), "bad_length", "a probe has 1 to 128 characters, got 129"),
     "a longer probe": (_heartbeat(probe="p" * 513), "bad_length", "a probe has at most 128 characters, got 513 bytes"),
     "a negative number": (_heartbeat(seq=-1), "bad_value", "seq counts from 0, got -1"),
-    "an unknown kind": (KIND_3, "bad_value", "kind is 0, 1 or 2, got 3"),
+    "an unknown kind": (KIND_4, "bad_value", "kind is 0, 1, 2 or 3, got 4"),
+    "an unknown kind of version 1": (KIND_3, "bad_value", "kind is 0, 1 or 2, got 3"),
+    "an unknown kind of ids": (ID_KIND_4, "bad_value", "id_kind is 0, 1, 2 or 3, got 4"),
+    "texts without ends": (_texts(b"ab"), "bad_length", "id_texts is empty where id_text_ends is, got 2 bytes"),
+    "an end too few": (_texts(b"ab", 2), "bad_length", f"id_text_ends is empty or 4 bytes {LENGTH} 4"),
+    "ends that go back": (_texts(b"ab", 2, 1), "bad_value", "got an end 1 bytes before the one before it"),
+    "an end beyond": (_texts(b"ab", 1, 3), "bad_length", "the last text ends with id_texts at 2, got 3"),
+    "a byte behind": (_texts(b"ab", 1, 1), "bad_length", "the last text ends with id_texts at 2, got 1"),
+    "an end of 4 GiB": (_texts(b"", 2**32 - 1, 0), "bad_value", "got an end 4294967295 bytes before"),
+    "a long text": (
+        _texts(b"a" * 1_026, 1, 1_026),
+        "bad_length",
+        "the text of an id has at most 1024 characters, got one of 1025 bytes",
+    ),
+    "a long text of wide letters": (_texts("é".encode() * 1_025, 0, 2_050), "bad_length", "got one of 2050 bytes"),
+    "a text of no characters": (_texts(b"\x80" * 4_097, 0, 4_097), "bad_length", "got one of 4097 bytes"),
+    "texts of numbers": (
+        _texts(b"ab", 1, 2, id_kind="INT"),
+        "bad_value",
+        "ids have texts where id_kind is 3, got 2",
+    ),
+    "moments too few": (_two(until_us=bytes(8)), "bad_length", f"until_us is empty or 8 bytes {LENGTH} 8"),
+    "half a sequence": (_two(sequence=bytes(12)), "bad_length", f"sequence is empty or 8 bytes {LENGTH} 12"),
+    "a message deferred": (_two(outcome=b"\x00\x03"), "unsupported", "that were deferred are counted by no version"),
+    "metrics": (_metrics(), "unsupported", "a batch of metrics is counted by no version so far"),
+    "metrics in a heartbeat": (_heartbeat(metrics=[METRICS]), "bad_value", "of kind METRICS, got 1 in another"),
+    "less than no metrics": (_metrics(count=-1), "bad_value", "a count and bytes from 0, got 0, -1 and 1"),
+    "a large histogram": (
+        _metrics(lag_histogram=bytes(65_537)),
+        "bad_length",
+        "a lag histogram has at most 65536 bytes, got 65537",
+    ),
+    "nine metrics": (
+        _heartbeat(kind="METRICS", metrics=[METRICS] * 9),
+        "bad_length",
+        "metrics has at most 8 items, got 9",
+    ),
     "no stream": (_heartbeat(stream=""), "bad_name", "a stream is 1 to 128 of the characters A-Za-z0-9._-, got ''"),
     "a stream with a line feed": (_heartbeat(stream="orders\n"), "bad_name", "got 'orders\\n'"),
     "a long stream": (_heartbeat(stream="s" * 129), "bad_length", "a stream has 0 to 128 characters, got 129"),
@@ -169,7 +236,12 @@ BROKEN_FIELDS: dict[str, tuple[bytes, str, str]] = {
         "bad_value",
         "event_offset_us is below 60000000, got 60000000",
     ),
-    "an unknown outcome": (_two(outcome=b"\x00\x03"), "bad_value", "outcome is 0, 1 or 2, got 3"),
+    "an unknown outcome": (_two(outcome=b"\x00\x04"), "bad_value", "outcome is 0, 1, 2 or 3, got 4"),
+    "an unknown outcome of version 1": (
+        record_of(TWO_PASSED, 1, outcome=b"\x00\x03"),
+        "bad_value",
+        "outcome is 0, 1 or 2, got 3",
+    ),
     "an unknown reason": (
         _two(reason=b"\xff\x01", reasons=["one"]),
         "bad_value",
@@ -213,6 +285,7 @@ def test_what_did_not_pass_needs_no_stamp() -> None:
 
 
 UNWRITABLE: dict[str, tuple[Batch, str]] = {
+    "what version 1 has not said": (replace(HEARTBEAT, id_kind=IdKind.UNKNOWN), "of which kind its ids are"),
     "what no reader takes": (replace(HEARTBEAT, node="a b"), "a node is 1 to 128 of the characters"),
     "passed without a stamp": (replace(TWO_PASSED, lag_in_us=b""), "carries neither an in nor an out stamp"),
     "a number of 65 bits": (replace(HEARTBEAT, sent_at_us=2**63), "a number has at most 64 bits, a text is UTF-8"),

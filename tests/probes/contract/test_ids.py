@@ -6,9 +6,11 @@ import uuid
 from hashlib import blake2b
 from typing import Any
 
+import numpy as np
 import pytest
 
-from probes.contract.ids import IdError, id_bytes
+from probes.contract.batch import IdKind
+from probes.contract.ids import IdError, IntId, TextId, UuidId, id_bytes, named
 
 SOME_UUID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
 
@@ -32,6 +34,26 @@ def test_every_kind_of_id_has_sixteen_bytes(message_id: uuid.UUID | bytes | int 
     assert id_bytes(message_id).hex() == wire
 
 
+@pytest.mark.parametrize(
+    ("message_id", "found"),
+    [
+        (SOME_UUID, (IdKind.UUID, None)),
+        (SOME_UUID.bytes, (IdKind.BYTES, None)),
+        (UuidId(SOME_UUID.bytes), (IdKind.UUID, None)),
+        (IntId(SOME_UUID.bytes), (IdKind.INT, None)),
+        (7, (IdKind.INT, None)),
+        (np.int64(7), (IdKind.INT, None)),
+        ("größe", (IdKind.TEXT, "größe".encode())),
+        (TextId.of("größe"), (IdKind.TEXT, "größe".encode())),
+        (np.str_("größe"), (IdKind.TEXT, "größe".encode())),
+    ],
+    ids=repr,
+)
+def test_an_id_knows_what_it_was(message_id: Any, found: tuple[IdKind, bytes | None]) -> None:  # noqa: ANN401 - of a host
+    """Of which kind, and the text of a text; sixteen bytes that know it keep it."""
+    assert named(message_id)[1:] == found
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
     "15 bytes": (bytes(15), "a message id in bytes has 16 of them, got 15: pass a str to have it hashed"),
     "no bytes": (b"", "a message id in bytes has 16 of them, got 0: pass a str to have it hashed"),
@@ -41,6 +63,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "nothing": (None, "a message id is a UUID, 16 bytes, an int or a str, got NoneType"),
     "a truth value": (True, "a message id is a UUID, 16 bytes, an int or a str, got bool"),
     "a float": (1.0, "a message id is a UUID, 16 bytes, an int or a str, got float"),
+    "an array": (np.arange(3), "a message id is a UUID, 16 bytes, an int or a str, got ndarray"),
+    "a float of numpy": (np.float64(1), "a message id is a UUID, 16 bytes, an int or a str, got float64"),
     "a bytearray": (bytearray(16), "a message id is a UUID, 16 bytes, an int or a str, got bytearray"),
 }
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from probes.gate import stamping
+from probes.contract.batch import IdKind
+from probes.contract.envelope import decode
+from probes.gate import ids, stamping
+from probes.gate.spots import Spots
 from probes.gate.stamping import FEW, Stamping
 from probes.sinks.memory import MemorySink
 from tests.probes.hosts import EPOCH_US, ManualClock, Said, drops, told
@@ -26,6 +29,20 @@ def test_what_entered_carries_both_stamps(sink: MemorySink, count: int) -> None:
     one.entered(ids, [EPOCH_US] * count, EPOCH_US + 5, EPOCH_US + 7)
     one.sender.flush()
     assert sorted(told(sink.records)) == [Said(event_id, EPOCH_US, EPOCH_US + 5, EPOCH_US + 7) for event_id in ids]
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_the_ids_of_events_are_uuids_and_places_are_texts(sink: MemorySink, count: int) -> None:
+    """Few or many, the batch says so."""
+    one = Stamping("orders", "gate", sink, ManualClock())
+    uuids = [ids.read(f"0192d5a0-0000-7000-8000-{number:012d}") for number in range(count)]
+    places = [Spots().event_id(None, {}, f"orders/0/{number}") for number in range(count)]
+    for found in (uuids, places):
+        one.entered(found, [EPOCH_US] * count, EPOCH_US, EPOCH_US)
+    one.sender.flush()
+    batches = {batch.id_kind: batch for batch in map(decode, sink.records) if batch.count}
+    assert sorted(batches) == [IdKind.UUID, IdKind.TEXT]
+    assert batches[IdKind.TEXT].id_texts.decode() == "".join(f"orders/0/{number}" for number in range(count))
 
 
 def test_a_reason_is_cut_to_what_the_wire_takes(sink: MemorySink) -> None:

@@ -20,7 +20,8 @@ MICROS = {"type": "long", "logicalType": "timestamp-micros"}
 def test_a_fingerprint_is_that_of_the_wire() -> None:
     """The schema of the probes' own batches is known under the one that WIRE.md names."""
     assert schema(envelope.SCHEMA).fingerprint == envelope.FINGERPRINT
-    assert schema(envelope.SCHEMA).name == "hopwatch.v1.ObservationBatch"
+    assert schema(envelope.SCHEMA).name == "hopwatch.v2.ObservationBatch"
+    assert schema(envelope.SCHEMA_1).fingerprint == envelope.FINGERPRINT_1
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.contract.batch import Drop
+from probes.contract.batch import IdKind as WireKind
 from probes.contract.envelope import decode
 from probes.contract.ids import id_bytes
 from probes.taps.documents import DocumentReader
@@ -68,6 +69,18 @@ def test_lines_are_stamped_on_the_side_that_is_asked_for(side: Side, moments: tu
     place = Place(side)
     JsonLinesTap(Parts([line(7)]), READER, place.stamping, place.around).run()
     assert place.said() == [Said(id_bytes(7), EPOCH_US, *moments)]
+
+
+def test_ids_go_on_as_they_stand_in_the_lines() -> None:
+    """A batch a kind, with the texts of those that are texts."""
+    place = Place(Side.IN)
+    ids = ("7", '"order 1"', '"0190e5a3-1c00-7000-8000-00000000000a"', '"gr\u00f6\u00dfe"')
+    lines = [f'{{"id": {one}, "at": {EPOCH_US}}}\n'.encode() for one in ids]
+    JsonLinesTap(Parts(lines), READER, place.stamping, place.around).run()
+    batches = [decode(record) for record in place.sink.records]
+    assert sorted((batch.id_kind, batch.id_texts.decode()) for batch in batches if batch.count) == [
+        (WireKind.UUID, ""), (WireKind.INT, ""), (WireKind.TEXT, "order 1größe"),
+    ]  # fmt: skip
 
 
 @given(st.lists(st.integers(0, 400)))

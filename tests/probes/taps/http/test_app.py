@@ -15,7 +15,7 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from probes.contract.batch import Kind
+from probes.contract.batch import IdKind, Kind
 from probes.contract.envelope import encode
 from probes.contract.ids import id_bytes
 from probes.http.limits import Limits
@@ -66,6 +66,16 @@ def test_an_observation_is_taken_as_it_is_meant(tap: Asked, more: dict[str, Any]
     answer = tap.ask("POST", json=body(**more))
     assert (answer.status_code, answer.json()) == (202, {"observations": 1})
     assert tap.said() == [expected]
+
+
+def test_ids_are_sent_as_they_were_given(tap: Asked) -> None:
+    """A batch a kind, with the texts of those that are texts."""
+    rows = [ONE | {"id": one} for one in ("order 1", str(MESSAGE), 7, "größe")]
+    assert tap.ask("POST", json=GOOD | {"observations": rows}).status_code == 202
+    ((_, batches),) = tap.batches().items()
+    assert [(batch.id_kind, batch.id_texts.decode()) for batch in batches if batch.count] == [
+        (IdKind.UUID, ""), (IdKind.INT, ""), (IdKind.TEXT, "order 1größe"),
+    ]  # fmt: skip
 
 
 def test_moments_of_the_client_s_own_stay_as_they_are(tap: Asked) -> None:

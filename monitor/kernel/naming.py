@@ -1,0 +1,150 @@
+"""What messages were called by their owners: of which kind an id is, and the text of one that is a text.
+
+Sets know sixteen bytes alone. Kinds and texts are looked up for the few ids that are shown.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.kernel.masks import Groups, Ids
+from probes.contract.batch import IdKind
+from probes.contract.ids import digest
+
+MAX_TEXT_BYTES: Final = 256
+"""A text that is longer is not kept with the ids that were lost: it is shown as its hash."""
+HASH_OF_A_TEXT: Final = " (hash of a text)"
+"""Stands behind the hash where the text is not known."""
+
+_TEXT_LEFT_OUT: Final = 5
+"""Stands, where names are packed, for the kind of a text that is not known."""
+_KINDS: Final = 8
+_NO_KIND: Final = 1 << 40
+
+
+class Names(NamedTuple):
+    """Of which kind each of some ids is, shape (n,), and the UTF-8 of each text, None of what has none, (n,)."""
+
+    kinds: NDArray[np.uint8]
+    texts: NDArray[np.object_]
+
+    def taken(self, chosen: NDArray[Any]) -> Names:
+        """Return the chosen ones, given as a mask or as places."""
+        return Names(self.kinds[chosen], self.texts[chosen])
+
+
+class Said(NamedTuple):
+    """What one batch says of its ids; ``rows`` are the places in it of the observations at hand, None for all."""
+
+    node: int
+    kind: int
+    texts: NDArray[np.uint8]
+    ends: NDArray[np.uint32]
+    rows: NDArray[np.int64] | None
+
+    def text(self, place: int) -> bytes:
+        """Return the text of the observation at a place."""
+        row = place if self.rows is None else int(self.rows[place])
+        start = int(self.ends[row - 1]) if row else 0
+        return self.texts[start : int(self.ends[row])].tobytes()
+
+
+def unknown(count: int) -> Names:
+    """Return names of so many ids of which nothing is known but their bytes."""
+    return Names(np.full(count, IdKind.UNKNOWN, np.uint8), np.full(count, None, object))
+
+
+def joined(parts: Sequence[Names]) -> Names:
+    """Return names one behind the other."""
+    return Names(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def of(messages: NDArray[np.int64], ids: Ids, groups: Groups, said: Sequence[Said], counts: NDArray[np.int64]) -> Names:
+    """Return the names of some messages, given by their places in ``groups``; ``ids`` are theirs.
+
+    ``said`` are the batches of all observations in their order, ``counts`` how many observations each has. A message is
+    of the kind that the first node of the pathway gives which says one; its text is any whose hash it is.
+    """
+    names = unknown(len(messages))
+    ranks = np.array([_rank(one) for one in said], np.int64)
+    if not len(messages) or (ranks >= _NO_KIND).all():
+        return names
+    ends = np.append(groups.starts[1:], len(groups.order))
+    lengths = ends[messages] - groups.starts[messages]
+    first = np.cumsum(lengths) - lengths
+    observations = groups.order[np.repeat(groups.starts[messages] - first, lengths) + np.arange(lengths.sum())]
+    begins = np.cumsum(counts) - counts
+    batch = np.searchsorted(begins, observations, "right") - 1
+    kinds = np.minimum.reduceat(ranks[batch], first) % _KINDS
+    message = np.repeat(np.arange(len(messages)), lengths)
+    has_text = np.array([len(one.ends) > 0 for one in said], bool)[batch] & (kinds[message] == IdKind.TEXT)
+    candidates = zip(
+        *(column[has_text].tolist() for column in (message, batch, observations - begins[batch])), strict=True
+    )
+    packed = np.ascontiguousarray(ids)
+    for place, of_batch, row in candidates:
+        # The first that is its own counts, and all such are equal.
+        if names.texts[place] is None:
+            text = said[of_batch].text(row)
+            if len(text) <= MAX_TEXT_BYTES and known(packed[place].tobytes(), text) is not None:
+                names.texts[place] = text
+    return Names(kinds.astype(np.uint8), names.texts)
+
+
+def pack(names: Names) -> tuple[bytes, bytes, bytes]:
+    """Return kinds, uint8 each, ends of texts, uint32 each, and the texts end to end."""
+    texts = [text or b"" for text in names.texts.tolist()]
+    is_left_out = (names.kinds == IdKind.TEXT) & np.array([text is None for text in names.texts.tolist()], bool)
+    kinds = np.where(is_left_out, _TEXT_LEFT_OUT, names.kinds).astype(np.uint8)
+    return kinds.tobytes(), np.cumsum(list(map(len, texts)), dtype="<u4").tobytes(), b"".join(texts)
+
+
+def unpack(kinds: bytes, ends: bytes, texts: bytes) -> Names:
+    """Return names that were packed; of texts so many bytes as the ends say are needed."""
+    packed = np.frombuffer(kinds, np.uint8)
+    found = np.full(len(packed), None, object)
+    bounds = [0, *np.frombuffer(ends, "<u4").tolist()]
+    for place in np.flatnonzero(packed == IdKind.TEXT).tolist():
+        found[place] = texts[bounds[place] : bounds[place + 1]]
+    return Names(np.where(packed == _TEXT_LEFT_OUT, IdKind.TEXT, packed).astype(np.uint8), found)
+
+
+def shown(message_id: bytes, kind: int, text: bytes | None = None) -> str:
+    """Return an id as it was given: a UUID with hyphens, an integer in decimal, a text as it is, bytes in hexadecimal.
+
+    A text that is not known is shown as its hash, and says so.
+    """
+    if kind == IdKind.UUID:
+        return str(uuid.UUID(bytes=bytes(message_id)))
+    if kind == IdKind.INT:
+        return str(int.from_bytes(message_id))
+    if kind != IdKind.TEXT:
+        return bytes(message_id).hex()
+    told = known(message_id, text)
+    return bytes(message_id).hex() + HASH_OF_A_TEXT if told is None else told
+
+
+def on_a_line(told: str) -> str:
+    """Return what came from outside so that it can neither steer a terminal nor break a line."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in told)
+
+
+def known(message_id: bytes, text: bytes | None) -> str | None:
+    """Return a text if it is the id's own and can be read; a batch may say anything."""
+    if text is None or digest(text) != message_id:
+        return None
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _rank(one: Said) -> int:
+    """Return a number that is the lower the earlier in the pathway a kind was said; its rest is the kind."""
+    said = one.node * _KINDS + one.kind
+    return said if one.kind != IdKind.UNKNOWN else _NO_KIND + IdKind.UNKNOWN

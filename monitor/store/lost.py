@@ -1,0 +1,60 @@
+"""Ids of lost messages as the store has them: packed, with what they were called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from monitor.kernel import masks, naming
+from monitor.kernel.masks import Ids
+from monitor.kernel.naming import MAX_TEXT_BYTES, Names
+from monitor.store import tables
+from probes.contract.limits import ID_BYTES
+
+_ENDS_BYTES: Final = 4
+_ROWS: Final = 100
+
+
+def apart(packed: bytes) -> list[bytes]:
+    """Return the ids that were packed."""
+    return [bytes(packed[at : at + ID_BYTES]) for at in range(0, len(packed), ID_BYTES)]
+
+
+def first(most: int) -> list[ColumnElement[Any]]:
+    """Return the columns that hold the first ids and their names, under the names of the columns they are cut from."""
+    column = tables.lost_ids.c
+    sizes = (
+        (column.message_ids, ID_BYTES),
+        (column.id_kinds, 1),
+        (column.id_text_ends, _ENDS_BYTES),
+        (column.id_texts, MAX_TEXT_BYTES),
+    )
+    return [func.substr(part, 1, most * size).label(part.name) for part, size in sizes]
+
+
+def named(row: Any) -> Iterator[tuple[bytes, str]]:  # noqa: ANN401 - a row with the columns of lost ids
+    """Yield each id of a row, and how it is shown."""
+    ids = apart(row.message_ids)
+    names = _names(row, len(ids))
+    for message_id, kind, text in zip(ids, names.kinds.tolist(), names.texts.tolist(), strict=True):
+        yield message_id, naming.shown(message_id, kind, text)
+
+
+def _names(row: Any, count: int) -> Names:  # noqa: ANN401 - a row
+    if row.id_kinds is None:
+        # It was written before ids had kinds.
+        return naming.unknown(count)
+    # A part of nothing is null to SQLite.
+    return naming.unpack(bytes(row.id_kinds), bytes(row.id_text_ends or b""), bytes(row.id_texts or b""))
+
+
+def packed(connection: Connection, stream: str | None = None) -> Iterator[tuple[str, int, str, Ids]]:
+    """Yield (stream, start of the window in µs, node, ids) of all that is kept as lost, few rows in memory at once."""
+    column = tables.lost_ids.c
+    wanted = select(column.stream, column.window_start_us, column.node, column.message_ids)
+    if stream is not None:
+        wanted = wanted.where(column.stream == stream)
+    for row in connection.execute(wanted.execution_options(yield_per=_ROWS)):
+        yield row.stream, row.window_start_us, row.node, masks.ids_of(bytes(row.message_ids))

@@ -1,0 +1,93 @@
+"""An Avro body as a reader walks it: a cursor over a buffer, every step of which stays inside the record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import repeat
+from mmap import mmap
+from typing import Final, NamedTuple
+
+_VARINT_BYTES: Final = 10
+
+Buffer = bytes | mmap
+"""What records are read from: bytes in memory, or a file mapped into it."""
+
+
+class RecordError(ValueError):
+    """A record that is not what WIRE.md says; ``reason`` is its short name, the message says what was got."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        """Keep the short name beside the sentence."""
+        super().__init__(message)
+        self.reason = reason
+
+
+class Span(NamedTuple):
+    """Where a packed field lies in the buffer that was read: bytes ``start`` to ``end``."""
+
+    start: int
+    end: int
+
+
+class Body:
+    """A cursor over an Avro body; every step stays inside it."""
+
+    __slots__ = ("buffer", "end", "position")
+
+    def __init__(self, buffer: Buffer, position: int, end: int) -> None:
+        """Stand at a position of the buffer."""
+        self.buffer = buffer
+        self.position = position
+        self.end = end
+
+    def long(self) -> int:
+        """Read a zigzag varint of at most 64 bits."""
+        buffer, position, value, shift = self.buffer, self.position, 0, 0
+        stop = min(self.end, position + _VARINT_BYTES)
+        while position < stop:
+            byte = buffer[position]
+            position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:  # noqa: PLR2004 - the varint's own continuation bit
+                self.position = position
+                if value >> 64:
+                    break
+                return (value >> 1) ^ -(value & 1)
+            shift += 7
+        reason = "truncated" if position >= self.end else "malformed"
+        raise RecordError(reason, f"no whole number of at most 64 bits at byte {self.position} of the buffer")
+
+    def span(self) -> Span:
+        """Read a length and step over as many bytes."""
+        length = self.long()
+        start = self.position
+        if not 0 <= length <= self.end - start:
+            raise RecordError("truncated", f"a field of {length} bytes starts where {self.end - start} are left")
+        self.position = start + length
+        return Span(start, self.position)
+
+    def text(self, what: str, most_chars: int, least_chars: int = 0) -> str:
+        """Read a string within its bounds."""
+        start, end = self.span()
+        if end - start > 4 * most_chars:
+            raise RecordError("bad_length", f"a {what} has at most {most_chars} characters, got {end - start} bytes")
+        try:
+            text = str(self.buffer[start:end], "utf-8")
+        except UnicodeDecodeError as error:
+            raise RecordError("malformed", f"a {what} is not UTF-8: {error.reason}") from None
+        if not least_chars <= len(text) <= most_chars:
+            raise RecordError("bad_length", f"a {what} has {least_chars} to {most_chars} characters, got {len(text)}")
+        return text
+
+    def items(self, what: str, most: int) -> Iterator[None]:
+        """Yield once for each item of an Avro array or map, block by block, never more than ``most`` times."""
+        seen = 0
+        while count := self.long():
+            if count < 0:
+                # A negative count is followed by the block's size in bytes, which only a reader that skips needs.
+                count = -count
+                self.long()
+            seen += count
+            if seen > most:
+                raise RecordError("bad_length", f"{what} has at most {most} items, got {seen} or more")
+            yield from repeat(None, count)

@@ -1,0 +1,55 @@
+"""The texts of a batch's ids: laid end to end, and where each ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probes.contract.body import RecordError
+from probes.contract.limits import MAX_ID_TEXT_CHARS
+
+_MOST_CHAR_BYTES = 4
+_CONTINUES, _CONTINUATION = 0xC0, 0x80
+"""The bits of a byte of UTF-8 that tell one inside a character from its first."""
+
+
+def laid_out(texts: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """Return texts in UTF-8 as the wire has them: laid end to end, and where each ends."""
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    return b"".join(texts), np.cumsum(lengths).astype("<u4").tobytes()
+
+
+def taken(texts: bytes, ends: NDArray[np.unsignedinteger], place: int) -> bytes:
+    """Return the text of the id at a place."""
+    return bytes(texts[int(ends[place - 1]) if place else 0 : int(ends[place])])
+
+
+def check(texts: NDArray[np.uint8], ends: NDArray[np.unsignedinteger]) -> None:
+    """Check that texts end in order, the last one with the bytes, and that none is too long.
+
+    That they are UTF-8 is left to whoever shows one: a monitor reads a thousand for each that it shows.
+
+    Raises:
+        RecordError: they do not.
+    """
+    if not len(ends):
+        if len(texts):
+            raise RecordError("bad_length", f"id_texts is empty where id_text_ends is, got {len(texts)} bytes")
+        return
+    lengths = np.diff(ends.astype(np.int64), prepend=0)
+    if (least := int(lengths.min())) < 0:
+        raise RecordError("bad_value", f"id_text_ends ascends, got an end {-least} bytes before the one before it")
+    if int(ends[-1]) != len(texts):
+        raise RecordError("bad_length", f"the last text ends with id_texts at {len(texts)}, got {int(ends[-1])}")
+    if int(lengths.max()) <= MAX_ID_TEXT_CHARS:
+        return
+    for place in np.flatnonzero(lengths > MAX_ID_TEXT_CHARS).tolist():
+        end = int(ends[place])
+        text = texts[end - int(lengths[place]) : end]
+        # No more characters than that are looked at, whatever a length says.
+        chars = np.count_nonzero(text[: _MOST_CHAR_BYTES * MAX_ID_TEXT_CHARS + 1] & _CONTINUES != _CONTINUATION)
+        if chars > MAX_ID_TEXT_CHARS or len(text) > _MOST_CHAR_BYTES * MAX_ID_TEXT_CHARS:
+            told = f"the text of an id has at most {MAX_ID_TEXT_CHARS} characters"
+            raise RecordError("bad_length", f"{told}, got one of {len(text)} bytes")

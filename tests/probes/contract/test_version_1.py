@@ -1,0 +1,87 @@
+"""Segments that probes of version 1 wrote, kept as they were: they are read for ever."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+import numpy as np
+
+from monitor.kernel.tally import NEVER_US, Tally
+from monitor.kernel.window import Terms
+from monitor.parcels import Claims
+from monitor.pathway import Pathway
+from monitor.rules import StreamRules
+from monitor.spark import redeem
+from monitor.spark.decode import decode
+from monitor.spark.rows import CLAIMS_ROW, QUARANTINE_ROW
+from probes.contract import envelope, segment
+from probes.contract.batch import Batch, Drop, IdKind, Kind
+from probes.contract.ids import id_bytes
+from tests.probes.hosts import EPOCH_US, Said, said
+
+KEPT = Path(__file__).parent / "version1"
+LOST: list[uuid.UUID | str | int] = [uuid.UUID("11112222-3333-4444-5555-666677770003"), "order-3", 102]
+"""What left a and never came to b, as its owners call it."""
+RULES = {"orders": StreamRules(Pathway.parse("a -> b"), Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000))}
+
+
+def _batches() -> list[Batch]:
+    found = []
+    for path in sorted(KEPT.rglob("*.seg")):
+        data = path.read_bytes()
+        for frame in segment.walk(data):
+            assert not frame.fault, frame
+            found.append(envelope.decode(data[frame.start : frame.end]))
+    return found
+
+
+def test_every_record_says_what_it_said() -> None:
+    """Kinds, numbers, reasons, drops, labels and stamps come out as they went in; of which kind ids are is unknown."""
+    batches = _batches()
+    told = [(batch.node, batch.seq, batch.kind, batch.count) for batch in batches]
+    assert told == [
+        ("a", 0, Kind.OBSERVATIONS, 13), ("a", 1, Kind.OBSERVATIONS, 1), ("a", 2, Kind.OBSERVATIONS, 40),
+        ("a", 3, Kind.BYE, 0), ("b", 0, Kind.OBSERVATIONS, 48), ("b", 1, Kind.BYE, 0),
+    ]  # fmt: skip
+    assert {batch.id_kind for batch in batches} == {IdKind.UNKNOWN}
+    assert batches[0].labels == {"host": "h1", "version": "1"}
+    assert batches[1].drops == (Drop(EPOCH_US // 1_000, 1, "poison"),)
+    stamps = said(batches[0])
+    first = Said(id_bytes(uuid.UUID("11112222-3333-4444-5555-666677770000")), EPOCH_US + 1_000_000, *_first(), 0)
+    assert first in stamps
+    filtered = next(one for one in stamps if one.message_id == id_bytes("order-test"))
+    assert (filtered.outcome, filtered.reason) == (1, "test traffic")
+
+
+def _first() -> tuple[int, int]:
+    """Return when the first message came and left: the clock began a second late, and each took a millisecond."""
+    return EPOCH_US + 1_000_000, EPOCH_US + 1_001_000
+
+
+def tally_of(tmp_path: Path) -> Tally:
+    """Return what the monitor makes of the window of the kept segments, as if they had just come."""
+    shutil.copytree(KEPT, tmp_path / "spool")
+    paths = sorted((tmp_path / "spool").rglob("*.seg"))
+    for path in paths:
+        at_ns = (EPOCH_US + 50_000_000) * 1_000
+        os.utime(path, ns=(at_ns, at_ns))
+    rows = list(decode(map(str, paths), RULES))
+    assert not [row for row in rows if row.kind == QUARANTINE_ROW]
+    claims = [
+        Claims.unpack(row.payload)
+        for row in rows
+        if row.kind == CLAIMS_ROW and row.window_start_ms == EPOCH_US // 1_000
+    ]
+    return redeem.tally(RULES["orders"].pathway, claims, EPOCH_US + 60_000_000)
+
+
+def test_the_monitor_counts_what_they_tell(tmp_path: Path) -> None:
+    """Of 52 messages that left a three never came to b, and these are the ones that it names."""
+    tally = tally_of(tmp_path)
+    assert tally.observations == 13 + 40 + 48
+    lost = tally.lost(1, NEVER_US)
+    assert {one.tobytes() for one in np.asarray(lost)} >= {id_bytes(one) for one in LOST}
+    assert len(lost) == len(LOST) + 1, "16 bytes left a as well, and never came to b"
