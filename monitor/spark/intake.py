@@ -63,7 +63,7 @@ def undeclared(view: envelope.RecordView, rules: Mapping[str, StreamRules]) -> e
         return None
     if view.node in rules[view.stream].ignore_nodes:
         return envelope.RecordError("ignored_node", f"ignore_nodes of {view.stream!r} names {view.node!r}")
-    return envelope.RecordError(UNKNOWN_NODE, f"the path of {view.stream!r} has no node {view.node!r}")
+    return envelope.RecordError("unknown_node", f"the path of {view.stream!r} has no node {view.node!r}")
 
 
 class Intake:
