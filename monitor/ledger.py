@@ -265,7 +265,9 @@ def _node_books(
     for book in books:
         judged = accounts(book, starts, starts + WINDOW_US, horizons)
         if book.node in rules.pathway.nodes:
-            counts[:, rules.pathway.nodes.index(book.node)] += _as_counts(judged)
+            of_node = counts[:, rules.pathway.nodes.index(book.node)]
+            # Thousands of instances may each have dropped as many as are counted at most.
+            np.minimum(of_node + _as_counts(judged), MOST_DROPPED, out=of_node)
         else:
             counts[_UNPLACED] = np.minimum(counts[_UNPLACED] + _missing(judged), MOST_DROPPED)
     return counts

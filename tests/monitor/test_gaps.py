@@ -217,3 +217,14 @@ def test_the_next_window_is_not_touched(place: Place) -> None:
     """What an undeclared node sent of one window explains nothing of another."""
     place.write(place.of_b(SECOND, "b-2", node="nrom", window_start_ms=START_MS + WINDOW_MS))
     assert bounds(place.window())[:2] == ("LOSSY", 50)
+
+
+def test_absurd_counts_of_many_instances_make_no_loss(place: Place) -> None:
+    """Together they are more than 64 bits hold, and still only a great many."""
+    told = {"complete_through_us": at(LATE_S), "sent_at_us": at(LATE_S), "drops": (Drop(START_MS, 2**62, "odd"),)}
+    many = [replace(said(Kind.HEARTBEAT, "b"), probe=f"odd-{number}", **told) for number in range(1_100)]
+    write_segment(place.spool / "passed-on" / "0000000000.seg", *many, arrival_us=at(LATE_S))
+    verdict, lower, upper = bounds(place.window())
+    assert (verdict, lower) == ("UNKNOWN", 0)
+    assert upper is not None
+    assert upper > 50
