@@ -231,9 +231,13 @@ class Ledger:
             for key in [key for key in self.books if key[0] == stream]:
                 self.books[key] = forget(self.books[key], oldest_us // 1_000)
         if gone:
-            oldest_us = min((min(windows) for windows in self.live.values() if windows), default=watermark_us)
-            self.unheard.forget(oldest_us - RETIRED_AFTER_US)
+            self.unheard.forget(self.unread_since_us(watermark_us))
         return gone
+
+    def unread_since_us(self, watermark_us: int) -> int:
+        """Return the earliest arrival of what could not be read that a window, listed or to come, may ask for."""
+        longest_us = max((rules.terms.kept_until_us(0) for rules in self.rules.values()), default=0)
+        return min((watermark_us - longest_us, *map(min, filter(None, self.live.values())))) - RETIRED_AFTER_US
 
     def _list(self, stream: str, facts: NDArray[np.void]) -> None:
         """Widen the range of windows by those in which a plausible batch falls, gaps included."""

@@ -17,7 +17,7 @@ from monitor.store import reader
 from probes.contract import envelope
 from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.limits import WINDOW_MS
-from probes.contract.segment import MAGIC, folder_name
+from probes.contract.segment import MAGIC, folder_name, frame
 from tests.against_model import prepared_store
 from tests.e2e.traffic import pulse
 from tests.micro_batches import MicroBatches
@@ -228,3 +228,18 @@ def test_absurd_counts_of_many_instances_make_no_loss(place: Place) -> None:
     assert (verdict, lower) == ("UNKNOWN", 0)
     assert upper is not None
     assert upper > 50
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_hole_from_before_the_first_window_is_kept(restarts: bool, place: Place) -> None:  # noqa: FBT001 - a column
+    """A record that may have been anybody's came when nothing else had; a monitor that is started again knows of it."""
+    loose = write_file(place.folder / "loose" / "0000000000.seg", MAGIC + frame(b"damaged"), at(70))
+    batches = MicroBatches(RULES, prepared_store(place.folder, "store.db"))
+    batches.run([loose])
+    if restarts:
+        batches.restart()
+    batches.run(sorted(place.spool.rglob("*.seg")))
+    for number in range(2):
+        batches.run([pulse(at(LATE_S + number), f"pulse-{number}").write(place.folder / "pulse")])
+    (stream,) = reader.report(batches.engine)["streams"]
+    assert bounds(next(one for one in stream["windows"] if one["known"])) == ("UNKNOWN", 0, None)
