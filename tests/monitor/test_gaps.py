@@ -24,7 +24,7 @@ from tests.micro_batches import MicroBatches
 from tests.monitor.spooled import START_MS, at, ids, observed, said, write_file, write_segment
 
 TERMS = Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
-RULES = {"orders": StreamRules(Pathway.parse("a -> b"), TERMS, ignore_nodes=("audit",))}
+RULES = {"orders": StreamRules(Pathway.parse("a -> b"), TERMS, ignore_nodes=("audit", "trail.log"))}
 FIRST, SECOND = range(50), range(50, 100)
 LATE_S = 400
 EMPTY: dict[str, Any] = {
@@ -183,10 +183,12 @@ def test_what_is_missing_by_count_explains_so_many_losses(fields: dict[str, Any]
     assert bounds(place.window())[:2] == ("LOSSY", 1)
 
 
-def test_an_ignored_node_explains_nothing(place: Place) -> None:
-    """It is known, and not meant."""
-    place.write(place.of_b(SECOND, "b-2", node="audit"))
-    assert bounds(place.window()) == ("LOSSY", 50, 50)
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("fields", [{"node": "audit"}, {"node": "trail.log"}, {"stream": "orders.dlq"}])
+def test_what_is_known_and_not_meant_explains_nothing(fields: dict[str, str], restarts: bool, place: Place) -> None:  # noqa: FBT001 - a column
+    """An ignored node, and a stream of another monitor: neither its records nor its folder, whatever else it may say."""
+    place.write(place.of_b(SECOND, "b-2", **fields), goes_on=False)
+    assert bounds(place.window(restarts=restarts)) == ("LOSSY", 50, 50)
 
 
 def test_an_undeclared_node_that_did_not_tell_all_may_have_had_any_number(place: Place) -> None:
