@@ -186,7 +186,7 @@ def test_what_is_missing_by_count_explains_so_many_losses(fields: dict[str, Any]
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("fields", [{"node": "audit"}, {"node": "trail.log"}, {"stream": "orders.dlq"}])
 def test_what_is_known_and_not_meant_explains_nothing(fields: dict[str, str], restarts: bool, place: Place) -> None:  # noqa: FBT001 - a column
-    """An ignored node, and a stream of another monitor: neither its records nor its folder, whatever else it may say."""
+    """An ignored node, a stream of another monitor: neither its records nor its folder, whatever else it may say."""
     place.write(place.of_b(SECOND, "b-2", **fields), goes_on=False)
     assert bounds(place.window(restarts=restarts)) == ("LOSSY", 50, 50)
 
@@ -223,8 +223,8 @@ def test_the_next_window_is_not_touched(place: Place) -> None:
 
 def test_absurd_counts_of_many_instances_make_no_loss(place: Place) -> None:
     """Together they are more than 64 bits hold, and still only a great many."""
-    told = {"complete_through_us": at(LATE_S), "sent_at_us": at(LATE_S), "drops": (Drop(START_MS, 2**62, "odd"),)}
-    many = [replace(said(Kind.HEARTBEAT, "b"), probe=f"odd-{number}", **told) for number in range(1_100)]
+    one = said(Kind.HEARTBEAT, "b", complete_through_us=at(LATE_S), drops=(Drop(START_MS, 2**62, "odd"),))
+    many = [replace(one, probe=f"odd-{number}") for number in range(1_100)]
     write_segment(place.spool / "passed-on" / "0000000000.seg", *many, arrival_us=at(LATE_S))
     verdict, lower, upper = bounds(place.window())
     assert (verdict, lower) == ("UNKNOWN", 0)
