@@ -245,3 +245,12 @@ def test_a_hole_from_before_the_first_window_is_kept(restarts: bool, place: Plac
         batches.run([pulse(at(LATE_S + number), f"pulse-{number}").write(place.folder / "pulse")])
     (stream,) = reader.report(batches.engine)["streams"]
     assert bounds(next(one for one in stream["windows"] if one["known"])) == ("UNKNOWN", 0, None)
+
+
+def test_a_reason_names_the_undeclared_nodes_of_its_window(place: Place) -> None:
+    """Not one that sent something hours before, and said bye then."""
+    place.write(place.of_b(SECOND, "b-2", node="nrom"))
+    old = replace(said(Kind.BYE, "aaa"), epoch_us=at(-7_300), complete_through_us=at(-7_200))
+    write_segment(place.path(old), old, arrival_us=at(-7_200))
+    (reason,) = place.window()["reasons"]
+    assert reason.startswith("probes report nodes that the path does not have: nrom; ")
