@@ -11,7 +11,6 @@ from sqlalchemy import Connection
 
 from monitor import holes
 from monitor.holes import NOTHING_EXPECTED, Expected
-from monitor.kernel.books import RETIRED_AFTER_US
 from monitor.ledger import Conclusion, Ledger, Live
 from monitor.parcels import NOT_LANDED, FactSheet, Offsets, Quarantined
 from monitor.results import Status, WindowResult
@@ -46,8 +45,8 @@ def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
                 row["is_settled"],
                 row["books"],
             )
-    oldest_us = min((min(windows) for windows in ledger.live.values() if windows), default=LATEST_US)
-    ledger.note_unread(reader.quarantined_since(connection, oldest_us - RETIRED_AFTER_US))
+    since_us = ledger.unread_since_us(lineage.watermark_us(connection))
+    ledger.note_unread(reader.quarantined_since(connection, since_us))
     return ledger
 
 

@@ -95,7 +95,8 @@ def touch(
     later amend it, and are known by the numbers of the batches around them.
     """
     settled_at_us = np.maximum(starts + WINDOW_US, sighted_us) + terms.transit_us + terms.settle_us
-    found = np.zeros(len(starts), bool)
-    for hole in holes:
-        found |= (starts <= hole.before_us + AHEAD_US) & (settled_at_us >= hole.after_us)
-    return found
+    spans = np.array([(hole.before_us, hole.after_us) for hole in holes], np.int64).reshape(-1, 2)
+    # There may be a hundred thousand: of all that end at some moment or later the one that begins first decides.
+    before_us, after_us = spans[np.argsort(spans[:, 0])].T
+    first_us = np.append(np.minimum.accumulate(after_us[::-1])[::-1], NEVER_US)
+    return np.asarray(settled_at_us >= first_us[np.searchsorted(before_us, starts - AHEAD_US)])

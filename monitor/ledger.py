@@ -30,7 +30,7 @@ from monitor.kernel.books import (
 from monitor.kernel.masks import Ids
 from monitor.kernel.naming import Names
 from monitor.kernel.tally import Tally, empty, merge
-from monitor.kernel.verdict import NodeBooks, Standing, conclude
+from monitor.kernel.verdict import MOST_NAMED, NodeBooks, Standing, conclude
 from monitor.kernel.window import Terms, minutes
 from monitor.parcels import FactSheet, Quarantined
 from monitor.results import Status, WindowResult
@@ -182,7 +182,7 @@ class Ledger:
                 continue
             starts = np.array(sorted(windows), np.int64)
             sighted_us = np.array([windows[start_us].last_first_sighting_us for start_us in starts.tolist()], np.int64)
-            books = _node_books(books_of.get(stream, ()), rules, starts, windows)
+            books, undeclared = _node_books(books_of.get(stream, ()), rules, starts, windows)
             # Whoever was in a hole did not tell all, and nobody knows at which node.
             holes = (*self.holes, *self.unheard.records.values())
             books[_HAVING_A_SAY, :, touch(holes, rules.terms, starts, sighted_us)] += 1
@@ -191,7 +191,8 @@ class Ledger:
                 known = windows[start_us]
                 status = rules.terms.status(start_us, watermark_us)
                 of_window = np.ascontiguousarray(books[:, :, place])
-                print_of_books = of_window.tobytes()
+                unplaced = _named(undeclared, place)
+                print_of_books = of_window.tobytes() + " ".join(unplaced).encode()
                 is_tallied = (stream, start_us) in tallied
                 settled_at_us = rules.terms.settled_at_us(start_us, known.last_first_sighting_us)
                 if not is_tallied and not _is_due(known, status, print_of_books, settled_at_us <= watermark_us):
@@ -199,7 +200,6 @@ class Ledger:
                 before_us = rules.terms.settled_before_us(watermark_us)
                 tally = merge(past.tallies(stream, start_us) or [nothing])
                 standing = Standing(stream, start_us, status, before_us, known.revision, known.recovered)
-                unplaced = _undeclared(books_of.get(stream, ()), rules, start_us) if of_window[_UNPLACED].any() else ()
                 result = conclude(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced)
                 lost = [tally.lost(node, before_us) for node in range(len(rules.pathway.nodes))]
                 result, changed = _amend(known, result, lost, past)
@@ -236,9 +236,13 @@ class Ledger:
             for key in [key for key in self.books if key[0] == stream]:
                 self.books[key] = forget(self.books[key], oldest_us // 1_000)
         if gone:
-            oldest_us = min((min(windows) for windows in self.live.values() if windows), default=watermark_us)
-            self.unheard.forget(oldest_us - RETIRED_AFTER_US)
+            self.unheard.forget(self.unread_since_us(watermark_us))
         return gone
+
+    def unread_since_us(self, watermark_us: int) -> int:
+        """Return the earliest arrival of what could not be read that a window, listed or to come, may ask for."""
+        longest_us = max((rules.terms.kept_until_us(0) for rules in self.rules.values()), default=0)
+        return min((watermark_us - longest_us, *map(min, filter(None, self.live.values())))) - RETIRED_AFTER_US
 
     def _list(self, stream: str, facts: NDArray[np.void]) -> None:
         """Widen the range of windows by those in which a plausible batch falls, gaps included."""
@@ -262,18 +266,26 @@ class Ledger:
 
 def _node_books(
     books: Iterable[Book], rules: StreamRules, starts: NDArray[np.int64], windows: Mapping[int, Live]
-) -> NDArray[np.int64]:
-    """Return the fields of NodeBooks for every window of a stream; shape (fields, nodes, windows)."""
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+    """Return the fields of NodeBooks for every window of a stream; shape (fields, nodes, windows).
+
+    And what each node that is not declared may have hidden of each window; shape (windows,).
+    """
     terms = rules.terms
     horizons = np.array([terms.horizon_us(s, windows[s].last_first_sighting_us) for s in starts.tolist()], np.int64)
     counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(rules.pathway.nodes), len(starts)), np.int64)
+    undeclared: dict[str, NDArray[np.int64]] = {}
     for book in books:
         judged = accounts(book, starts, starts + WINDOW_US, horizons)
         if book.node in rules.pathway.nodes:
-            counts[:, rules.pathway.nodes.index(book.node)] += _as_counts(judged)
+            of_node = counts[:, rules.pathway.nodes.index(book.node)]
+            # Thousands of instances may each have dropped as many as are counted at most.
+            np.minimum(of_node + _as_counts(judged), MOST_DROPPED, out=of_node)
         else:
-            counts[_UNPLACED] = np.minimum(counts[_UNPLACED] + _missing(judged), MOST_DROPPED)
-    return counts
+            missing = _missing(judged)
+            undeclared[book.node] = np.minimum(undeclared.get(book.node, 0) + missing, MOST_DROPPED)
+            counts[_UNPLACED] = np.minimum(counts[_UNPLACED] + missing, MOST_DROPPED)
+    return counts, undeclared
 
 
 def _missing(judged: Accounts) -> NDArray[np.int64]:
@@ -285,11 +297,10 @@ def _missing(judged: Accounts) -> NDArray[np.int64]:
     return np.where(judged.has_a_say & ~judged.told, MOST_DROPPED, known)
 
 
-def _undeclared(books: Iterable[Book], rules: StreamRules, start_us: int) -> list[str]:
-    """Return the undeclared nodes of a stream, those with the most observations of a window first."""
-    nodes = [book for book in books if book.node not in rules.pathway.nodes]
-    nodes.sort(key=lambda book: (-book.unplaced.get(start_us // 1_000, 0), book.node))
-    return list(dict.fromkeys(book.node for book in nodes))
+def _named(missing: Mapping[str, NDArray[np.int64]], place: int) -> list[str]:
+    """Return the undeclared nodes that may have had messages of a window, the most first; as many as are told of."""
+    found = [(-int(counts[place]), node) for node, counts in missing.items() if counts[place]]
+    return [node for _, node in sorted(found)[: MOST_NAMED + 1]]
 
 
 def _unplaced(book: Book, new: NDArray[np.void]) -> Book:

@@ -43,10 +43,15 @@ class Unheard:
     """Folders of instances without a readable record by name, and records of nobody knows whom."""
 
     folders: dict[str, Folder] = field(default_factory=dict)
+    read: dict[str, int] = field(default_factory=dict)
+    """Folders with records that were read, of streams and nodes that do not count here; and their last arrival."""
     records: dict[tuple[str, int], Hole] = field(default_factory=dict)
 
     def note_folder(self, folder: Folder) -> None:
         """Note a folder of which no record was read; one that is no instance's is told apart when it is judged."""
+        if folder.name in self.read:
+            self.read[folder.name] = max(self.read[folder.name], folder.last_us)
+            return
         known = self.folders.get(folder.name, folder)
         first_us, last_us = min(known.first_us, folder.first_us), max(known.last_us, folder.last_us)
         self.folders[folder.name] = Folder(folder.name, first_us, last_us)
@@ -55,6 +60,10 @@ class Unheard:
         """Note a record that could not be read."""
         name = folder_of(place)
         if place.reason in (FOREIGN if name is None else READ):
+            if name is not None:
+                # Who it is of is known now, whatever else the name may stand for.
+                self.read[name] = max(self.read.get(name, place.arrival_us), place.arrival_us)
+                self.folders.pop(name, None)
             return
         if name is not None and instances(name, rules):
             self.note_folder(Folder(name, place.arrival_us, place.arrival_us))
@@ -73,6 +82,7 @@ class Unheard:
         """Drop what arrived before a moment; a folder that is still there is noted again."""
         self.records = {where: hole for where, hole in self.records.items() if hole.before_us >= before_us}
         self.folders = {name: folder for name, folder in self.folders.items() if folder.last_us >= before_us}
+        self.read = {name: last_us for name, last_us in self.read.items() if last_us >= before_us}
 
 
 def folder_of(place: Quarantined) -> str | None:
@@ -107,7 +117,8 @@ def _of_stream(rest: str, rules: StreamRules, *, is_cut: bool) -> Iterator[tuple
             # Of a name that was cut off the last digits may be missing.
             yield node, told["probe"] if told else "", int(told["epoch"]) if told and not is_cut else None
     node, told = rest.partition(".")[0], _NAME.fullmatch(rest.partition(".")[2])
-    if told and not is_declared and not is_cut and node not in rules.ignore_nodes:
+    is_ignored = any(rest.startswith(f"{ignored}.") for ignored in rules.ignore_nodes)
+    if told and not is_declared and not is_cut and not is_ignored:
         yield node, told["probe"], int(told["epoch"])
 
 

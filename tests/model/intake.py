@@ -73,6 +73,8 @@ class Intake:
     undeclared: tuple[Received, ...]
     """Of a stream of the configuration, but not of its nodes; duplicates set aside."""
     unread: tuple[Quarantined, ...]
+    others: frozenset[str]
+    """The folders with records of streams that are not of the configuration."""
     folders: tuple[tuple[str, int], ...]
 
     def accounts(self) -> dict[str, Any]:
@@ -95,13 +97,14 @@ def _observations(batches: Iterable[Received]) -> int:
 def take_in(spool: Spool, streams: Mapping[str, Stream]) -> Intake:
     """Sort what the spool holds; `streams` has the pulse's too."""
     quarantined = Counter(one.reason for one in spool.quarantined)
-    known, undeclared = [], []
+    known, undeclared, others = [], [], set()
     for one in spool.received:
         if (unknown := _unknown(one, streams)) is None:
             known.append(one)
         else:
             quarantined[unknown] += 1
             undeclared += [one] * (unknown == "unknown_node")
+            others |= {one.folder} if unknown == "unknown_stream" else set()
     first = _first_of_each(known)
     plausible = [one for one in first if not streams[one.batch.stream].implausible(one)]
     return Intake(
@@ -113,6 +116,7 @@ def take_in(spool: Spool, streams: Mapping[str, Stream]) -> Intake:
         quarantined=quarantined,
         undeclared=tuple(_first_of_each(undeclared)),
         unread=spool.quarantined,
+        others=frozenset(others),
         folders=spool.folders,
     )
 

@@ -55,7 +55,7 @@ def unheard(name: str, stream: Stream, intake: Intake, heard: Mapping[str, Insta
     return [
         Unheard(node, min(come) if epoch_us is None else epoch_us, min(come), max(come))
         for folder, come in moments.items()
-        if folder not in heard
+        if folder not in heard and folder not in intake.others
         for node, epoch_us in named(folder, name, stream.pathway.nodes)
     ]
 

@@ -28,6 +28,11 @@ class Received:
         """Start of the batch's window, µs since 1970."""
         return self.batch.window_start_ms * 1000
 
+    @property
+    def folder(self) -> str:
+        """The name of the folder that its segment is in."""
+        return PurePosixPath(self.place[0]).parent.name
+
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:

@@ -17,14 +17,14 @@ from monitor.store import reader
 from probes.contract import envelope
 from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.limits import WINDOW_MS
-from probes.contract.segment import MAGIC, folder_name
+from probes.contract.segment import MAGIC, folder_name, frame
 from tests.against_model import prepared_store
 from tests.e2e.traffic import pulse
 from tests.micro_batches import MicroBatches
 from tests.monitor.spooled import START_MS, at, ids, observed, said, write_file, write_segment
 
 TERMS = Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
-RULES = {"orders": StreamRules(Pathway.parse("a -> b"), TERMS, ignore_nodes=("audit",))}
+RULES = {"orders": StreamRules(Pathway.parse("a -> b"), TERMS, ignore_nodes=("audit", "trail.log"))}
 FIRST, SECOND = range(50), range(50, 100)
 LATE_S = 400
 EMPTY: dict[str, Any] = {
@@ -183,10 +183,12 @@ def test_what_is_missing_by_count_explains_so_many_losses(fields: dict[str, Any]
     assert bounds(place.window())[:2] == ("LOSSY", 1)
 
 
-def test_an_ignored_node_explains_nothing(place: Place) -> None:
-    """It is known, and not meant."""
-    place.write(place.of_b(SECOND, "b-2", node="audit"))
-    assert bounds(place.window()) == ("LOSSY", 50, 50)
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("fields", [{"node": "audit"}, {"node": "trail.log"}, {"stream": "orders.dlq"}])
+def test_what_is_known_and_not_meant_explains_nothing(fields: dict[str, str], restarts: bool, place: Place) -> None:  # noqa: FBT001 - a column
+    """An ignored node, a stream of another monitor: neither its records nor its folder, whatever else it may say."""
+    place.write(place.of_b(SECOND, "b-2", **fields), goes_on=False)
+    assert bounds(place.window(restarts=restarts)) == ("LOSSY", 50, 50)
 
 
 def test_an_undeclared_node_that_did_not_tell_all_may_have_had_any_number(place: Place) -> None:
@@ -217,3 +219,38 @@ def test_the_next_window_is_not_touched(place: Place) -> None:
     """What an undeclared node sent of one window explains nothing of another."""
     place.write(place.of_b(SECOND, "b-2", node="nrom", window_start_ms=START_MS + WINDOW_MS))
     assert bounds(place.window())[:2] == ("LOSSY", 50)
+
+
+def test_absurd_counts_of_many_instances_make_no_loss(place: Place) -> None:
+    """Together they are more than 64 bits hold, and still only a great many."""
+    one = said(Kind.HEARTBEAT, "b", complete_through_us=at(LATE_S), drops=(Drop(START_MS, 2**62, "odd"),))
+    many = [replace(one, probe=f"odd-{number}") for number in range(1_100)]
+    write_segment(place.spool / "passed-on" / "0000000000.seg", *many, arrival_us=at(LATE_S))
+    verdict, lower, upper = bounds(place.window())
+    assert (verdict, lower) == ("UNKNOWN", 0)
+    assert upper is not None
+    assert upper > 50
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_hole_from_before_the_first_window_is_kept(restarts: bool, place: Place) -> None:  # noqa: FBT001 - a column
+    """A record that may have been anybody's came when nothing else had; a monitor that is started again knows of it."""
+    loose = write_file(place.folder / "loose" / "0000000000.seg", MAGIC + frame(b"damaged"), at(70))
+    batches = MicroBatches(RULES, prepared_store(place.folder, "store.db"))
+    batches.run([loose])
+    if restarts:
+        batches.restart()
+    batches.run(sorted(place.spool.rglob("*.seg")))
+    for number in range(2):
+        batches.run([pulse(at(LATE_S + number), f"pulse-{number}").write(place.folder / "pulse")])
+    (stream,) = reader.report(batches.engine)["streams"]
+    assert bounds(next(one for one in stream["windows"] if one["known"])) == ("UNKNOWN", 0, None)
+
+
+def test_a_reason_names_the_undeclared_nodes_of_its_window(place: Place) -> None:
+    """Not one that sent something hours before, and said bye then."""
+    place.write(place.of_b(SECOND, "b-2", node="nrom"))
+    old = replace(said(Kind.BYE, "aaa"), epoch_us=at(-7_300), complete_through_us=at(-7_200))
+    write_segment(place.path(old), old, arrival_us=at(-7_200))
+    (reason,) = place.window()["reasons"]
+    assert reason.startswith("probes report nodes that the path does not have: nrom; ")

@@ -93,3 +93,19 @@ def test_a_hole_touches_a_window_whose_messages_come_late() -> None:
     hole = Hole("t/0", 0, 9, 1_000_000_000, 1_000_000_000)
     sighted_us = np.where(STARTS == 2 * WINDOW_US, 990_000_000, NEVER_SIGHTED)
     assert np.flatnonzero(touch([hole], TERMS, STARTS, sighted_us)).tolist() == [2]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20)), max_size=8),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=8),
+)
+def test_many_holes_touch_what_each_of_them_touches(
+    spans: list[tuple[int, int]], windows: list[tuple[int, int]]
+) -> None:
+    """However they lie, and however many there are; none touch nothing."""
+    minute, terms = WINDOW_US, Terms(WINDOW_US, 0, 0, 0)
+    holes = [Hole("t/0", 0, 0, start * minute, (start + length) * minute) for start, length in spans]
+    starts, sighted = (np.array(moments, np.int64) * minute for moments in zip(*windows, strict=True))
+    each = [touch([hole], terms, starts, sighted) for hole in holes]
+    expected = [any(found[place] for found in each) for place in range(len(starts))]
+    assert touch(holes, terms, starts, sighted).tolist() == expected

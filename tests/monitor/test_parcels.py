@@ -33,6 +33,7 @@ def test_every_reason_of_quarantine_is_named() -> None:
     sources = [*(ROOT / "monitor" / "spark").glob("*.py"), *(ROOT / "probes" / "contract").glob("*.py")]
     text = "\n".join(path.read_text("utf-8") for path in sources)
     named = re.findall(r'RecordError\(\s*"(\w+)"|Frame\([^"\n]*"(\w+)"', text)
+    named += re.findall(r'^()UNKNOWN_\w+: Final = "(\w+)"', text, re.MULTILINE)
     either = re.findall(r'reason = "(\w+)" if .* else "(\w+)"', text)
     assert {one for pair in named + either for one in pair if one} == set(REASONS)
 

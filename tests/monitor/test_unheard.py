@@ -16,7 +16,7 @@ from probes.contract.segment import MAX_FOLDER_CHARS, folder_name
 
 TERMS = Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
 RULES = {
-    "orders": StreamRules(Pathway.parse("a -> b"), TERMS, ignore_nodes=("audit",)),
+    "orders": StreamRules(Pathway.parse("a -> b"), TERMS, ignore_nodes=("audit", "trail.log")),
     "orders.v2": StreamRules(Pathway.parse("a.x -> b"), TERMS),
     "_odd": StreamRules(Pathway.parse("a"), TERMS),
 }
@@ -36,6 +36,8 @@ def unread(path: str, reason: str = "bad_crc", arrival_us: int = 7) -> Quarantin
         (f"orders.a.host.example.{EPOCH}", [("orders", "a", "host.example", EPOCH)]),
         (f"orders.nrom.host-1.{EPOCH}", [("orders", "nrom", "host-1", EPOCH)]),
         (f"orders.audit.host-1.{EPOCH}", []),
+        (f"orders.trail.log.host-1.{EPOCH}", []),
+        (f"orders.auditor.host-1.{EPOCH}", [("orders", "auditor", "host-1", EPOCH)]),
         (f"orders.v2.a.x.p.{EPOCH}", [("orders", "v2", "a.x.p", EPOCH), ("orders.v2", "a.x", "p", EPOCH)]),
         (folder_name(f"orders.b.p p.{EPOCH}"), [("orders", "b", "p-p", EPOCH)]),
         (folder_name(f"_odd.a.p.{EPOCH}"), [("_odd", "a", "p", EPOCH)]),
@@ -122,6 +124,21 @@ def test_a_folder_is_known_from_its_first_arrival_to_its_last() -> None:
         unheard.note_folder(Folder(name, moment_us, moment_us))
     (book,) = unheard.books(RULES)
     assert (book.epoch_us, book.first_arrival_us, book.last_arrival_us) == (5, 5, 9)
+
+
+@pytest.mark.parametrize("reason", ["unknown_stream", "ignored_node"])
+def test_a_folder_with_a_record_that_was_read_is_of_who_wrote_it(reason: str) -> None:
+    """It may be named as an instance of a declared stream is, and was heard: whichever comes first, name or record."""
+    unheard, folder = Unheard(), Folder(f"orders.dlq.p.{EPOCH}", 7, 7)
+    unheard.note_folder(folder)
+    assert len(list(unheard.books(RULES))) == 1
+    unheard.note_record(unread(f"/spool/{folder.name}/0000000000.seg", reason), RULES)
+    for _ in range(2):
+        unheard.note_folder(folder)
+        unheard.note_record(unread(f"/spool/{folder.name}/0000000001.seg"), RULES)
+        assert list(unheard.books(RULES)) == []
+    unheard.forget(8)
+    assert unheard.read == {}
 
 
 def test_what_is_long_past_is_forgotten() -> None:

@@ -65,18 +65,32 @@ def segments(folder: Path) -> list[Path]:
 def folders(folder: Path) -> Iterator[Folder]:
     """Yield every folder in a spool, with the time of its last change: it may be of an instance without a segment."""
     waiting = [folder]
+    # Links may lead around in circles.
+    looked_into: set[tuple[int, int]] = set()
     while waiting:
-        above = waiting.pop()
-        try:
-            with os.scandir(above) as entries:
-                found = [(entry.name, entry.path, entry.stat().st_mtime_ns) for entry in entries if entry.is_dir()]
-        except OSError:
-            # It is gone, or cannot be read: its segments, if any, tell of it.
-            continue
-        for name, path, changed_ns in found:
-            yield Folder(name, changed_ns // 1_000, changed_ns // 1_000)
-            if not is_of_instance(name):
-                waiting.append(Path(path))
+        for entry in _entries(waiting.pop()):
+            try:
+                if not entry.is_dir():
+                    continue
+                status = entry.stat()
+            except OSError:
+                # It is gone; the others are still there.
+                continue
+            changed_us = status.st_mtime_ns // 1_000
+            yield Folder(entry.name, changed_us, changed_us)
+            where = status.st_dev, status.st_ino
+            if not is_of_instance(entry.name) and where not in looked_into:
+                looked_into.add(where)
+                waiting.append(Path(entry.path))
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what is in a folder; nothing of one that is gone or cannot be read: its segments, if any, tell of it."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
 
 
 def batch(spark: SparkSession, folder: Path) -> DataFrame:

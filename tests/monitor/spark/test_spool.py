@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -133,3 +137,32 @@ def test_a_stream_reads_segments_in_order_of_arrival(root: str, spark: SparkSess
         {str(path) for path in paths[:5]},
         {str(path) for path in paths[5:]},
     ]
+
+
+def test_folders_are_found_however_links_lead_around(tmp_path: Path) -> None:
+    """Those of instances, and those above them; each is looked into once."""
+    (tmp_path / "host" / "orders.a.p.1700000000000000").mkdir(parents=True)
+    for name in ("around", "again"):
+        (tmp_path / name).symlink_to(tmp_path)
+        (tmp_path / "host" / name).symlink_to(tmp_path)
+    names = [folder.name for folder in islice(spool.folders(tmp_path), 100)]
+    assert len(names) < 20
+    assert {"host", "orders.a.p.1700000000000000"} <= set(names)
+
+
+def test_a_folder_that_goes_while_they_are_listed_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody tidies up: the folders beside it are noted all the same."""
+    names = [f"orders.a.p-{number}.1700000000000000" for number in range(4)]
+    for name in names:
+        (tmp_path / name).mkdir()
+    real = os.scandir
+
+    def tidying(folder: Path) -> Any:  # noqa: ANN401 - what the system gives
+        entries = list(real(folder))
+        (tmp_path / names[1]).rmdir()
+        return nullcontext(iter(entries))
+
+    monkeypatch.setattr(os, "scandir", tidying)
+    assert {folder.name for folder in spool.folders(tmp_path)} == {names[0], names[2], names[3]}
