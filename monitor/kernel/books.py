@@ -58,11 +58,15 @@ Nor are spans of stamping kept apart that begin so much before an arrival.
 
 
 class Run(NamedTuple):
-    """Batches ``first`` to ``last`` without a hole, and the ``complete_through`` at both ends."""
+    """Batches ``first`` to ``last`` without a hole, when the first was sent, and the ``complete_through`` of the last.
+
+    The first may be of the same flush as those missing before it, of which only the last carries the new moment. It was
+    sent no later than it arrived, by this clock, and no earlier than what it completes.
+    """
 
     first: int
     last: int
-    complete_first_us: int
+    sent_first_us: int
     complete_last_us: int
 
 
@@ -154,7 +158,7 @@ class Book:
         found, before, expected = [], self.alive_from_us, 0
         for run in self.runs:
             if run.first > expected:
-                here = run.complete_first_us
+                here = run.sent_first_us
                 found.append((run.first - expected, min(before, here), max(before, here)))
             before, expected = run.complete_last_us, run.last + 1
         return found
@@ -253,13 +257,14 @@ def _extend(runs: Sequence[Run], new: NDArray[np.void]) -> tuple[Run, ...]:
     if not len(new):
         return tuple(runs)
     seqs, through_us = new["seq"], new["complete_through_us"]
+    sent_us = np.maximum(through_us, np.minimum(new["sent_at_us"], new["arrival_us"]))
     begins = np.concatenate(([0], np.flatnonzero(np.diff(seqs) != 1) + 1))
     ends = np.append(begins[1:], len(seqs)) - 1
-    added = map(Run, seqs[begins].tolist(), seqs[ends].tolist(), through_us[begins].tolist(), through_us[ends].tolist())
+    added = map(Run, seqs[begins].tolist(), seqs[ends].tolist(), sent_us[begins].tolist(), through_us[ends].tolist())
     merged: list[Run] = []
     for run in sorted((*runs, *added)):
         if merged and merged[-1].last + 1 == run.first:
-            run = Run(merged[-1].first, run.last, merged.pop().complete_first_us, run.complete_last_us)  # noqa: PLW2901
+            run = Run(merged[-1].first, run.last, merged.pop().sent_first_us, run.complete_last_us)  # noqa: PLW2901
         merged.append(run)
     return tuple(merged)
 

@@ -60,7 +60,9 @@ class Sent(NamedTuple):
         """What the reference model makes of it."""
         observations = (record.Observation(bytes(16), 0, 0),) * self.observed
         batch = record.Batch(
-            "s", "n", "p", 0, self.seq, self.kind.name, self.window_start_ms, self.through_us, observations, self.drops
+            *("s", "n", "p", 0, self.seq, self.kind.name, self.window_start_ms, self.sent_at_us, self.through_us),
+            observations,
+            self.drops,
         )
         return wire.Received(batch, self.arrival_us, ("", self.seq))
 

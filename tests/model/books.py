@@ -104,13 +104,15 @@ class Instance:
 
     @property
     def holes(self) -> list[Interval]:
-        """The spans in which its missing batches were made: between what the batches around them complete."""
+        """The spans in which its missing batches were made: since what the one before completes, until the next was sent."""
         spans = []
         number, moment = -1, self.epoch_us
         for one in self.sent:
             here = self.complete_through_us(one)
+            # Of the batches of one flush only the last may carry the new moment.
+            sent_us = max(here, min(one.batch.sent_at_us, one.arrival_us))
             if one.batch.seq > number + 1:
-                spans.append((min(moment, here), max(moment, here)))
+                spans.append((min(moment, sent_us), max(moment, sent_us)))
             number, moment = one.batch.seq, here
         return spans
 

@@ -118,6 +118,7 @@ class Batch:
     seq: int
     kind: str
     window_start_ms: int
+    sent_at_us: int
     complete_through_us: int
     observations: tuple[Observation, ...]
     drops: tuple[tuple[int, int], ...]
@@ -267,10 +268,9 @@ def decode(record: bytes) -> Batch:
         if not holds(body):
             raise RecordError(reason, f"{rule}, and this record of {body['stream']!r}, {body['node']!r} breaks that")
     return Batch(
-        **{
-            name: body[name]
-            for name in ("stream", "node", "probe", "epoch_us", "seq", "kind", "window_start_ms", "complete_through_us")
-        },
+        **{name: body[name] for name in ("stream", "node", "probe", "epoch_us", "seq", "kind", "window_start_ms")},
+        sent_at_us=body["sent_at_us"],
+        complete_through_us=body["complete_through_us"],
         observations=_observations(body),
         drops=tuple((drop["window_start_ms"], drop["count"]) for drop in body["drops"]),
     )

@@ -191,7 +191,9 @@ def traffic(spool: Path) -> list[list[Path]]:
             observed([number for number in numbers if number % 7], "b", **told),
             said(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=now_us),
         ]
-        records += [observed([1], stream="nobody-knows-it")] if n == 3 else [observed(numbers, **told)] if n == 5 else []
+        records += (
+            [observed([1], stream="nobody-knows-it")] if n == 3 else [observed(numbers, **told)] if n == 5 else []
+        )
         batches.append([write_segment(spool / f"{n}.seg", *records, arrival_us=now_us)])
     end_us = at(30 * 10 + 400)
     byes = [said(Kind.BYE, node, seq=10, complete_through_us=end_us) for node in "ab"]

@@ -109,6 +109,14 @@ ACCOUNTS: dict[str, tuple[Book, str]] = {
     "missing from just behind it": (written(fact(0, 810 + JUST_US), fact(2, 900)), ALL),
     "missing all around": (written(fact(0, 500), fact(2, 900)), "say heard"),
     "missing all around, before a bye": (written(fact(0, 500), fact(2, 900, Kind.BYE)), "say heard"),
+    "missing beside one of the same flush": (
+        written(fact(0, 599), fact(2, 599, sent_at_us=601_000_000, arrival_us=602_000_000), fact(3, 900)),
+        "say heard",
+    ),
+    "missing beside one that was sent before": (
+        written(fact(0, 590), fact(2, 590, sent_at_us=599_000_000, arrival_us=602_000_000), fact(3, 900)),
+        ALL,
+    ),
     "the first ones are missing": (written(fact(2, 900)), "say heard"),
     "the first ones are missing, before": (written(fact(2, 599), fact(3, 900)), ALL),
     "missing while the clock was set back": (written(fact(0, 850), fact(2, 500), fact(3, 900)), "say heard"),
