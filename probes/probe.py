@@ -385,15 +385,15 @@ def _refuse_bad(message_id: MessageId, event_time: EventTime, at_us: int, max_ag
 
 
 def _of_bad_arrays(message_ids: MessageIds, event_times: EventTimes, at_ns: int, max_age_us: int | None) -> Refusals:
-    """Count arrays that cannot be taken: in the windows of their event times, or in that of the call."""
+    """Count arrays that cannot be taken in the windows of their event times; those without, as such, in the call's."""
     count, refusals = length_of(message_ids), Refusals()
     try:
         refusals = recorder.refused(microseconds(event_times), at_ns, BAD_ARRAYS, max_age_us)
     except Exception:  # noqa: BLE001 - a host may pass anything; what has no event time counts in the window of the call
         _log.debug("the event times of arrays cannot be read", exc_info=True)
-    counted = sum(number for (_, cause), number in refusals.items() if cause == BAD_ARRAYS)
+    counted = sum(number for (_, cause), number in refusals.items() if cause != recorder.PERHAPS)
     if count > counted:
-        refusals.update(recorder.refused_count(count - counted, at_ns, BAD_ARRAYS))
+        refusals.update(recorder.refused_count(count - counted, at_ns, recorder.BAD_EVENT_TIME))
     return refusals
 
 

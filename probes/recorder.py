@@ -85,13 +85,14 @@ class Refusals(Counter[tuple[int, str]]):
 
 
 def refused(events_us: NDArray[np.int64], at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
-    """Count stamps of an array that was refused whole; ``at_ns`` stands in for event times that cannot be."""
-    refusals: Refusals = Refusals()
+    """Count stamps of an array that was refused whole.
+
+    ``at_ns`` stands in for event times that cannot be, and these are the cause then: their windows nobody knows.
+    """
+    refusals = Refusals()
     at_us = np.full(len(events_us), at_ns // 1_000)
-    good = are_believed(events_us) & are_plausible(events_us, at_us, max_age_us)
-    _refuse(refusals, np.where(good, events_us, at_us), cause)
-    if max_age_us is not None:
-        _doubt(refusals, events_us[~good], at_us[~good])
+    good = _plausible(events_us, at_us, are_believed(events_us), refusals, max_age_us)
+    _refuse(refusals, events_us[good], cause)
     return refusals
 
 
@@ -101,13 +102,13 @@ def refused_count(count: int, at_ns: int, cause: str) -> Refusals:
 
 
 def refused_one(event_time: EventTime, at_ns: int, cause: str, max_age_us: int | None = None) -> Refusals:
-    """Count a stamp that was refused before it was recorded: in a full queue, on the host's own time."""
+    """Count a stamp that was refused before it was recorded, on the host's own time; as :func:`refused` does."""
     event_us, at_us = _event_time_or_none(event_time), at_ns // 1_000
     if event_us is None:
-        return refused_count(1, at_ns, cause)
+        return refused_count(1, at_ns, BAD_EVENT_TIME)
     if max_age_us is None or -AHEAD_US <= at_us - event_us <= max_age_us:
         return Refusals({(event_us // WINDOW_US * WINDOW_MS, cause): 1})
-    refusals = refused_count(1, at_ns, cause)
+    refusals = refused_count(1, at_ns, IMPLAUSIBLE)
     perhaps_us = meant_one_us(event_us)
     if 0 < perhaps_us < LATEST_US and perhaps_us // WINDOW_US != at_us // WINDOW_US:
         refusals[perhaps_us // WINDOW_US * WINDOW_MS, PERHAPS] = 1

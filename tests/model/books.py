@@ -104,7 +104,7 @@ class Instance:
 
     @property
     def holes(self) -> list[Interval]:
-        """The spans in which its missing batches were made: since what the one before completes, until the next was sent."""
+        """The spans in which its missing batches were made: from what one completes until the next was sent."""
         spans = []
         number, moment = -1, self.epoch_us
         for one in self.sent:

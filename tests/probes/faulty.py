@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 from unittest.mock import patch
 
-from probes import packing, recorder, sender
+from probes import named, packing, recorder, sender
 from probes.backlog import Backlog
 from probes.sender import Sender
 from probes.untold import Untold
@@ -19,8 +19,9 @@ UNDER_A_FLUSH: Final[tuple[tuple[Any, str], ...]] = (
     (recorder, "_of_arrays"),
     (recorder, "_of_array"),
     (recorder, "_event_times"),
-    (recorder, "_ids"),
-    (recorder, "_id_or_none"),
+    (named, "of"),
+    (named, "_of_one_type"),
+    (named, "_each"),
     (recorder, "_stamped"),
     (recorder, "_paired"),
     (recorder, "_moved"),

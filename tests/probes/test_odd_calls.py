@@ -178,8 +178,8 @@ def test_arrays_that_are_too_long_to_be_are_counted(length: int) -> None:
     sink = MemorySink()
     with Probe("orders", "router", sink, clock=ManualClock()) as probe:
         probe.arrived_many(range(length), [EPOCH_US])
-    assert [drop.cause for drop in drops(sink.records)] == ["bad arrays"]
-    assert drops(sink.records)[0].count >= 2**31
+    assert [drop.cause for drop in drops(sink.records)] == ["bad arrays", "bad event time"]
+    assert sum(drop.count for drop in drops(sink.records)) >= 2**31
 
 
 def test_bad_ids_in_arrays_count_in_the_windows_of_their_events() -> None:

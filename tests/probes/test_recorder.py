@@ -13,6 +13,7 @@ import pytest
 from probes.contract import id_texts
 from probes.contract.batch import Batch, IdKind, Kind
 from probes.contract.ids import id_bytes
+from probes.contract.limits import TIMELESS_CAUSES
 from probes.packing import Packed
 from probes.recorder import MessageId, Refusals, Side, Stamp, Stamps, record, refused, refused_one
 from tests.probes.hosts import EPOCH_US, Said, said
@@ -273,16 +274,29 @@ def test_what_never_came_in_is_counted_by_window() -> None:
     """Stamps refused as a whole count in the windows of their event times, or of the call where these cannot be."""
     events_us = np.array([EPOCH_US, EPOCH_US + 60_000_000, EPOCH_US + 1, -7])
     assert refused(events_us, (EPOCH_US + 120_000_000) * 1_000, "full") == Counter(
-        {(MINUTE_MS, "full"): 2, (MINUTE_MS + 60_000, "full"): 1, (MINUTE_MS + 120_000, "full"): 1}
+        {(MINUTE_MS, "full"): 2, (MINUTE_MS + 60_000, "full"): 1, (MINUTE_MS + 120_000, "bad event time"): 1}
     )
 
 
 @pytest.mark.parametrize(
-    ("event_time", "window_ms"), [(EPOCH_US, MINUTE_MS), (-7, MINUTE_MS + 120_000), ("no time", MINUTE_MS + 120_000)]
+    ("event_time", "drop"),
+    [
+        (EPOCH_US, (MINUTE_MS, "full")),
+        (-7, (MINUTE_MS + 120_000, "bad event time")),
+        ("no time", (MINUTE_MS + 120_000, "bad event time")),
+    ],
 )
-def test_one_that_never_came_in_is_counted_alike(event_time: Any, window_ms: int) -> None:  # noqa: ANN401 - anything may come from a host
-    """In the window of its event time, or of the call where that cannot be."""
-    assert refused_one(event_time, (EPOCH_US + 120_000_000) * 1_000, "full") == {(window_ms, "full"): 1}
+def test_one_that_never_came_in_is_counted_alike(event_time: Any, drop: tuple[int, str]) -> None:  # noqa: ANN401 - anything may come from a host
+    """In the window of its event time; where that cannot be, of the call, and as one whose window nobody knows."""
+    assert refused_one(event_time, (EPOCH_US + 120_000_000) * 1_000, "full") == {drop: 1}
+
+
+def test_of_what_never_came_in_and_cannot_be_of_its_window_nobody_knows_the_window() -> None:
+    """It is told under the minute of its stamp with a cause that a monitor takes for any window near."""
+    at_ns, seconds = (EPOCH_US + 120_000_000) * 1_000, EPOCH_US // 1_000_000
+    one = refused_one(seconds, at_ns, "full", 86_400_000_000)
+    assert one == refused(np.array([seconds]), at_ns, "full", 86_400_000_000)
+    assert {cause for start_ms, cause in one if start_ms == MINUTE_MS + 120_000} <= TIMELESS_CAUSES
 
 
 def test_no_stamps_make_no_batches() -> None:

@@ -61,7 +61,8 @@ def test_a_batch_becomes_a_claim_check_on_where_it_lies(tmp_path: Path) -> None:
     claims = Claims.unpack(row.payload)
     assert row[:5] == (CLAIMS_ROW, "orders", START_MS, 0, None)
     assert (claims.path, claims.node, claims.observations) == (str(path), "a", 2)
-    ((seq, arrival_us, start, end, count, ids_at, lag_in_at, lag_out_at, outcome_at),) = claims.refs.tolist()
+    ((seq, arrival_us, start, end, count, ids_at, lag_in_at, lag_out_at, outcome_at, *named),) = claims.refs.tolist()
+    assert named == [IdKind.BYTES, NOWHERE, NOWHERE]
     batch, data = observed([1, 2], seq=1), path.read_bytes()
     assert (seq, arrival_us, count, outcome_at) == (1, at(70), 2, NOWHERE)
     assert envelope.decode(data[start:end]) == batch

@@ -82,7 +82,8 @@ def test_every_book_with_a_say_in_a_window_is_read_for_it(engine: Engine) -> Non
     having_a_say = {one.probe for one in written if judge(one, start, end, horizon).has_a_say[0]} - {"elsewhere"}
     with engine.begin() as connection:
         found = {one.probe for one in reader.books_of_a_window(connection, "orders", START_US, int(horizon[0]))}
-    assert having_a_say == found == {"alive", "may-hold", "clock-ahead", "sent", "dropped", "backwards"}
+    assert having_a_say == {"alive", "may-hold", "clock-ahead", "sent", "dropped"}
+    assert having_a_say <= found <= having_a_say | {"before", "backwards"}
 
 
 def test_an_empty_store_accounts_for_nothing(engine: Engine) -> None:
