@@ -29,8 +29,9 @@ from probes.contract.ids import id_bytes
 from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
 from probes.errors import ProbeError
 from probes.event_times import EventTime
+from probes.instance import Instance
 from probes.recorder import MessageId, Refusals, Side, Stamp, Stamps
-from probes.sender import ANNOUNCE_WITHIN_S, Instance, Sender
+from probes.sender import ANNOUNCE_WITHIN_S, Sender
 from probes.settings import ProbeSettings
 from probes.sinks import Sink, open_sink
 from probes.sinks.kafka import KafkaSink

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from probes import exits
@@ -23,6 +23,7 @@ from probes.clock import Clock
 from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.envelope import decode, encode
 from probes.contract.limits import WINDOW_MS, WINDOW_US
+from probes.instance import Instance
 from probes.packing import BATCH_OBSERVATIONS, Packed
 from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, PERHAPS, Refusals, Stamp, Stamps
 from probes.sinks import Sink
@@ -56,22 +57,6 @@ _WHY: Final = {
     UNRECORDABLE: "a message id or an event time raised an error of its own; strict=True raises at the call",
 }
 _log = logging.getLogger("hopwatch.probe")
-
-
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """Who sends: one running probe."""
-
-    stream: str
-    node: str
-    probe: str
-    epoch_us: int
-    labels: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Return what tells this instance from all others."""
-        return f"{self.stream}.{self.node}.{self.probe}.{self.epoch_us}"
 
 
 class Sender:

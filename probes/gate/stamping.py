@@ -12,9 +12,10 @@ import numpy as np
 from probes import named, recorder
 from probes.clock import Clock
 from probes.contract.limits import MAX_REASON_CHARS
+from probes.instance import Instance
 from probes.probe import CLOSE_S, MOST_STAMPS, QUEUE_FULL
 from probes.recorder import Side, Stamp, Stamps
-from probes.sender import Instance, Sender
+from probes.sender import Sender
 from probes.sinks import Sink
 
 FLUSH_EVERY_S: Final = 2.0

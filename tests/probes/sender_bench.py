@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from probes.contract.batch import Batch, Kind
 from probes.contract.envelope import decode
+from probes.instance import Instance
 from probes.recorder import Side, Stamp
-from probes.sender import Instance, Sender
+from probes.sender import Sender
 from probes.sinks.memory import MemorySink
 from tests.probes.hosts import EPOCH_US, ManualClock
 

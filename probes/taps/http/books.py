@@ -7,7 +7,8 @@ from collections import OrderedDict
 from http import HTTPStatus
 from typing import Final
 
-from probes.sender import Instance, Sender
+from probes.instance import Instance
+from probes.sender import Sender
 from probes.sinks import Sink
 from probes.taps.errors import TapSourceError
 from probes.taps.http.owed import Debt, Owed
