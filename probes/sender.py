@@ -22,7 +22,7 @@ from probes.backlog import UNRECORDABLE, Backlog
 from probes.clock import Clock
 from probes.contract.batch import Batch, Drop, Kind
 from probes.contract.envelope import decode, encode
-from probes.contract.limits import WINDOW_MS, WINDOW_US
+from probes.contract.limits import MONITOR_STREAM, WINDOW_MS, WINDOW_US
 from probes.instance import Instance
 from probes.packing import BATCH_OBSERVATIONS, Packed
 from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, PERHAPS, Refusals, Stamp, Stamps
@@ -117,7 +117,9 @@ class Sender:
         The hello is the first record, without observations: whatever ends this instance from now on, a monitor knows
         that it was there. Where the transport does not take it in time, a line is logged, and it stays first in line.
         """
-        self._owes_hello = True
+        # Of the monitor's own pulse nothing is judged, and it moves the clock when it beats.
+        self._owes_hello = self.instance.stream != MONITOR_STREAM
+        self._is_announced = not self._owes_hello
         try:
             exits.refuse_at_the_end()
             self._thread = exits.OwnThread(target=self._run, args=(announce_within_s,), name="hopwatch-probe")
