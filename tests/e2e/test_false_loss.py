@@ -21,7 +21,7 @@ from tests.e2e.ending.truth import Truth, read
 from tests.micro_batches import run_once
 from tests.probes.test_process import ROOT
 
-PATIENCE_S: Final = 300
+PATIENCE_S: Final = 600
 CASES: Final = cases()
 STREAMS: Final[dict[str, Any]] = {STREAM: {"path": " -> ".join(NODES)}}
 

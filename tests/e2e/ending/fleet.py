@@ -13,7 +13,7 @@ from tests.e2e.ending import afterwards
 from tests.e2e.ending.cases import NODES, Case, End
 from tests.e2e.ending.process import Place, Process
 
-AT_ONCE: Final = 28
+AT_ONCE: Final = 20
 
 
 def main(folder: Path, wanted: list[tuple[str, str, float]]) -> None:

@@ -147,9 +147,9 @@ class Process:
         if place.source is None:
             for number in range(place.replica, int(RUN_S / EVERY_S), place.replicas):
                 time.sleep(max(0.0, place.start_s + number * EVERY_S - time.monotonic()))
+                yield number, time.time_ns() // 1_000
                 if time.monotonic() > until_s:
                     return
-                yield number, time.time_ns() // 1_000
             return
         while (left_s := until_s - time.monotonic()) > 0:
             if select.select([place.source], [], [], left_s)[0]:
