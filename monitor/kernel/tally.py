@@ -200,12 +200,9 @@ def _relations(  # noqa: PLR0913, PLR0917 - the steps before it
     numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
     number = np.array([numbers[key] for key in keys], np.int64)
     starts = _starts_of([part.counts for part in alike])
-    sides = np.stack((code & ~np.uint8(masks.OUT) != 0, code & masks.OUT != 0, code & masks.OUT != 0))
-    totals = np.zeros((len(sides), len(numbers)), np.int64)
-    for total, side in zip(totals, sides, strict=True):
-        # One place more than there are observations, because the last batches may have none.
-        of_batches = np.add.reduceat(np.append(side, 0), starts[:-1], dtype=np.int64)
-        np.add.at(total, number, of_batches * (np.diff(starts) > 0))
+    came, left = (code & ~np.uint8(masks.OUT)).astype(bool), (code & np.uint8(masks.OUT)).astype(bool)
+    sides = came, left, left
+    totals = np.stack([_counted(side, starts, number, len(numbers)) for side in sides])
     odd = np.stack(_odd(pathway, sets))
     odds = np.zeros((len(sides), len(numbers)), np.int64)
     messages = np.zeros_like(odds)
@@ -224,6 +221,15 @@ def _relations(  # noqa: PLR0913, PLR0917 - the steps before it
             messages[kind] = np.bincount(pairs // len(groups.starts), minlength=len(numbers))
     told = np.where(totals == 0, NONE, np.where(odds == totals, messages, 0))
     return tuple(Relation(*key, *told[:, at].tolist()) for key, at in numbers.items())
+
+
+def _counted(
+    side: NDArray[np.bool_], starts: NDArray[np.int64], number: NDArray[np.int64], numbers: int
+) -> NDArray[np.int64]:
+    """Return how many observations of the numbered instances are of a side, shape (numbers,)."""
+    # One place more than there are observations, because the last batches may have none.
+    of_batches = np.add.reduceat(np.concatenate((side, np.zeros(1, bool))), starts[:-1], dtype=np.int64)
+    return np.bincount(number, of_batches * (np.diff(starts) > 0), numbers).astype(np.int64)
 
 
 def _odd(pathway: Pathway, sets: Sets) -> tuple[NDArray[np.bool_], ...]:
