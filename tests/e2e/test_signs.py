@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from monitor import bounds
 from monitor.store import dialect, schema
 from tests.alerts.test_follow import alerting, play
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
@@ -55,7 +56,8 @@ def test_a_person_gets_from_an_alert_to_its_node_by_clicking(place: Workplace, u
     windows = told(place, "report")["streams"][0]["windows"]
     (window,) = [one for one in windows if one["window_start"] == alert["window_start"]]
     losses = page.locator(".hw-matrix tr").filter(has=page.locator("th", has_text=re.compile("^loss of node$")))
-    assert losses.locator("td").all_inner_texts() == [f"{node['loss']:,}" for node in window["nodes"]]
+    of_nodes = [bounds.said(node["loss"], node["loss_lower"], node["loss_upper"]) for node in window["nodes"]]
+    assert losses.locator("td").all_inner_texts() == of_nodes
 
 
 def test_quarantine_leads_to_its_records(place: Workplace, url: str, page: Page) -> None:
