@@ -60,8 +60,8 @@ class Unheard:
         """Note a record that could not be read."""
         name = folder_of(place)
         if place.reason in (FOREIGN if name is None else READ):
-            if name is not None:
-                # Who it is of is known now, whatever else the name may stand for.
+            if name is not None and place.reason != "unknown_node":
+                # Who it is of is known now, whatever else the name may stand for; who errs in its node has a book.
                 self.read[name] = max(self.read.get(name, place.arrival_us), place.arrival_us)
                 self.folders.pop(name, None)
             return
