@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from dashboards.looking import Looking
@@ -84,6 +86,15 @@ def _windows(looking: Looking, shown: Span, window: WindowResult | None) -> None
         index=choices.index(at),
         format_func=lambda start_us: WHOLE if start_us is None else texts.moment(start_us, looking.zone),
         key=key,
-        on_change=looking.changes(key, lambda start_us: {"window_us": start_us}, at),
+        on_change=looking.changes(key, chosen_window, at),
         width=230,
     )
+
+
+def chosen_window(choice: int | str | None) -> dict[str, Any]:
+    """Return what a choice of the list of windows means.
+
+    Streamlit gives the label of a choice that is not in the list any more: the window went while the list was open,
+    and the page stays as it is.
+    """
+    return {} if isinstance(choice, str) else {"window_us": choice}

@@ -56,3 +56,26 @@ def test_what_a_widget_was_drawn_with_is_no_change(value: str | None, shown: str
     assert not page.exception
     told = {name: value if isinstance(value, str) else value[0] for name, value in page.query_params.items()}
     assert told == query
+
+
+def _listed() -> None:
+    """Stand for a page with a list of two windows."""
+    import streamlit as st  # noqa: PLC0415 - a page brings its own
+
+    from dashboards.looking import Looking  # noqa: PLC0415 - as above
+    from dashboards.pages.choosing import chosen_window  # noqa: PLC0415 - as above
+
+    change = Looking.changes("window", chosen_window, None)
+    st.selectbox("Window", [None, 60_000_000, 0], format_func=str, key="window", on_change=change)
+
+
+@pytest.mark.parametrize(("label", "query"), [("60000000", {"window": "1970-01-01T00:01:00Z"}), ("120000000", {})])
+def test_a_window_that_has_left_the_list_is_not_chosen(label: str, query: dict[str, str]) -> None:
+    """Streamlit gives the label of a choice that is not in the list: the page stays as it is."""
+    page = AppTest.from_function(_listed).run()
+    (widget,) = page.selectbox
+    # As in a browser that has not drawn the newest list yet.
+    widget.options.append("120000000")
+    widget.set_value(label).run()
+    assert not page.exception
+    assert {name: value if isinstance(value, str) else value[0] for name, value in page.query_params.items()} == query

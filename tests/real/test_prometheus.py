@@ -57,7 +57,7 @@ def served(of: Measured) -> Iterator[Server]:
 def of() -> Measured:
     """Return what is measured of a stream that loses 2 %, of one that nobody knows of, and of others, partly folded."""
     made = measured(
-        "orders", "blind", *(f"s{n:02}" for n in range(60)), path=" -> ".join(NODES), most_series=2_000, clock=CLOCK
+        "orders", "blind", *(f"s{n:02}" for n in range(60)), path=" -> ".join(NODES), most_series=2_100, clock=CLOCK
     )
     made.read(replace(FIGURES, read_at_us=CLOCK.now_us()))
     commit(made, now_window(lost={"router": 20}), now_window(stream="blind", verdict=Verdict.UNKNOWN))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Final
 
 import pytest
 from sqlalchemy import update
@@ -17,6 +18,13 @@ from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
 from tests.monitor.spooled import START_US
 
 Captured = pytest.CaptureFixture[str]
+
+ADDED: Final = {
+    "windows": ("partial",),
+    "books": ("aside", "unplaced"),
+    "lost_ids": ("id_kinds", "id_text_ends", "id_texts"),
+}
+"""The columns that came after the first version, by the tables of the first version."""
 
 
 def store(workplace: Workplace, *arguments: str) -> int:
@@ -55,7 +63,9 @@ def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workplace: Work
             if table.startswith(("alert_", "outlier", "schemas", "subject_")) or table == "objective_minutes":
                 connection.exec_driver_sql(f"DROP TABLE {table}")
         connection.exec_driver_sql("DROP INDEX quarantine_by_arrival")
-        connection.exec_driver_sql("ALTER TABLE windows DROP COLUMN partial")
+        for table, names in ADDED.items():
+            for name in names:
+                connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {name}")
         connection.execute(update(schema.versions).values(version_num="0001"))
     before.dispose()
     told = (
