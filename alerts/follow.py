@@ -36,9 +36,8 @@ class Alerting:
         result = conclusion.result
         if not result.status.is_final or result.stream not in self.rules.streams:
             return None
-        names = conclusion.names or [naming.unknown(len(ids)) for ids in conclusion.lost_ids]
-        told = zip(result.nodes, conclusion.lost_ids, names, strict=True)
-        lost_ids = {node.node: _shown(node, ids.tobytes(), of_node) for node, ids, of_node in told}
+        told = zip(result.nodes, conclusion.lost, strict=True)
+        lost_ids = {node.node: _shown(node, lost.message_ids.tobytes(), lost.names) for node, lost in told}
         outliers = {node: tuple(map(_outlier, found)) for node, found in conclusion.outliers.items()}
         return Minute(result, conclusion.tally.lags, lost_ids, outliers)
 

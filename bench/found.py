@@ -57,7 +57,7 @@ def of_tally(pathway: Pathway, tally: Tally) -> list[Found]:
     """Return what a tally says of each node, all that is missing counted as lost."""
     sets = classify(pathway, tally.masks)
     seen, lost = tally.counts @ sets.seen, tally.counts @ sets.loss
-    named = [tally.lost(node, NEVER_US) for node in range(len(pathway.nodes))]
+    named = [tally.lost(node, NEVER_US).message_ids for node in range(len(pathway.nodes))]
     return [
         Found(int(seen[node]), int(lost[node]), print_of(named[node]), _percentiles(lags))
         for node, lags in enumerate(tally.lags)

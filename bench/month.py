@@ -19,7 +19,7 @@ from bench import windows
 from bench.speed import Tell
 from bench.windows import START_US, Dice
 from monitor.kernel import tdigest
-from monitor.kernel.tally import NodeLags, empty
+from monitor.kernel.tally import LostIds, NodeLags, empty
 from monitor.ledger import Conclusion
 from monitor.results import Status
 from monitor.rules import StreamRules
@@ -132,7 +132,7 @@ def concluded(  # noqa: PLR0913, PLR0917 - all that a window is made of
     lags = tuple(NodeLags(*(pool[place] for place in of_node)) for of_node in drawn)
     tally = replace(empty(rules.pathway), lags=lags)
     return Conclusion(
-        result, tally, tuple(windows.ids(dice, 0) for _ in nodes), is_settled=True, books=b"", changed=None
+        result, tally, tuple(LostIds.of(windows.ids(dice, 0)) for _ in nodes), is_settled=True, books=b"", changed=None
     )
 
 

@@ -13,7 +13,7 @@ from alerts.rules import Rules
 from monitor import rules
 from monitor.kernel import tdigest
 from monitor.kernel.masks import Ids, ids_of
-from monitor.kernel.tally import NodeLags, empty
+from monitor.kernel.tally import LostIds, NodeLags, empty
 from monitor.ledger import Conclusion
 from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
 from monitor.rules import StreamRules
@@ -130,7 +130,7 @@ def conclusion(result: WindowResult, of: StreamRules, dice: Dice) -> Conclusion:
     """Return a window with the digests and the lost ids that go with it; all nodes share the figures of one."""
     digests = [tdigest.build((_LAG_US * dice.lognormal(size=1_000)).astype(np.int64)) for _ in range(3)]
     tally = replace(empty(of.pathway), lags=(NodeLags(*digests),) * len(result.nodes))
-    lost = tuple(ids(dice, LOST_IDS if node.loss_lower else 0) for node in result.nodes)
+    lost = tuple(LostIds.of(ids(dice, LOST_IDS if node.loss_lower else 0)) for node in result.nodes)
     return Conclusion(result, tally, lost, is_settled=True, books=b"", changed=None)
 
 

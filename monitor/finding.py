@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from monitor import journey
 from monitor.fates import Fate, Message, Sightings, Wanted, fates
 from monitor.journey import Stamp
+from monitor.kernel import naming
 from monitor.spark import source
 from monitor.store import dialect, lost, reader, schema
+from probes.contract.batch import Outcome
+from probes.contract.limits import NOT_STAMPED
 
 if TYPE_CHECKING:
     from monitor.settings import Settings
@@ -33,6 +36,9 @@ class Lost(NamedTuple):
     message_id: bytes
     shown: str
     """Its id as it was given."""
+    stamps: tuple[Stamp, ...] = ()
+    """Its stamps that are kept with its id, the first of ``stamp_count``."""
+    stamp_count: int = 0
 
 
 def stamps(
@@ -56,13 +62,20 @@ def where_lost(url: str, wanted: tuple[bytes, ...], stream: str | None = None) -
         return ()
     engine = dialect.engine(url)
     try:
-        return tuple(
-            Lost(of_stream, start_us, node, loss, loss_lower, one, shown)
-            for one in wanted
-            for of_stream, start_us, node, loss, loss_lower, shown in reader.where_lost(engine, one, stream)
-        )
+        return tuple(_lost(one, found) for one in wanted for found in reader.where_lost(engine, one, stream))
     finally:
         engine.dispose()
+
+
+def _lost(message_id: bytes, found: reader.Missing) -> Lost:
+    def stamp(one: dict[str, Any]) -> Stamp:
+        lags = {name: None if one[name] == NOT_STAMPED else one[name] for name in ("lag_in_us", "lag_out_us")}
+        told = one | lags | {"outcome": Outcome(one["outcome"]).name.lower()}
+        return Stamp(message_id=message_id, stream=found.stream, id_kind=kind, text=text, **told)
+
+    kind, text, stamp_count, kept = found.message
+    where = found.stream, found.window_start_us, found.node, *found.loss
+    return Lost(*where, message_id, naming.shown(message_id, kind, text), tuple(map(stamp, kept)), stamp_count)
 
 
 def many(

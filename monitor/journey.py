@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,10 @@ class Stamp(NamedTuple):
         return naming.shown(self.message_id, self.id_kind, self.text)
 
 
+_SAID_OF_ID: Final = Stamp._fields.index("id_kind")
+"""What stands behind it says what a message was called, and not what was observed."""
+
+
 def readings(text: str) -> tuple[bytes, ...]:
     """Return the ids that a person may mean: a UUID or its digits, a number, and the text itself.
 
@@ -59,6 +63,22 @@ def stamps(segments: Iterable[Path], wanted: tuple[bytes, ...], stream: str | No
     """Yield every observation of the wanted ids, in order of event time and node by node as they were stamped."""
     found = [stamp for path in segments for stamp in _of_segment(path, wanted) if stream in (None, stamp.stream)]
     yield from sorted(found, key=_moment)
+
+
+def united(*accounts: Iterable[Stamp]) -> tuple[Stamp, ...]:
+    """Return the stamps of several accounts of the same messages, in order.
+
+    What several accounts have is there once; what one of them has twice is there twice.
+    """
+    found: dict[tuple[Any, ...], list[Stamp]] = {}
+    for account in accounts:
+        here: dict[tuple[Any, ...], list[Stamp]] = {}
+        for stamp in account:
+            here.setdefault(stamp[:_SAID_OF_ID], []).append(stamp)
+        for said, stamps_of_one in here.items():
+            known = found.setdefault(said, [])
+            known += stamps_of_one[len(known) :]
+    return tuple(sorted((stamp for alike in found.values() for stamp in alike), key=_moment))
 
 
 def _moment(stamp: Stamp) -> tuple[int, int]:

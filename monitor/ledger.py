@@ -27,9 +27,7 @@ from monitor.kernel.books import (
     accounts,
     forget,
 )
-from monitor.kernel.masks import Ids
-from monitor.kernel.naming import Names
-from monitor.kernel.tally import Tally, empty, merge
+from monitor.kernel.tally import LostIds, Tally, empty, merge
 from monitor.kernel.verdict import MOST_NAMED, NodeBooks, Standing, conclude
 from monitor.kernel.window import Terms, minutes
 from monitor.parcels import FactSheet, Quarantined
@@ -83,13 +81,11 @@ class Conclusion(NamedTuple):
 
     result: WindowResult
     tally: Tally
-    lost_ids: tuple[Ids, ...]
+    lost: tuple[LostIds, ...]
     is_settled: bool
     books: bytes
     changed: Mapping[str, Any] | None
     outliers: Mapping[str, tuple[Finding, ...]] = MappingProxyType({})
-    names: tuple[Names, ...] = ()
-    """What the lost ids of each node were called."""
 
 
 @dataclass(slots=True)
@@ -201,7 +197,7 @@ class Ledger:
                 tally = merge(past.tallies(stream, start_us) or [nothing])
                 standing = Standing(stream, start_us, status, before_us, known.revision, known.recovered)
                 result = conclude(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced)
-                lost = [tally.lost(node, before_us) for node in range(len(rules.pathway.nodes))]
+                lost = tuple(tally.lost(node, before_us) for node in range(len(rules.pathway.nodes)))
                 result, changed = _amend(known, result, lost, past)
                 windows[start_us] = Live(
                     result.status,
@@ -211,9 +207,8 @@ class Ledger:
                     settled_at_us <= watermark_us,
                     print_of_books,
                 )
-                names = tuple(tally.named(node, before_us) for node in range(len(rules.pathway.nodes)))
                 is_settled = settled_at_us <= watermark_us
-                yield Conclusion(result, tally, tuple(lost), is_settled, print_of_books, changed, names=names)
+                yield Conclusion(result, tally, lost, is_settled, print_of_books, changed)
 
     def let_go(self) -> None:
         """Forget the values of series: what was judged will not be judged again, and there may be years of it."""
@@ -342,7 +337,7 @@ def _is_due(known: Live, status: Status, books: bytes, is_settled: bool) -> bool
 
 
 def _amend(
-    known: Live, result: WindowResult, lost: Sequence[Ids], past: Past
+    known: Live, result: WindowResult, lost: Sequence[LostIds], past: Past
 ) -> tuple[WindowResult, Mapping[str, Any] | None]:
     """Turn the new judgement of a window that was final into its next revision, if anything changed."""
     before = past.result(result.stream, result.window_start_us) if known.status and known.status.is_final else None
@@ -351,7 +346,7 @@ def _amend(
     changed = _difference(before, result)
     if not changed:
         return replace(result, status=known.status), None
-    lost_now = {bytes(message_id) for ids in lost for message_id in ids}
+    lost_now = {bytes(message_id) for of_node in lost for message_id in of_node.message_ids}
     recovered = known.recovered + len(past.lost_ids(result.stream, result.window_start_us) - lost_now)
     if before.in_flight:
         # The window was not through being judged: this completes its revision, it does not amend it.

@@ -77,7 +77,8 @@ def _nothing(looking: Looking, text: str, found: Searched) -> None:
     span = f", in this stream {texts.age(terms.kept_until_us(0))} from the start of its minute," if terms else ""
     told = (
         "An id is looked for whole; the page of a window finds a missing one by a part of it. "
-        f"Stamps are kept as long as they may change their window{span} and missing ids as long as their window."
+        f"Stamps are kept as long as they may change their window{span} and those of "
+        "a missing message as long as its window."
     )
     st.html(markup.note(told))
 

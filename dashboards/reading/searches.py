@@ -70,9 +70,10 @@ class Searches:
         except HopwatchError as error:
             found = replace(found, trouble=(str(error),))
         try:
-            return replace(found, lost=finding.where_lost(self._settings.store.url, wanted, stream))
+            lost = finding.where_lost(self._settings.store.url, wanted, stream)
         except HopwatchError as error:
             return replace(found, trouble=(*found.trouble, str(error)))
+        return replace(found, lost=lost, stamps=journey.united(found.stamps, *(one.stamps for one in lost)))
 
 
 @dataclass(frozen=True, slots=True)

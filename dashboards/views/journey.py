@@ -21,6 +21,7 @@ from probes.contract.limits import WINDOW_US
 MOST_WINDOWS: Final = 20
 MOST_STAMPS: Final = 200
 PASSED: Final = Outcome.PASSED.name.lower()
+JOURNEY_KEPT: Final = "It is missing: its stamps are kept as long as its window."
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 LOST: Final = Mark("LOST", "✕", "it was seen to leave one place, and surely not at the next", "lossy")
@@ -99,12 +100,13 @@ def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journe
     moments = _in_order(stamps, way)
     mark, told = _fate(stamps, lost_at, way)
     steps = (*_steps(moments[:MOST_STAMPS], zone), *(_lost_step(node, stamps, way) for node in lost_at))
-    left_out = max(0, len(moments) - MOST_STAMPS)
+    of_it = [one for one in found.lost if _key_of(one) == key]
+    unkept = max((one.stamp_count - len(stamps) for one in of_it), default=0)
+    left_out = max(0, len(moments) - MOST_STAMPS) + max(0, unkept)
     reasons = way.window.reasons if way.window and lost_at and mark is UNKNOWN else ()
-    shown = _shown(key, stamps, [one for one in found.lost if _key_of(one) == key], way)
-    return Journey(
-        key, shown, mark, told, reasons, lost_at, steps, left_out, _kept(way, now_us, zone, has_stamps=bool(stamps))
-    )
+    shown = _shown(key, stamps, of_it, way)
+    kept = JOURNEY_KEPT if any(one.stamps for one in of_it) else _kept(way, now_us, zone, has_stamps=bool(stamps))
+    return Journey(key, shown, mark, told, reasons, lost_at, steps, left_out, kept)
 
 
 def _shown(key: Key, stamps: Sequence[Stamp], lost: Sequence[Lost], way: Way) -> str:

@@ -50,7 +50,8 @@ def command(
         searching = partial(progress.track, description="searching")
         stamps = finding.stamps(chosen, wanted, stream, searching)
     lost = finding.where_lost(chosen.store.url, wanted, stream)
-    told = {"id": message_id, "stamps": [_stamp(one) for one in stamps], "lost": [_lost(one) for one in lost]}
+    every = journey.united(stamps, *(one.stamps for one in lost))
+    told = {"id": message_id, "stamps": [_stamp(one) for one in every], "lost": [_lost(one) for one in lost]}
     if as_json:
         console.emit_json(told)
     elif told["stamps"] or told["lost"]:
@@ -64,7 +65,8 @@ def command(
 
 def _lost(where: finding.Lost) -> dict[str, Any]:
     place = {"stream": where.stream, "window_start": iso(where.window_start_us), "node": where.node}
-    return place | {"message_id": where.shown, "loss": where.loss, "loss_lower": where.loss_lower}
+    told = {"message_id": where.shown, "loss": where.loss, "loss_lower": where.loss_lower}
+    return place | told | {"stamp_count": where.stamp_count}
 
 
 def _stamp(stamp: journey.Stamp) -> dict[str, Any]:

@@ -84,6 +84,16 @@ def group(ids: Ids) -> Groups:
     return _separate(ids, order, _starts(new_prefix), np.flatnonzero(new_id & ~new_prefix) + 1)
 
 
+def observations(groups: Groups, messages: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each observation of some messages, given by their places, which of them it is of, and its index."""
+    ends = np.append(groups.starts[1:], len(groups.order))
+    sizes = ends[messages] - groups.starts[messages]
+    first = np.cumsum(sizes) - sizes
+    within = np.arange(int(sizes.sum())) - np.repeat(first, sizes)
+    which = np.repeat(np.arange(len(messages)), sizes)
+    return which, groups.order[np.repeat(groups.starts[messages], sizes) + within]
+
+
 def _taken(ids: Ids, order: NDArray[np.int64]) -> Ids:
     """Return ids in order. As items of 16 bytes that numpy knows, of which the values do not matter: twice as fast."""
     return ids.view(np.complex128).reshape(-1).take(order, mode="clip").view(np.uint64).reshape(-1, 2)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel.masks import Groups, Ids
+from monitor.kernel.masks import Ids
 from probes.contract.batch import IdKind
 from probes.contract.ids import digest
 
@@ -64,33 +64,28 @@ def joined(parts: Sequence[Names]) -> Names:
     return Names(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def of(messages: NDArray[np.int64], ids: Ids, groups: Groups, said: Sequence[Said], counts: NDArray[np.int64]) -> Names:
-    """Return the names of some messages, given by their places in ``groups``; ``ids`` are theirs.
+def of(
+    ids: Ids, message: NDArray[np.int64], batch: NDArray[np.int64], row: NDArray[np.int64], said: Sequence[Said]
+) -> Names:
+    """Return the names of some ids.
 
-    ``said`` are the batches of all observations in their order, ``counts`` how many observations each has. A message is
-    of the kind that the first node of the pathway gives which says one; its text is any whose hash it is.
+    Of each observation ``message`` says which one it is of, in order, ``batch`` its place in ``said``, ``row`` its
+    place in the batch. A message is of the kind that the first node of the pathway gives which says one; its text is
+    any whose hash it is.
     """
-    names = unknown(len(messages))
+    names = unknown(len(ids))
     ranks = np.array([_rank(one) for one in said], np.int64)
-    if not len(messages) or (ranks >= _NO_KIND).all():
+    if not len(ids) or (ranks >= _NO_KIND).all():
         return names
-    ends = np.append(groups.starts[1:], len(groups.order))
-    lengths = ends[messages] - groups.starts[messages]
-    first = np.cumsum(lengths) - lengths
-    observations = groups.order[np.repeat(groups.starts[messages] - first, lengths) + np.arange(lengths.sum())]
-    begins = np.cumsum(counts) - counts
-    batch = np.searchsorted(begins, observations, "right") - 1
+    first = np.flatnonzero(np.diff(message, prepend=-1))
     kinds = np.minimum.reduceat(ranks[batch], first) % _KINDS
-    message = np.repeat(np.arange(len(messages)), lengths)
     has_text = np.array([len(one.ends) > 0 for one in said], bool)[batch] & (kinds[message] == IdKind.TEXT)
-    candidates = zip(
-        *(column[has_text].tolist() for column in (message, batch, observations - begins[batch])), strict=True
-    )
+    candidates = zip(*(column[has_text].tolist() for column in (message, batch, row)), strict=True)
     packed = np.ascontiguousarray(ids)
-    for place, of_batch, row in candidates:
+    for place, of_batch, at in candidates:
         # The first that is its own counts, and all such are equal.
         if names.texts[place] is None:
-            text = said[of_batch].text(row)
+            text = said[of_batch].text(at)
             if len(text) <= MAX_TEXT_BYTES and known(packed[place].tobytes(), text) is not None:
                 names.texts[place] = text
     return Names(kinds.astype(np.uint8), names.texts)

@@ -14,10 +14,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import masks, naming, tdigest
+from monitor.kernel import journeys, masks, naming, relations, tdigest
+from monitor.kernel.journeys import Journeys, Record, Source
 from monitor.kernel.masks import Ids
 from monitor.kernel.naming import Names, Said
-from monitor.kernel.sets import Sets, classify
+from monitor.kernel.relations import Relation, Stamped
+from monitor.kernel.sets import classify
 from monitor.pathway import Pathway
 from probes.contract.batch import IdKind, Outcome
 from probes.contract.limits import NOT_STAMPED
@@ -38,7 +40,8 @@ class Observed(NamedTuple):
     """The observations of one batch, as arrays over where they were read; empty arrays as on the wire.
 
     ``instance`` tells the probe instance that sent it from all others of its stream.
-    ``rows`` are the places in the batch that these observations had, where they are not all of it.
+    ``rows`` are the places in the batch that these observations had, where they are not all of it; ``record`` reads
+    more of them, for the few that are shown.
     """
 
     node: int
@@ -52,34 +55,7 @@ class Observed(NamedTuple):
     id_texts: NDArray[np.uint8] = _NO_TEXTS
     id_text_ends: NDArray[np.uint32] = _NO_ENDS
     rows: NDArray[np.int64] | None = None
-
-
-class Relation(NamedTuple):
-    """Which messages of a probe instance no other node names: a sign that ids change from one node to the next.
-
-    ``came`` counts the messages of its arrivals if no node before saw any of them, ``left`` those of its departures if
-    none of them arrived there or was seen before, ``unfollowed`` those of its departures if no node behind saw any of
-    them. Each is 0 as soon as one message is known there, and NONE where there is nothing to tell.
-    """
-
-    node: int
-    instance: str
-    came: int
-    left: int
-    unfollowed: int
-
-    @property
-    def probe(self) -> str:
-        """The name of the probe."""
-        return str(json.loads(self.instance)[1]) if self.instance else ""
-
-    @property
-    def strange(self) -> int:
-        """How many messages it names as nobody before it does."""
-        return max(self.came, 0) + max(self.left, 0)
-
-
-NONE: Final = -1
+    record: Record | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +68,27 @@ class NodeLags:
 
 
 class LostIds(NamedTuple):
-    """Ids of one node's loss: the first MAX_LOST_IDS in byte order, shape (ids, 2), first sightings, and names."""
+    """A node's loss: the first MAX_LOST_IDS ids in byte order, shape (ids, 2), first sightings, names and journeys."""
 
     message_ids: Ids
     sighted_us: NDArray[np.int64]
     names: Names
+    journeys: Journeys
+
+    def before(self, moment_us: int) -> LostIds:
+        """Return those that were first sighted before a moment."""
+        return self.taken(self.sighted_us < moment_us)
+
+    def taken(self, chosen: NDArray[Any]) -> LostIds:
+        """Return the chosen ones, given as a mask or as places."""
+        names, ways = self.names.taken(chosen), self.journeys.taken(chosen)
+        return LostIds(self.message_ids[chosen], self.sighted_us[chosen], names, ways)
+
+    @classmethod
+    def of(cls, message_ids: Ids) -> LostIds:
+        """Return ids that were settled by the end of their window, and of which no more is known."""
+        count = len(message_ids)
+        return cls(message_ids, np.full(count, ALWAYS_US), naming.unknown(count), journeys.unknown(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +117,9 @@ class Tally:
         """Return the counts of the messages first sighted before a moment, shape (rows,); the others are in flight."""
         return np.where(self.sighted_us < before_us, self.counts, 0)
 
-    def lost(self, node: int, before_us: int) -> Ids:
+    def lost(self, node: int, before_us: int) -> LostIds:
         """Return the ids of a node's loss that were first sighted before a moment."""
-        lost = self.lost_ids[node]
-        return lost.message_ids[lost.sighted_us < before_us]
-
-    def named(self, node: int, before_us: int) -> Names:
-        """Return what the messages of :meth:`lost` were called."""
-        lost = self.lost_ids[node]
-        return lost.names.taken(lost.sighted_us < before_us)
+        return self.lost_ids[node].before(before_us)
 
 
 class _Alike(NamedTuple):
@@ -142,12 +128,11 @@ class _Alike(NamedTuple):
     node: int
     arrival_us: NDArray[np.int64]
     counts: NDArray[np.int64]
-    instances: tuple[str, ...]
+    batches: tuple[Observed, ...]
     message_ids: Ids
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
     outcome: NDArray[np.uint8]
-    said: list[Said]
 
 
 def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> Tally:
@@ -166,91 +151,23 @@ def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> T
     node_of = np.repeat(
         np.array([part.node for part in alike], np.uint8), np.array([len(part.message_ids) for part in alike], np.int64)
     )
-    words = masks.masks(groups, _joined(codes, (0,), np.uint8), node_of, nodes)
+    code = _joined(codes, (0,), np.uint8)
+    words = masks.masks(groups, code, node_of, nodes)
     distinct, place = masks.distinct(words)
     moments_us, moment = _first_sightings(alike, groups, window_end_us)
     sighted_us = moments_us[moment]
     sets = classify(pathway, distinct)
-    lost = _lost_ids(sets.loss, place, sighted_us, _Of(ids, groups, alike))
-    code = _joined(codes, (0,), np.uint8)
-    relations = _relations(pathway, alike, sets, place, groups, code)
+    keys = [(part.node, batch.instance) for part in alike for batch in part.batches]
+    counts = _joined([part.counts for part in alike], (0,), np.int64)
+    lost = _lost_ids(sets.loss, place, sighted_us, _Of(ids, groups, counts, *_sources(pathway, alike)))
+    related = relations.of(pathway, Stamped(keys, counts, code), sets, place, groups)
     rows = _rows(distinct, place, moments_us, moment)
-    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids), relations)
+    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids), related)
 
 
 def instance_name(node: str, probe: str, epoch_us: int) -> str:
     """Return what tells a probe instance from all others of its stream, whatever the probe calls itself."""
     return json.dumps([node, probe, epoch_us])
-
-
-def _relations(  # noqa: PLR0913, PLR0917 - the steps before it
-    pathway: Pathway,
-    alike: list[_Alike],
-    sets: Sets,
-    place: NDArray[np.int64],
-    groups: masks.Groups,
-    code: NDArray[np.uint8],
-) -> tuple[Relation, ...]:
-    """Return how each instance relates to the nodes around its own.
-
-    An instance is odd in a way if all its observations are; so the few odd messages are looked into, and all others are
-    only counted.
-    """
-    keys = [(part.node, name) for part in alike for name in part.instances]
-    numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
-    number = np.array([numbers[key] for key in keys], np.int64)
-    starts = _starts_of([part.counts for part in alike])
-    came, left = (code & ~np.uint8(masks.OUT)).astype(bool), (code & np.uint8(masks.OUT)).astype(bool)
-    sides = came, left, left
-    totals = np.stack([_counted(side, starts, number, len(numbers)) for side in sides])
-    odd = np.stack(_odd(pathway, sets))
-    odds = np.zeros((len(sides), len(numbers)), np.int64)
-    messages = np.zeros_like(odds)
-    is_looked_into: NDArray[np.bool_] = np.any(odd, axis=(0, 2))
-    chosen = np.flatnonzero(is_looked_into[place])
-    if len(chosen):
-        message, at = _observations(groups, chosen)
-        instance = number[np.searchsorted(starts, at, side="right") - 1]
-        node = np.array([key[0] for key in numbers], np.int64)[instance]
-        for kind, side in enumerate(sides):
-            is_odd = side[at] & odd[kind, place[message], node]
-            odds[kind] = np.bincount(instance[is_odd], minlength=len(numbers))
-            # Sorted as numbers: what is in flight may be all of a window, and to find pairs takes ten times as long.
-            pairs = np.sort(instance[is_odd] * len(groups.starts) + message[is_odd])
-            pairs = pairs[np.diff(pairs, prepend=-1) > 0]
-            messages[kind] = np.bincount(pairs // len(groups.starts), minlength=len(numbers))
-    told = np.where(totals == 0, NONE, np.where(odds == totals, messages, 0))
-    return tuple(Relation(*key, *told[:, at].tolist()) for key, at in numbers.items())
-
-
-def _counted(
-    side: NDArray[np.bool_], starts: NDArray[np.int64], number: NDArray[np.int64], numbers: int
-) -> NDArray[np.int64]:
-    """Return how many observations of the numbered instances are of a side, shape (numbers,)."""
-    # One place more than there are observations, because the last batches may have none.
-    of_batches = np.add.reduceat(np.concatenate((side, np.zeros(1, bool))), starts[:-1], dtype=np.int64)
-    return np.bincount(number, of_batches * (np.diff(starts) > 0), numbers).astype(np.int64)
-
-
-def _odd(pathway: Pathway, sets: Sets) -> tuple[NDArray[np.bool_], ...]:
-    """Return which messages are odd at each node: came, left, and unfollowed; each of shape (masks, nodes)."""
-    before, after = sets.seen @ pathway.downstream, sets.seen @ pathway.downstream.T
-    came = sets.seen & ~before & ~pathway.origins
-    return came, sets.departed & ~before & ~sets.arrived, sets.departed & ~after & ~pathway.terminals
-
-
-def _starts_of(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return where each batch begins among all observations, and last where they end."""
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(_joined(list(counts), (0,), np.int64))))
-
-
-def _observations(groups: masks.Groups, messages: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each observation of some messages which one it is of, and its index."""
-    ends = np.append(groups.starts[1:], len(groups.order))
-    sizes = ends[messages] - groups.starts[messages]
-    first = np.cumsum(sizes) - sizes
-    within = np.arange(int(sizes.sum())) - np.repeat(first, sizes)
-    return np.repeat(messages, sizes), groups.order[np.repeat(groups.starts[messages], sizes) + within]
 
 
 def _rows(
@@ -282,7 +199,7 @@ def merge(tallies: Sequence[Tally]) -> Tally:
         tuple(_merge_lost(parts) for parts in zip(*(tally.lost_ids for tally in tallies), strict=True)),
         max(tally.last_first_sighting_us for tally in tallies),
         sum(tally.observations for tally in tallies),
-        _merge_relations(tallies),
+        relations.merge(one for tally in tallies for one in tally.relations),
     )
 
 
@@ -307,10 +224,8 @@ def _alike(*batches: Observed) -> _Alike:
         for name in ("message_ids", "lag_in_us", "lag_out_us", "outcome")
     )
     arrivals_us = np.array([batch.arrival_us for batch in batches], np.int64)
-    instances = tuple(batch.instance for batch in batches)
     counts = np.array([len(batch.message_ids) for batch in batches], np.int64)
-    said = [Said(batch.node, batch.id_kind, batch.id_texts, batch.id_text_ends, batch.rows) for batch in batches]
-    return _Alike(batches[0].node, arrivals_us, counts, instances, ids, lag_in, lag_out, outcome, said)
+    return _Alike(batches[0].node, arrivals_us, counts, batches, ids, lag_in, lag_out, outcome)
 
 
 def _stamp(
@@ -383,49 +298,46 @@ def _first_sightings(
 
 
 class _Of(NamedTuple):
-    """What lost ids are taken from: all observations, brought together by message."""
+    """What lost ids are taken from: all observations, brought together by message, and what each batch says of them."""
 
     ids: Ids
     groups: masks.Groups
-    alike: list[_Alike]
+    counts: NDArray[np.int64]
+    said: list[Said]
+    sources: list[Source]
+
+
+def _sources(pathway: Pathway, alike: list[_Alike]) -> tuple[list[Said], list[Source]]:
+    batches = [batch for part in alike for batch in part.batches]
+    said = [Said(batch.node, batch.id_kind, batch.id_texts, batch.id_text_ends, batch.rows) for batch in batches]
+    return said, [Source(pathway.nodes[batch.node], batch.record, batch.rows) for batch in batches]
 
 
 def _lost_ids(
     loss: NDArray[np.bool_], place: NDArray[np.int64], sighted_us: NDArray[np.int64], of: _Of
 ) -> tuple[LostIds, ...]:
-    none = LostIds(np.empty((0, 2), np.uint64), np.empty(0, np.int64), naming.unknown(0))
-    said = [said for part in of.alike for said in part.said]
-    counts = _joined([part.counts for part in of.alike], (0,), np.int64)
+    begins = np.cumsum(of.counts) - of.counts
     found = []
     for of_node in loss.T:
         if not of_node.any():
-            found.append(none)
+            found.append(LostIds.of(np.empty((0, 2), np.uint64)))
             continue
         lost = np.flatnonzero(of_node[place])
         ids = of.ids[of.groups.order[of.groups.starts[lost]]]
         first = masks.byte_order(ids)[:MAX_LOST_IDS]
-        names = naming.of(lost[first], ids[first], of.groups, said, counts)
-        found.append(LostIds(ids[first], sighted_us[lost[first]], names))
+        message, at = masks.observations(of.groups, lost[first])
+        batch = np.searchsorted(begins, at, "right") - 1
+        row = at - begins[batch]
+        names = naming.of(ids[first], message, batch, row, of.said)
+        way = journeys.of(len(first), message, batch, row, of.sources)
+        found.append(LostIds(ids[first], sighted_us[lost[first]], names, way))
     return tuple(found)
-
-
-def _merge_relations(tallies: Sequence[Tally]) -> tuple[Relation, ...]:
-    """Add what the shards tell of each instance; one message that is known in any of them is enough."""
-    found: dict[tuple[int, str], list[Relation]] = {}
-    for one in (one for tally in tallies for one in tally.relations):
-        found.setdefault((one.node, one.instance), []).append(one)
-    return tuple(Relation(*key, *map(_added, *(one[2:] for one in parts))) for key, parts in sorted(found.items()))
-
-
-def _added(*parts: int) -> int:
-    told = [part for part in parts if part != NONE]
-    return NONE if not told else sum(told) if all(told) else 0
 
 
 def _merge_lost(parts: Sequence[LostIds]) -> LostIds:
     ids, sighted_us = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
-    first = masks.byte_order(ids)[:MAX_LOST_IDS]
-    return LostIds(ids[first], sighted_us[first], naming.joined([part.names for part in parts]).taken(first))
+    names, ways = naming.joined([part.names for part in parts]), journeys.joined([part.journeys for part in parts])
+    return LostIds(ids, sighted_us, names, ways).taken(masks.byte_order(ids)[:MAX_LOST_IDS])
 
 
 def _merge_lags(parts: Sequence[NodeLags]) -> NodeLags:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from monitor.kernel import sets, tdigest
 from monitor.kernel.books import MOST_DROPPED
 from monitor.kernel.figures import lag_fields, quantiles_of, ratio
-from monitor.kernel.tally import NEVER_US, Relation, Tally
+from monitor.kernel.relations import Relation
+from monitor.kernel.tally import NEVER_US, Tally
 from monitor.pathway import Pathway
 from monitor.results import NodeResult, Status, Verdict, WindowResult
 

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kernel import masks
+from monitor.kernel.journeys import Recorded
 from monitor.kernel.tally import Observed, Tally, take
 from monitor.parcels import EARLY, NOWHERE, Claims
 from monitor.pathway import Pathway
 from probes.contract import envelope
-from probes.contract.limits import ID_BYTES
+from probes.contract.batch import Outcome
+from probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
 
 _DTYPES: Final = tuple(map(np.dtype, (f"V{ID_BYTES}", "<i8", "<i8", "u1")))
 """Of the claimed fields, in their order."""
@@ -63,8 +65,27 @@ def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: in
             texts = _field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_place)
             packed = ids.view("<u8").reshape(-1, 2)
             columns = packed, lag_in, lag_out, outcome, id_kind, texts, text_ends
-            batch = Observed(node, claim.instance, arrival_us, *columns)
+            batch = Observed(node, claim.instance, arrival_us, *columns, record=partial(_recorded, segment, start, end))
             yield batch if shards == 1 else _of_shard(batch, shard, shards)
+
+
+def _recorded(segment: mmap.mmap, start: int, end: int, rows: NDArray[np.int64]) -> Recorded:
+    """Return what a record that was checked when it was claimed says of the observations at some places."""
+    view = envelope.read(segment, start, end)
+
+    def column(span: envelope.Span, dtype: str, missing: int) -> NDArray[Any]:
+        given = envelope.packed(segment, span, dtype)
+        return given[rows] if len(given) else np.full(len(rows), missing, dtype)
+
+    return Recorded(
+        probe=view.probe,
+        event_time_us=view.window_start_ms * 1_000 + column(view.event_offset_us, "<u4", 0).astype(np.int64),
+        lag_in_us=column(view.lag_in_us, "<i8", NOT_STAMPED),
+        lag_out_us=column(view.lag_out_us, "<i8", NOT_STAMPED),
+        outcome=column(view.outcome, "u1", Outcome.PASSED),
+        reason=column(view.reason, "u1", NO_REASON),
+        reasons=view.reasons,
+    )
 
 
 def _mapped(path: str) -> mmap.mmap:
@@ -90,7 +111,8 @@ def _of_shard(batch: Observed, shard: int, shards: int) -> Observed:
         batch.id_kind,
         batch.id_texts,
         batch.id_text_ends,
-        np.flatnonzero(chosen) if len(batch.id_text_ends) else None,
+        np.flatnonzero(chosen),
+        batch.record,
     )
 
 

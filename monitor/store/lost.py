@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from monitor.kernel import masks, naming
+from monitor.kernel import journeys, masks, naming
 from monitor.kernel.masks import Ids
 from monitor.kernel.naming import MAX_TEXT_BYTES, Names
 from monitor.store import tables
@@ -40,6 +40,27 @@ def named(row: Any) -> Iterator[tuple[bytes, str]]:  # noqa: ANN401 - a row with
     names = _names(row, len(ids))
     for message_id, kind, text in zip(ids, names.kinds.tolist(), names.texts.tolist(), strict=True):
         yield message_id, naming.shown(message_id, kind, text)
+
+
+class Message(NamedTuple):
+    """What a message was called, how many stamps it has, and the first of these, by the names of their fields."""
+
+    kind: int
+    text: bytes | None
+    stamp_count: int
+    stamps: tuple[dict[str, Any], ...]
+
+
+def found(row: Any, message_id: bytes) -> Message | None:  # noqa: ANN401 - a row with the columns of lost ids
+    """Return what is kept of one id of a row; None if the row has other ids."""
+    ids = apart(row.message_ids)
+    if message_id not in ids:
+        return None
+    place = ids.index(message_id)
+    names = _names(row, len(ids))
+    # It was written before journeys were kept.
+    ways = journeys.unknown(len(ids)) if row.journeys is None else journeys.unpack(bytes(row.journeys))
+    return Message(int(names.kinds[place]), names.texts[place], int(ways.counts[place]), tuple(ways.of(place)))
 
 
 def _names(row: Any, count: int) -> Names:  # noqa: ANN401 - a row

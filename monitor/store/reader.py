@@ -6,7 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Column, Connection, Engine, FromClause, Row, RowMapping, Select, Table, and_, func, or_, select
 
@@ -93,6 +93,19 @@ def lost_ids(engine: Engine, stream: str, node: str) -> set[bytes]:
         return {message_id for packed in connection.execute(wanted).scalars() for message_id in lost.apart(packed)}
 
 
+class Missing(NamedTuple):
+    """A node and a window, by stream and start in µs, where a message is missing.
+
+    ``loss`` is how many are missing there, and how many of them are surely lost.
+    """
+
+    stream: str
+    window_start_us: int
+    node: str
+    loss: tuple[int, int]
+    message: lost.Message
+
+
 def first_lost_ids(
     connection: Connection, stream: str | None, from_us: int | None, to_us: int | None
 ) -> dict[tuple[str, int, str], list[str]]:
@@ -106,17 +119,14 @@ def first_lost_ids(
     return found
 
 
-def where_lost(
-    engine: Engine, message_id: bytes, stream: str | None = None
-) -> list[tuple[str, int, str, int, int, str]]:
-    """Return (stream, start of the window in µs, node, its loss, its lower bound, id as given) of what is missing."""
+def where_lost(engine: Engine, message_id: bytes, stream: str | None = None) -> list[Missing]:
+    """Return where a message is missing."""
     with schema.reading(engine) as connection:
         holds = dialect.holding(connection, tables.lost_ids.c.message_ids, message_id)
         return [
-            (row.stream, row.window_start_us, row.node, *_loss_at(connection, row), shown)
+            Missing(row.stream, row.window_start_us, row.node, _loss_at(connection, row), found)
             for row in connection.execute(_in_range(tables.lost_ids, stream, None, None).where(holds))
-            for found, shown in lost.named(row)
-            if found == message_id
+            if (found := lost.found(row, message_id)) is not None
         ]
 
 
@@ -272,8 +282,8 @@ def digests(row: RowMapping) -> NodeLags:
 
 def window_lost_ids(connection: Connection, stream: str, start_us: int) -> set[bytes]:
     """Return the ids that are kept as lost at any node in one window."""
-    wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1)
-    return {message_id for row in connection.execute(wanted) for message_id in lost.apart(row.message_ids)}
+    wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1).with_only_columns(tables.lost_ids.c.message_ids)
+    return {message_id for packed in connection.execute(wanted).scalars() for message_id in lost.apart(packed)}
 
 
 def tallies(connection: Connection, stream: str, start_us: int) -> list[Tally]:

@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0009"
+SCHEMA_VERSION: Final = "0010"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
@@ -148,6 +148,7 @@ lost_ids: Final = Table(
     ),
     Column("id_text_ends", LargeBinary, comment="uint32 an id: where its text ends"),
     Column("id_texts", LargeBinary, comment="UTF-8, the texts laid end to end"),
+    Column("journeys", LargeBinary, comment="the stamps of each message, compressed"),
     comment="16 bytes an id, in byte order, at most 10,000 ids: a row an id would cost more than all the rest",
 )
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Table, bindparam, delete, func, select, update
 
 from monitor.holes import Hole
-from monitor.kernel import naming, tdigest
+from monitor.kernel import journeys, naming, tdigest
 from monitor.kernel.books import Book
 from monitor.ledger import Conclusion
 from monitor.parcels import Quarantined
@@ -173,11 +173,11 @@ def _node_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
 
 def _lost_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
     key = {"stream": conclusion.result.stream, "window_start_us": conclusion.result.window_start_us}
-    names = conclusion.names or [naming.unknown(len(ids)) for ids in conclusion.lost_ids]
-    for node, ids, of_node in zip(conclusion.result.nodes, conclusion.lost_ids, names, strict=True):
-        if len(ids):
-            packed = zip(("id_kinds", "id_text_ends", "id_texts"), naming.pack(of_node), strict=True)
-            yield key | {"node": node.node, "message_ids": ids.tobytes()} | dict(packed)
+    for node, of_node in zip(conclusion.result.nodes, conclusion.lost, strict=True):
+        if len(of_node.message_ids):
+            packed = dict(zip(("id_kinds", "id_text_ends", "id_texts"), naming.pack(of_node.names), strict=True))
+            packed |= {"message_ids": of_node.message_ids.tobytes(), "journeys": journeys.pack(of_node.journeys)}
+            yield key | {"node": node.node} | packed
 
 
 def _revision_row(conclusion: Conclusion, watermark_us: int) -> dict[str, Any]:

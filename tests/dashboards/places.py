@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
 
@@ -55,8 +56,8 @@ def fill(url: str, *results: WindowResult, pathways: Mapping[str, Pathway] | Non
 
 def _concluded(result: WindowResult, pathway: Pathway) -> Conclusion:
     made = concluded(result if len(result.nodes) == len(PATHWAY.nodes) else None)
-    nothing = tuple(made.lost_ids[0][:0] for _ in pathway.nodes)
-    return made._replace(result=result, tally=empty(pathway), lost_ids=nothing)
+    nothing = tuple(made.lost[0].taken(np.zeros(0, np.int64)) for _ in pathway.nodes)
+    return made._replace(result=result, tally=empty(pathway), lost=nothing)
 
 
 def clock(minute: float = NOW_MINUTE) -> ManualClock:

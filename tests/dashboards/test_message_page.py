@@ -101,14 +101,15 @@ def test_clocks_that_differ_are_told_and_the_order_is_that_of_the_pathway(tmp_pa
     assert told.index("probe-of-a") < told.index("probe-of-b")
 
 
-def test_a_loss_outlives_its_stamps(tmp_path: Path) -> None:
-    """The store has it, the transport has nothing any more."""
+def test_the_journey_of_a_lost_message_outlives_its_segments(tmp_path: Path) -> None:
+    """The store has its stamps, the transport has nothing any more."""
     place = watched(tmp_path)
     for path in (tmp_path / "spool").rglob("*.seg"):
         path.unlink()
     told = words(found(place, "9"))
-    assert "Lost at b." in told
-    assert "No stamp of it is kept." in told
+    assert "Lost on its way to b." in told
+    assert "probe-of-a" in told
+    assert "It is missing: its stamps are kept as long as its window." in told
 
 
 def test_a_loss_that_is_not_sure_says_so(tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_a_spool_that_is_gone_is_told_and_the_loss_is_shown(tmp_path: Path) -> N
     tested = found(place, "9")
     (error,) = tested.error
     assert "Not all could be searched: the spool" in error.value.replace("\\", "")
-    assert "Lost at b." in words(tested)
+    assert "Lost on its way to b." in words(tested)
 
 
 def test_when_the_store_goes_away_the_page_says_so(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from dashboards.reading.answers import FRESH_US, Answers
 from monitor import settings
 from monitor.kernel.masks import ids_of
-from monitor.kernel.tally import empty
+from monitor.kernel.tally import LostIds, empty
 from monitor.results import Status, Verdict
 from tests.alerts.windows import window
 from tests.dashboards.places import (
@@ -242,9 +242,9 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
         (folder := tmp_path / str(HOSTILE.index(name))).mkdir()
         one = window(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 1}, reasons=(f"{name}: silent",))
         engine = fill(url_of(folder), one)
-        lost = tuple(ids_of(ids(7)) for _ in HOSTILE)
+        lost = tuple(LostIds.of(ids_of(ids(7))) for _ in HOSTILE)
         changed = {f"{name}.seen": [1, 2], "reasons": [[name], []]}
-        made = concluded()._replace(result=one, tally=empty(chain(*HOSTILE)), lost_ids=lost, changed=changed)
+        made = concluded()._replace(result=one, tally=empty(chain(*HOSTILE)), lost=lost, changed=changed)
         write(engine, made)
         tested = looked_at(url_of(folder), page="window", stream=name, node=name, window=AT_3, find=name)
         assert not tested.exception

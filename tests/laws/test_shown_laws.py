@@ -76,9 +76,11 @@ def _named(rows: list[tuple[int, int, list[str], bool]]) -> dict[bytes, tuple[in
         ids += b"".join(map(id_bytes, texts))
     of_all = masks.ids_of(ids)
     groups = masks.group(of_all)
-    messages = np.arange(len(groups.starts))
+    counts = np.array([len(texts) for _, _, texts, _ in rows], np.int64)
+    message, at = masks.observations(groups, np.arange(len(groups.starts)))
+    batch = np.repeat(np.arange(len(rows)), counts)[at]
     mine = of_all[groups.order[groups.starts]]
-    names = naming.of(messages, mine, groups, said, np.array([len(texts) for _, _, texts, _ in rows], np.int64))
+    names = naming.of(mine, message, batch, at - (np.cumsum(counts) - counts)[batch], said)
     packed = [np.ascontiguousarray(one).tobytes() for one in mine]
     return dict(zip(packed, zip(names.kinds.tolist(), names.texts.tolist(), strict=True), strict=True))
 

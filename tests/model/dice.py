@@ -77,11 +77,6 @@ class Fault(StrEnum):
 LYING = frozenset({Fault.UNOBSERVED, Fault.LYING_EVENTS, Fault.ANCIENT, Fault.EDGES, Fault.TWINS, Fault.UNANNOUNCED})
 """With these a probe's account says more than it holds, so that no monitor can keep the promise of no false loss."""
 
-NOT_BY_SEED = frozenset(
-    {Fault.YOUNG, Fault.UNANNOUNCED, Fault.UNREADABLE, Fault.MISNAMED, Fault.MISTIMED, Fault.RETYPED}
-)
-"""Drawn by strategies alone, for the promise: by seed they are not thrown."""
-
 GRIDS_US = (1, 1000, SECOND_US, 10 * SECOND_US, 30 * SECOND_US)
 
 
@@ -107,9 +102,7 @@ class Dials:
             messages=rng.choice((0, 1, 5, 20, 60, 60, 150)),
             windows=rng.randint(1, 5),
             grid_us=rng.choice(GRIDS_US),
-            faults=frozenset(
-                fault for fault in Fault if fault not in NOT_BY_SEED and rng.random() < usual.get(fault, share)
-            ),
+            faults=frozenset(fault for fault in Fault if rng.random() < usual.get(fault, share)),
         )
 
 

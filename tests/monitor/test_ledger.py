@@ -45,7 +45,7 @@ class Remembered:
 
     def lost_ids(self, stream: str, start_us: int) -> set[bytes]:
         """Return the ids that were last concluded to be lost."""
-        return {bytes(lost) for ids in self.concluded[stream, start_us].lost_ids for lost in ids}
+        return {bytes(lost) for of in self.concluded[stream, start_us].lost for lost in of.message_ids}
 
 
 @dataclass

@@ -62,11 +62,14 @@ def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
     packed = pack_tally(tally)
     (length,) = struct.unpack_from("<I", packed)
     header = json.loads(packed[4 : 4 + length])
-    kinds_and_ends = sum(5 * count for count in header["lost_ids"])
+    ways = sum(header.pop("journeys"))
+    kinds_and_ends = sum(5 * count for count in header["lost_ids"]) + ways
     del header["texts"]
     head = json.dumps(header, separators=(",", ":")).encode()
     old = struct.pack("<I", len(head)) + head + packed[4 + length : len(packed) - kinds_and_ends]
     found = unpack_tally(old)
-    assert found.lost(1, NEVER_US).tobytes() == id_bytes(1) + id_bytes(2)
-    assert found.named(1, NEVER_US).kinds.tolist() == [IdKind.UNKNOWN] * 2
+    lost = found.lost(1, NEVER_US)
+    assert lost.message_ids.tobytes() == id_bytes(1) + id_bytes(2)
+    assert lost.names.kinds.tolist() == [IdKind.UNKNOWN] * 2
+    assert lost.journeys.counts.tolist() == [0, 0]
     assert pack_tally(found) == packed

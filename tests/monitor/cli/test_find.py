@@ -112,13 +112,16 @@ def test_where_a_message_was_lost_is_told(workplace: Workplace, capsys: Captured
     told = found(workplace, capsys, "9")
     assert [stamp["node"] for stamp in told["stamps"]] == ["a"]
     place = {"stream": "orders", "window_start": "2026-01-01T00:00:00Z", "node": "b"}
-    assert told["lost"] == [place | {"message_id": f"{9:032x}", "loss": 1, "loss_lower": 1}]
+    assert told["lost"] == [place | {"message_id": f"{9:032x}", "loss": 1, "loss_lower": 1, "stamp_count": 1}]
 
 
 def test_a_loss_outlives_its_segments(workplace: Workplace, capsys: Captured) -> None:
-    """What the store keeps is told when the spool has nothing any more."""
+    """The journey of the message is told as before when the spool has nothing any more."""
     workplace.watch(*one_of_ten_lost())
+    before = found(workplace, capsys, "9")
+    assert len(before["stamps"]) == 1
     (workplace.folder / "spool" / "0" / "0000000000.seg").unlink()
+    assert found(workplace, capsys, "9") == before
     assert workplace.run("find", "9") == 0
     assert "lost at b of orders, window 2026-01-01T00:00:00Z" in capsys.readouterr().out
 

@@ -22,7 +22,7 @@ Captured = pytest.CaptureFixture[str]
 ADDED: Final = {
     "windows": ("partial",),
     "books": ("aside", "unplaced"),
-    "lost_ids": ("id_kinds", "id_text_ends", "id_texts"),
+    "lost_ids": ("id_kinds", "id_text_ends", "id_texts", "journeys"),
 }
 """The columns that came after the first version, by the tables of the first version."""
 

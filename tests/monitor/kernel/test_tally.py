@@ -36,7 +36,7 @@ def lags(digest: tdigest.Digest) -> list[float]:
 
 def lost(tally: Tally, node: int, before_us: int = NEVER_US) -> bytes:
     """Return the packed ids of a node's loss."""
-    return tally.lost(node, before_us).tobytes()
+    return tally.lost(node, before_us).message_ids.tobytes()
 
 
 def test_the_worked_example() -> None:

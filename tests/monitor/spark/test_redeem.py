@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from monitor.kernel import masks, naming
+from monitor.kernel.journeys import Recorded
 from monitor.kernel.tally import Observed, Tally, empty, instance_name, merge, take
 from monitor.parcels import CLAIMS, Claims, pack_tally
 from monitor.spark import redeem
@@ -21,6 +24,7 @@ from monitor.spark.rows import CLAIMS_ROW
 from probes.contract import envelope, id_texts
 from probes.contract.batch import Batch, IdKind
 from probes.contract.ids import id_bytes
+from probes.contract.limits import NO_REASON, NOT_STAMPED
 from tests.monitor.spooled import RULES, at, ids, lags, observed, write_segment
 
 PATHWAY = RULES["orders"].pathway
@@ -49,11 +53,25 @@ def of_arrays(batches: Iterable[Batch], arrival_us: int) -> Tally:
                 batch.id_kind,
                 np.frombuffer(batch.id_texts, "u1"),
                 np.frombuffer(batch.id_text_ends, "<u4"),
+                record=partial(_recorded, batch),
             )
             for batch in batches
         ],
         END_US,
     )
+
+
+def _recorded(batch: Batch, rows: NDArray[np.int64]) -> Recorded:
+    """Return what a batch says of the observations at some places, value by value."""
+    kinds = (("event_offset_us", "<u4", 0), ("lag_in_us", "<i8", NOT_STAMPED), ("lag_out_us", "<i8", NOT_STAMPED))
+    offsets, lags_in, lags_out, outcomes, reasons = (
+        [np.frombuffer(field, dtype)[row] if (field := getattr(batch, name)) else missing for row in rows.tolist()]
+        for name, dtype, missing in (*kinds, ("outcome", "u1", 0), ("reason", "u1", NO_REASON))
+    )
+    event_times_us = np.array([batch.window_start_ms * 1_000 + int(offset) for offset in offsets], np.int64)
+    lag_in_us, lag_out_us = np.array(lags_in, np.int64), np.array(lags_out, np.int64)
+    outcome, reason = np.array(outcomes, np.uint8), np.array(reasons, np.uint8)
+    return Recorded(batch.probe, event_times_us, lag_in_us, lag_out_us, outcome, reason, batch.reasons)
 
 
 @st.composite
@@ -187,4 +205,4 @@ def test_ids_are_the_bytes_on_the_wire(tmp_path: Path) -> None:
     """The ids behind a loss come out as they went in, in byte order."""
     claims = claims_on(write_segment(tmp_path / "s.seg", observed([258, 3, 2**127])))
     tally = redeem.tally(PATHWAY, claims, END_US)
-    assert tally.lost(1, at(1_000)).tobytes() == ids(3, 258, 2**127)
+    assert tally.lost(1, at(1_000)).message_ids.tobytes() == ids(3, 258, 2**127)

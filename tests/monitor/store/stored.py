@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 
-from monitor.kernel.masks import Ids, ids_of
-from monitor.kernel.tally import Tally, empty
+from monitor.kernel.masks import ids_of
+from monitor.kernel.tally import LostIds, Tally, empty
 from monitor.kernel.verdict import NodeBooks, Standing, conclude
 from monitor.ledger import Conclusion
 from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
@@ -58,7 +58,7 @@ def concluded(
     """Return a conclusion: of an empty window if none is given; ``lost`` are packed ids by node."""
     tally = tally or empty(PATHWAY)
     result = result or conclude(PATHWAY, Standing("orders", START_US, status), tally, NO_BOOKS)
-    lost_ids: tuple[Ids, ...] = tuple(ids_of((lost or {}).get(node, b"")) for node in PATHWAY.nodes)
+    lost_ids = tuple(LostIds.of(ids_of((lost or {}).get(node, b""))) for node in PATHWAY.nodes)
     return Conclusion(result, tally, lost_ids, is_settled=True, books=b"books", changed=changed)
 
 

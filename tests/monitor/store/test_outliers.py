@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, delete, select
 
 from monitor.kernel import tdigest
 from monitor.kernel.masks import ids_of
-from monitor.kernel.tally import NodeLags, empty
+from monitor.kernel.tally import LostIds, NodeLags, empty
 from monitor.ledger import Conclusion, Ledger, Live
 from monitor.outliers import state
 from monitor.outliers.quantities import Quantity
@@ -31,7 +31,7 @@ LIVE_WINDOWS: Final = 64
 
 def written(connection: Connection, ledger: Ledger, results: Sequence[WindowResult]) -> list[Conclusion]:
     """Write windows as a micro-batch does, the newest of which can still change; return what is said of them."""
-    nobody = tuple(ids_of(b"") for _ in NODES)
+    nobody = tuple(LostIds.of(ids_of(b"")) for _ in NODES)
     made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
     writer.write_conclusions(connection, made, 0)
     said = outliers.look(connection, ledger, made)
@@ -161,7 +161,7 @@ def test_a_process_that_is_started_before_any_memory_is_kept_finds_the_same(engi
     """As where windows can be amended for days: who comes next begins where the first one did, not a day ago."""
     chance = random.Random(10)
     results = [minute(number, chance) for number in range(1_600)]
-    nobody = tuple(ids_of(b"") for _ in NODES)
+    nobody = tuple(LostIds.of(ids_of(b"")) for _ in NODES)
     made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
     ledger = Ledger(RULES)
     for first, last in ((0, 800), (800, 1_590), (1_590, 1_600)):
@@ -177,7 +177,7 @@ def test_the_past_is_taken_up_a_few_windows_at_a_time(engine: Engine) -> None:
     """A day of a pipeline with a thousand nodes, with digests, would be gigabytes."""
     digest = tdigest.build(np.arange(2_000))
     tally = replace(empty(PATHWAY), lags=tuple(NodeLags(digest, digest, digest) for _ in NODES))
-    chance, nobody = random.Random(11), tuple(ids_of(b"") for _ in NODES)
+    chance, nobody = random.Random(11), tuple(LostIds.of(ids_of(b"")) for _ in NODES)
     made = [Conclusion(minute(number, chance), tally, nobody, True, b"", None) for number in range(1_000)]  # noqa: FBT003
     with engine.execution_options(writes=True).begin() as connection:
         writer.write_conclusions(connection, made, 0)
@@ -209,7 +209,7 @@ def test_a_store_of_before_begins_with_its_last_day(engine: Engine) -> None:
     """Of windows that were written before anybody looked, a day's enter when the next one comes."""
     chance = random.Random(9)
     results = [minute(number, chance) for number in range(1_600)]
-    nobody = tuple(ids_of(b"") for _ in NODES)
+    nobody = tuple(LostIds.of(ids_of(b"")) for _ in NODES)
     made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in results[:-1]]  # noqa: FBT003
     with engine.execution_options(writes=True).begin() as connection:
         writer.write_conclusions(connection, made, 0)
@@ -247,7 +247,7 @@ def test_the_stream_whose_values_reach_back_the_farthest_comes_first(engine: Eng
 def test_what_is_judged_once_and_for_all_keeps_no_values(engine: Engine) -> None:
     """The findings are those of a run that keeps them, and nothing grows with the windows."""
     results = spiked()
-    ledger, nobody = Ledger(RULES), tuple(ids_of(b"") for _ in NODES)
+    ledger, nobody = Ledger(RULES), tuple(LostIds.of(ids_of(b"")) for _ in NODES)
     with engine.execution_options(writes=True).begin() as connection:
         for first in range(0, len(results), 50):
             piece = results[first : first + 50]

@@ -13,8 +13,9 @@ from sqlalchemy import Engine, select
 from monitor.kernel import tdigest
 from monitor.kernel.tally import Observed, take
 from monitor.results import NodeResult, Status, WindowResult, as_json
-from monitor.store import reader, tables, writer
+from monitor.store import lost, reader, tables, writer
 from monitor.store.reader import REPORTED_IDS
+from probes.contract.batch import IdKind
 from probes.contract.ids import id_bytes
 from probes.contract.limits import WINDOW_US
 from tests.monitor.spooled import START_US, at, ids
@@ -146,10 +147,22 @@ def test_ids_of_a_window_that_is_not_final_are_not_kept(engine: Engine) -> None:
     assert reader.lost_ids(engine, "orders", "b") == set()
 
 
+def test_lost_ids_of_an_older_version_have_no_journey(engine: Engine) -> None:
+    """They were written before stamps were kept, and before ids had names."""
+    write(engine, concluded(lost={"b": ids(1)}))
+    older = dict.fromkeys(("journeys", "id_kinds", "id_text_ends", "id_texts"))
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(tables.lost_ids.update().values(older))
+    (found,) = reader.where_lost(engine, id_bytes(1))
+    assert found.message == lost.Message(IdKind.UNKNOWN, None, 0, ())
+
+
 def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> None:
     """Sixteen bytes that lie across two neighbours are no id."""
     write(engine, concluded(lost={"b": ids(1, 2)}))
-    assert reader.where_lost(engine, id_bytes(2)) == [("orders", START_US, "b", 0, 0, id_bytes(2).hex())]
+    assert reader.where_lost(engine, id_bytes(2)) == [
+        reader.Missing("orders", START_US, "b", (0, 0), lost.Message(IdKind.UNKNOWN, None, 0, ()))
+    ]
     assert reader.where_lost(engine, id_bytes(2), "trades") == []
     across = ids(1, 2)[8:24]
     assert across in ids(1, 2)

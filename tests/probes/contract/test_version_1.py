@@ -82,6 +82,6 @@ def test_the_monitor_counts_what_they_tell(tmp_path: Path) -> None:
     """Of 52 messages that left a three never came to b, and these are the ones that it names."""
     tally = tally_of(tmp_path)
     assert tally.observations == 13 + 40 + 48
-    lost = tally.lost(1, NEVER_US)
+    lost = tally.lost(1, NEVER_US).message_ids
     assert {one.tobytes() for one in np.asarray(lost)} >= {id_bytes(one) for one in LOST}
     assert len(lost) == len(LOST) + 1, "16 bytes left a as well, and never came to b"

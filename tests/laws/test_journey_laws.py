@@ -1,0 +1,124 @@
+"""Laws of the journeys that are kept with lost ids: what the segments say, and the same in any order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from monitor import finding, journey
+from monitor.journey import Stamp
+from monitor.kernel import journeys
+from monitor.kernel.journeys import MAX_STAMPS, Journeys, Recorded, Source
+from monitor.store import reader
+from probes.contract.limits import WINDOW_US
+from tests.against_model import prepared_store, rules_of
+from tests.micro_batches import run_once
+from tests.model import scenario
+from tests.model.dice import Dials, dials
+
+
+@settings(max_examples=25, deadline=None)
+@given(thrown=dials(), shards=st.integers(1, 3))
+def test_a_kept_journey_is_what_the_segments_say(thrown: Dials, shards: int) -> None:
+    """Stamp by stamp, of nodes that are declared; where records come once and in time, all of them."""
+    with TemporaryDirectory() as name:
+        folder, spool = Path(name), Path(name) / "spool"
+        spool.mkdir()
+        made = scenario.generate(thrown, spool)
+        paths = sorted(spool.rglob("*.seg"), key=lambda path: (path.stat().st_mtime_ns, str(path)))
+        engine, rules = prepared_store(folder, "once.db"), rules_of(folder, made.streams, shards=shards)
+        run_once(engine, rules, paths, spool)
+        accounts = reader.report(engine)["accounts"]
+        all_count = not any(accounts[name] for name in ("duplicate_batches", "too_late", "implausible", "quarantined"))
+        lost = {
+            (stream, one) for stream, of in rules.items() for node in of.pathway.nodes
+            for one in reader.lost_ids(engine, stream, node)
+        }  # fmt: skip
+        for stream, message_id in sorted(lost)[:50]:
+            nodes = rules[stream].pathway.nodes
+            here = [each for each in journey.stamps(paths, (message_id,), stream) if each.node in nodes]
+            for found in finding.where_lost(str(engine.url), (message_id,), stream):
+                start_us = found.window_start_us
+                told = Counter(_said(each) for each in here if each.event_time_us // WINDOW_US * WINDOW_US == start_us)
+                kept = Counter(map(_said, found.stamps))
+                assert found.stamp_count == kept.total() > 0
+                assert kept <= told
+                assert kept == told or not all_count
+                assert set(journey.united(here, found.stamps)) == set(journey.united(here))
+
+
+def _said(stamp: Stamp) -> tuple[Any, ...]:
+    return tuple(stamp[: Stamp._fields.index("id_kind")])
+
+
+STAMP: Final = st.tuples(st.integers(0, 3), *[st.integers(-5, 5)] * 3, st.integers(0, 2), st.sampled_from((0, 1, 255)))
+"""Message, event time, lags, outcome, reason."""
+BATCHES: Final = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from("pq"), st.lists(STAMP, max_size=5)), max_size=5
+)
+"""Node, probe and stamps of each."""
+Batch = tuple[str, str, list[tuple[int, ...]]]
+REASONS: Final = ("late", "small")
+
+
+def _journeys(batches: list[Batch]) -> Journeys:
+    """Return the journeys of four messages, the nodes in alphabetical order."""
+    sources, places = [], []
+    for number, (node, probe, stamps) in enumerate(sorted(batches, key=lambda batch: batch[0])):
+        sources.append(Source(node, partial(_recorded, probe, stamps), None))
+        places += [(stamp[0], number, row) for row, stamp in enumerate(stamps)]
+    message, batch, row = np.array(sorted(places, key=lambda place: place[0]), np.int64).reshape(-1, 3).T
+    return journeys.of(4, message, batch, row, sources)
+
+
+def _recorded(probe: str, stamps: list[tuple[int, ...]], rows: NDArray[np.int64]) -> Recorded:
+    columns = np.array([stamps[row] for row in rows.tolist()], np.int64).T[1:]
+    event_time_us, lag_in_us, lag_out_us, outcome, reason = columns
+    return Recorded(
+        probe, event_time_us, lag_in_us, lag_out_us, outcome.astype(np.uint8), reason.astype(np.uint8), REASONS
+    )
+
+
+@given(BATCHES, st.randoms())
+def test_batches_and_their_order_change_nothing(batches: list[Batch], chance: Any) -> None:  # noqa: ANN401
+    """To the byte: stamps one by one, shuffled, in parts that are joined, there and back."""
+    whole = _journeys(batches)
+    alone = [(node, probe, [stamp]) for node, probe, stamps in batches for stamp in stamps]
+    chance.shuffle(alone)
+    assert journeys.pack(_journeys(alone)) == journeys.pack(whole)
+    parts = [whole.taken(np.array([place])) for place in range(4)]
+    assert journeys.pack(journeys.joined(parts)) == journeys.pack(whole)
+    back = journeys.unpack(journeys.pack(whole))
+    assert [list(back.of(place)) for place in range(4)] == [list(whole.of(place)) for place in range(4)]
+
+
+@given(BATCHES)
+def test_every_stamp_is_told(batches: list[Batch]) -> None:
+    """With the names of node, probe and reason, under the message that it is of."""
+    found = _journeys(batches)
+    for place in range(4):
+        told = Counter(
+            (node, probe, *stamp[1:5], dict(enumerate(REASONS)).get(stamp[5], ""))
+            for node, probe, stamps in batches for stamp in stamps if stamp[0] == place
+        )  # fmt: skip
+        order = ("node", "probe", "event_time_us", "lag_in_us", "lag_out_us", "outcome", "reason")
+        assert Counter(tuple(one[name] for name in order) for one in found.of(place)) == told
+        assert found.counts[place] == told.total()
+
+
+def test_of_very_many_stamps_the_first_are_kept() -> None:
+    """Those of the first nodes; the others are counted, and other messages keep theirs."""
+    stamps: list[tuple[int, ...]] = [(1, time_us, 0, 0, 0, 255) for time_us in range(MAX_STAMPS)]
+    found = _journeys([("b", "p", [*stamps, (2, 7, 0, 0, 0, 255)]), ("a", "p", stamps[-3:])])
+    assert found.counts.tolist() == [0, MAX_STAMPS + 3, 1, 0]
+    kept = [(one["node"], one["event_time_us"]) for one in found.of(1)]
+    assert kept == [*(("a", time[1]) for time in stamps[-3:]), *(("b", time[1]) for time in stamps[:-3])]
+    assert [one["event_time_us"] for one in found.of(2)] == [7]
