@@ -33,8 +33,8 @@ def command(
 ) -> None:
     """Check what Hopwatch stands on, and say what to do.
 
-    Configuration, Python, Java, Spark, the transport, its clock, the store and the work folder. Exits with 3 when
-    something fails, with 1 when something should be looked at.
+    Configuration, Python, Java, Spark, the transport, its clock, the store, message ids and the work folder. Exits
+    with 3 when something fails, with 1 when something should be looked at.
     """
     path = config or (HERE if HERE.exists() else None)
     chosen = settings.load(path, flags={}, environ=os.environ)

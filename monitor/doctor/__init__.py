@@ -9,6 +9,7 @@ from monitor.clock import Clock
 from monitor.doctor import kafka, machine, places, stores
 from monitor.doctor.finding import Finding, Level
 from monitor.settings import Settings
+from monitor.store import schema
 
 __all__ = ["Finding", "Level", "examine"]
 
@@ -30,5 +31,8 @@ def examine(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: 
         yield transport
         if transport.level is not Level.FAIL:
             yield places.clocks(settings.transport.spool, clock)
-    yield stores.store(settings.store.url)
+    store = stores.store(settings.store.url)
+    yield store
+    if store.level is not Level.FAIL and schema.is_there(settings.store.url):
+        yield stores.ids(settings.store.url)
     yield places.workdir(settings.monitor.workdir)

@@ -14,8 +14,11 @@ from sqlalchemy.pool import NullPool
 from monitor.doctor.finding import Finding, Level
 from monitor.doctor.places import TRIAL, nearest_folder, not_written, with_room
 from monitor.errors import StoreError
-from monitor.store import dialect, schema
+from monitor.kernel.verdict import QUESTION_OF_IDS
+from monitor.results import iso
+from monitor.store import dialect, reader, schema
 
+DAY_US: Final = 24 * 60 * 60 * 1_000_000
 _LOCK_TIMEOUT_S: Final = 1
 _MAY_MAKE: Final = "SELECT NOT pg_is_in_recovery() AND has_schema_privilege(current_schema(), 'CREATE')"
 _MAY_WRITE: Final = "SELECT NOT pg_is_in_recovery() AND has_table_privilege('windows', 'INSERT')"
@@ -24,6 +27,22 @@ _MAY_WRITE: Final = "SELECT NOT pg_is_in_recovery() AND has_table_privilege('win
 def store(url: str) -> Finding:
     """Check the store, whichever database it is in."""
     return _server(url) if dialect.database_file(url) is None else _file(url)
+
+
+def ids(url: str) -> Finding:
+    """Check that the nodes call messages by the same ids, as far as the windows of a stream's last day say."""
+    engine = dialect.engine(url)
+    try:
+        with schema.reading(engine) as connection:
+            found = reader.newest_reason(connection, QUESTION_OF_IDS, DAY_US)
+    finally:
+        engine.dispose()
+    if found is None:
+        return Finding("ids", Level.OK, "no probe of the last day had ids that no node before it knows")
+    stream, start_us, reason = found
+    told = f"{stream}, window {iso(start_us)}: {reason.removesuffix(f': {QUESTION_OF_IDS}')}"
+    advice = "give a message one id at all nodes: 7 and '7' are two ids, a UUID and its text too"
+    return Finding("ids", Level.WARN, told, advice)
 
 
 def _server(url: str) -> Finding:

@@ -24,6 +24,8 @@ from monitor.results import NodeResult, Status, Verdict, WindowResult
 Bools = NDArray[np.bool_]
 Int64s = NDArray[np.int64]
 
+QUESTION_OF_IDS: Final = "do the nodes use one type of id?"
+"""Ends the reason of a probe instance whose ids nobody before it knows."""
 MOST_NAMED: Final = 3
 """So many probes of a node, and so many nodes, a reason names."""
 
@@ -238,7 +240,7 @@ def _reasons(
 
 def _strange(node: str, one: Relation) -> str:
     what = f"none of the {one.strange} messages of the probe {one.probe} was seen before {node}"
-    return f"{node}: {what}: do the nodes use one type of id?"
+    return f"{node}: {what}: {QUESTION_OF_IDS}"
 
 
 def _node_results(  # noqa: PLR0913, PLR0917 - the six inputs of a row, each needed

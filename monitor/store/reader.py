@@ -280,6 +280,27 @@ def digests(row: RowMapping) -> NodeLags:
     return NodeLags(*(tdigest.from_bytes(row[f"{name}_digest"]) for name in NODE_LAGS))
 
 
+def newest_reason(connection: Connection, words: str, span_us: int) -> tuple[str, int, str] | None:
+    """Return stream, start of the window in µs and text of the newest reason that has some words; None without one.
+
+    Of each stream the windows are asked that begin no longer than ``span_us`` before its newest one.
+    """
+    column = tables.windows.c
+    newest = (
+        select(column.stream, func.max(column.window_start_us).label("newest_us")).group_by(column.stream).subquery()
+    )
+    wanted = (
+        select(column.stream, column.window_start_us, column.reasons)
+        .join(newest, column.stream == newest.c.stream)
+        .where(column.window_start_us >= newest.c.newest_us - span_us, column.reasons.contains(words))
+        .order_by(column.window_start_us.desc(), column.stream)
+    )
+    row = connection.execute(wanted.limit(1)).first()
+    if row is None:
+        return None
+    return row.stream, row.window_start_us, next(reason for reason in json.loads(row.reasons) if words in reason)
+
+
 def window_lost_ids(connection: Connection, stream: str, start_us: int) -> set[bytes]:
     """Return the ids that are kept as lost at any node in one window."""
     wanted = _in_range(tables.lost_ids, stream, start_us, start_us + 1).with_only_columns(tables.lost_ids.c.message_ids)

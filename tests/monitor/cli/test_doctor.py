@@ -11,6 +11,8 @@ from monitor import java
 from monitor.cli.doctor import exit_code
 from monitor.cli.main import main
 from monitor.doctor import Level
+from tests.monitor.cli.workplace import Workplace, all_told
+from tests.monitor.spooled import observed
 
 CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "workdir"]
 
@@ -89,3 +91,23 @@ def test_a_wrong_configuration_is_exit_code_2(place: Path, capsys: pytest.Captur
 def test_the_worst_level_is_the_exit_code(levels: list[Level], code: int) -> None:
     """A failure is a dependency that is down, a warning is a finding."""
     assert exit_code(levels) == code
+
+
+def test_ids_that_change_on_the_way_are_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A node that calls messages by ids that no node before it knows is named, with stream and window; exit 1."""
+    place = Workplace(tmp_path).configure()
+    place.watch(observed([1, 2]), observed([101, 102], "b"), *all_told(seq=1))
+    assert place.run("doctor") == 1
+    lines = capsys.readouterr().out.splitlines()
+    (at,) = [number for number, line in enumerate(lines) if line.split()[:2] == ["WARN", "ids"]]
+    told = "b: none of the 2 messages of the probe probe-of-b was seen before b"
+    assert lines[at].split(maxsplit=2)[2] == f"orders, window 2026-01-01T00:00:00Z: {told}"
+    assert lines[at + 1].strip() == "give a message one id at all nodes: 7 and '7' are two ids, a UUID and its text too"
+
+
+def test_ids_that_stay_are_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As far as the windows of the last day say."""
+    place = Workplace(tmp_path).configure()
+    place.watch(observed([1, 2]), observed([1, 2], "b"), *all_told(seq=1))
+    assert place.run("doctor") == 0
+    assert "OK   ids        no probe of the last day had ids that no node before it knows" in capsys.readouterr().out
