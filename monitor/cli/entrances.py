@@ -53,10 +53,10 @@ def registry_of(chosen: Settings) -> Registry:
     return Registry(StoredShelves(engine, MonitorClock()))
 
 
-def stamping_of(chosen: Settings, stream: str) -> Stamping:
+def stamping_of(chosen: Settings, stream: str, *, id_text: bool = True) -> Stamping:
     """Return what stamps the events of a stream at its entrance, into the configured transport."""
     node = chosen.gate.streams[stream].node
-    return Stamping(stream, node, _sink(chosen, f"{stream}.{node}"), SystemClock())
+    return Stamping(stream, node, _sink(chosen, f"{stream}.{node}"), SystemClock(), id_text=id_text)
 
 
 def entrance_of(chosen: Settings, stream: str) -> Entrance:

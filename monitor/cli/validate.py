@@ -12,6 +12,7 @@ import typer
 
 from monitor import settings
 from monitor.cli import console, signals
+from monitor.cli.tap import NoIdText
 from monitor.clock import SystemClock
 from monitor.errors import ConfigurationError, TransportError
 from monitor.store import dialect
@@ -68,6 +69,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     from_start: Annotated[
         bool, typer.Option("--from-start", help="A new group begins at the topic's start, not at its end.")
     ] = False,
+    no_id_text: NoIdText = False,
     as_json: Annotated[bool, typer.Option("--json", help="At the end, the counts as one JSON object.")] = False,
 ) -> None:
     """Write what of a topic may enter a stream, and what may not."""
@@ -79,7 +81,13 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
             chosen, stream, framing, spots_of(id_path, time_path, time_unit, is_record=time_record)
         )
         validator = _validator(
-            chosen, (source, group), (brokers, outputs), validating=validating, around=around, from_start=from_start
+            chosen,
+            (source, group),
+            (brokers, outputs),
+            validating=validating,
+            around=around,
+            from_start=from_start,
+            id_text=not no_id_text,
         )
         where = f"validating {source} as one of the group {group}"
         _tell(f"{where}: what may enter {stream} goes to {outputs.validated}, what may not to {outputs.rejected}")
@@ -179,6 +187,7 @@ def _validator(  # noqa: PLR0913 - what a flag each says
     validating: Validating,
     around: Surroundings,
     from_start: bool,
+    id_text: bool,
 ) -> Validator:
     """Return the loop, once all that it stands on was reached for."""
     from monitor.cli.entrances import stamping_of
@@ -195,7 +204,8 @@ def _validator(  # noqa: PLR0913 - what a flag each says
     turns = Turns(brokers, outputs, access, group=group, patience=patience)
     turns.check(topic.cluster())
     source = Source(topic, patience, around, from_start=from_start, back_us=back_us(validating.terms.rules))
-    return Validator(source, validating, turns, stamping=stamping_of(chosen, validating.stream), around=around)
+    stamping = stamping_of(chosen, validating.stream, id_text=id_text)
+    return Validator(source, validating, turns, stamping=stamping, around=around)
 
 
 def _tell(what: str) -> None:

@@ -27,10 +27,11 @@ FEW: Final = 16
 class Stamping:
     """Stamps the events of one stream at the gate's node; never waits, and counts what it has to drop."""
 
-    def __init__(self, stream: str, node: str, sink: Sink, clock: Clock) -> None:
-        """Take the parts; nothing runs before :meth:`start`."""
+    def __init__(self, stream: str, node: str, sink: Sink, clock: Clock, *, id_text: bool = True) -> None:
+        """Take the parts; nothing runs before :meth:`start`. Without ``id_text`` the texts of ids stay here."""
         who = Instance(stream, node, f"{socket.gethostname()}-{os.getpid()}", clock.wall_ns() // 1_000)
         self.sender = Sender(who, sink, clock, flush_every_s=FLUSH_EVERY_S, heartbeat_every_s=HEARTBEAT_EVERY_S)
+        self.sender.backlog.id_text = id_text
 
     def start(self) -> None:
         """Let stamps be sent as time goes by."""

@@ -114,14 +114,18 @@ def test_what_is_broken_is_rejected_with_its_reason(place: Place) -> None:
     assert {row.message_id for row in stamped if row.outcome == 0} == {id_bytes("good")}
 
 
-def test_a_record_without_an_id_is_known_by_its_place(place: Place) -> None:
-    """By the topic, partition and offset, which hopwatch find takes as a text."""
+@pytest.mark.parametrize(("flags", "has_text"), [((), True), (("--no-id-text",), False)])
+def test_a_record_without_an_id_is_known_by_its_place(place: Place, flags: tuple[str, ...], has_text: bool) -> None:  # noqa: FBT001
+    """By the topic, partition and offset, which hopwatch find takes as a text; its probe sends the text if it may."""
     place.send(b'{"a":1}', partition=1)
     place.sent()
-    with place.running() as process:
+    with place.running(*flags) as process:
         (found,) = place.good(1)
         place.stop(process)
-    assert id_of(found) == ids.written(id_bytes(f"{place.name}/1/0"))
+    named = f"{place.name}/1/0"
+    assert id_of(found) == ids.written(id_bytes(named))
+    (texts,) = {batch.id_texts for batches in spooled(place.spool).values() for batch in batches if batch.count}
+    assert texts == (named.encode() if has_text else b"")
 
 
 def test_ids_and_times_stand_in_values_too(place: Place) -> None:

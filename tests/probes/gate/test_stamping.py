@@ -32,6 +32,18 @@ def test_what_entered_carries_both_stamps(sink: MemorySink, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 100])
+def test_texts_of_ids_that_are_secret_stay_at_the_gate(sink: MemorySink, count: int) -> None:
+    """Few or many: what leaves is their hashes, and that they are hashes of texts."""
+    one = Stamping("orders", "gate", sink, ManualClock(), id_text=False)
+    secrets = [Spots().event_id(None, {}, f"secret-{number}") for number in range(count)]
+    one.entered(secrets, [EPOCH_US] * count, EPOCH_US, EPOCH_US)
+    one.sender.flush()
+    (batch,) = (batch for batch in map(decode, sink.records) if batch.count)
+    assert (batch.id_kind, batch.id_texts) == (IdKind.TEXT, b"")
+    assert not any(b"secret" in record for record in sink.records)
+
+
+@pytest.mark.parametrize("count", [1, 100])
 def test_the_ids_of_events_are_uuids_and_places_are_texts(sink: MemorySink, count: int) -> None:
     """Few or many, the batch says so."""
     one = Stamping("orders", "gate", sink, ManualClock())
