@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path as Folder
+from typing import Self
 
 import orjson
 import pytest
@@ -267,13 +268,22 @@ def test_what_was_known_for_too_long_is_not_read_again(place: Place) -> None:
 
 
 class Traffic:
-    """Records one after the other until it is to end: one in ten is broken."""
+    """Records one after the other, within the context and until it is to end: one in ten is broken."""
 
     def __init__(self, place: Place) -> None:
-        """Start."""
+        """Take the place."""
         self.count, self._place, self._is_over = 0, place, threading.Event()
         self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        """Start."""
         self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End, whatever became of what was sent."""
+        self._is_over.set()
+        self._thread.join()
 
     def _run(self) -> None:
         while not self._is_over.wait(0.001):
@@ -285,8 +295,7 @@ class Traffic:
 
     def end(self) -> int:
         """Return how many there were."""
-        self._is_over.set()
-        self._thread.join()
+        self.__exit__()
         self._place.sent()
         return self.count
 
@@ -320,26 +329,25 @@ def moves(place: Place) -> Callable[[], bool]:
 def test_a_validator_that_is_killed_loses_and_repeats_nothing(place: Place) -> None:
     """SIGKILL while it writes, four times: who reads what is committed sees each record once."""
     chance = random.Random(7)
-    traffic = Traffic(place)
-    for _ in range(4):
-        written = place.written()
-        with place.running() as killed:
-            until(lambda least=written: place.written() > least, "it writes")  # type: ignore[misc]
-            time.sleep(chance.uniform(0.0, 0.3))
-            os.kill(killed.pid, signal.SIGKILL)
-            killed.wait()
-    with place.running() as last:
-        time.sleep(2)
-        count = traffic.end()
-        check_all(place, count)
-        place.stop(last)
-    assert count > 1_000
+    with Traffic(place) as traffic:
+        for _ in range(4):
+            written = place.written()
+            with place.running() as killed:
+                until(lambda least=written: place.written() > least, "it writes")  # type: ignore[misc]
+                time.sleep(chance.uniform(0.0, 0.3))
+                os.kill(killed.pid, signal.SIGKILL)
+                killed.wait()
+        with place.running() as last:
+            time.sleep(2)
+            count = traffic.end()
+            check_all(place, count)
+            place.stop(last)
+        assert count > 1_000
 
 
 def test_two_of_a_group_share_the_topic(place: Place) -> None:
     """One comes and one goes, and nothing is done twice."""
-    traffic = Traffic(place)
-    with place.running() as first:
+    with Traffic(place) as traffic, place.running() as first:
         until(lambda: bool(place.read(f"{place.name}.good", 1, 1.0)), "the first one validates")
         with place.running() as second:
             until(lambda: len(place.dealt_out()) == 2, "both have partitions")
@@ -356,16 +364,18 @@ def test_two_of_a_group_share_the_topic(place: Place) -> None:
 def test_brokers_that_are_away_are_waited_for(three_brokers: Kafka, tmp_path: Folder) -> None:
     """All of them, for longer than a transaction may take: it says so, goes on, and loses nothing."""
     place = Place(three_brokers, "away", tmp_path)
-    traffic = Traffic(place)
-    with place.running() as process:
+
+    def said(what: str) -> int:
+        return place.said().count(f"the brokers {what}")
+
+    with Traffic(place) as traffic, place.running() as process:
         until(lambda: bool(place.read("away.good", 1, 1.0)), "it validates")
         for number in range(3):
             three_brokers.kill(number)
         time.sleep(25)
-        assert process.poll() is None, place.said()
-        told = place.said()
         # Told once an outage; one after the other they may be away, answer, and be away for good.
-        assert told.count("the brokers do not do what they are asked") == told.count("the brokers answer again") + 1
+        until(lambda: said("do not do what they are asked") == said("answer again") + 1, "it says that they are away")
+        assert process.poll() is None, place.said()
         for number in range(3):
             three_brokers._launch(number)
         three_brokers.wait()
@@ -374,20 +384,16 @@ def test_brokers_that_are_away_are_waited_for(three_brokers: Kafka, tmp_path: Fo
         check_all(place, count)
         place.stop(process)
     # On a machine with much to do they may seem to be away another time.
-    times = place.said().count("the brokers do not do what they are asked")
-    assert times == place.said().count("the brokers answer again") >= 1
+    assert said("do not do what they are asked") == said("answer again") >= 1
 
 
 def test_it_ends_in_order_while_brokers_are_away(own_broker: Kafka, tmp_path: Folder) -> None:
     """With 0, and within a minute."""
     place = Place(own_broker, "gone", tmp_path)
-    traffic = Traffic(place)
-    with place.running() as process:
+    with Traffic(place), place.running() as process:
         until(lambda: bool(place.read("gone.good", 1, 1.0)), "it validates")
         own_broker.kill(0)
         time.sleep(3)
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0, place.said()
-    traffic._is_over.set()
-    traffic._thread.join()
     place.producer.purge()
