@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,11 +10,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor import held
 from monitor.kernel import masks
 from monitor.kernel.masks import Ids
 from monitor.pathway import Pathway
 from monitor.results import WindowResult
-from probes.contract import envelope, segment
+from probes.contract import envelope
 from probes.contract.batch import Outcome
 from probes.contract.limits import NO_REASON, NOT_STAMPED
 
@@ -85,19 +85,10 @@ class Sightings:
 
     def look_into(self, path: Path) -> None:
         """Take what a segment says of the wanted ids; one that is gone says nothing."""
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            # The monitor deletes segments that no window needs any more.
-            return
-        for frame in segment.walk(data):
-            if frame.fault:
-                continue
-            with suppress(envelope.RecordError):
-                view = envelope.read(data, frame.start, frame.end)
-                if view.count and self.stream in (None, view.stream):
-                    envelope.check(data, view)
-                    self._take(data, view)
+        data = held.content(path)
+        for view in held.records(data):
+            if view.count and self.stream in (None, view.stream):
+                self._take(data, view)
 
     def _take(self, data: bytes, view: envelope.RecordView) -> None:
         ids = envelope.packed(data, view.message_ids, "<u8").reshape(-1, 2)

@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from monitor import held
 from monitor.kernel import naming
-from probes.contract import envelope, id_texts, segment
+from probes.contract import envelope, id_texts
 from probes.contract.batch import IdKind, Outcome
 from probes.contract.ids import id_bytes
 from probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
@@ -86,19 +87,9 @@ def _moment(stamp: Stamp) -> tuple[int, int]:
 
 
 def _of_segment(path: Path, wanted: tuple[bytes, ...]) -> Iterator[Stamp]:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        # The monitor deletes segments that no window needs any more.
-        return
-    if not any(message_id in data for message_id in wanted):
-        return
-    for frame in segment.walk(data):
-        if frame.fault:
-            continue
-        with suppress(envelope.RecordError):
-            view = envelope.read(data, frame.start, frame.end)
-            envelope.check(data, view)
+    data = held.content(path)
+    if any(message_id in data for message_id in wanted):
+        for view in held.records(data):
             yield from _of_record(data, view, wanted)
 
 
