@@ -38,7 +38,7 @@ class Lost(NamedTuple):
     """Its id as it was given."""
     stamps: tuple[Stamp, ...] = ()
     """Its stamps that are kept with its id, the first of ``stamp_count``."""
-    stamp_count: int = 0
+    stamp_count: int | None = None
 
 
 def stamps(

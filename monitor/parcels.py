@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import journeys, naming, tdigest
+from monitor.kernel import naming, tdigest
 from monitor.kernel.books import FACTS, DropFact
 from monitor.kernel.journeys import Journeys
 from monitor.kernel.naming import Names
@@ -190,7 +190,7 @@ def pack_tally(tally: Tally) -> bytes:
     packed = [np.ascontiguousarray(array).tobytes() for array in arrays]
     names = [naming.pack(lost.names) for lost in tally.lost_ids]
     header["texts"] = [len(texts) for _, _, texts in names]
-    ways = [journeys.pack(lost.journeys) if len(lost.message_ids) else b"" for lost in tally.lost_ids]
+    ways = [lost.journeys.pack() for lost in tally.lost_ids]
     header["journeys"] = [len(way) for way in ways]
     return _pack(header, b"".join((*packed, *(part for of_node in names for part in of_node), *ways)))
 
@@ -206,7 +206,9 @@ def unpack_tally(parcel: bytes) -> Tally:
     lost = [(cut.array("<u8", 2 * ids).reshape(ids, 2), cut.array("<i8", ids)) for ids in header["lost_ids"]]
     digests = _digests(header["digests"], cut)
     names = _names(header["lost_ids"], header.get("texts"), cut)
-    ways = _journeys(header["lost_ids"], header.get("journeys"), cut)
+    # Nothing is kept by tallies that were packed without.
+    lengths = header.get("journeys", [0] * nodes)
+    ways = [Journeys(cut.array("u1", length).tobytes()) for length in lengths]
     lost_ids = tuple(LostIds(*ids, of_ids, way) for ids, of_ids, way in zip(lost, names, ways, strict=True))
     lags = tuple(NodeLags(*digests[place : place + len(_LAGS)]) for place in range(0, len(digests), len(_LAGS)))
     return Tally(
@@ -225,12 +227,6 @@ def _names(counts: list[int], texts: list[int] | None, cut: _Cutter) -> list[Nam
         kinds, ends, of_node = cut.array("u1", ids), cut.array("<u4", ids), cut.array("u1", length)
         found.append(naming.unpack(kinds.tobytes(), ends.tobytes(), of_node.tobytes()))
     return found
-
-
-def _journeys(counts: list[int], lengths: list[int] | None, cut: _Cutter) -> list[Journeys]:
-    """Return the journeys of each node's lost ids; none are known of those in tallies that were packed without."""
-    packed = [cut.array("u1", length).tobytes() for length in lengths or [0] * len(counts)]
-    return [journeys.unpack(way) if way else journeys.unknown(ids) for ids, way in zip(counts, packed, strict=True)]
 
 
 def _digests(heads: list[tuple[int, int, int]], cut: _Cutter) -> list[tdigest.Digest]:

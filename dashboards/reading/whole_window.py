@@ -106,7 +106,8 @@ def named_ids(connection: Connection, stream: str, start_us: int, node: str) -> 
     """Return the ids that are kept as lost at a node in a window, each with how it is shown."""
     column = tables.lost_ids.c
     here = (column.stream == stream, column.window_start_us == start_us, column.node == node)
-    return tuple(each for row in connection.execute(select(tables.lost_ids).where(*here)) for each in lost.named(row))
+    wanted = select(column.message_ids, column.id_kinds, column.id_text_ends, column.id_texts).where(*here)
+    return tuple(each for row in connection.execute(wanted) for each in lost.named(row))
 
 
 def hole_of(book: Book, start_us: int, horizon_us: int, *, is_due: bool) -> Hole | None:

@@ -21,7 +21,6 @@ from probes.contract.limits import WINDOW_US
 MOST_WINDOWS: Final = 20
 MOST_STAMPS: Final = 200
 PASSED: Final = Outcome.PASSED.name.lower()
-JOURNEY_KEPT: Final = "It is missing: its stamps are kept as long as its window."
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 LOST: Final = Mark("LOST", "✕", "it was seen to leave one place, and surely not at the next", "lossy")
@@ -101,11 +100,11 @@ def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journe
     mark, told = _fate(stamps, lost_at, way)
     steps = (*_steps(moments[:MOST_STAMPS], zone), *(_lost_step(node, stamps, way) for node in lost_at))
     of_it = [one for one in found.lost if _key_of(one) == key]
-    unkept = max((one.stamp_count - len(stamps) for one in of_it), default=0)
-    left_out = max(0, len(moments) - MOST_STAMPS) + max(0, unkept)
+    left_out = max(0, len(moments) - MOST_STAMPS)
     reasons = way.window.reasons if way.window and lost_at and mark is UNKNOWN else ()
     shown = _shown(key, stamps, of_it, way)
-    kept = JOURNEY_KEPT if any(one.stamps for one in of_it) else _kept(way, now_us, zone, has_stamps=bool(stamps))
+    count = max((one.stamp_count or 0 for one in of_it), default=0)
+    kept = _kept_with_its_id(count, len(stamps)) if count else _kept(way, now_us, zone, has_stamps=bool(stamps))
     return Journey(key, shown, mark, told, reasons, lost_at, steps, left_out, kept)
 
 
@@ -260,6 +259,11 @@ def _kept(way: Way, now_us: int, zone: tzinfo, *, has_stamps: bool) -> str:
     if now_us > way.kept_until_us:
         return f"Stamps of this window were kept until {until}: {'some' if has_stamps else 'all'} may be gone."
     return f"Stamps of this window are kept until {until}."
+
+
+def _kept_with_its_id(count: int, known: int) -> str:
+    told = f"{known:,} of its {count:,} stamps" if known < count else "its stamps"
+    return f"It is missing: {told} are kept as long as its window."
 
 
 def _signed(span_us: int) -> str:

@@ -19,6 +19,7 @@ from monitor.cli.loss_table import span
 from monitor.errors import ConfigurationError
 from monitor.kernel.naming import on_a_line
 from monitor.results import iso
+from probes.contract.limits import WINDOW_US
 
 A_FINDING = 1
 
@@ -88,3 +89,11 @@ def _show(told: dict[str, Any]) -> None:
     for lost in told["lost"]:
         where = f"{lost['node']} of {lost['stream']}, window {lost['window_start']}"
         data.print(bounds.not_seen(where, lost["loss"], lost["loss_lower"]))
+        known = sum(_is_of(stamp, lost) for stamp in told["stamps"])
+        if known < (lost["stamp_count"] or 0):
+            data.print(f"{known:,} of its {lost['stamp_count']:,} stamps are kept")
+
+
+def _is_of(stamp: dict[str, Any], lost: dict[str, Any]) -> bool:
+    start_us = stamp["event_time_us"] // WINDOW_US * WINDOW_US
+    return bool(stamp["stream"] == lost["stream"] and iso(start_us) == lost["window_start"])

@@ -9,7 +9,6 @@ from monitor.clock import Clock
 from monitor.doctor import kafka, machine, places, stores
 from monitor.doctor.finding import Finding, Level
 from monitor.settings import Settings
-from monitor.store import schema
 
 __all__ = ["Finding", "Level", "examine"]
 
@@ -33,6 +32,6 @@ def examine(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: 
             yield places.clocks(settings.transport.spool, clock)
     store = stores.store(settings.store.url)
     yield store
-    if store.level is not Level.FAIL and schema.is_there(settings.store.url):
-        yield stores.ids(settings.store.url)
+    if store.level is not Level.FAIL and (ids := stores.ids(settings.store.url, settings.streams)) is not None:
+        yield ids
     yield places.workdir(settings.monitor.workdir)

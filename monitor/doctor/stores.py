@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -18,7 +20,7 @@ from monitor.kernel.verdict import QUESTION_OF_IDS
 from monitor.results import iso
 from monitor.store import dialect, reader, schema
 
-DAY_US: Final = 24 * 60 * 60 * 1_000_000
+HOUR_US: Final = 60 * 60 * 1_000_000
 _LOCK_TIMEOUT_S: Final = 1
 _MAY_MAKE: Final = "SELECT NOT pg_is_in_recovery() AND has_schema_privilege(current_schema(), 'CREATE')"
 _MAY_WRITE: Final = "SELECT NOT pg_is_in_recovery() AND has_table_privilege('windows', 'INSERT')"
@@ -29,16 +31,23 @@ def store(url: str) -> Finding:
     return _server(url) if dialect.database_file(url) is None else _file(url)
 
 
-def ids(url: str) -> Finding:
-    """Check that the nodes call messages by the same ids, as far as the windows of a stream's last day say."""
+def ids(url: str, streams: Iterable[str]) -> Finding | None:
+    """Check that the nodes call messages by the same ids, as far as the last hour of each stream that was judged says.
+
+    None without a store, which has a check of its own.
+    """
     engine = dialect.engine(url)
     try:
+        if not schema.is_there(url):
+            return None
         with schema.reading(engine) as connection:
-            found = reader.newest_reason(connection, QUESTION_OF_IDS, DAY_US)
+            found = reader.newest_reason(connection, streams, QUESTION_OF_IDS, HOUR_US)
+    except StoreError as error:
+        return replace(_refused(error), check="ids")
     finally:
         engine.dispose()
     if found is None:
-        return Finding("ids", Level.OK, "no probe of the last day had ids that no node before it knows")
+        return Finding("ids", Level.OK, "in the last hour that was judged no probe has ids that only it knows")
     stream, start_us, reason = found
     told = f"{stream}, window {iso(start_us)}: {reason.removesuffix(f': {QUESTION_OF_IDS}')}"
     advice = "give a message one id at all nodes: 7 and '7' are two ids, a UUID and its text too"

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_STAMPS: Final = 100
-"""How many stamps of a message are kept, the first of the first nodes; beyond them they are counted."""
+MAX_STAMPS: Final = 256
+"""How many stamps of a message are kept, beyond which they are counted: enough for one of every node of a pathway."""
 STAMPS: Final = np.dtype(
     [
         *((name, "<u4") for name in ("node", "probe", "reason")),
@@ -22,6 +22,7 @@ STAMPS: Final = np.dtype(
 )
 """One observation; node, probe and reason are places in a list of words."""
 _WORDS: Final = ("node", "probe", "reason")
+_VALUES: Final = ("event_time_us", "lag_in_us", "lag_out_us", "outcome")
 _HEADER_LENGTH: Final = struct.Struct("<I")
 
 
@@ -38,7 +39,7 @@ class Recorded(NamedTuple):
     """What the numbers of ``reason`` stand for; any number beyond them stands for none."""
 
 
-Record = Callable[[NDArray[np.int64]], Recorded]
+Record = Callable[[NDArray[Any]], Recorded]
 """Reads a record again: what it says of the observations at some places of the batch."""
 
 
@@ -50,10 +51,46 @@ class Source(NamedTuple):
 
     node: str
     record: Record | None
-    rows: NDArray[np.int64] | None
+    rows: NDArray[np.uint16] | None
 
 
 class Journeys(NamedTuple):
+    """The stamps of some messages, compressed until somebody asks for them: a window has far more than are looked at.
+
+    ``chosen`` are the places of the messages at hand among those that were packed, None for all; no bytes say that
+    nothing is kept.
+    """
+
+    packed: bytes = b""
+    chosen: NDArray[np.int64] | None = None
+
+    def taken(self, chosen: NDArray[Any]) -> Journeys:
+        """Return those of the chosen messages, given as a mask or as places."""
+        if not self.packed:
+            return self
+        if self.chosen is None:
+            return Journeys(self.packed, np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen)
+        return Journeys(self.packed, self.chosen[chosen])
+
+    def pack(self) -> bytes:
+        """Return them as bytes, the same for equal ones."""
+        return self.packed if self.chosen is None or not self.packed else _packed(self.table())
+
+    def of(self, place: int) -> tuple[int, list[dict[str, Any]]]:
+        """Return how many stamps the message at a place has, and those that are kept, the fields of STAMPS by names."""
+        if not self.packed:
+            return 0, []
+        table = self.table()
+        start, end = (int(table.kept[:upto].sum()) for upto in (place, place + 1))
+        return int(table.counts[place]), list(table.told(start, end))
+
+    def table(self) -> Table:
+        """Return the stamps as arrays; there are some."""
+        table = _unpacked(self.packed)
+        return table if self.chosen is None else table.taken(self.chosen)
+
+
+class Table(NamedTuple):
     """The stamps of some messages, one message's behind the other's.
 
     ``counts`` says how many each has, shape (messages,); of more than MAX_STAMPS the first are in ``stamps``, of dtype
@@ -69,38 +106,38 @@ class Journeys(NamedTuple):
         """How many stamps of each message are kept."""
         return np.minimum(self.counts, MAX_STAMPS).astype(np.int64)
 
-    def taken(self, chosen: NDArray[Any]) -> Journeys:
-        """Return those of the chosen messages, given as a mask or as places."""
-        places = np.arange(len(self.counts))[chosen]
+    def taken(self, places: NDArray[np.int64]) -> Table:
+        """Return the messages at some places."""
         sizes, starts = self.kept[places], np.cumsum(self.kept) - self.kept
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return Journeys(self.counts[places], self.stamps[np.repeat(starts[places], sizes) + within], self.words)
+        return Table(self.counts[places], self.stamps[np.repeat(starts[places], sizes) + within], self.words)
 
-    def of(self, place: int) -> Iterator[dict[str, Any]]:
-        """Yield the stamps of the message at a place, the fields of STAMPS by their names."""
-        end = int(self.kept[: place + 1].sum())
-        for stamp in self.stamps[end - int(self.kept[place]) : end]:
+    def told(self, start: int, end: int) -> Iterator[dict[str, Any]]:
+        """Yield some stamps, with their words."""
+        for stamp in self.stamps[start:end]:
             told = dict(zip(STAMPS.names or (), stamp.item(), strict=True))
             yield told | {name: self.words[told[name]] for name in _WORDS}
 
 
-def unknown(count: int) -> Journeys:
-    """Return journeys of so many messages of which no stamp is kept."""
-    return Journeys(np.zeros(count, np.uint32), np.empty(0, STAMPS), ())
-
-
-def joined(parts: Sequence[Journeys]) -> Journeys:
-    """Return journeys one behind the other."""
-    words = tuple(sorted({word for part in parts for word in part.words}))
+def joined(parts: Sequence[tuple[int, Journeys]]) -> Journeys:
+    """Return journeys one behind the other; of each part it is said how many messages it is of."""
+    if not any(part.packed for _, part in parts):
+        return Journeys()
+    tables = [part.table() if part.packed else Table(*_none(count), ()) for count, part in parts]
+    words = tuple(sorted({word for table in tables for word in table.words}))
     places = {word: place for place, word in enumerate(words)}
-    stamps = np.concatenate([np.empty(0, STAMPS), *(part.stamps for part in parts)])
+    stamps = np.concatenate([table.stamps for table in tables])
     start = 0
-    for part in parts:
-        own = slice(start, start := start + len(part.stamps))
-        there = np.array([places[word] for word in part.words], np.uint32)
+    for table in tables:
+        own = slice(start, start := start + len(table.stamps))
+        there = np.array([places[word] for word in table.words], np.uint32)
         for name in _WORDS:
-            stamps[name][own] = there[part.stamps[name]] if len(there) else 0
-    return Journeys(np.concatenate([np.empty(0, np.uint32), *(part.counts for part in parts)]), stamps, words)
+            stamps[name][own] = there[table.stamps[name]]
+    return Journeys(_packed(Table(np.concatenate([table.counts for table in tables]), stamps, words)))
+
+
+def _none(count: int) -> tuple[NDArray[np.uint32], NDArray[np.void]]:
+    return np.zeros(count, np.uint32), np.empty(0, STAMPS)
 
 
 def of(
@@ -109,53 +146,80 @@ def of(
     """Return the journeys of so many messages.
 
     Of each observation ``message`` says which one it is of, ``batch`` its place in ``sources``, ``row`` its place in
-    the batch. The order of batches and of observations changes nothing.
+    the batch; sources are in the order of their nodes. The order of a node's batches and of observations changes
+    nothing. Of very many stamps one of each node is kept before any other.
     """
-    parts, order = [], np.argsort(batch, kind="stable")
-    for of_batch in np.split(order, np.flatnonzero(np.diff(batch[order])) + 1):
-        source = sources[int(batch[of_batch[0]])] if len(of_batch) else None
-        if source is not None and source.record is not None:
-            rows = row[of_batch] if source.rows is None else source.rows[row[of_batch]]
-            parts.append((message[of_batch], _stamps(source.node, source.record(rows))))
-    if not parts:
-        return unknown(count)
-    told = joined([stamps for _, stamps in parts])
-    at = np.concatenate([messages for messages, _ in parts])
-    nodes = {source.node: place for place, source in reversed(list(enumerate(sources)))}
-    rank = np.array([nodes.get(word, 0) for word in told.words], np.int64)
-    by = ("reason", "probe", "outcome", "lag_out_us", "lag_in_us", "event_time_us")
-    order = np.lexsort((*(told.stamps[name] for name in by), rank[told.stamps["node"]], at))
-    counts = np.bincount(at, minlength=count)
-    within = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return Journeys(counts.astype(np.uint32), told.stamps[order[within < MAX_STAMPS]], told.words)
+    order = np.argsort(batch, kind="stable")
+    message, batch, row = message[order], batch[order], row[order]
+    stamps, words = np.empty(len(batch), STAMPS), dict[str, int]()
+    is_told = np.zeros(len(batch), np.bool_)
+    bounds = np.append(np.flatnonzero(np.diff(batch, prepend=-1)), len(batch))
+    for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        source = sources[int(batch[start])]
+        if source.record is not None:
+            rows = row[start:end] if source.rows is None else source.rows[row[start:end]]
+            _tell(stamps[start:end], source.node, source.record(rows), words)
+            is_told[start:end] = True
+    if not is_told.any():
+        return Journeys()
+    stamps = _sorted_words(stamps[is_told], list(words))
+    ranks = {source.node: rank for rank, source in reversed(list(enumerate(sources)))}
+    node = np.array([ranks.get(word, 0) for word in sorted(words)], np.int64)[stamps["node"]]
+    counts = np.bincount(message[is_told], minlength=count).astype(np.uint32)
+    return Journeys(_packed(Table(counts, _first(stamps, message[is_told], node), tuple(sorted(words)))))
 
 
-def _stamps(node: str, told: Recorded) -> Journeys:
-    reasons = [*told.reasons, ""]
-    words = tuple(sorted({node, told.probe, *reasons}))
-    places = {word: place for place, word in enumerate(words)}
-    stamps = np.empty(len(told.event_time_us), STAMPS)
-    for name in ("event_time_us", "lag_in_us", "lag_out_us", "outcome"):
+def _tell(stamps: NDArray[np.void], node: str, told: Recorded, words: dict[str, int]) -> None:
+    """Write what a record says into the stamps; words that are new are numbered as they come."""
+    for name in _VALUES:
         stamps[name] = getattr(told, name)
-    stamps["node"], stamps["probe"] = places[node], places[told.probe]
-    stamps["reason"] = np.array([places[each] for each in reasons])[np.minimum(told.reason, len(told.reasons))]
-    return Journeys(np.ones(len(stamps), np.uint32), stamps, words)
+    said = (node, told.probe, *told.reasons, "")
+    node_at, probe_at, *reasons_at = [words.setdefault(word, len(words)) for word in said]
+    stamps["node"], stamps["probe"] = node_at, probe_at
+    stamps["reason"] = np.array(reasons_at, np.uint32)[np.minimum(told.reason, len(told.reasons))]
 
 
-def pack(journeys: Journeys) -> bytes:
-    """Return journeys as bytes, the same for equal ones: compressed, column by column."""
-    used = np.unique(np.concatenate([journeys.stamps[name] for name in _WORDS]))
-    header = json.dumps([len(journeys.counts), len(journeys.stamps), [journeys.words[at] for at in used]]).encode()
-    columns = [journeys.counts.astype("<u4")]
-    for name in STAMPS.names or ():
-        column = journeys.stamps[name]
-        columns.append(np.searchsorted(used, column).astype("<u4") if name in _WORDS else column)
-    packed = b"".join(np.ascontiguousarray(column).tobytes() for column in columns)
-    return zlib.compress(_HEADER_LENGTH.pack(len(header)) + header + packed, 1)
+def _sorted_words(stamps: NDArray[np.void], words: Sequence[str]) -> NDArray[np.void]:
+    """Return stamps that name words by their places in alphabetical order."""
+    places = {word: place for place, word in enumerate(sorted(words))}
+    there = np.array([places[word] for word in words], np.uint32)
+    for name in _WORDS:
+        stamps[name] = there[stamps[name]]
+    return stamps
 
 
-def unpack(packed: bytes) -> Journeys:
-    """Return the journeys that were packed."""
+def _first(stamps: NDArray[np.void], message: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.void]:
+    """Return the stamps message by message and node by node, of more than MAX_STAMPS the first of each node first."""
+    by = ("reason", "probe", "outcome", "lag_out_us", "lag_in_us", "event_time_us")
+    order = np.lexsort((*(stamps[name] for name in by), node, message))
+    stamps, message, node = stamps[order], message[order], node[order]
+    if np.bincount(message).max() <= MAX_STAMPS:
+        return stamps
+    rank = _place_in_run(message * (int(node.max()) + 1) + node)
+    in_turn = np.lexsort((node, rank, message))
+    keep = np.zeros(len(stamps), np.bool_)
+    keep[in_turn[_place_in_run(message[in_turn]) < MAX_STAMPS]] = True
+    return stamps[keep]
+
+
+def _place_in_run(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of each value in its run of equal ones."""
+    starts = np.flatnonzero(np.diff(values, prepend=-1))
+    return np.arange(len(values)) - np.repeat(starts, np.diff(np.append(starts, len(values))))
+
+
+def _packed(table: Table) -> bytes:
+    """Return stamps compressed, column by column, with the words that they use."""
+    used = np.unique(np.concatenate([table.stamps[name] for name in _WORDS]))
+    header = json.dumps([len(table.counts), len(table.stamps), [table.words[at] for at in used.tolist()]]).encode()
+    columns: list[NDArray[Any]] = [table.counts.astype("<u4")]
+    columns += [np.searchsorted(used, table.stamps[name]).astype("<u4") for name in _WORDS]
+    columns += [table.stamps[name] for name in _VALUES]
+    body = b"".join(np.ascontiguousarray(column).tobytes() for column in columns)
+    return zlib.compress(_HEADER_LENGTH.pack(len(header)) + header + body, 1)
+
+
+def _unpacked(packed: bytes) -> Table:
     body = zlib.decompress(packed)
     (length,) = _HEADER_LENGTH.unpack_from(body)
     position = _HEADER_LENGTH.size + length
@@ -163,8 +227,7 @@ def unpack(packed: bytes) -> Journeys:
     counts = np.frombuffer(body, "<u4", messages, position)
     position += counts.nbytes
     stamps = np.empty(count, STAMPS)
-    for name in STAMPS.names or ():
-        column = np.frombuffer(body, STAMPS[name], count, position)
-        stamps[name] = column
-        position += column.nbytes
-    return Journeys(counts, stamps, tuple(words))
+    for name in (*_WORDS, *_VALUES):
+        stamps[name] = np.frombuffer(body, STAMPS[name], count, position)
+        position += stamps[name].nbytes
+    return Table(counts, stamps, tuple(words))

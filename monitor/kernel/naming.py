@@ -45,7 +45,7 @@ class Said(NamedTuple):
     kind: int
     texts: NDArray[np.uint8]
     ends: NDArray[np.uint32]
-    rows: NDArray[np.int64] | None
+    rows: NDArray[np.uint16] | None
 
     def text(self, place: int) -> bytes:
         """Return the text of the observation at a place."""

@@ -54,7 +54,7 @@ class Observed(NamedTuple):
     id_kind: int = IdKind.UNKNOWN
     id_texts: NDArray[np.uint8] = _NO_TEXTS
     id_text_ends: NDArray[np.uint32] = _NO_ENDS
-    rows: NDArray[np.int64] | None = None
+    rows: NDArray[np.uint16] | None = None
     record: Record | None = None
 
 
@@ -77,7 +77,8 @@ class LostIds(NamedTuple):
 
     def before(self, moment_us: int) -> LostIds:
         """Return those that were first sighted before a moment."""
-        return self.taken(self.sighted_us < moment_us)
+        chosen = self.sighted_us < moment_us
+        return self if chosen.all() else self.taken(chosen)
 
     def taken(self, chosen: NDArray[Any]) -> LostIds:
         """Return the chosen ones, given as a mask or as places."""
@@ -88,7 +89,7 @@ class LostIds(NamedTuple):
     def of(cls, message_ids: Ids) -> LostIds:
         """Return ids that were settled by the end of their window, and of which no more is known."""
         count = len(message_ids)
-        return cls(message_ids, np.full(count, ALWAYS_US), naming.unknown(count), journeys.unknown(count))
+        return cls(message_ids, np.full(count, ALWAYS_US), naming.unknown(count), Journeys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,9 @@ class _Alike(NamedTuple):
     node: int
     arrival_us: NDArray[np.int64]
     counts: NDArray[np.int64]
-    batches: tuple[Observed, ...]
+    instances: tuple[str, ...]
+    said: list[Said]
+    records: list[tuple[Record | None, NDArray[np.uint16] | None]]
     message_ids: Ids
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
@@ -157,9 +160,11 @@ def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> T
     moments_us, moment = _first_sightings(alike, groups, window_end_us)
     sighted_us = moments_us[moment]
     sets = classify(pathway, distinct)
-    keys = [(part.node, batch.instance) for part in alike for batch in part.batches]
+    keys = [(part.node, instance) for part in alike for instance in part.instances]
     counts = _joined([part.counts for part in alike], (0,), np.int64)
-    lost = _lost_ids(sets.loss, place, sighted_us, _Of(ids, groups, counts, *_sources(pathway, alike)))
+    said = [said for part in alike for said in part.said]
+    sources = [Source(pathway.nodes[part.node], *record) for part in alike for record in part.records]
+    lost = _lost_ids(sets.loss, place, sighted_us, _Of(ids, groups, counts, said, sources))
     related = relations.of(pathway, Stamped(keys, counts, code), sets, place, groups)
     rows = _rows(distinct, place, moments_us, moment)
     return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids), related)
@@ -225,7 +230,10 @@ def _alike(*batches: Observed) -> _Alike:
     )
     arrivals_us = np.array([batch.arrival_us for batch in batches], np.int64)
     counts = np.array([len(batch.message_ids) for batch in batches], np.int64)
-    return _Alike(batches[0].node, arrivals_us, counts, batches, ids, lag_in, lag_out, outcome)
+    instances = tuple(batch.instance for batch in batches)
+    said = [Said(batch.node, batch.id_kind, batch.id_texts, batch.id_text_ends, batch.rows) for batch in batches]
+    records = [(batch.record, batch.rows) for batch in batches]
+    return _Alike(batches[0].node, arrivals_us, counts, instances, said, records, ids, lag_in, lag_out, outcome)
 
 
 def _stamp(
@@ -307,12 +315,6 @@ class _Of(NamedTuple):
     sources: list[Source]
 
 
-def _sources(pathway: Pathway, alike: list[_Alike]) -> tuple[list[Said], list[Source]]:
-    batches = [batch for part in alike for batch in part.batches]
-    said = [Said(batch.node, batch.id_kind, batch.id_texts, batch.id_text_ends, batch.rows) for batch in batches]
-    return said, [Source(pathway.nodes[batch.node], batch.record, batch.rows) for batch in batches]
-
-
 def _lost_ids(
     loss: NDArray[np.bool_], place: NDArray[np.int64], sighted_us: NDArray[np.int64], of: _Of
 ) -> tuple[LostIds, ...]:
@@ -336,7 +338,8 @@ def _lost_ids(
 
 def _merge_lost(parts: Sequence[LostIds]) -> LostIds:
     ids, sighted_us = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
-    names, ways = naming.joined([part.names for part in parts]), journeys.joined([part.journeys for part in parts])
+    names = naming.joined([part.names for part in parts])
+    ways = journeys.joined([(len(part.message_ids), part.journeys) for part in parts])
     return LostIds(ids, sighted_us, names, ways).taken(masks.byte_order(ids)[:MAX_LOST_IDS])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from io import FileIO
 from typing import Any, Final
@@ -65,27 +66,36 @@ def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: in
             texts = _field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_place)
             packed = ids.view("<u8").reshape(-1, 2)
             columns = packed, lag_in, lag_out, outcome, id_kind, texts, text_ends
-            batch = Observed(node, claim.instance, arrival_us, *columns, record=partial(_recorded, segment, start, end))
+            batch = Observed(node, claim.instance, arrival_us, *columns, record=_Record(segment, start, end))
             yield batch if shards == 1 else _of_shard(batch, shard, shards)
 
 
-def _recorded(segment: mmap.mmap, start: int, end: int, rows: NDArray[np.int64]) -> Recorded:
-    """Return what a record that was checked when it was claimed says of the observations at some places."""
-    view = envelope.read(segment, start, end)
+@dataclass(slots=True)
+class _Record:
+    """A record that was checked when it was claimed; it is read again by who asks, once."""
 
-    def column(span: envelope.Span, dtype: str, missing: int) -> NDArray[Any]:
-        given = envelope.packed(segment, span, dtype)
-        return given[rows] if len(given) else np.full(len(rows), missing, dtype)
+    segment: mmap.mmap
+    start: int
+    end: int
+    view: envelope.RecordView | None = None
 
-    return Recorded(
-        probe=view.probe,
-        event_time_us=view.window_start_ms * 1_000 + column(view.event_offset_us, "<u4", 0).astype(np.int64),
-        lag_in_us=column(view.lag_in_us, "<i8", NOT_STAMPED),
-        lag_out_us=column(view.lag_out_us, "<i8", NOT_STAMPED),
-        outcome=column(view.outcome, "u1", Outcome.PASSED),
-        reason=column(view.reason, "u1", NO_REASON),
-        reasons=view.reasons,
-    )
+    def __call__(self, rows: NDArray[Any]) -> Recorded:
+        """Return what it says of the observations at some places."""
+        view = self.view = self.view or envelope.read(self.segment, self.start, self.end)
+
+        def column(span: envelope.Span, dtype: str, missing: int) -> NDArray[Any]:
+            given = envelope.packed(self.segment, span, dtype)
+            return given[rows] if len(given) else np.full(len(rows), missing, dtype)
+
+        return Recorded(
+            probe=view.probe,
+            event_time_us=view.window_start_ms * 1_000 + column(view.event_offset_us, "<u4", 0).astype(np.int64),
+            lag_in_us=column(view.lag_in_us, "<i8", NOT_STAMPED),
+            lag_out_us=column(view.lag_out_us, "<i8", NOT_STAMPED),
+            outcome=column(view.outcome, "u1", Outcome.PASSED),
+            reason=column(view.reason, "u1", NO_REASON),
+            reasons=view.reasons,
+        )
 
 
 def _mapped(path: str) -> mmap.mmap:
@@ -111,7 +121,8 @@ def _of_shard(batch: Observed, shard: int, shards: int) -> Observed:
         batch.id_kind,
         batch.id_texts,
         batch.id_text_ends,
-        np.flatnonzero(chosen),
+        # A batch has at most 65,536 observations.
+        np.flatnonzero(chosen).astype(np.uint16),
         batch.record,
     )
 

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from monitor.kernel import journeys, masks, naming
+from monitor.kernel import masks, naming
+from monitor.kernel.journeys import Journeys
 from monitor.kernel.masks import Ids
 from monitor.kernel.naming import MAX_TEXT_BYTES, Names
 from monitor.store import tables
@@ -43,11 +44,14 @@ def named(row: Any) -> Iterator[tuple[bytes, str]]:  # noqa: ANN401 - a row with
 
 
 class Message(NamedTuple):
-    """What a message was called, how many stamps it has, and the first of these, by the names of their fields."""
+    """What a message was called, how many stamps it has, and the first of these, by the names of their fields.
+
+    How many is not known of what was written before stamps were kept.
+    """
 
     kind: int
     text: bytes | None
-    stamp_count: int
+    stamp_count: int | None
     stamps: tuple[dict[str, Any], ...]
 
 
@@ -58,9 +62,8 @@ def found(row: Any, message_id: bytes) -> Message | None:  # noqa: ANN401 - a ro
         return None
     place = ids.index(message_id)
     names = _names(row, len(ids))
-    # It was written before journeys were kept.
-    ways = journeys.unknown(len(ids)) if row.journeys is None else journeys.unpack(bytes(row.journeys))
-    return Message(int(names.kinds[place]), names.texts[place], int(ways.counts[place]), tuple(ways.of(place)))
+    count, stamps = Journeys(bytes(row.journeys or b"")).of(place)
+    return Message(int(names.kinds[place]), names.texts[place], count or None, tuple(stamps))
 
 
 def _names(row: Any, count: int) -> Names:  # noqa: ANN401 - a row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
@@ -280,10 +280,12 @@ def digests(row: RowMapping) -> NodeLags:
     return NodeLags(*(tdigest.from_bytes(row[f"{name}_digest"]) for name in NODE_LAGS))
 
 
-def newest_reason(connection: Connection, words: str, span_us: int) -> tuple[str, int, str] | None:
+def newest_reason(
+    connection: Connection, streams: Iterable[str], words: str, span_us: int
+) -> tuple[str, int, str] | None:
     """Return stream, start of the window in µs and text of the newest reason that has some words; None without one.
 
-    Of each stream the windows are asked that begin no longer than ``span_us`` before its newest one.
+    Of each of the streams the windows are asked that begin less than ``span_us`` before its newest one.
     """
     column = tables.windows.c
     newest = (
@@ -292,7 +294,8 @@ def newest_reason(connection: Connection, words: str, span_us: int) -> tuple[str
     wanted = (
         select(column.stream, column.window_start_us, column.reasons)
         .join(newest, column.stream == newest.c.stream)
-        .where(column.window_start_us >= newest.c.newest_us - span_us, column.reasons.contains(words))
+        .where(column.stream.in_(streams), column.window_start_us > newest.c.newest_us - span_us)
+        .where(column.reasons.contains(words))
         .order_by(column.window_start_us.desc(), column.stream)
     )
     row = connection.execute(wanted.limit(1)).first()

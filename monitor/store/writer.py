@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Table, bindparam, delete, func, select, update
 
 from monitor.holes import Hole
-from monitor.kernel import journeys, naming, tdigest
+from monitor.kernel import naming, tdigest
 from monitor.kernel.books import Book
 from monitor.ledger import Conclusion
 from monitor.parcels import Quarantined
@@ -175,9 +175,9 @@ def _lost_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
     key = {"stream": conclusion.result.stream, "window_start_us": conclusion.result.window_start_us}
     for node, of_node in zip(conclusion.result.nodes, conclusion.lost, strict=True):
         if len(of_node.message_ids):
-            packed = dict(zip(("id_kinds", "id_text_ends", "id_texts"), naming.pack(of_node.names), strict=True))
-            packed |= {"message_ids": of_node.message_ids.tobytes(), "journeys": journeys.pack(of_node.journeys)}
-            yield key | {"node": node.node} | packed
+            names = dict(zip(("id_kinds", "id_text_ends", "id_texts"), naming.pack(of_node.names), strict=True))
+            ids = {"message_ids": of_node.message_ids.tobytes(), "journeys": of_node.journeys.pack() or None}
+            yield key | {"node": node.node} | ids | names
 
 
 def _revision_row(conclusion: Conclusion, watermark_us: int) -> dict[str, Any]:

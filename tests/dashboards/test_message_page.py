@@ -112,6 +112,17 @@ def test_the_journey_of_a_lost_message_outlives_its_segments(tmp_path: Path) -> 
     assert "It is missing: its stamps are kept as long as its window." in told
 
 
+def test_of_very_many_stamps_of_a_lost_message_some_are_kept(tmp_path: Path) -> None:
+    """They still say where it was lost, and the page how many there were."""
+    alone = {"lag_in_us": lags(1_500), "lag_out_us": b""}
+    place = watched(tmp_path, observed([9] * 300), observed([9], "b", **alone), *all_told(seq=1))
+    for path in (tmp_path / "spool").rglob("*.seg"):
+        path.unlink()
+    told = words(found(place, "9"))
+    assert "Lost inside b." in told
+    assert "It is missing: 256 of its 301 stamps are kept as long as its window." in told
+
+
 def test_a_loss_that_is_not_sure_says_so(tmp_path: Path) -> None:
     """The probe of b fell silent: neither badge nor step calls it lost."""
     told = words(found(watched(tmp_path, *one_of_ten_lost()[:2]), "9")).replace(".hw-loud", "")

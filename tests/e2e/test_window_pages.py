@@ -109,7 +109,7 @@ def test_a_person_follows_a_lost_message_to_its_journey(place: Workplace, url: s
     assert shown == [["a", "in"], ["a", "out"], ["b", "in"], ["b", "out"], ["c", ""]]
     expect(page.locator(".hw-loud")).to_have_text("lost on its way to c")
     here = {"stream": "orders", "window_start": "2026-01-01T00:01:00Z", "node": "c"}
-    assert told["lost"] == [here | {"message_id": lost()[30], "loss": 70, "loss_lower": 70}]
+    assert told["lost"] == [here | {"message_id": lost()[30], "loss": 70, "loss_lower": 70, "stamp_count": 2}]
     page.get_by_role("link", name=re.compile("^orders, window")).click()
     expect(page.locator(".hw-ids tbody tr")).to_have_count(25)
     assert "node=c" in page.url

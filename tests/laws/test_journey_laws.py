@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -16,7 +18,8 @@ from numpy.typing import NDArray
 from monitor import finding, journey
 from monitor.journey import Stamp
 from monitor.kernel import journeys
-from monitor.kernel.journeys import MAX_STAMPS, Journeys, Recorded, Source
+from monitor.kernel.journeys import Journeys, Recorded, Source
+from monitor.pathway import MAX_NODES
 from monitor.store import reader
 from probes.contract.limits import WINDOW_US
 from tests.against_model import prepared_store, rules_of
@@ -87,38 +90,42 @@ def _recorded(probe: str, stamps: list[tuple[int, ...]], rows: NDArray[np.int64]
     )
 
 
-@given(BATCHES, st.randoms())
-def test_batches_and_their_order_change_nothing(batches: list[Batch], chance: Any) -> None:  # noqa: ANN401
-    """To the byte: stamps one by one, shuffled, in parts that are joined, there and back."""
-    whole = _journeys(batches)
-    alone = [(node, probe, [stamp]) for node, probe, stamps in batches for stamp in stamps]
-    chance.shuffle(alone)
-    assert journeys.pack(_journeys(alone)) == journeys.pack(whole)
-    parts = [whole.taken(np.array([place])) for place in range(4)]
-    assert journeys.pack(journeys.joined(parts)) == journeys.pack(whole)
-    back = journeys.unpack(journeys.pack(whole))
-    assert [list(back.of(place)) for place in range(4)] == [list(whole.of(place)) for place in range(4)]
+@pytest.mark.parametrize("most", [1, 3, journeys.MAX_STAMPS])
+@given(batches=BATCHES, chance=st.randoms())
+def test_batches_and_their_order_change_nothing(most: int, batches: list[Batch], chance: Any) -> None:  # noqa: ANN401
+    """To the byte, however many stamps are kept: stamps one by one, shuffled, in parts that are joined."""
+    with mock.patch.object(journeys, "MAX_STAMPS", most):
+        whole = _journeys(batches)
+        alone = [(node, probe, [stamp]) for node, probe, stamps in batches for stamp in stamps]
+        chance.shuffle(alone)
+        assert _journeys(alone).pack() == whole.pack()
+        parts = [(1, whole.taken(np.array([place]))) for place in range(4)]
+        assert journeys.joined(parts).pack() == whole.pack()
+        chosen = np.array([True, False, True, True])
+        assert [whole.taken(chosen).of(place) for place in range(3)] == [whole.of(place) for place in (0, 2, 3)]
 
 
-@given(BATCHES)
-def test_every_stamp_is_told(batches: list[Batch]) -> None:
-    """With the names of node, probe and reason, under the message that it is of."""
-    found = _journeys(batches)
-    for place in range(4):
-        told = Counter(
-            (node, probe, *stamp[1:5], dict(enumerate(REASONS)).get(stamp[5], ""))
-            for node, probe, stamps in batches for stamp in stamps if stamp[0] == place
-        )  # fmt: skip
-        order = ("node", "probe", "event_time_us", "lag_in_us", "lag_out_us", "outcome", "reason")
-        assert Counter(tuple(one[name] for name in order) for one in found.of(place)) == told
-        assert found.counts[place] == told.total()
+@pytest.mark.parametrize("most", [1, 2, 3, journeys.MAX_STAMPS])
+@given(batches=BATCHES)
+def test_every_stamp_is_told(most: int, batches: list[Batch]) -> None:
+    """Under its message with the names of node, probe and reason; of too many one of each node before any other."""
+    with mock.patch.object(journeys, "MAX_STAMPS", most):
+        found = _journeys(batches)
+        for place in range(4):
+            told = Counter(
+                (node, probe, *stamp[1:5], dict(enumerate(REASONS)).get(stamp[5], ""))
+                for node, probe, stamps in batches for stamp in stamps if stamp[0] == place
+            )  # fmt: skip
+            order = ("node", "probe", "event_time_us", "lag_in_us", "lag_out_us", "outcome", "reason")
+            count, stamps = found.of(place)
+            kept = Counter(tuple(one[name] for name in order) for one in stamps)
+            assert count == told.total()
+            assert kept <= told
+            assert kept.total() == min(count, most)
+            nodes = {one[0] for one in told}
+            assert len({one[0] for one in kept}) == min(len(nodes), most)
 
 
-def test_of_very_many_stamps_the_first_are_kept() -> None:
-    """Those of the first nodes; the others are counted, and other messages keep theirs."""
-    stamps: list[tuple[int, ...]] = [(1, time_us, 0, 0, 0, 255) for time_us in range(MAX_STAMPS)]
-    found = _journeys([("b", "p", [*stamps, (2, 7, 0, 0, 0, 255)]), ("a", "p", stamps[-3:])])
-    assert found.counts.tolist() == [0, MAX_STAMPS + 3, 1, 0]
-    kept = [(one["node"], one["event_time_us"]) for one in found.of(1)]
-    assert kept == [*(("a", time[1]) for time in stamps[-3:]), *(("b", time[1]) for time in stamps[:-3])]
-    assert [one["event_time_us"] for one in found.of(2)] == [7]
+def test_enough_stamps_are_kept_for_every_node() -> None:
+    """A message that went through all nodes of the longest pathway has one of each."""
+    assert journeys.MAX_STAMPS >= MAX_NODES

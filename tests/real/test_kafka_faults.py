@@ -40,7 +40,8 @@ def test_brokers_that_die_lose_nothing_that_was_acknowledged(three_brokers: Kafk
     sinks["b"] = KafkaSink(place, "orders.b", most_bytes=LITTLE_BYTES)
     traffic = Traffic(lambda node: sinks[node], a_second=500).start()
     monitor = Monitor(Workplace(tmp_path, three_brokers.url("killed"), streams=STREAMS)).start()
-    time.sleep(5)
+    # A monitor that starts while brokers are away ends, and says so.
+    monitor.until(lambda: bool(windows_of(monitor.work.reported())), "the first window")
     for number in range(3):
         three_brokers.kill(number)
         time.sleep(4)

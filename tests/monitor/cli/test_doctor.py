@@ -106,8 +106,9 @@ def test_ids_that_change_on_the_way_are_a_warning(tmp_path: Path, capsys: pytest
 
 
 def test_ids_that_stay_are_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As far as the windows of the last day say."""
+    """As far as the windows of the last hour say that was judged."""
     place = Workplace(tmp_path).configure()
     place.watch(observed([1, 2]), observed([1, 2], "b"), *all_told(seq=1))
     assert place.run("doctor") == 0
-    assert "OK   ids        no probe of the last day had ids that no node before it knows" in capsys.readouterr().out
+    told = "OK   ids        in the last hour that was judged no probe has ids that only it knows"
+    assert told in capsys.readouterr().out

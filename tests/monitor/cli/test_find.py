@@ -126,6 +126,18 @@ def test_a_loss_outlives_its_segments(workplace: Workplace, capsys: Captured) ->
     assert "lost at b of orders, window 2026-01-01T00:00:00Z" in capsys.readouterr().out
 
 
+def test_of_very_many_stamps_some_are_kept_and_all_are_counted(workplace: Workplace, capsys: Captured) -> None:
+    """Of a message that was sent 300 times, and lost inside b: what is kept still says where."""
+    alone = {"lag_in_us": lags(1_500), "lag_out_us": b""}
+    workplace.watch(observed([9] * 300), observed([9], "b", **alone), *all_told(seq=1))
+    (workplace.folder / "spool" / "0" / "0000000000.seg").unlink()
+    told = found(workplace, capsys, "9")
+    assert (told["lost"][0]["stamp_count"], len(told["stamps"])) == (301, 256)
+    assert {stamp["node"] for stamp in told["stamps"]} == {"a", "b"}
+    assert workplace.run("find", "9") == 0
+    assert capsys.readouterr().out.endswith("256 of its 301 stamps are kept\n")
+
+
 def test_a_message_that_may_not_be_lost_is_not_called_so(workplace: Workplace, capsys: Captured) -> None:
     """The probe of b fell silent: the message was not seen there, and nobody knows more."""
     workplace.watch(*one_of_ten_lost()[:2])

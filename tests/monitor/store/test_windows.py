@@ -154,14 +154,14 @@ def test_lost_ids_of_an_older_version_have_no_journey(engine: Engine) -> None:
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(tables.lost_ids.update().values(older))
     (found,) = reader.where_lost(engine, id_bytes(1))
-    assert found.message == lost.Message(IdKind.UNKNOWN, None, 0, ())
+    assert found.message == lost.Message(IdKind.UNKNOWN, None, None, ())
 
 
 def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> None:
     """Sixteen bytes that lie across two neighbours are no id."""
     write(engine, concluded(lost={"b": ids(1, 2)}))
     assert reader.where_lost(engine, id_bytes(2)) == [
-        reader.Missing("orders", START_US, "b", (0, 0), lost.Message(IdKind.UNKNOWN, None, 0, ()))
+        reader.Missing("orders", START_US, "b", (0, 0), lost.Message(IdKind.UNKNOWN, None, None, ()))
     ]
     assert reader.where_lost(engine, id_bytes(2), "trades") == []
     across = ids(1, 2)[8:24]
