@@ -395,5 +395,5 @@ def test_it_ends_in_order_while_brokers_are_away(own_broker: Kafka, tmp_path: Fo
         own_broker.kill(0)
         time.sleep(3)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE_S) == 0, place.said()
+        assert place.ended(process) == 0, place.said()
     place.producer.purge()

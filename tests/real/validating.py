@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path as Folder
 from typing import Any, Final
 
 import orjson
+import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from monitor.cli.main import main
@@ -64,7 +66,9 @@ class Place:
     def running(self, *more: str) -> Iterator[subprocess.Popen[bytes]]:
         """Start a validator; it is killed at the end if it goes on."""
         with self.said_in.open("ab") as said:
-            process = subprocess.Popen([*RUN, *self.arguments(*more)], cwd=ROOT, stdout=subprocess.PIPE, stderr=said)
+            environ = {**os.environ, "PYTHONFAULTHANDLER": "1"}
+            asked = [*RUN, *self.arguments(*more)]
+            process = subprocess.Popen(asked, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=said)
         try:
             yield process
         finally:
@@ -77,6 +81,15 @@ class Place:
         out, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, self.said()
         return orjson.loads(out)
+
+    def ended(self, process: subprocess.Popen[bytes]) -> int:
+        """Return what one ends with that was asked to; one that does not end says where it stands, and fails."""
+        try:
+            return process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)
+            process.wait(PATIENCE_S)
+            pytest.fail(f"it did not end within {PATIENCE_S} s:\n{self.said()[-8_000:]}")
 
     def said(self) -> str:
         """Return what validators have said."""
