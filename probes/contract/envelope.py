@@ -256,10 +256,12 @@ def check_prefix(buffer: Buffer, start: int, end: int) -> int:
     length = end - start
     if length > MAX_RECORD_BYTES:
         raise RecordError("oversized", f"a record has at most {MAX_RECORD_BYTES} bytes, got {length}")
+    # The marker before all: what has it may be ours, cut or not, and what does not have it is a stranger's.
+    if not length or buffer[start] != MARKER:
+        got = f"0x{buffer[start]:02x}" if length else "no byte"
+        raise RecordError("bad_marker", f"a record starts with 0x{MARKER:02x}, got {got}")
     if length < len(_PREFIX):
         raise RecordError("truncated", f"a record has at least {len(_PREFIX)} bytes, got {length}")
-    if buffer[start] != MARKER:
-        raise RecordError("bad_marker", f"a record starts with 0x{MARKER:02x}, got 0x{buffer[start]:02x}")
     prefix = bytes(buffer[start : start + len(_PREFIX)])
     if prefix not in _VERSIONS:
         raise RecordError("unknown_schema", f"no schema is known by the fingerprint {prefix[1:].hex()}")

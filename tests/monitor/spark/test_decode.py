@@ -136,7 +136,7 @@ def _packed(**fields: object) -> bytes:
 BROKEN = {
     "no marker": (b"\x80" + RECORD[1:], "bad_marker", "a record starts with 0x81, got 0x80"),
     "strange schema": (RECORD[:1] + bytes(32) + RECORD[33:], "unknown_schema", "no schema is known by .* 0000"),
-    "empty": (b"", "truncated", "a record has at least 33 bytes, got 0"),
+    "empty": (b"", "bad_marker", "a record starts with 0x81, got no byte"),
     "cut": (RECORD[:-3], "truncated", "starts where .* are left|no whole number"),
     "endless number": (RECORD[:33] + b"\xff" * BODY, "malformed", "no whole number of at most 64 bits at byte"),
     "no UTF-8": (RECORD.replace(b"probe-of-a", b"probe-of-\xff"), "malformed", "a probe is not UTF-8"),

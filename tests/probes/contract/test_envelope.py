@@ -98,7 +98,8 @@ GOOD = envelope.encode(HEARTBEAT)
 SCHEMA_OF_ZEROS = b"\x81" + bytes(32)
 
 BROKEN_BYTES: dict[str, tuple[bytes, str, str]] = {
-    "nothing": (b"", "truncated", "a record has at least 33 bytes, got 0"),
+    "nothing": (b"", "bad_marker", "a record starts with 0x81, got no byte"),
+    "a few bytes of a stranger": (b"ping", "bad_marker", "a record starts with 0x81, got 0x70"),
     "a cut prefix": (GOOD[:32], "truncated", "a record has at least 33 bytes, got 32"),
     "no body": (GOOD[:33], "truncated", "no whole number of at most 64 bits at byte 33 of the buffer"),
     "a cut text": (GOOD[:35], "truncated", "a field of 6 bytes starts where 1 are left"),
