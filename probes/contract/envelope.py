@@ -264,8 +264,22 @@ def check_prefix(buffer: Buffer, start: int, end: int) -> int:
         raise RecordError("truncated", f"a record has at least {len(_PREFIX)} bytes, got {length}")
     prefix = bytes(buffer[start : start + len(_PREFIX)])
     if prefix not in _VERSIONS:
-        raise RecordError("unknown_schema", f"no schema is known by the fingerprint {prefix[1:].hex()}")
+        unknown = f"no schema is known by the fingerprint {prefix[1:].hex()}"
+        if not _begins_as_ours(Body(buffer, start + len(_PREFIX), end)):
+            raise RecordError("bad_marker", f"{unknown}, and the body does not begin as that of every version does")
+        raise RecordError("unknown_schema", unknown)
     return _VERSIONS[prefix]
+
+
+def _begins_as_ours(body: Body) -> bool:
+    """Return whether a body begins with the fields that every version begins with, up to the node."""
+    try:
+        body.text("probe", MAX_NAME_CHARS, 1)
+        _, seq, kind = body.long(), body.long(), body.long()
+        names = [body.text(what, MAX_NAME_CHARS) for what in ("stream", "node")]
+    except RecordError:
+        return False
+    return min(seq, kind) >= 0 and all(NAME_PATTERN.fullmatch(name) for name in names)
 
 
 def _check_header(view: RecordView, version: int) -> None:

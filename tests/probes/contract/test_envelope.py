@@ -106,6 +106,23 @@ BROKEN_BYTES: dict[str, tuple[bytes, str, str]] = {
     "a cut number": (GOOD[:40] + b"\x80", "truncated", "no whole number of at most 64 bits at byte"),
     "a negative length": (PREFIX + b"\x01" + bytes(40), "truncated", "a field of -1 bytes starts where 40 are left"),
     "another marker": (b"\xc3" + GOOD[1:], "bad_marker", "a record starts with 0x81, got 0xc3"),
+    "a stranger with our marker": (
+        b"\x81" + bytes(range(100)),
+        "bad_marker",
+        "the body does not begin as that of every",
+    ),
+    "a map of MessagePack": (
+        b"\x81\xa4name" + b"\xd9\x40" + b"x" * 64,
+        "bad_marker",
+        "the body does not begin as that",
+    ),
+    "a stream without a name": (
+        SCHEMA_OF_ZEROS + b"\x02p\0\0\0\0\x02n",
+        "bad_marker",
+        "does not begin as that of every",
+    ),
+    "a number below 0": (SCHEMA_OF_ZEROS + b"\x02p\0\x01\0\x02s\x02n", "bad_marker", "does not begin as that of every"),
+    "a version to come": (SCHEMA_OF_ZEROS + b"\x02p\0\0\x08\x02s\x02n?", "unknown_schema", "known by the fingerprint"),
     "another schema": (SCHEMA_OF_ZEROS + GOOD[33:], "unknown_schema", f"known by the fingerprint {'00' * 32}"),
     "a byte too many": (GOOD + b"\x00", "trailing_bytes", "1 bytes follow the last field of the record"),
     "two in one": (GOOD + GOOD, "trailing_bytes", f"{len(GOOD)} bytes follow the last field of the record"),

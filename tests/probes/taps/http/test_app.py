@@ -165,7 +165,11 @@ def test_a_bad_request_is_told_with_its_place(
 
 
 @pytest.mark.parametrize(
-    ("batch", "kind"), [(b"\x81" + bytes(40), "record-unknown_schema"), (encode(TWO_PASSED)[:-3], "record-truncated")]
+    ("batch", "kind"),
+    [
+        (b"\x81" + bytes(32) + encode(TWO_PASSED)[33:], "record-unknown_schema"),
+        (encode(TWO_PASSED)[:-3], "record-truncated"),
+    ],
 )
 def test_a_record_that_is_none_is_refused(tap: Asked, batch: bytes, kind: str) -> None:
     """Before the sink sees it; and that of the monitor's own stream too."""
