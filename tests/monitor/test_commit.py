@@ -87,7 +87,7 @@ def test_what_came_in_is_written_and_the_tallied_windows_are_told(connection: Co
     }
     assert [tally.observations for tally in reader.tallies(connection, "orders", START_US)] == [1]
     assert [book.tallies.batches for book in reader.books(connection)] == [2]
-    assert reader.accounts(connection)["quarantined"] == {"truncated": 1}
+    assert reader.accounts(connection)["quarantined"] == {"bad_marker": 1}
     assert reader.stream_ranges(connection) == {"orders": (START_US, minute(1) * 1_000)}
     assert writer.value(connection, "watermark_us") == str(at(70))
 

@@ -146,7 +146,7 @@ def test_accounts_say_what_became_of_every_record(workplace: Workplace, capsys: 
         "observations": 3,
         "too_late": 0,
         "implausible": 1,
-        "quarantined": {"truncated": 1, "unknown_stream": 1},
+        "quarantined": {"bad_marker": 1, "unknown_stream": 1},
     }
 
 

@@ -121,7 +121,7 @@ def test_what_no_window_points_to_is_not_landed(tmp_path: Path) -> None:
 
 
 POISON = {
-    "nothing": (None, "truncated"),
+    "nothing": (None, "bad_marker"),
     "noise": (b"\x00" * 40, "bad_marker"),
     "cut": (GOOD[:-3], "truncated"),
     "5 MB": (b"\x81" * 5_000_000, "oversized"),
