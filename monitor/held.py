@@ -1,4 +1,4 @@
-"""What a segment of the transport still holds: its records, as far as they can be read."""
+"""Records that a segment of the transport still holds, as far as they can be read."""
 
 from __future__ import annotations
 

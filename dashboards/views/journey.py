@@ -95,11 +95,11 @@ def keys(found: Searched, meant: Sequence[bytes]) -> tuple[Key, ...]:
 def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journey:
     """Return the journey of a message in one window."""
     stamps = [one for one in found.stamps if _key(one) == key]
-    lost_at = tuple(dict.fromkeys(one.node for one in found.lost if _key_of(one) == key))
+    of_it = [one for one in found.lost if _key_of(one) == key]
+    lost_at = tuple(dict.fromkeys(one.node for one in of_it))
     moments = _in_order(stamps, way)
     mark, told = _fate(stamps, lost_at, way)
     steps = (*_steps(moments[:MOST_STAMPS], zone), *(_lost_step(node, stamps, way) for node in lost_at))
-    of_it = [one for one in found.lost if _key_of(one) == key]
     left_out = max(0, len(moments) - MOST_STAMPS)
     reasons = way.window.reasons if way.window and lost_at and mark is UNKNOWN else ()
     shown = _shown(key, stamps, of_it, way)

@@ -19,8 +19,8 @@ from monitor.errors import StoreError
 from monitor.kernel.verdict import QUESTION_OF_IDS
 from monitor.results import iso
 from monitor.store import dialect, reader, schema
+from monitor.store.rollups import HOUR_US
 
-HOUR_US: Final = 60 * 60 * 1_000_000
 _LOCK_TIMEOUT_S: Final = 1
 _MAY_MAKE: Final = "SELECT NOT pg_is_in_recovery() AND has_schema_privilege(current_schema(), 'CREATE')"
 _MAY_WRITE: Final = "SELECT NOT pg_is_in_recovery() AND has_table_privilege('windows', 'INSERT')"

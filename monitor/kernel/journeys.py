@@ -11,6 +11,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.kernel import masks
+from monitor.kernel.masks import Groups
+
 MAX_STAMPS: Final = 256
 """How many stamps of a message are kept, beyond which they are counted: enough for one of every node of a pathway."""
 STAMPS: Final = np.dtype(
@@ -80,9 +83,8 @@ class Journeys(NamedTuple):
         """Return how many stamps the message at a place has, and those that are kept, the fields of STAMPS by names."""
         if not self.packed:
             return 0, []
-        table = self.table()
-        start, end = (int(table.kept[:upto].sum()) for upto in (place, place + 1))
-        return int(table.counts[place]), list(table.told(start, end))
+        one = self.taken(np.array([place])).table()
+        return int(one.counts[0]), list(one.told())
 
     def table(self) -> Table:
         """Return the stamps as arrays; there are some."""
@@ -101,20 +103,16 @@ class Table(NamedTuple):
     stamps: NDArray[np.void]
     words: tuple[str, ...]
 
-    @property
-    def kept(self) -> NDArray[np.int64]:
-        """How many stamps of each message are kept."""
-        return np.minimum(self.counts, MAX_STAMPS).astype(np.int64)
-
     def taken(self, places: NDArray[np.int64]) -> Table:
         """Return the messages at some places."""
-        sizes, starts = self.kept[places], np.cumsum(self.kept) - self.kept
-        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return Table(self.counts[places], self.stamps[np.repeat(starts[places], sizes) + within], self.words)
+        kept = np.minimum(self.counts, MAX_STAMPS).astype(np.int64)
+        groups = Groups(np.arange(len(self.stamps)), np.cumsum(kept) - kept)
+        _, chosen = masks.observations(groups, places)
+        return Table(self.counts[places], self.stamps[chosen], self.words)
 
-    def told(self, start: int, end: int) -> Iterator[dict[str, Any]]:
-        """Yield some stamps, with their words."""
-        for stamp in self.stamps[start:end]:
+    def told(self) -> Iterator[dict[str, Any]]:
+        """Yield the stamps, with their words."""
+        for stamp in self.stamps:
             told = dict(zip(STAMPS.names or (), stamp.item(), strict=True))
             yield told | {name: self.words[told[name]] for name in _WORDS}
 
@@ -123,21 +121,13 @@ def joined(parts: Sequence[tuple[int, Journeys]]) -> Journeys:
     """Return journeys one behind the other; of each part it is said how many messages it is of."""
     if not any(part.packed for _, part in parts):
         return Journeys()
-    tables = [part.table() if part.packed else Table(*_none(count), ()) for count, part in parts]
+    tables = [
+        part.table() if part.packed else Table(np.zeros(count, np.uint32), np.empty(0, STAMPS), ())
+        for count, part in parts
+    ]
     words = tuple(sorted({word for table in tables for word in table.words}))
-    places = {word: place for place, word in enumerate(words)}
-    stamps = np.concatenate([table.stamps for table in tables])
-    start = 0
-    for table in tables:
-        own = slice(start, start := start + len(table.stamps))
-        there = np.array([places[word] for word in table.words], np.uint32)
-        for name in _WORDS:
-            stamps[name][own] = there[table.stamps[name]]
+    stamps = np.concatenate([_renumbered(table.stamps, table.words, words) for table in tables])
     return Journeys(_packed(Table(np.concatenate([table.counts for table in tables]), stamps, words)))
-
-
-def _none(count: int) -> tuple[NDArray[np.uint32], NDArray[np.void]]:
-    return np.zeros(count, np.uint32), np.empty(0, STAMPS)
 
 
 def of(
@@ -162,11 +152,12 @@ def of(
             is_told[start:end] = True
     if not is_told.any():
         return Journeys()
-    stamps = _sorted_words(stamps[is_told], list(words))
+    in_order = tuple(sorted(words))
+    stamps, message = _renumbered(stamps[is_told], tuple(words), in_order), message[is_told]
     ranks = {source.node: rank for rank, source in reversed(list(enumerate(sources)))}
-    node = np.array([ranks.get(word, 0) for word in sorted(words)], np.int64)[stamps["node"]]
-    counts = np.bincount(message[is_told], minlength=count).astype(np.uint32)
-    return Journeys(_packed(Table(counts, _first(stamps, message[is_told], node), tuple(sorted(words)))))
+    node = np.array([ranks.get(word, 0) for word in in_order], np.int64)[stamps["node"]]
+    counts = np.bincount(message, minlength=count).astype(np.uint32)
+    return Journeys(_packed(Table(counts, _first(stamps, message, node), in_order)))
 
 
 def _tell(stamps: NDArray[np.void], node: str, told: Recorded, words: dict[str, int]) -> None:
@@ -179,9 +170,9 @@ def _tell(stamps: NDArray[np.void], node: str, told: Recorded, words: dict[str, 
     stamps["reason"] = np.array(reasons_at, np.uint32)[np.minimum(told.reason, len(told.reasons))]
 
 
-def _sorted_words(stamps: NDArray[np.void], words: Sequence[str]) -> NDArray[np.void]:
-    """Return stamps that name words by their places in alphabetical order."""
-    places = {word: place for place, word in enumerate(sorted(words))}
+def _renumbered(stamps: NDArray[np.void], words: Sequence[str], others: Sequence[str]) -> NDArray[np.void]:
+    """Let stamps name words by their places among others, which hold them all; they are the stamps that are given."""
+    places = {word: place for place, word in enumerate(others)}
     there = np.array([places[word] for word in words], np.uint32)
     for name in _WORDS:
         stamps[name] = there[stamps[name]]

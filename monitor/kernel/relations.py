@@ -1,4 +1,4 @@
-"""How each probe instance relates to the nodes around its own: whether it calls messages by other ids than they do."""
+"""Relations of a probe instance to the nodes around its own: whether it calls messages by other ids than they do."""
 
 from __future__ import annotations
 

@@ -164,9 +164,7 @@ def read(buffer: Buffer, start: int = 0, end: int | None = None) -> RecordView:
     end = len(buffer) if end is None else end
     version = check_prefix(buffer, start, end)
     body = Body(buffer, start + len(_PREFIX), end)
-    probe = body.text("probe", MAX_NAME_CHARS, 1)
-    epoch_us, seq, kind = body.long(), body.long(), body.long()
-    stream, node = body.text("stream", MAX_NAME_CHARS), body.text("node", MAX_NAME_CHARS)
+    head = _head(body)
     window_start_ms, sent_at_us, complete_through_us, count = body.long(), body.long(), body.long(), body.long()
     message_ids, event_offset_us, lag_in_us = body.span(), body.span(), body.span()
     lag_out_us, outcome, reason = body.span(), body.span(), body.span()
@@ -180,7 +178,7 @@ def read(buffer: Buffer, start: int = 0, end: int | None = None) -> RecordView:
     if body.position != end:
         raise RecordError("trailing_bytes", f"{end - body.position} bytes follow the last field of the record")
     view = RecordView(
-        probe, epoch_us, seq, kind, stream, node, window_start_ms, sent_at_us, complete_through_us, count,
+        *head, window_start_ms, sent_at_us, complete_through_us, count,
         message_ids, event_offset_us, lag_in_us, lag_out_us, outcome, reason, reasons, drops, labels,
         *named,
     )  # fmt: skip
@@ -274,12 +272,17 @@ def check_prefix(buffer: Buffer, start: int, end: int) -> int:
 def _begins_as_ours(body: Body) -> bool:
     """Return whether a body begins with the fields that every version begins with, up to the node."""
     try:
-        body.text("probe", MAX_NAME_CHARS, 1)
-        _, seq, kind = body.long(), body.long(), body.long()
-        names = [body.text(what, MAX_NAME_CHARS) for what in ("stream", "node")]
+        _, _, seq, kind, *names = _head(body)
     except RecordError:
         return False
     return min(seq, kind) >= 0 and all(NAME_PATTERN.fullmatch(name) for name in names)
+
+
+def _head(body: Body) -> tuple[str, int, int, int, str, str]:
+    """Read the fields that every version begins with: probe, epoch in µs, number, kind, stream, node."""
+    probe = body.text("probe", MAX_NAME_CHARS, 1)
+    epoch_us, seq, kind = body.long(), body.long(), body.long()
+    return probe, epoch_us, seq, kind, body.text("stream", MAX_NAME_CHARS), body.text("node", MAX_NAME_CHARS)
 
 
 def _check_header(view: RecordView, version: int) -> None:
