@@ -25,7 +25,7 @@ from demo.pipeline import Pipeline
 from demo.progress import Progress
 from demo.records import archive_path
 from demo.screen import Screen
-from demo.truth import WINDOW_US, Truth
+from demo.truth import WINDOW_US, Truth, entry_count
 from demo.watch import MonitorProcess, Results
 from demo.wishes import Wishes
 
@@ -87,11 +87,13 @@ class Demo:
     _due_s: dict[str, float] = field(default_factory=dict)
 
     def produce(self) -> None:
-        """Let the pipeline run until its time is over, or Ctrl-C."""
+        """Let the pipeline run until its time, which the first message begins, is over, or Ctrl-C."""
         progress = Progress(self.layout, self.now_s)
         self._due_s["status"] = self.now_s() + STATUS_EVERY_S
-        end_s = None if self.wishes.run_s is None else self.now_s() + self.wishes.run_s
+        end_s: float | None = None
         while not self.interrupts.count and (end_s is None or self.now_s() < end_s):
+            if end_s is None and self.wishes.run_s is not None and self._has_messages():
+                end_s = self.now_s() + self.wishes.run_s
             for words in self.pipeline.watch():
                 self.screen.say(words)
             if self._is_due("status", STATUS_EVERY_S):
@@ -124,6 +126,9 @@ class Demo:
         with_messages = [window for window in self._windows if start_us(window) <= last_start_us]
         has_last = bool(with_messages) and start_us(with_messages[-1]) == last_start_us
         return has_last and all(is_final(window) for window in with_messages)
+
+    def _has_messages(self) -> bool:
+        return entry_count(self.layout.truth_log(self.layout.nodes[0])) > 0
 
     def _tick(self, status: str) -> None:
         self.monitor.check()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, Self
@@ -113,6 +115,16 @@ def test_it_runs_for_its_time_and_says_what_happens(tmp_path: Path) -> None:
     assert run.clock.s == 90.0
     assert run.lines[0].startswith("pipeline: 0 msg/s through connector, spool 0.0 MB")
     assert "norm is killed (SIGKILL)" in run.lines
+
+
+def test_its_time_begins_with_the_first_message(tmp_path: Path) -> None:
+    """Processes that are slow to start take nothing of it."""
+    run = PaperRun(tmp_path)
+    log = run.paper.layout.truth_log(NODES[0])
+    later = log.rename(log.with_suffix(".later"))
+    run.at_s[20.0] = partial(os.replace, later, log)
+    run.demo.produce()
+    assert run.clock.s == 110.0
 
 
 def test_what_is_new_beside_the_pipeline_is_said(tmp_path: Path) -> None:
