@@ -25,7 +25,7 @@ from tests.alerts.test_outbox import put, states
 from tests.alerts.told import notification
 from tests.real.servers.process import until
 
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 120.0
 
 
 @dataclass

@@ -27,7 +27,7 @@ from tests.monitor.store.stored import PATHWAY, concluded
 HOSTILE: Final = ("<img src=x onerror=alert(1)>", "**bold**", ":red[x]", "[a](javascript:alert(1))", "$x$ {b} `c`")
 """Names that mean something to whoever takes them for more than text."""
 NOW_MINUTE: Final = 12
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 240
 
 
 def chain(*nodes: str) -> Pathway:

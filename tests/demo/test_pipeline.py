@@ -25,7 +25,7 @@ from probes.contract.batch import Batch, Kind
 from probes.contract.limits import NOT_STAMPED
 from tests.demo.test_probing import read_spool
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 class HandClock:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-PATIENCE_S: Final = 300
+PATIENCE_S: Final = 600
 DEMO: Final = (sys.executable, "-m", "monitor.cli.main", "demo", "--minutes", "0.4", "--rate", "500", "--no-dashboard")
 
 

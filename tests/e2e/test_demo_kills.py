@@ -21,7 +21,7 @@ from tests.real.servers.kafka import Kafka
 AT_ONCE: Final = int(os.environ.get("DEMO_KILLS", "0"))
 """So many pipelines at once kill every node at every moment, on a spool and on Kafka; DEMO_KILLS=… for all of them."""
 MOMENTS_S: Final = [tenths / 10 for tenths in (range(2, 51, 2) if AT_ONCE else (3, 10, 20))]
-PATIENCE_S: Final = 300
+PATIENCE_S: Final = 600
 DEMO: Final = (sys.executable, "-m", "monitor.cli.main", "demo", "--minutes", "0.1", "--rate", "500", "--no-dashboard")
 
 

@@ -19,7 +19,7 @@ from probes.gate.codec import Codec
 from probes.marks import ID_HEADER, TIME_HEADER, new_id
 from tests.real.servers.kafka import Kafka
 
-PATIENCE_S: Final = 90.0
+PATIENCE_S: Final = 240.0
 BATCH: Final = 10
 
 

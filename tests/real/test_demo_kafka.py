@@ -15,7 +15,7 @@ from tests.real.servers.postgres import PASSWORD, Postgres
 from tests.real.servers.process import free_ports, until
 from tests.real.workplace import ROOT
 
-PATIENCE_S: Final = 300
+PATIENCE_S: Final = 600
 RUN: Final = (sys.executable, "-m", "monitor.cli.main")
 
 

@@ -26,7 +26,7 @@ from tests.real.servers.prometheus import Prometheus, promtool
 LAG: Final = Quantiles(100, 1, 500_000, 1_500_000, 2_500_000, 9_000_000)
 CLOCK: Final = SystemClock()
 NODES: Final = ("ingest", "router")
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 240
 
 
 def now_window(**what: Any) -> WindowResult:  # noqa: ANN401 - the fields of a window

@@ -30,7 +30,7 @@ from tests.real.servers.process import PATIENCE_S
 
 RUN: Final = (sys.executable, "-m", "monitor.cli.main", "validate", "kafka")
 PARTITIONS: Final = 3
-LATE_S: Final = 90.0
+LATE_S: Final = 240.0
 """Who was killed in a transaction keeps the group and its readers waiting."""
 PLAIN: Final = {"max.message.bytes": "1048588"}
 BODY: Final = PREFIX_BYTES

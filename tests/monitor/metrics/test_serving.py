@@ -19,7 +19,7 @@ from monitor.metrics.serving import MOST_CONNECTIONS, Server
 from tests.monitor.metrics.pages import FIGURES, measured
 
 OPENMETRICS: Final = {"Accept": "application/openmetrics-text; version=1.0.0; charset=utf-8"}
-PATIENCE_S: Final = 20
+PATIENCE_S: Final = 120
 
 
 def known() -> Known:

@@ -23,7 +23,7 @@ from probes.gate.records import Entered
 from probes.sinks.spool import SpoolSink
 from tests.repository import ROOT
 
-PATIENCE_S: Final = 20.0
+PATIENCE_S: Final = 120.0
 
 
 def leaving(number: int, record: bytes = b"event") -> Leaving:

@@ -17,7 +17,7 @@ import pytest
 
 USER: Final = "hopwatch"
 PASSWORD: Final = "open-sesame-7"  # noqa: S105 - of a server that lives as long as the tests do
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 240
 _PROGRAMS: Final = "/usr/lib/postgresql"
 OWNER: Final = "postgres"
 """Who runs the server when the tests are run by root."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 LOOK_S = 0.05
 
 

@@ -14,7 +14,7 @@ import yaml
 
 from tests.real.servers.process import Process, free_ports, installed, until
 
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 240
 PACKAGE: Final = "prometheus"
 """Debian's, which has both programs."""
 
