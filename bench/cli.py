@@ -27,6 +27,7 @@ from bench import (
     outage,
     outliers,
     probing,
+    soak,
     speed,
     tables,
     watch,
@@ -43,6 +44,7 @@ from monitor.errors import ConfigurationError, HopwatchError
 
 OBSERVATIONS: Final = 40_000_000
 DAYS: Final = 30
+MINUTES: Final = 60.0
 LEAST: Final = 400_000
 MOST: Final = 400_000_000
 FAILED_EXIT_CODE: Final = 1
@@ -65,6 +67,7 @@ class What(StrEnum):
     ALERTS = "alerts"
     DASHBOARD = "dashboard"
     GATE = "gate"
+    SOAK = "soak"
     ALL = "all"
 
 
@@ -76,6 +79,7 @@ class Asked(NamedTuple):
     data: Path | None = None
     scorer: Path | None = None
     days: int = DAYS
+    minutes: float = MINUTES
 
 
 Measured = tuple[list[Any], RenderableType]
@@ -106,6 +110,7 @@ _MEASURES: Final[dict[What, Callable[[Asked, Tell], Measured]]] = {
         dashboard_tables.dashboard(lines),
     ),
     What.GATE: lambda of, tell: (lines := measuring.measure(of.scratch, tell), gate_tables.gate(lines)),
+    What.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),
 }
 _BY_DEFAULT: Final = (What.SPEED, What.PROBES, What.LIVE)
 
@@ -130,6 +135,7 @@ def bench(  # noqa: PLR0913 - one a flag
     ] = None,
     scorer: Annotated[Path | None, typer.Option(dir_okay=False, help="Of nab: the program that scores them.")] = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="Of dashboard: how much its store holds.")] = DAYS,
+    minutes: Annotated[float, typer.Option(min=1, max=10_000, help="Of soak: how long the monitor runs.")] = MINUTES,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON value instead of tables.")] = False,
 ) -> None:
     """Measure the monitor beside its peers, on two cores, in one run; every result is checked."""
@@ -141,7 +147,7 @@ def bench(  # noqa: PLR0913 - one a flag
         console.data().print(str(on))
     with _folder(scratch) as folder, Steps(console.words()) as steps:
         for one in chosen:
-            measured, table = _MEASURES[one](Asked(observations, folder, data, scorer, days), steps.tell)
+            measured, table = _MEASURES[one](Asked(observations, folder, data, scorer, days, minutes), steps.tell)
             told[one.value] = [asdict(line) for line in measured]
             if not as_json:
                 console.data().print(table)
@@ -150,9 +156,9 @@ def bench(  # noqa: PLR0913 - one a flag
 
 
 def _chosen(what: What | None, *, has_labels: bool) -> tuple[What, ...]:
-    """Return what is to be measured; of all, what needs nothing from outside, and the rest where that is named."""
+    """Return what is to be measured; all is without the soak, and without what needs files that were not named."""
     if what is What.ALL:
-        return tuple(one for one in _MEASURES if has_labels or one is not What.NAB)
+        return tuple(one for one in _MEASURES if one is not What.SOAK and (has_labels or one is not What.NAB))
     return (what,) if what else _BY_DEFAULT
 
 

@@ -5,15 +5,16 @@ Measured from the moment at which end, transit and settle of a window have passe
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.alone import Json
 from bench.ours import started
@@ -22,6 +23,7 @@ from bench.truth import WrongResultError
 from bench.work import NODES, pathway
 from monitor import pulse
 from monitor.kernel.window import Terms
+from monitor.pathway import Pathway
 from monitor.rules import StreamRules
 from monitor.settings.model import MonitorSettings
 from monitor.spark import job
@@ -39,8 +41,12 @@ if TYPE_CHECKING:
 STREAM: Final = "live"
 TERMS: Final = Terms(20_000_000, 15_000_000, 3_600_000_000, 86_400_000_000)
 """Shorter than the defaults, so that nobody waits; what is measured comes on top of them."""
+HOG: Final = "hog"
 MESSAGES: Final = 200
+HOG_RATIO: Final = 99
+"""The hog's node makes so many observations for each of all other nodes together."""
 EVERY_S: Final = 0.1
+HOGGED_EVERY_S: Final = 2.0
 LOST_EVERY: Final = 100
 WINDOWS: Final = 2
 LOOK_S: Final = 0.1
@@ -48,16 +54,20 @@ LOOK_S: Final = 0.1
 _CLEAR_OF_THE_END_S: Final = 5.0
 
 
-def live(folder: Path) -> Json:
-    """Return ``late_s``: how long after its time each window was final in the store; each is checked."""
+def live(folder: Path, *, has_hog: bool = False) -> Json:
+    """Return ``late_s``: how long after its time each window was final in the store; each is checked.
+
+    With a hog, one node of another stream has 99 % of all observations.
+    """
     spool = folder / "spool"
     spool.mkdir()
     settings = MonitorSettings.model_validate({"workdir": str(folder / "run")})
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
     schema.prepare(engine)
-    where = job.Place(SpoolSource(spool), engine, {STREAM: StreamRules(pathway(), TERMS)}, settings.workdir)
+    rules = {STREAM: StreamRules(pathway(), TERMS), HOG: StreamRules(Pathway.parse(HOG), TERMS)}
+    where = job.Place(SpoolSource(spool), engine, rules, settings.workdir)
     lineage.check(engine, where.checkpoint, where.rules)
-    with started(folder) as spark, _traffic(spool) as sent:
+    with started(folder) as spark, _traffic(spool, has_hog=has_hog) as sent:
         beat = pulse.start(f"spool:{spool}", KafkaAccess(), settings.pulse_us / 1e6)
         query = job.start_stream(spark, where, f"{settings.trigger_us // 1_000} milliseconds", lambda _: None)
         # The first window is what is left of this minute, unless that is next to nothing.
@@ -90,17 +100,17 @@ def _check(result: WindowResult, sent: int) -> None:
 
 
 @contextmanager
-def _traffic(spool: Path) -> Iterator[dict[int, int]]:
+def _traffic(spool: Path, *, has_hog: bool) -> Iterator[dict[int, int]]:
     """Send messages through a probe at every node; yields how many were sent, by the start of their window."""
     sent: dict[int, int] = {}
     stop = threading.Event()
     probes = [Probe(STREAM, node, f"spool:{spool}", strict=True) for node in NODES]
+    hog = Probe(HOG, HOG, f"spool:{spool}", strict=True)
 
     def send() -> None:
-        while not stop.wait(EVERY_S):
+        while not stop.wait(HOGGED_EVERY_S if has_hog else EVERY_S):
             now_us = time.time_ns() // 1_000
-            ids = np.frombuffer(b"".join(uuid.uuid4().bytes for _ in range(MESSAGES)), "V16")
-            events_us = np.full(MESSAGES, now_us)
+            ids, events_us = _ids(MESSAGES), np.full(MESSAGES, now_us)
             window_us = now_us // WINDOW_US * WINDOW_US
             sent[window_us] = sent.get(window_us, 0) + MESSAGES
             for place, probe in enumerate(probes):
@@ -108,6 +118,10 @@ def _traffic(spool: Path) -> Iterator[dict[int, int]]:
                 came = slice(None) if place < len(probes) - 1 else slice(MESSAGES // LOST_EVERY, None)
                 probe.arrived_many(ids[came], events_us[came])
                 probe.departed_many(ids[came], events_us[came])
+            if has_hog:
+                hogged = _ids(MESSAGES * len(probes) * HOG_RATIO)
+                hog.arrived_many(hogged, np.full(len(hogged), now_us))
+                hog.departed_many(hogged, np.full(len(hogged), now_us))
 
     sender = threading.Thread(target=send, name="bench-traffic")
     sender.start()
@@ -116,5 +130,9 @@ def _traffic(spool: Path) -> Iterator[dict[int, int]]:
     finally:
         stop.set()
         sender.join()
-        for probe in probes:
+        for probe in (*probes, hog):
             probe.close()
+
+
+def _ids(count: int) -> NDArray[np.void]:
+    return np.frombuffer(os.urandom(16 * count), "V16")

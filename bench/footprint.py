@@ -27,7 +27,7 @@ class Peak:
 
     def look(self, process: int, folder: Path) -> None:
         """Take a sample of a process, all below it, and a folder."""
-        sizes = [_sizes(_PROC / str(number)) for number in family(process)]
+        sizes = [sizes_of(number) for number in family(process)]
         memory, mapped = (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0)
         if memory > self.memory_bytes:
             self.memory_bytes, self.mapped_bytes = memory, mapped
@@ -75,10 +75,10 @@ def cpu_s(process: int | str = "self") -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _sizes(process: Path) -> tuple[int, int]:
+def sizes_of(process: int) -> tuple[int, int]:
     """Return (PSS, file pages of it) of one process, bytes; nothing of one that is gone."""
     try:
-        told = dict(_FIELD.findall((process / "smaps_rollup").read_text("ascii")))
+        told = dict(_FIELD.findall((_PROC / str(process) / "smaps_rollup").read_text("ascii")))
     except OSError:
         return 0, 0
     return int(told.get("Pss", 0)) * 1024, int(told.get("Pss_File", 0)) * 1024

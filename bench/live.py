@@ -30,7 +30,10 @@ def measure(scratch: Path, tell: Tell) -> list[Span]:
     triggers = run("bench.busy:live", scratch).result
     tell("windows that become final, on the real clock")
     late = run("bench.finality:live", scratch).result
-    return [*_triggers(triggers, windows), _late(late)]
+    tell("the same beside a node with 99 % of all observations")
+    hogged = run("bench.finality:live", scratch, has_hog=True).result
+    beside = "the same, while one node of another stream has 99 % of all observations"
+    return [*_triggers(triggers, windows), _late(late), Span(beside, tuple(hogged["late_s"]), 15.0)]
 
 
 def _triggers(told: Json, windows: int) -> list[Span]:

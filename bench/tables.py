@@ -15,6 +15,7 @@ from bench.kafka import Through
 from bench.live import Span
 from bench.outage import Outage
 from bench.probing import Cost
+from bench.soak import Trend
 from bench.speed import ONCE_WARM, STREAM, Line
 
 
@@ -113,4 +114,15 @@ def outage(lines: Sequence[Outage]) -> Table:
             shown(line.most_us / 1e3, 1),
             *(shown(amount / 1e6, 1) for amount in (line.grown_bytes, line.queue_bytes)),
         )
+    return table
+
+
+def soak(lines: Sequence[Trend]) -> Table:
+    """Return how each amount went."""
+    table = new_table(
+        "Soak: growth behind the warm-up, by least squares", ("what",), ("first", "last", "an hour", "samples")
+    )
+    for line in lines:
+        amounts = (shown(amount, 1) for amount in (line.first, line.last, line.slope_per_h))
+        table.add_row(f"{line.what}, {line.unit}".removesuffix(", "), *amounts, str(line.samples))
     return table

@@ -33,7 +33,7 @@ def test_over_kafka_a_killed_node_loses_nothing(kafka: Kafka, postgres: Postgres
     """Drops are named to the id, kills take nothing and repeat some, and no topic is left behind."""
     url, folder = postgres.database(), tmp_path / "demo"
     before = topics_of(kafka)
-    flags = "--minutes 0.4 --rate 1000 --drop router=0.02 --kill norm@8 --kill norm@16 --no-dashboard"
+    flags = "--minutes 0.4 --rate 1000 --drop router=0.02 --kill norm@12 --kill norm@22 --no-dashboard"
     where = ("--kafka", kafka.bootstrap, "--store", url, "--workdir", str(folder))
     ended = hopwatch("demo", *flags.split(), *where)
     assert ended.returncode == 0, ended.stdout + ended.stderr
