@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.browser import SEEN_WITHIN_MS, chromium, dashboard
+from tests.e2e.browser import SEEN_WITHIN_MS, chromium, dashboard, new_page
 from tests.monitor.cli.workplace import Workplace
 
 
@@ -29,6 +29,6 @@ def url(place: Workplace) -> Iterator[str]:
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """Yield a page of its own."""
-    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    opened = new_page(browser, viewport={"width": 1280, "height": 900})
     yield opened
     opened.close()

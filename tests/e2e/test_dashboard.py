@@ -17,7 +17,7 @@ from dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
 from monitor.store import dialect, schema
 from probes.contract.batch import Kind
 from tests.dashboards.places import HOSTILE, fill, minutes
-from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
 from tests.micro_batches import run_once
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.spooled import RULES, at, minute, observed, said, write_segment
@@ -136,7 +136,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
     """No dialog, no image, no error: in tables, graph and charts they are text."""
     place = Workplace(tmp_path).configure()
     fill(place.store_url, *minutes(5, stream=HOSTILE[0], names=HOSTILE, lost={HOSTILE[0]: 5})).dispose()
-    page = browser.new_page()
+    page = new_page(browser)
     dialogs: list[str] = []
 
     def dismissed(dialog: Dialog) -> None:

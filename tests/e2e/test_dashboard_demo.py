@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, chromium, drag_across, free_port
+from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, chromium, drag_across, free_port, new_page
 from tests.e2e.test_dashboard import GRAPH, drawn_at, figure, row
 
 HOPWATCH: Final = (sys.executable, "-m", "monitor.cli.main")
@@ -93,7 +93,7 @@ def test_a_person_finds_the_bad_node_of_the_demo(demo: Running) -> None:
     """
     expect.set_options(timeout=SEEN_WITHIN_MS)
     with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page = new_page(browser, viewport={"width": 1280, "height": 900})
         page.goto(url_of(demo))
         worst = page.locator(".hw-overview tbody tr").first
         expect(worst).to_contain_text("LOSSY", timeout=FINAL_WITHIN_MS)
@@ -112,7 +112,7 @@ def test_a_person_finds_the_bad_node_of_the_demo(demo: Running) -> None:
         heat.click(position=cell)
         page.wait_for_url(re.compile("window="), timeout=SEEN_WITHIN_MS)
         check_window(demo, page)
-        again = browser.new_context(viewport={"width": 1920, "height": 1080}).new_page()
+        again = new_page(browser, viewport={"width": 1920, "height": 1080})
         again.goto(page.url)
         check_window(demo, again)
         expect(again.locator(".hw-matrix th.hw-chosen")).to_have_text("router")

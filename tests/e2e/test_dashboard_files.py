@@ -15,6 +15,7 @@ from monitor.cli.main import main
 from monitor.results import Verdict, WindowResult
 from tests.alerts.windows import lag, window
 from tests.dashboards.places import fill
+from tests.e2e.browser import new_page
 from tests.monitor.cli.workplace import Workplace
 
 PNG: Final = b"\x89PNG\r\n\x1a\n"
@@ -82,7 +83,7 @@ def _orders() -> list[WindowResult]:
 
 def opened(browser: Browser, url: str, scheme: Any = "light") -> Page:  # noqa: ANN401 - one of Playwright's words
     """Return the page of the stream, all of it drawn."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+    page = new_page(browser, viewport={"width": 1280, "height": 900}, color_scheme=scheme)
     page.goto(f"{url}?stream=orders&node=b")
     expect(page.locator(".hw-live svg")).to_have_count(4)
     return page
@@ -182,8 +183,7 @@ def test_a_report_opens_from_disk_without_scripts(browser: Browser, place: Workp
     """It asks for nothing but itself, its tables and charts are there, and its text stands out."""
     file = Path(place.folder / f"{scheme}.html")
     assert main(["report", "--config", str(place.config), "--html", str(file)]) == 0
-    context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 900})
-    page = context.new_page()
+    page = new_page(browser, color_scheme=scheme, viewport={"width": 1280, "height": 900})
     asked: list[str] = []
     complaints: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -195,4 +195,4 @@ def test_a_report_opens_from_disk_without_scripts(browser: Browser, place: Workp
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     seen = page.evaluate(TEXTS)
     assert [one for one in seen if one["contrast"] < READ] == []
-    context.close()
+    page.close()

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, WebSocket, expect
 
 from tests.dashboards.places import fill, minutes
-from tests.e2e.browser import dashboard, free_port
+from tests.e2e.browser import dashboard, free_port, new_page
 from tests.e2e.provider import CLIENT_ID, CLIENT_SECRET, PEOPLE, provider
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 
@@ -50,9 +50,9 @@ def url(place: Workplace) -> Iterator[str]:
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """Yield a page of somebody who was never here."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    yield context.new_page()
-    context.close()
+    opened = new_page(browser, viewport={"width": 1280, "height": 900})
+    yield opened
+    opened.close()
 
 
 def received(page: Page) -> list[bytes]:

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.alerts.windows import window
 from tests.dashboards.places import fill
-from tests.e2e.browser import HEAT, SEEN_WITHIN_MS, cell_at, dashboard
+from tests.e2e.browser import HEAT, SEEN_WITHIN_MS, cell_at, dashboard, new_page
 from tests.monitor.cli.workplace import Workplace
 
 MARCH_29: Final = 87 * 1_440
@@ -36,7 +36,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def opened(browser: Browser, zone: str, url: str) -> Page:
     """Return a page that somebody in a zone has opened, with its heat map drawn."""
-    page = browser.new_context(timezone_id=zone, viewport={"width": 1280, "height": 900}).new_page()
+    page = new_page(browser, timezone_id=zone, viewport={"width": 1280, "height": 900})
     page.goto(url)
     expect(page.locator(f"{HEAT} svg")).to_be_visible()
     return page
@@ -94,7 +94,7 @@ def test_below_a_path_of_a_host_all_is_the_same(browser: Browser, tmp_path: Path
     """As behind a proxy that keeps the path: links stay below it."""
     place = Workplace(tmp_path).configure()
     fill(place.store_url, *[window(minute) for minute in range(5)]).dispose()
-    page = browser.new_page()
+    page = new_page(browser)
     with dashboard(place.config, None, "--base-path", "/hopwatch/") as started:
         page.goto(f"{started}hopwatch/")
         page.get_by_role("link", name="orders").click()
