@@ -2,17 +2,17 @@
 
 Apprise says whether all of its services took a notification, not why one did not: what failed is tried again, and
 services that had it may have it twice. It follows redirects and goes where its URLs say, so they are to be trusted. It
-logs parts of them, so its log is off.
+logs parts of them, so its log is off. A plugin has no deadline for all that it does, and no bound on what it reads:
+each notification is a process of its own, which is killed when its time is over.
 """
 
 from __future__ import annotations
 
-import logging
-import queue
-import threading
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Final
-
-import apprise
 
 from alerts.channels import texts, written
 from alerts.channels.channel import Failed, Outcome, Taken
@@ -22,6 +22,8 @@ from monitor.settings.channels import AppriseChannel
 
 MOST_BODY: Final = 10_000
 """Services have bounds of their own, by which Apprise cuts or splits."""
+COMMAND: Final = (sys.executable, "-m", "alerts.channels.apprise_process")
+PACKAGES: Final = Path(__file__).resolve().parents[2]
 
 
 class ByApprise:
@@ -29,45 +31,36 @@ class ByApprise:
 
     def __init__(self, name: str, settings: AppriseChannel) -> None:
         """Take its settings; nothing is asked yet."""
-        logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
         self._name, self._settings = name, settings
         self._template = settings.said("template")
-        self._services = apprise.Apprise(asset=apprise.AppriseAsset(app_id="Hopwatch", secure_logging=True))
-        self._services.add(settings.said("urls").split())
+        self._urls = settings.said("urls").split()
         self._timeout_s = settings.timeout_us / 1e6
-        self._thread: threading.Thread | None = None
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
         """Hand it to Apprise, which is waited for no longer than the timeout."""
         del now_us
-        if self._thread is not None and self._thread.is_alive():
-            return Failed("Apprise is still busy with the notification before this one")
         seen = written.values(delivery)
         usual = texts.body(delivery.notification, MOST_BODY, is_acknowledged=delivery.is_acknowledged)
         title = written.by_template(self._name, self._settings.title, seen) or texts.title(delivery.notification)
         title = texts.shortened(texts.one_line(title), texts.MOST_TITLE)
         body = texts.shortened(written.by_template(self._name, self._template, seen) or usual, MOST_BODY)
         is_over = delivery.notification.event is Event.RESOLVED
-        return self._asked(title, body, apprise.NotifyType.SUCCESS if is_over else apprise.NotifyType.FAILURE)
+        return self._asked({"title": title, "body": body, "type": "success" if is_over else "failure"})
 
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _asked(self, title: str, body: str, of: apprise.NotifyType) -> Outcome:
-        answer: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
-
-        def notify() -> None:
-            try:
-                is_taken = self._services.notify(body=body, title=title, notify_type=of, body_format="text")
-            except Exception as error:  # noqa: BLE001 - a plugin may raise anything, and its text may name a URL
-                answer.put(Failed(f"Apprise fails with {type(error).__name__}"))
-            else:
-                answer.put(Taken() if is_taken else Failed("Apprise could not reach all of its services"))
-
-        # A plugin has a deadline for each wait at best, none for all of them.
-        self._thread = threading.Thread(target=notify, name="hopwatch-apprise", daemon=True)
-        self._thread.start()
+    def _asked(self, told: dict[str, str]) -> Outcome:
+        asked = json.dumps({"urls": self._urls, **told})
         try:
-            return answer.get(timeout=self._timeout_s)
-        except queue.Empty:
+            ended = subprocess.run(  # noqa: S603 - our own program
+                COMMAND, cwd=PACKAGES, input=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                timeout=self._timeout_s, check=True,
+            )  # fmt: skip
+            why = str(json.loads(ended.stdout))
+        except subprocess.TimeoutExpired:
             return Failed(f"Apprise did not end within {self._timeout_s:g} s")
+        except (subprocess.CalledProcessError, ValueError) as error:
+            code = error.returncode if isinstance(error, subprocess.CalledProcessError) else 0
+            return Failed(f"Apprise's process ended with exit code {code} and no answer")
+        return Failed(why) if why else Taken()

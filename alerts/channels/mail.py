@@ -33,6 +33,8 @@ from monitor.settings.channels import EmailChannel
 
 PORTS: Final = {"starttls": 587, "implicit": 465, "none": 25}
 MOST_BODY: Final = 20_000
+MOST_READ: Final = 262_144
+"""Bytes that a server may say to us in one connection."""
 LOOK_S: Final = 0.2
 """How often a connection whose time is over is cut, until it is gone."""
 
@@ -146,6 +148,12 @@ class _Server(smtplib.SMTP):
         self._done.set()
         super().close()
 
+    def getreply(self) -> tuple[int, bytes]:
+        """Read a reply, as long as the server has not said too much in all."""
+        if self.file is None and self.sock is not None:
+            self.file = _Bounded(self.sock)
+        return super().getreply()
+
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         sock = places.connect(host, port, self._left_s)
         sock.settimeout(timeout)
@@ -158,3 +166,22 @@ class _Server(smtplib.SMTP):
             if self.sock is not None:
                 with suppress(OSError):
                     self.sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Bounded:
+    """The lines that a server says, up to :data:`MOST_READ` bytes of them: a reply may have lines without end."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._file, self._left_bytes = sock.makefile("rb"), MOST_READ
+
+    def readline(self, most_bytes: int) -> bytes:
+        """Return the next line, or what there is of it; raise OSError where it is too much."""
+        line = self._file.readline(most_bytes)
+        self._left_bytes -= len(line)
+        if self._left_bytes < 0:
+            raise OSError(f"it said more than {MOST_READ:,} bytes")
+        return line
+
+    def close(self) -> None:
+        """Close what is read."""
+        self._file.close()

@@ -17,7 +17,7 @@ import pytest
 
 from tests.e2e.traffic import config
 
-PATIENCE_S = 60
+PATIENCE_S = 240
 STOPS: dict[str, tuple[signal.Signals, Callable[[int, int], None]]] = {
     "Ctrl-C": (signal.SIGINT, os.killpg),
     "kill": (signal.SIGTERM, os.kill),

@@ -28,7 +28,7 @@ from tests.probes.hosts import EPOCH_US
 from tests.probes.test_process import ROOT, rows, spooled
 from tests.real.servers.process import free_ports
 
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 240
 KILLS: Final = 5
 RUN: Final = (sys.executable, "-m", "monitor.cli.main", "tap", "jsonl")
 FLAGS: Final = ("--stream", "orders", "--node", "router", "--id", "id", "--time", "at")

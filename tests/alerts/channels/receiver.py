@@ -59,6 +59,13 @@ def hangs(sock: socket.socket, over: threading.Event) -> None:
     over.wait()
 
 
+def floods(sock: socket.socket, over: threading.Event) -> None:
+    """Answer well, and never end."""
+    sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+    while not over.is_set():
+        sock.sendall(bytes(2**20))
+
+
 def closes(sock: socket.socket, _: threading.Event) -> None:
     """Close the connection without a word."""
     sock.close()

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
+from typing import Final
+from unittest.mock import MagicMock
 
+import apprise
 import pytest
 
+from alerts.channels import by_apprise
+from alerts.channels.apprise_process import notify
 from alerts.channels.by_apprise import ByApprise
 from alerts.channels.channel import Failed, Taken
 from alerts.events import Event
 from monitor.settings.channels import AppriseChannel
 from tests.alerts.channels.made import LOST, NOW_US, delivery, firing
-from tests.alerts.channels.receiver import Receiver, answers, hangs, receiving
+from tests.alerts.channels.receiver import Receiver, answers, floods, hangs, receiving
+
+BOUNDED: Final = """
+from alerts.channels import apprise_process
+apprise_process.MEMORY_BYTES = 600 * 2**20
+apprise_process.main()
+"""
+"""The process, with a bound that is soon reached."""
 
 
 def of(*receivers: Receiver, **more: str) -> ByApprise:
@@ -42,19 +55,44 @@ def test_the_text_may_be_one_s_own() -> None:
     assert (told["title"], told["message"]) == ("loss!", "1 place")
 
 
-def test_all_services_have_to_take_it(caplog: pytest.LogCaptureFixture) -> None:
-    """One that does not makes it a failure that passes; no URL is said or logged."""
+def test_all_services_have_to_take_it() -> None:
+    """One that does not makes it a failure that passes."""
+    with receiving(answers(200)) as good, receiving(answers(500)) as bad:
+        assert of(good, bad).send(delivery(), NOW_US) == Failed("Apprise could not reach all of its services")
+
+
+def test_no_url_is_said_or_logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a plugin logs or raises: URLs hold secrets."""
     logging.getLogger("apprise").setLevel(logging.DEBUG)
-    with caplog.at_level(logging.INFO), receiving(answers(200)) as good, receiving(answers(500)) as bad:
-        channel = of(good, bad)
-        assert channel.send(delivery(), NOW_US) == Failed("Apprise could not reach all of its services")
-    assert "T0P" not in caplog.text + repr(channel)
+    with caplog.at_level(logging.INFO), receiving(answers(500)) as bad:
+        url = f"json://127.0.0.1:{bad.port}/T0P-5ECRET"
+        assert notify([url], "t", "b", "failure") == "Apprise could not reach all of its services"
+        monkeypatch.setattr(apprise.Apprise, "notify", MagicMock(side_effect=RuntimeError(url)))
+        assert notify([url], "t", "b", "failure") == "Apprise fails with RuntimeError"
+        assert "T0P" not in caplog.text + repr(of(bad))
 
 
 def test_a_service_that_hangs_does_not_take_our_time() -> None:
-    """It is waited for up to the deadline, and asked nothing more until it has ended."""
+    """It is waited for up to the deadline, and the next notification is asked anew."""
     with receiving(hangs) as receiver:
         channel = of(receiver, timeout="200ms")
-        assert channel.send(delivery(), NOW_US) == Failed("Apprise did not end within 0.2 s")
-        told = "Apprise is still busy with the notification before this one"
-        assert channel.send(delivery(), NOW_US) == Failed(told)
+        for _ in range(2):
+            assert channel.send(delivery(), NOW_US) == Failed("Apprise did not end within 0.2 s")
+
+
+def test_a_service_that_answers_without_end_does_not_take_our_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apprise reads all of an answer: the process that does so has a bound."""
+    monkeypatch.setattr(by_apprise, "COMMAND", (sys.executable, "-c", BOUNDED))
+    with receiving(floods) as receiver:
+        made = of(receiver, timeout="60s").send(delivery(), NOW_US)
+    assert isinstance(made, Failed)
+    assert made.why in {"Apprise fails with MemoryError", "Apprise could not reach all of its services"}
+
+
+def test_a_process_that_dies_is_a_failure_that_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told with its exit code, and so is an answer that is none."""
+    for program, code in (("import sys; sys.exit(9)", 9), ("print('hello')", 0)):
+        monkeypatch.setattr(by_apprise, "COMMAND", (sys.executable, "-c", program))
+        told = f"Apprise's process ended with exit code {code} and no answer"
+        with receiving(answers(200)) as receiver:
+            assert of(receiver).send(delivery(), NOW_US) == Failed(told)

@@ -139,6 +139,14 @@ def test_a_server_that_takes_its_time_does_not_take_ours(command: str, reply: st
     assert outcome({command: reply}, timeout="300ms") == Failed(told)
 
 
+@pytest.mark.parametrize("command", ["HELLO", "EHLO", "."])
+def test_a_server_that_says_too_much_is_not_heard_out(command: str) -> None:
+    """A reply of lines without end takes neither memory nor time."""
+    made = outcome({command: "\r\n".join(["250-" + "x" * 500] * 2_000)}, timeout="60s")
+    assert isinstance(made, Failed)
+    assert "it said more than 262,144 bytes" in made.why
+
+
 def test_a_server_that_is_not_there_is_tried_again() -> None:
     """Nor is mail brought where nobody takes any."""
     with taking_mail() as box:
