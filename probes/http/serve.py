@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import socket
 import ssl
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +18,13 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
-from probes.http.limits import App
+from probes.http.limits import App, Receive, Scope, Send
 
 MOST_CONNECTIONS: Final = 4_096
 """So many are open at once: more than are worked on, because slow clients have one each, and keep nobody out."""
 HEADERS_S: Final = 10.0
 """How long a client has for its headers; its body has a deadline of its own."""
+_log = logging.getLogger("hopwatch.http")
 
 
 class PortTakenError(OSError):
@@ -92,6 +95,31 @@ class Listening:
         return f"http{'s' if self.tls else ''}://{host}:{self.port}/"
 
 
+class Contained:
+    """An ASGI app whose faults are logged where they are, each place once, and without their words.
+
+    The server would print the whole traceback each time, and what a request holds may stand in it.
+    """
+
+    def __init__(self, app: App) -> None:
+        """Stand before an app."""
+        self._app = app
+        self._told: set[str] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through; what is raised ends it."""
+        try:
+            await self._app(scope, receive, send)
+        except Exception as error:
+            if scope["type"] != "http":
+                raise
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            told = f"{type(error).__name__} at {at.filename}:{at.lineno}"
+            if told not in self._told:
+                self._told.add(told)
+                _log.error("a request failed by a fault of Hopwatch's own, %s: please report it", told)
+
+
 def serve(app: App, listening: Listening, stop: Event, ready: Callable[[], None]) -> None:
     """Serve until ``stop`` is set, or the server ends by itself, which sets it; ``ready`` is called at the start."""
     # What is there now stays as long as the app: each full collection would go through it, and nobody is served then.
@@ -102,7 +130,7 @@ def serve(app: App, listening: Listening, stop: Event, ready: Callable[[], None]
 
 async def _serve(app: App, listening: Listening, stop: Event, ready: Callable[[], None]) -> None:
     server = Server(
-        app,
+        Contained(app),
         address=listening.host,
         port=listening.port,
         **({} if listening.tls is None else listening.tls.settings()),

@@ -1,0 +1,39 @@
+"""Tests of what stands between an app and its server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import pytest
+
+from probes.http.serve import Contained
+
+FORGED: Final = "\x1b[2J\nhopwatch: all is well " * 1_000
+
+
+async def failing(*_: object) -> None:
+    """Raise what a stranger has said."""
+    raise ValueError(FORGED)
+
+
+async def _nothing(*_: Any) -> dict[str, Any]:  # noqa: ANN401 - of ASGI
+    return {}
+
+
+def test_a_fault_is_logged_where_it_is_once_and_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    """A request may stand in them, as long as it likes and with lines of its own."""
+    app = Contained(failing)
+    for _ in range(300):
+        asyncio.run(app({"type": "http"}, _nothing, _nothing))
+    (record,) = caplog.records
+    assert record.getMessage().startswith("a request failed by a fault of Hopwatch's own, ValueError at /")
+    assert record.getMessage().endswith(f"test_serve.py:{failing.__code__.co_firstlineno + 2}: please report it")
+    assert record.exc_info is None
+
+
+def test_a_start_that_fails_is_the_servers(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody has sent anything yet, and it is not to be served."""
+    with pytest.raises(ValueError, match="all is well"):
+        asyncio.run(Contained(failing)({"type": "lifespan"}, _nothing, _nothing))
+    assert caplog.records == []
