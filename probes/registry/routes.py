@@ -74,12 +74,12 @@ def router(registry: Registry) -> APIRouter:  # noqa: C901 - one function a rout
         status_code=HTTPStatus.CREATED,
         responses={
             **responses(408, 409, 413, 422, 503),
-            200: {"description": "it is a version of the subject already", "model": VersionAnswer},
+            200: {"description": "it is the latest version of the subject already", "model": VersionAnswer},
         },
         openapi_extra=_BODY,
     )
     async def register(subject: Subject, request: Request, response: Response) -> VersionAnswer:
-        """Make a schema the newest version of a subject; one that is there already is found."""
+        """Make a schema the newest version of a subject, also one that is an older version; the latest is found."""
         body = await request.body()
 
         def write() -> VersionAnswer:
