@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from http import HTTPStatus
 from typing import Final
 
@@ -37,6 +38,7 @@ def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = No
         version="1",
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
         lifespan=lambda _: gate.running(),
     )
     producers = gate.producers
@@ -54,6 +56,16 @@ def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = No
     for router in schemas:
         api.include_router(router, dependencies=[Depends(charged)])
     handlers.add(api, "see /openapi.json", (route for router in (events, *schemas) for route in router.routes))
+
+    @cache
+    def document() -> bytes:
+        return orjson.dumps(api.openapi())
+
+    async def openapi(_: Request) -> Response:
+        # Anybody may ask for it, as often as he likes: it is made once.
+        return Response(document(), media_type="application/json")
+
+    api.add_route("/openapi.json", openapi, include_in_schema=False)
 
     @api.get("/healthz")
     async def healthz() -> Well:

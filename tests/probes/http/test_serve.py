@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from probes.http.serve import Contained
+from probes.http.serve import Contained, Health
 
 FORGED: Final = "\x1b[2J\nhopwatch: all is well " * 1_000
 
@@ -37,3 +37,20 @@ def test_a_start_that_fails_is_the_servers(caplog: pytest.LogCaptureFixture) -> 
     with pytest.raises(ValueError, match="all is well"):
         asyncio.run(Contained(failing)({"type": "lifespan"}, _nothing, _nothing))
     assert caplog.records == []
+
+
+def test_where_health_is_served_there_is_nothing_else() -> None:
+    """Whoever reaches that port has no other way in."""
+    asked: list[str] = []
+    said: list[dict[str, Any]] = []
+
+    async def app(scope: Any, *_: object) -> None:  # noqa: ANN401 - of ASGI
+        asked.append(scope["path"])
+
+    async def send(message: Any) -> None:  # noqa: ANN401 - of ASGI
+        said.append(message)
+
+    for path in ("/healthz", "/readyz", "/streams/orders/events", "/healthz/", "/subjects"):
+        asyncio.run(Health(app)({"type": "http", "path": path}, _nothing, send))
+    assert asked == ["/healthz", "/readyz"]
+    assert [message["status"] for message in said if "status" in message] == [404] * 3
