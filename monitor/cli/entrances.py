@@ -24,12 +24,12 @@ from probes.sinks.kafka import KafkaSink
 
 if TYPE_CHECKING:
     from monitor.settings import Settings
-    from monitor.settings.gate import AnyRule, ProducerSettings
+    from monitor.settings.gate import AnyRule
 
 
 def gate_of(chosen: Settings, streams: Iterable[str] | None = None) -> Gate:
     """Return the gate, with an entrance for each stream that is named, or for all; nothing is reached for yet."""
-    producers = [producer_of(name, of) for name, of in chosen.gate.producers.items()]
+    producers = [producer_of(chosen, name) for name in chosen.gate.producers]
     intakes = {stream: intake_of(chosen, stream) for stream in streams or chosen.gate.streams}
     return Gate(intakes, SystemClock(), Producers(producers))
 
@@ -71,10 +71,14 @@ def rule_of(said: AnyRule) -> Rule:
     return Rule(said.called, _check(said), Action(said.action))
 
 
-def producer_of(name: str, said: ProducerSettings) -> Producer:
-    """Return a producer as he is configured."""
+def producer_of(chosen: Settings, name: str) -> Producer:
+    """Return a producer as he is configured; the subjects of his streams are his."""
+    said = chosen.gate.producers[name]
     hashes = tuple(bytes.fromhex(one.partition(":")[2]) for one in said.tokens)
-    return Producer(name, hashes, frozenset(said.streams), said.events_per_second, said.bytes_per_second)
+    own = frozenset(chosen.gate.streams[stream].subject or stream for stream in said.streams)
+    return Producer(
+        name, hashes, frozenset(said.streams), said.events_per_second, said.bytes_per_second, own | {*said.subjects}
+    )
 
 
 def _check(said: AnyRule) -> Check:

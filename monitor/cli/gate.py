@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
@@ -38,10 +39,14 @@ def gate(
     config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Where to listen.")] = PORT,
     host: Annotated[str, typer.Option("--host", help="The address to listen at; this machine's own alone.")] = HOST,
+    health_port: Annotated[
+        int | None,
+        typer.Option("--health-port", min=1, max=65_535, help="Where health is served too, and nothing else."),
+    ] = None,
 ) -> None:
     """Let events into streams and keep their schemas, see /openapi.json; Confluent's clients find the registry here."""
     if context.invoked_subcommand is None:
-        _serve(settings.load(config, flags={}, environ=os.environ), host, port)
+        _serve(settings.load(config, flags={}, environ=os.environ), host, port, health_port)
 
 
 @command.command("token")
@@ -60,15 +65,18 @@ def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON obje
     out.print(f'for [gate.producers.NAME] tokens = [...]: "{digest}"')
 
 
-def _serve(chosen: Settings, host: str, port: int) -> None:
+def _serve(chosen: Settings, host: str, port: int, health_port: int | None) -> None:
     from monitor.cli.entrances import gate_of, registry_of
     from probes.gate.app import app
     from probes.gate.outlets import OutletError
     from probes.http.serve import PortTakenError, check_port, serve
 
-    listening, made = _listening(chosen, host, port), gate_of(chosen)
+    if health_port == port:
+        raise ConfigurationError(f"--health-port is another port than --port, got {port} for both")
+    listening, made = replace(_listening(chosen, host, port), health_port=health_port), gate_of(chosen)
     try:
-        check_port(host, port)
+        for one in (port, *(() if health_port is None else (health_port,))):
+            check_port(host, one)
         made.check_now()
     except (PortTakenError, OutletError) as error:
         raise TransportError(str(error)) from None

@@ -145,6 +145,55 @@ def check(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), 
 
 
 @command.command()
+def restore(
+    version: Annotated[int, typer.Argument(metavar="VERSION", min=1, help="The version that is to be the newest.")],
+    subject: Subject,
+    config: Config = Path("hopwatch.toml"),
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Make an old version of a subject the newest once more.
+
+    Whatever its versions owe each other: events are read by it again within a second.
+    """
+    from probes.registry.subjects import UnknownError
+
+    try:
+        made = _registry(config, is_made=False).restore(subject, version)
+    except UnknownError as error:
+        raise ConfigurationError(_there(error, subject)) from None
+    if as_json:
+        console.emit_json({"subject": subject, "version": made.entry.version, "is_new": made.is_new})
+        return
+    what = f"version {made.entry.version}, which says what version {version} says," if made.is_new else "it already"
+    console.data().print(f"the newest of {subject} is {what}".rstrip(","))
+
+
+@command.command()
+def level(
+    subject: Subject,
+    to: Annotated[str | None, typer.Argument(metavar="[LEVEL]", help="The level; without it, it is shown.")] = None,
+    config: Config = Path("hopwatch.toml"),
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show or set what the versions of a subject owe each other."""
+    from probes.registry.compatibility import Level
+
+    _check_name(subject)
+    if to is not None and to not in set(Level):
+        raise ConfigurationError(f"a level is one of {', '.join(Level)}, got {to!r:.80}")
+    registry = _registry(config, is_made=False)
+    if to is not None:
+        registry.set_level(Level(to), subject)
+    found = registry.level(subject)
+    if as_json:
+        console.emit_json({"subject": subject, "compatibility": found.value})
+    else:
+        console.data().print(f"{subject} is {found.value}")
+
+
+@command.command()
 def diff(  # noqa: PLR0913 - one parameter a flag
     subject: Subject,
     config: Config = Path("hopwatch.toml"),

@@ -184,10 +184,14 @@ KINDS: Final[Mapping[str, type[AnyRule]]] = {of.model_fields["kind"].default: of
 
 
 class ProducerSettings(Table):
-    """``[gate.producers.NAME]``: who may send events, to which streams, and how many of them."""
+    """``[gate.producers.NAME]``: who may send events, to which streams, and how many of them.
+
+    ``subjects`` are those that he may register schemas for beside the ones of his streams.
+    """
 
     tokens: Annotated[tuple[str, ...], BeforeValidator(_tokens)]
     streams: Names = ()
+    subjects: Names = ()
     events_per_second: Whole | None = None
     bytes_per_second: Whole | None = None
 

@@ -40,6 +40,11 @@ class Stored:
         found = self.connection.execute(rows.where(of.subject == subject).order_by(of.version))
         return [Entry(row.version, Kept(row.number, row.text)) for row in found]
 
+    def latest(self, subject: str) -> int:
+        """Return the number of the latest version of a subject, 0 of one that nobody knows."""
+        of = subject_versions.c
+        return self.connection.execute(select(func.max(of.version)).where(of.subject == subject)).scalar() or 0
+
     def by_fingerprint(self, fingerprint: bytes) -> Kept | None:
         """Return the schema of a fingerprint, none without it."""
         return self._kept(_SCHEMAS.where(schemas.c.fingerprint == fingerprint))

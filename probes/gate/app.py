@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from functools import cache
 from http import HTTPStatus
 from typing import Final
 
 import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 
 from probes.clock import SystemClock
 from probes.gate import routes as entrance
 from probes.gate.codecs import Codecs
 from probes.gate.gate import Gate
-from probes.gate.producers import Guarded
+from probes.gate.producers import STATE, Guarded
 from probes.http import handlers
 from probes.http.handlers import Well
 from probes.http.limits import App, Bounded, Limits
 from probes.http.problems import MOST_FAULTS, Fault, Problem, pointer
 from probes.registry import confluent, routes
 from probes.registry.avro_schema import MAX_BYTES
-from probes.registry.subjects import Registry
+from probes.registry.subjects import ALL, Registry
 
 MOST_REQUESTS: Final = 1_024
 """Most of them wait for a transport, which costs nothing but their bodies."""
@@ -37,14 +38,34 @@ def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = No
         version="1",
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
         lifespan=lambda _: gate.running(),
     )
+    producers = gate.producers
+
+    async def charged(request: Request) -> None:
+        producers.charge(request.scope[STATE], 1, len(await request.body()))
+
+    async def owned(request: Request) -> None:
+        producers.check_subject(request.scope[STATE], request.path_params.get("subject", ALL))
+
     # Confluent's first: /schemas/types is no fingerprint.
-    events = entrance.router(gate.intakes, Codecs(registry, gate.clock), gate.producers)
-    routers = (events, confluent.router(registry), routes.router(registry))
-    for router in routers:
-        api.include_router(router)
-    handlers.add(api, "see /openapi.json", (route for router in routers for route in router.routes))
+    schemas = [of(registry, [Depends(owned)]) for of in (confluent.router, routes.router)]
+    events = entrance.router(gate.intakes, Codecs(registry, gate.clock), producers)
+    api.include_router(events)
+    for router in schemas:
+        api.include_router(router, dependencies=[Depends(charged)])
+    handlers.add(api, "see /openapi.json", (route for router in (events, *schemas) for route in router.routes))
+
+    @cache
+    def document() -> bytes:
+        return orjson.dumps(api.openapi())
+
+    async def openapi(_: Request) -> Response:
+        # Anybody may ask for it, as often as he likes: it is made once.
+        return Response(document(), media_type="application/json")
+
+    api.add_route("/openapi.json", openapi, include_in_schema=False)
 
     @api.get("/healthz")
     async def healthz() -> Well:
@@ -60,7 +81,7 @@ def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = No
 
     api.add_exception_handler(confluent.Refusal, _on_refusal)
     api.add_exception_handler(RequestValidationError, _on_invalid)
-    return Guarded(Bounded(api, limits or Limits(BODY_BYTES, MOST_REQUESTS)), gate.producers)
+    return Guarded(Bounded(api, limits or Limits(BODY_BYTES, MOST_REQUESTS)), producers)
 
 
 async def _on_refusal(_: Request, refusal: Exception) -> Response:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from probes.gate.avro_body import decimal_of
+from probes.registry.avro_schema import logical_type
 
 Avro = Any
 """A schema of Avro's library."""
@@ -52,7 +53,7 @@ def _of_field(field: Avro, said: dict[str, Any]) -> Any:  # noqa: ANN401
 
 def _octets(schema: Avro, said: str) -> Any:  # noqa: ANN401
     found = said.encode("latin-1")
-    is_decimal = schema.type == "bytes" and schema.props.get("logicalType") == "decimal"
+    is_decimal = schema.type == "bytes" and logical_type(schema) == "decimal"
     return decimal_of(found, schema.props) if is_decimal else found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from probes.gate.rules import EACH, Path, Pattern, Range, Rule
-from probes.registry.avro_schema import Schema
+from probes.registry.avro_schema import Schema, logical_type
 
 Avro = Any
 """A schema of Avro's library."""
@@ -60,7 +60,7 @@ def _below(schema: Avro, part: str) -> list[Avro]:
 
 
 def _is_decimal(one: Avro) -> bool:
-    return bool(one.type == "bytes" and one.props.get("logicalType") == "decimal")
+    return bool(one.type == "bytes" and logical_type(one) == "decimal")
 
 
 def _kinds(found: Sequence[Avro]) -> str:

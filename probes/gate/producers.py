@@ -30,13 +30,17 @@ STATE: Final = "hopwatch.producer"
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """One who may send: the SHA-256 of each token, the streams (all of them, if none is named), and the quotas."""
+    """One who may send: the SHA-256 of each token, the streams (all of them, if none is named), and the quotas.
+
+    ``subjects`` are those whose schemas and levels are his, of who has no streams of his own all of them.
+    """
 
     name: str
     token_hashes: tuple[bytes, ...]
     streams: frozenset[str] = frozenset()
     events_per_second: int | None = None
     bytes_per_second: int | None = None
+    subjects: frozenset[str] = frozenset()
 
 
 NOBODY: Final = Producer("", ())
@@ -73,6 +77,17 @@ class Producers:
             raise Problem(HTTPStatus.UNAUTHORIZED, "unknown-producer", told, extra_headers=more)
         return found
 
+    def check_subject(self, producer: Producer, subject: str) -> None:
+        """Check that the schemas and the level of a subject are a producer's; an empty one stands for all subjects.
+
+        Raises:
+            Problem: they are not.
+        """
+        if producer.streams and subject not in producer.subjects:
+            asked = f"those of {subject!r:.80}" if subject else "what all subjects owe"
+            told = f"{producer.name} may change the schemas of {', '.join(sorted(producer.subjects))}, not {asked}"
+            raise Problem(HTTPStatus.FORBIDDEN, "other-subject", told[:400])
+
     def spend(self, producer: Producer, stream: str, events: int, size: int) -> None:
         """Count what a producer sends.
 
@@ -82,6 +97,14 @@ class Producers:
         if producer.streams and stream not in producer.streams:
             told = f"{producer.name} may send to {', '.join(sorted(producer.streams))}, not to {stream!r}"
             raise Problem(HTTPStatus.FORBIDDEN, "other-stream", told)
+        self.charge(producer, events, size)
+
+    def charge(self, producer: Producer, events: int, size: int) -> None:
+        """Count events, or requests to the registry as so many, and their bytes.
+
+        Raises:
+            Problem: he has sent too much.
+        """
         costs = [
             (what, RateLimitItemPerSecond(quota * OVER_S, OVER_S), cost)
             for what, quota, cost in (

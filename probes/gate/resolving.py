@@ -18,7 +18,7 @@ from probes.gate import avro_body as bodies
 from probes.gate.avro_body import MOST_DEFAULTS_BYTES, Body, Read, UnreadableError, UnresolvableError, decimal_of
 from probes.gate.defaults import default_of, name_of
 from probes.gate.reading import LOGICAL
-from probes.registry.avro_schema import Schema
+from probes.registry.avro_schema import Schema, logical_type
 from probes.registry.breaks import fits
 
 _NAMED: Final = frozenset({"record", "enum", "fixed"})
@@ -234,7 +234,7 @@ def _record(writer: Avro, reader: Avro) -> Read:
 
 def _meant(read: Read, reader: Avro) -> Read:
     """Return what reads a type with a logical one in the form that the codec has for it."""
-    logical = reader.props.get("logicalType")
+    logical = logical_type(reader)
     if (reader.type, logical) not in LOGICAL:
         return read
     if logical == "decimal":

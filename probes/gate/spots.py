@@ -10,7 +10,7 @@ from probes.contract.ids import TextId
 from probes.gate.rules import Path
 from probes.http.problems import pointer
 from probes.marks import ID_HEADER, TIME_HEADER
-from probes.registry.avro_schema import Schema
+from probes.registry.avro_schema import Schema, logical_type
 from probes.values import IdKind, TimeUnit, id_reader, time_reader
 
 _READ_ID: Final = id_reader(IdKind.AUTO)
@@ -86,7 +86,7 @@ def moment_unit(schema: Schema, path: Path) -> TimeUnit | None:
         if part not in fields:
             return None
         found = fields[part].type
-    kind, _, unit = str(_sole(found).props.get("logicalType", "")).rpartition("-")
+    kind, _, unit = (logical_type(_sole(found)) or "").rpartition("-")
     return _UNITS.get(unit) if kind.endswith("timestamp") else None
 
 

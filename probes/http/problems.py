@@ -12,6 +12,8 @@ import orjson
 MEDIA_TYPE: Final = "application/problem+json"
 MOST_FAULTS: Final = 20
 """As many errors of one body are told."""
+MOST_NAME_CHARS: Final = 200
+"""Of a name in a place: it may be a stranger's."""
 RETRY_S: Final = 1
 """When a client that was turned away may come again."""
 
@@ -55,8 +57,12 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
 
 
 def pointer(place: Iterable[int | str]) -> str:
-    """Return a JSON pointer (RFC 6901)."""
-    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in place)
+    """Return a JSON pointer (RFC 6901); names that are too long end in an ellipsis."""
+    return "".join(f"/{_cut(str(part)).replace('~', '~0').replace('/', '~1')}" for part in place)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= MOST_NAME_CHARS else f"{name[:MOST_NAME_CHARS]}…"
 
 
 SCHEMA: Final[dict[str, Any]] = {

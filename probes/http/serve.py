@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import socket
 import ssl
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from threading import Event
 from typing import Any, Final
@@ -16,12 +19,17 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
-from probes.http.limits import App
+from probes.http.connections import Connections
+from probes.http.limits import App, Receive, Scope, Send, send_problem
+from probes.http.problems import Problem
 
+HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
+MOST_HEALTH_CONNECTIONS: Final = 64
 MOST_CONNECTIONS: Final = 4_096
 """So many are open at once: more than are worked on, because slow clients have one each, and keep nobody out."""
 HEADERS_S: Final = 10.0
 """How long a client has for its headers; its body has a deadline of its own."""
+_log = logging.getLogger("hopwatch.http")
 
 
 class PortTakenError(OSError):
@@ -84,12 +92,55 @@ class Listening:
     host: str
     port: int
     tls: Tls | None = None
+    health_port: int | None = None
+    """Where health alone is served too, without TLS: whatever clients do at the other port, it has connections left."""
 
     @property
     def url(self) -> str:
         """Return the URL of it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http{'s' if self.tls else ''}://{host}:{self.port}/"
+
+
+class Contained:
+    """An ASGI app whose faults are logged where they are, each place once, and without their words.
+
+    The server would print the whole traceback each time, and what a request holds may stand in it.
+    """
+
+    def __init__(self, app: App) -> None:
+        """Stand before an app."""
+        self._app = app
+        self._told: set[str] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through; what is raised ends it."""
+        try:
+            await self._app(scope, receive, send)
+        except Exception as error:
+            if scope["type"] != "http":
+                raise
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            told = f"{type(error).__name__} at {at.filename}:{at.lineno}"
+            if told not in self._told:
+                self._told.add(told)
+                _log.error("a request failed by a fault of Hopwatch's own, %s: please report it", told)
+
+
+class Health:
+    """An ASGI app of which the paths of health alone are served."""
+
+    def __init__(self, app: App) -> None:
+        """Stand before an app."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a question about health through; there is nothing else."""
+        if scope["path"] in HEALTH_PATHS:
+            await self._app(scope, receive, send)
+            return
+        told = f"there is {' and '.join(sorted(HEALTH_PATHS))} here, and nothing else"
+        await send_problem(Problem(HTTPStatus.NOT_FOUND, "not-found", told), send)
 
 
 def serve(app: App, listening: Listening, stop: Event, ready: Callable[[], None]) -> None:
@@ -101,25 +152,36 @@ def serve(app: App, listening: Listening, stop: Event, ready: Callable[[], None]
 
 
 async def _serve(app: App, listening: Listening, stop: Event, ready: Callable[[], None]) -> None:
-    server = Server(
+    servers = [_server(Contained(app), listening, listening.port, MOST_CONNECTIONS)]
+    if listening.health_port is not None:
+        # The lifespan is the first one's.
+        health, plain = Contained(Health(app)), Listening(listening.host, listening.health_port)
+        servers.append(_server(health, plain, plain.port, MOST_HEALTH_CONNECTIONS, interface=Interfaces.ASGINL))
+    ports = {listening.port, listening.health_port or listening.port}
+    with Connections(ports).looked_after():
+        running = [asyncio.create_task(server.serve()) for server in servers]
+        ready()
+        stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
+        await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        for server, task in zip(servers, running, strict=True):
+            if not task.done():
+                server.stop()  # type: ignore[no-untyped-call]  # granian's own
+        await asyncio.gather(*running)
+    stop.set()
+    await stopping
+
+
+def _server(app: App, listening: Listening, port: int, connections: int, **more: Any) -> Server:  # noqa: ANN401 - granian's
+    return Server(
         app,
         address=listening.host,
-        port=listening.port,
+        port=port,
         **({} if listening.tls is None else listening.tls.settings()),
-        interface=Interfaces.ASGI,
-        backlog=MOST_CONNECTIONS,
-        backpressure=MOST_CONNECTIONS,
+        **({"interface": Interfaces.ASGI} | more),
+        backlog=connections,
+        backpressure=connections,
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(header_read_timeout=int(HEADERS_S * 1_000)),
         websockets=False,
         log_enabled=False,
     )
-    running = asyncio.create_task(server.serve())
-    ready()
-    stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
-    await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    if not running.done():
-        server.stop()  # type: ignore[no-untyped-call]  # granian's own
-    await running
-    stop.set()
-    await stopping

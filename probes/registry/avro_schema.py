@@ -19,6 +19,9 @@ from probes.registry.lint import PRIMITIVES, LintError, full_name, lint
 
 MAX_BYTES: Final = 1024 * 1024
 _MEANT: Final = ("logicalType", "precision", "scale")
+_LOGICAL: Final = "logical-type"
+"""What a logical type is called before Avro's library, which decides nothing by it: each ``logicalType`` that it does
+not know it would print as a warning, and keep for good."""
 _EXACT: Final = 2**53
 """Whole numbers below it are floats exactly."""
 
@@ -69,7 +72,7 @@ class Schema:
             compact = orjson.dumps(said).decode()
             meaning = orjson.dumps(_meant(said, ""), option=orjson.OPT_SORT_KEYS).decode()
             # With all names in full, also those of aliases, which the library takes as they stand.
-            parsed = avro.schema.parse(meaning)
+            parsed = avro.schema.parse(orjson.dumps(_unwarned(orjson.loads(meaning))).decode())
             # Avro's own library leaves logical types in the canonical form.
             canonical = fastavro.schema.to_parsing_canonical_form(said)
         except Exception as error:  # noqa: BLE001 - a library of parsers may raise anything, and all of it is the text's
@@ -77,6 +80,27 @@ class Schema:
         fingerprint = sha256(canonical.encode()).digest()
         name = full_name(said, "") if isinstance(said, dict) and "name" in said else ""
         return cls(compact, fingerprint, meaning, name, parsed)
+
+
+def logical_type(parsed: avro.schema.Schema) -> str | None:
+    """Return the logical type of a type in :attr:`Schema.parsed`, None without one."""
+    found = parsed.props.get(_LOGICAL)
+    return None if found is None else str(found)
+
+
+def _unwarned(meant: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a schema as Avro's library is given it, with logical types under a name that it does not look for."""
+    if isinstance(meant, list):
+        return [_unwarned(one) for one in meant]
+    if not isinstance(meant, dict):
+        return meant
+    told = {_LOGICAL if name == "logicalType" else name: value for name, value in meant.items()}
+    for part in ("type", "items", "values"):
+        if part in told:
+            told[part] = _unwarned(told[part])
+    if "fields" in told:
+        told["fields"] = [one | {"type": _unwarned(one["type"])} for one in told["fields"]]
+    return told
 
 
 def _meant(schema: Any, namespace: str) -> Any:  # noqa: ANN401 - JSON, here and below

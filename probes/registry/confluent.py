@@ -5,13 +5,14 @@ What it has and ours has not (modes, references between schemas, deletion, other
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, Final, TypeVar
 
 from anyio import to_thread
 from fastapi import APIRouter, Path, Query
+from fastapi.params import Depends
 from pydantic import BaseModel, ConfigDict, Field
 
 from probes.http import problems
@@ -121,31 +122,35 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     status: {"description": when, "content": _CONTENT}
     for status, when in {
         400: "the body is no UTF-8",
+        401: "there is no token, or nobody knows it",
+        403: "the schemas of the subject are not the producer's",
         404: "there is no such subject, version or schema",
         408: "the body came too slowly",
         409: "the schema would break readers, or its fingerprint stands for another one",
         413: "the body is too large",
         422: "it cannot be what was sent",
+        429: "the producer has sent more than his quota: come again after Retry-After",
         503: "the store is down, or too many requests came at once",
     }.items()
 }
 
 
-def router(registry: Registry) -> APIRouter:
-    """Return the routes."""
+def router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:
+    """Return the routes; those that write depend on ``writing``."""
     routes = APIRouter(tags=["Confluent's API"], responses=_RESPONSES)
-    _add_subjects(routes, registry)
+    _add_subjects(routes, registry, writing)
     _add_schemas(routes, registry)
     _add_compatibility(routes, registry)
-    _add_levels(routes, registry)
+    _add_levels(routes, registry, writing)
     return routes
 
 
-def _add_subjects(routes: APIRouter, registry: Registry) -> None:
-    @routes.post("/subjects/{subject}/versions")
+def _add_subjects(routes: APIRouter, registry: Registry, writing: Sequence[Depends]) -> None:
+    @routes.post("/subjects/{subject}/versions", dependencies=writing)
     async def register(subject: Subject, body: SchemaBody) -> IdAnswer:
         """Make a schema the newest version of a subject; one that is there already is found."""
-        made = await _asked(lambda: registry.register(subject, _schema(body)))
+        # Its clients register at each start what they write by.
+        made = await _asked(lambda: registry.register(subject, _schema(body), renews=False))
         return IdAnswer(id=made.entry.kept.number)
 
     @routes.post("/subjects/{subject}")
@@ -205,13 +210,13 @@ def _add_compatibility(routes: APIRouter, registry: Registry) -> None:
         return await _asked(lambda: _fit(registry, subject, body, None, is_told=verbose))
 
 
-def _add_levels(routes: APIRouter, registry: Registry) -> None:
+def _add_levels(routes: APIRouter, registry: Registry, writing: Sequence[Depends]) -> None:
     @routes.get("/config")
     async def get_level() -> LevelAnswer:
         """Get what subjects owe that have no level of their own."""
         return LevelAnswer(level=(await _asked(registry.level)).name)
 
-    @routes.put("/config")
+    @routes.put("/config", dependencies=writing)
     async def set_level(body: LevelBody) -> LevelBody:
         """Set it."""
         return await _set(registry, body, ALL)
@@ -227,7 +232,7 @@ def _add_levels(routes: APIRouter, registry: Registry) -> None:
             raise Refusal(HTTPStatus.NOT_FOUND, NO_LEVEL, told)
         return LevelAnswer(level=own.name)
 
-    @routes.put("/config/{subject}")
+    @routes.put("/config/{subject}", dependencies=writing)
     async def set_own_level(subject: Subject, body: LevelBody) -> LevelBody:
         """Set what the versions of a subject owe each other."""
         return await _set(registry, body, subject)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Final, TypeVar
 
 from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.params import Depends
 
 from probes.http import handlers
 from probes.http.problems import Fault, Problem
@@ -27,11 +28,14 @@ Found = TypeVar("Found")
 
 Subject = Annotated[str, Path(pattern=NAME, description="1 to 255 of the characters A-Za-z0-9._-")]
 _WHEN: Final = {
+    401: "there is no token, or nobody knows it",
+    403: "the schemas of the subject are not the producer's",
     404: "there is no such subject, version or schema",
     408: "the body came too slowly",
     409: "the schema would break readers, or its fingerprint stands for another one: see conflicts",
     413: "the body is too large",
     422: "the body is no JSON, no Avro schema, or one that would harm a decoder; or the path cannot be",
+    429: "the producer has sent more than his quota: come again after Retry-After",
     503: "the store is down, or too many requests came at once: come again after Retry-After",
 }
 _BODY: Final[dict[str, Any]] = {"requestBody": {"required": True, "content": {"application/json": {"schema": AVRO}}}}
@@ -42,9 +46,9 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return handlers.documented({status: _WHEN[status] for status in statuses})
 
 
-def router(registry: Registry) -> APIRouter:  # noqa: C901 - one function a route
-    """Return the routes."""
-    routes = APIRouter(tags=["registry"])
+def router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:  # noqa: C901 - one function a route
+    """Return the routes; those that write depend on ``writing``."""
+    routes = APIRouter(tags=["registry"], responses=responses(401, 429))
 
     @routes.get("/subjects", responses=responses(503))
     async def list_subjects() -> list[str]:
@@ -72,14 +76,15 @@ def router(registry: Registry) -> APIRouter:  # noqa: C901 - one function a rout
     @routes.put(
         "/subjects/{subject}/schemas",
         status_code=HTTPStatus.CREATED,
+        dependencies=writing,
         responses={
-            **responses(408, 409, 413, 422, 503),
-            200: {"description": "it is a version of the subject already", "model": VersionAnswer},
+            **responses(403, 408, 409, 413, 422, 503),
+            200: {"description": "it is the latest version of the subject already", "model": VersionAnswer},
         },
         openapi_extra=_BODY,
     )
     async def register(subject: Subject, request: Request, response: Response) -> VersionAnswer:
-        """Make a schema the newest version of a subject; one that is there already is found."""
+        """Make a schema the newest version of a subject, also one that is an older version; the latest is found."""
         body = await request.body()
 
         def write() -> VersionAnswer:

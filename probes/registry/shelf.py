@@ -34,6 +34,9 @@ class Shelf(Protocol):
     def entries(self, subject: str) -> Sequence[Entry]:
         """Return the versions of a subject in order; none of one that nobody knows."""
 
+    def latest(self, subject: str) -> int:
+        """Return the number of the latest version of a subject, 0 of one that nobody knows."""
+
     def by_fingerprint(self, fingerprint: bytes) -> Kept | None:
         """Return the schema of a fingerprint, none without it."""
 

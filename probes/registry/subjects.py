@@ -8,12 +8,14 @@ from typing import Final, NamedTuple
 
 from probes.registry.avro_schema import Schema
 from probes.registry.compatibility import DEFAULT, Conflict, Level, Version, conflicts
-from probes.registry.shelf import Entry, Kept, Shelf, Shelves
+from probes.registry.shelf import Entry, Kept, Shelf, ShelfDownError, Shelves
 
 NAME: Final = r"^[A-Za-z0-9._-]{1,255}$"
 """What a subject may be called."""
 ALL: Final = ""
 """Stands for all subjects that have no level of their own."""
+MOST_TRIES: Final = 100
+"""So often a registration begins again because somebody else's came first."""
 _PARSED: Final = 64
 
 
@@ -59,12 +61,21 @@ class IncompatibleError(RegistryError):
 
 
 class Registered(NamedTuple):
-    """A version of a subject, and whether it was not there before."""
+    """The version of a subject that a schema is, and whether it was entered for that."""
 
     subject: str
     entry: Entry
     schema: Schema
     is_new: bool
+
+
+class _Stand(NamedTuple):
+    """All that a registration depends on: versions and schemas that are there never change."""
+
+    latest: int
+    level: Level
+    kept: Kept | None
+    """The schema of the fingerprint."""
 
 
 class Registry:
@@ -74,26 +85,49 @@ class Registry:
         """Take what is kept."""
         self._shelves = shelves
 
-    def register(self, subject: str, new: Schema) -> Registered:
+    def register(self, subject: str, new: Schema, *, renews: bool = True) -> Registered:
         """Make a schema the newest version of a subject, or find it there.
+
+        One that is an older version is entered once more, behind the others; without ``renews`` it is found.
+        Whoever else writes does not wait for the comparison with the versions: what it was made with is looked at again
+        when the schema is entered, and it begins again if that has changed.
 
         Raises:
             MeaningError: its fingerprint stands for another schema.
             IncompatibleError: it would break readers.
+            ShelfDownError: others register versions of the subject all the time.
+        """
+        level, compared = None, 0
+        for _ in range(MOST_TRIES):
+            with self._shelves.reading() as shelf:
+                entries, stand = shelf.entries(subject), _stand(shelf, subject, new)
+            _check_meaning(new, stand.kept)
+            own = next((entry for entry in reversed(entries) if entry.kept == stand.kept), None)
+            if own is not None and (own == entries[-1] or not renews):
+                return Registered(subject, own, parsed(own.kept.text), is_new=False)
+            # What fitted once fits still, for the same level.
+            left = [entry for entry in entries if entry.version > compared or stand.level is not level]
+            if found := conflicts(new, _versions(left), stand.level):
+                raise IncompatibleError(subject, new, stand.level, found)
+            level, compared = stand.level, stand.latest
+            with self._shelves.writing() as shelf:
+                if _stand(shelf, subject, new) == stand:
+                    kept = stand.kept or shelf.add(new.fingerprint, new.text)
+                    return Registered(subject, _entered(shelf, subject, kept), parsed(kept.text), is_new=True)
+        raise ShelfDownError(f"others registered versions of {subject!r} {MOST_TRIES} times meanwhile: come again")
+
+    def restore(self, subject: str, version: int) -> Registered:
+        """Make a version of a subject the newest once more, whatever the versions owe each other.
+
+        Raises:
+            UnknownError: there is no such subject, or no such version.
         """
         with self._shelves.writing() as shelf:
-            entries = shelf.entries(subject)
-            kept = _same(shelf, new)
-            for entry in entries:
-                if entry.kept == kept:
-                    return Registered(subject, entry, parsed(kept.text), is_new=False)
-            level = _level(shelf, subject)
-            if found := conflicts(new, _versions(entries), level):
-                raise IncompatibleError(subject, new, level, found)
-            kept = kept or shelf.add(new.fingerprint, new.text)
-            entry = Entry(entries[-1].version + 1 if entries else 1, kept)
-            shelf.enter(subject, entry.version, kept.number)
-            return Registered(subject, entry, parsed(kept.text), is_new=True)
+            entries = _entries(shelf, subject)
+            wanted = _version(subject, entries, version)
+            is_new = wanted.kept != entries[-1].kept
+            entry = _entered(shelf, subject, wanted.kept) if is_new else entries[-1]
+        return Registered(subject, entry, parsed(entry.kept.text), is_new)
 
     def conflicts(self, subject: str, new: Schema, version: int | None = None) -> tuple[Level, tuple[Conflict, ...]]:
         """Return the level of a subject, and what keeps a schema from joining it, or from joining one version of it.
@@ -103,12 +137,11 @@ class Registry:
             UnknownError: there is no such version.
         """
         with self._shelves.reading() as shelf:
-            _same(shelf, new)
-            entries = shelf.entries(subject)
-            level = _level(shelf, subject)
-            if version is not None:
-                entries = [_version(subject, entries, version)]
-            return level, conflicts(new, _versions(entries), level)
+            entries, stand = shelf.entries(subject), _stand(shelf, subject, new)
+        _check_meaning(new, stand.kept)
+        if version is not None:
+            entries = [_version(subject, entries, version)]
+        return stand.level, conflicts(new, _versions(entries), stand.level)
 
     def subjects(self) -> Sequence[str]:
         """Return the names of all subjects, in order."""
@@ -195,12 +228,21 @@ def parsed(text: str) -> Schema:
     return Schema.parse(text)
 
 
-def _same(shelf: Shelf, new: Schema) -> Kept | None:
-    """Return the schema that is kept under a fingerprint, none if it is free; it says the same, or is refused."""
-    kept = shelf.by_fingerprint(new.fingerprint)
+def _stand(shelf: Shelf, subject: str, new: Schema) -> _Stand:
+    return _Stand(shelf.latest(subject), _level(shelf, subject), shelf.by_fingerprint(new.fingerprint))
+
+
+def _check_meaning(new: Schema, kept: Kept | None) -> None:
+    """Check that what is kept under the fingerprint of a schema says the same."""
     if kept is not None and parsed(kept.text).meaning != new.meaning:
         raise MeaningError(new, kept)
-    return kept
+
+
+def _entered(shelf: Shelf, subject: str, kept: Kept) -> Entry:
+    """Make a schema that is kept the newest version of a subject."""
+    entry = Entry(shelf.latest(subject) + 1, kept)
+    shelf.enter(subject, entry.version, kept.number)
+    return entry
 
 
 def _known(kept: Kept | None, name: str) -> Kept:

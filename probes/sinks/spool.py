@@ -5,6 +5,7 @@ A segment is written under a name that no reader looks at, synced, and renamed w
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from collections.abc import Sequence
@@ -55,6 +56,18 @@ class SpoolSink:
         self.folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=self.folder):
             pass
+
+    def check_room(self, size: int) -> None:
+        """Look whether so many bytes more can be kept; nothing is.
+
+        Raises:
+            OSError: the disk has no place for them, the spool is full, or they cannot be synced.
+        """
+        with TemporaryFile(dir=self.folder) as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+            os.fsync(file.fileno())
+        if kept_bytes(self.folder) + self._bytes + size > self.most_bytes:
+            raise OSError(errno.EDQUOT, f"it is full: {self.most_bytes:,} bytes are kept, which nobody has deleted yet")
 
     def send(self, record: bytes) -> bool:
         """Append a record to the open segment; False when the spool is full or cannot be written."""

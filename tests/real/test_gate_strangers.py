@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import signal
 import socket
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -17,8 +19,10 @@ import httpx
 import pytest
 
 from probes.gate import ids
+from probes.gate.records import Entered
 from probes.marks import new_id
 from tests.probes.gate.entrances import CONFIG, GOOD, ORDER
+from tests.probes.gate.test_spool import published
 from tests.real.servers.process import Process, answers, free_ports, until
 from tests.real.test_gate import RUN
 from tests.repository import ROOT
@@ -28,11 +32,11 @@ TOKEN: Final = "a-token-of-a-shop"  # noqa: S105 - of this test alone
 
 
 @contextmanager
-def served(folder: Path, more: str = "", scheme: str = "http") -> Iterator[tuple[str, Process]]:
+def served(folder: Path, more: str = "", scheme: str = "http", *flags: str) -> Iterator[tuple[str, Process]]:
     """Yield the URL of a gate with one entrance, and its process."""
     (folder / "hopwatch.toml").write_text(CONFIG + more)
     (port,) = free_ports(1)
-    command = [*RUN, "--config", str(folder / "hopwatch.toml"), "--port", str(port)]
+    command = [*RUN, "--config", str(folder / "hopwatch.toml"), "--port", str(port), *flags]
     process = Process(command, folder / "said", folder=ROOT)
     try:
         until(lambda: answers(port) or not process.is_alive, "the gate answers")
@@ -78,6 +82,55 @@ def test_slow_clients_keep_nobody_out(gate: tuple[str, Process]) -> None:
             assert httpx.get(f"{url}/healthz").status_code == 200
         slow[0].settimeout(30)
         assert slow[0].recv(4_096).startswith(b"HTTP/1.1 408 ")
+
+
+def test_clients_that_do_not_read_keep_nobody_out(tmp_path: Path) -> None:
+    """They are cut, so that neither health nor the end waits for them; health alone has a port of its own."""
+    (health,) = free_ports(1)
+    with served(tmp_path, "", "http", "--health-port", str(health)) as (url, process), ExitStack() as open_:
+        host, port = url.removeprefix("http://").split(":")
+        asking = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 40
+        for _ in range(200):
+            silent = open_.enter_context(socket.socket())
+            silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+            silent.settimeout(30)
+            silent.connect((host, int(port)))
+            silent.sendall(asking)
+        for _ in range(5):
+            for place in (url, f"http://{host}:{health}"):
+                assert httpx.get(f"{place}/healthz", timeout=30).status_code == 200
+        answer = httpx.get(f"http://{host}:{health}/subjects", timeout=30)
+        assert (answer.status_code, answer.json()["detail"]) == (
+            404,
+            "there is /healthz and /readyz here, and nothing else",
+        )
+        process.signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_an_end_under_load_loses_nothing_that_was_acknowledged(gate: tuple[str, Process], tmp_path: Path) -> None:
+    """SIGTERM while eight clients send: whatever was answered 201 is in the spool, where readers see it."""
+    url, process = gate
+    acknowledged: set[str] = set()
+
+    def send() -> None:
+        with httpx.Client(timeout=30) as client, suppress(httpx.TransportError):
+            while True:
+                event_id = ids.written(new_id(time.time_ns() // 1_000))
+                if client.put(f"{url}/streams/orders/events/{event_id}", json=GOOD).status_code == 201:
+                    acknowledged.add(event_id)
+
+    clients = [threading.Thread(target=send) for _ in range(8)]
+    for one in clients:
+        one.start()
+    until(lambda: len(acknowledged) > 200, "events are acknowledged")
+    process.signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+    for one in clients:
+        one.join()
+    kept = {ids.written(Entered.read(record).event_id) for record in published(tmp_path / "events" / "orders")}
+    assert acknowledged <= kept
+    assert not list(tmp_path.glob("events/orders/*/*.open"))
 
 
 def test_a_bomb_is_cut(gate: tuple[str, Process]) -> None:

@@ -18,9 +18,10 @@ from probes.gate.outlets import MOST_BYTES
 from probes.gate.outlets.kafka import WRITE_S
 from probes.gate.producers import OPEN_PATHS, OVER_S
 from probes.gate.routes import BODY_BYTES
+from probes.http.connections import MOST_OF_ADDRESS, UNREAD_S
 from probes.http.limits import Limits
 from probes.http.problems import MOST_FAULTS
-from probes.http.serve import HEADERS_S, MOST_CONNECTIONS
+from probes.http.serve import HEADERS_S, MOST_CONNECTIONS, MOST_HEALTH_CONNECTIONS
 from tests.repository import ROOT
 
 PAGE: Final = (ROOT / "docs" / "GATE.md").read_text("utf-8")
@@ -66,7 +67,9 @@ def test_its_numbers_are_those_of_the_program() -> None:
         f"on average over {OVER_S} s",
         f"{MOST_REQUESTS:,} requests at once",
         f"{intake.MOST_WAITING} of them of one stream",
-        f"{MOST_CONNECTIONS:,} connections",
+        f"{MOST_CONNECTIONS:,} connections, {MOST_OF_ADDRESS:,} of them of one address",
+        f"{UNREAD_S:g} s to read what was sent",
+        f"without TLS, {MOST_HEALTH_CONNECTIONS} connections",
         f"Of an event {MOST_FAULTS} things",
         f"{limits.most_held_bytes // mib} MiB of bodies",
         f"{HEADERS_S:g} s for headers, {limits.body_s:g} s for a body",

@@ -17,6 +17,8 @@ from probes.gate.outlets.left import held, publish, recover, release
 from probes.gate.records import Entered
 from probes.sinks.spool import SpoolSink
 
+ROOM_BYTES: Final = 2 * 1024 * 1024
+"""So much has to have a place, or the spool is not ready: more than the events of a request, as they are written."""
 _TICK_S: Final = 0.25
 _RETRY_NS: Final = 5_000_000_000
 _LOCK_TRIES: Final = 100
@@ -64,13 +66,14 @@ class SpoolOutlet:
         self._groups.put(group)
 
     def check(self) -> None:
-        """Make the folder, and publish what gates have left that were killed.
+        """Make the folder, look for room in it, and publish what gates have left that were killed.
 
         Raises:
             OutletError: it cannot be written.
         """
         try:
             self._sink.check()
+            self._sink.check_room(ROOM_BYTES)
             if self._lock is None:
                 self._lock = self._locked()
             recover(self.root)

@@ -76,6 +76,44 @@ def test_what_there_is_is_listed(workplace: Workplace, capsys: Captured) -> None
     assert capsys.readouterr().out.split()[-5:] == [str(value) for value in one.values()]
 
 
+def test_an_old_version_is_the_newest_again(workplace: Workplace, capsys: Captured) -> None:
+    """Though it would break readers, which is what a wrong schema may need; the level is a command of its own."""
+    assert run(workplace, "register", file(workplace, FIRST), "--subject", "orders") == 0
+    assert run(workplace, "level", "none", "--subject", "orders") == 0
+    assert run(workplace, "register", file(workplace, BROKEN), "--subject", "orders") == 0
+    assert run(workplace, "level", "forward", "--subject", "orders", "--json") == 0
+    assert run(workplace, "register", file(workplace, FIRST), "--subject", "orders") == 1
+    capsys.readouterr()
+    assert [run(workplace, "restore", "1", "--subject", "orders") for _ in range(2)] == [0, 0]
+    assert capsys.readouterr().out == (
+        "the newest of orders is version 3, which says what version 1 says\nthe newest of orders is it already\n"
+    )
+    assert run(workplace, "restore", "2", "--subject", "orders", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"subject": "orders", "version": 4, "is_new": True}
+    assert run(workplace, "level", "--subject", "orders", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"subject": "orders", "compatibility": "forward"}
+    assert run(workplace, "level", "--subject", "orders") == 0
+    assert capsys.readouterr().out == "orders is forward\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("restore", "7", "--subject", "orders"), "there is no version 7 of orders: hopwatch schema list --subject"),
+        (("restore", "1", "--subject", "nix"), "there is no subject nix: hopwatch schema list names those that"),
+        (("level", "some", "--subject", "orders"), "a level is one of none, backward, backward_transitive, forward, "),
+        (("level", "none", "--subject", "a b"), "a subject is 1 to 255 of the characters A-Za-z0-9._-, got 'a b'"),
+    ],
+)
+def test_what_cannot_be_restored_or_set_is_told(
+    workplace: Workplace, capsys: Captured, arguments: tuple[str, ...], told: str
+) -> None:
+    """With what there is; nothing is changed."""
+    assert run(workplace, "register", file(workplace, FIRST), "--subject", "orders") == 0
+    assert run(workplace, *arguments) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_an_empty_registry_says_what_to_do(workplace: Workplace, capsys: Captured) -> None:
     """Nothing on stdout."""
     assert main(["store", "migrate", "--config", str(workplace.config)]) == 0

@@ -111,9 +111,16 @@ def test_rules_become_what_they_say(tmp_path: Path) -> None:
 def test_producers_become_what_they_say(tmp_path: Path) -> None:
     """Their tokens as hashes; a variable may hold one."""
     said = f'{ENTRANCE}[gate.producers.shop]\ntokens = ["{HASH}"]\nstreams = ["orders"]\nevents_per_second = 5\n'
-    producer = entrances.producer_of("shop", settings(tmp_path, said).gate.producers["shop"])
+    producer = entrances.producer_of(settings(tmp_path, said), "shop")
     assert (producer.token_hashes, producer.streams) == ((bytes(32),), frozenset({"orders"}))
     assert (producer.events_per_second, producer.bytes_per_second) == (5, None)
+
+
+def test_the_subjects_of_his_streams_are_a_producers(tmp_path: Path) -> None:
+    """And those that are named beside them."""
+    said = f'{ENTRANCE}subject = "com.orders"\n[gate.producers.shop]\ntokens = ["{HASH}"]\nstreams = ["orders"]\n'
+    for more, subjects in (("", {"com.orders"}), ('subjects = ["x"]', {"com.orders", "x"})):
+        assert entrances.producer_of(settings(tmp_path, said + more), "shop").subjects == subjects
 
 
 def rule(text: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 from hashlib import sha256
+from typing import Any, Final
 
+import orjson
 import pytest
 
 from probes.gate.producers import OVER_S, Producer
@@ -111,3 +113,58 @@ def test_a_batch_that_no_quota_ever_lets_through_is_told(gate: AtEntrance) -> No
     assert caught.value.detail == (
         "shop may send 2 events a second, and these 21 are more than 10 s of that: send them in parts"
     )
+
+
+WRITES: Final = [
+    ("PUT", "/subjects/orders/schemas", ORDER),
+    ("POST", "/subjects/orders/versions", {"schema": orjson.dumps(ORDER).decode()}),
+    ("PUT", "/config/orders", {"compatibility": "NONE"}),
+    ("PUT", "/config", {"compatibility": "NONE"}),
+]
+"""All that changes what is registered."""
+
+
+@pytest.mark.parametrize(("method", "path", "body"), WRITES, ids=[f"{one[0]} {one[1]}" for one in WRITES])
+def test_the_schemas_of_others_are_not_a_producers(method: str, path: str, body: Any) -> None:  # noqa: ANN401 - JSON
+    """Who is kept to his streams changes those of their subjects alone; he may read all of them."""
+    bills = Producer("other", hashed(OTHER), frozenset({"bills"}), subjects=frozenset({"bills", "x"}))
+    gate = AtEntrance(producers=[Producer("shop", hashed(OLD)), bills], schema=None)
+    assert gate.ask("PUT", "/subjects/orders/schemas", ORDER, headers=bearer(OLD)).status_code == 201
+    before = (dict(gate.shelf.versions), dict(gate.shelf.levels))
+    answer = gate.ask(method, path, body, headers=bearer(OTHER))
+    assert told(answer)[:2] == (403, "other-subject")
+    what = "those of 'orders'" if "orders" in path else "what all subjects owe"
+    assert answer.json()["detail"] == f"other may change the schemas of bills, x, not {what}"
+    assert (gate.shelf.versions, gate.shelf.levels) == before
+    own = path.replace("orders", "bills")
+    if own != path:
+        assert gate.ask(method, own, body, headers=bearer(OTHER)).is_success
+    assert gate.ask(method, path, body, headers=bearer(OLD)).is_success
+    for read in ("/subjects", "/subjects/orders/schemas", "/config"):
+        assert gate.ask("GET", read, headers=bearer(OTHER)).status_code == 200
+
+
+def test_every_route_that_changes_what_is_registered_is_held(gate: AtEntrance) -> None:
+    """A route that is new stands here, or only reads."""
+    asking = {"/subjects/{subject}", "/compatibility/subjects/{subject}/versions"}
+    asking.add("/compatibility/subjects/{subject}/versions/{version}")
+    paths = gate.ask("GET", "/openapi.json").json()["paths"]
+    found = {
+        (method.upper(), path)
+        for path, methods in paths.items()
+        for method in methods
+        if method != "get" and path not in asking and not path.startswith("/streams/")
+    }
+    assert found == {(method, path.replace("orders", "{subject}")) for method, path, _ in WRITES}
+
+
+def test_requests_to_the_registry_cost_what_events_cost() -> None:
+    """Reads too, one event each, and their bodies: whoever asks all day keeps nobody out."""
+    limited = Producer("shop", hashed(OLD), events_per_second=1, bytes_per_second=100)
+    gate = AtEntrance(producers=[limited, Producer("other", hashed(OTHER))], schema=None)
+    large = {"type": "record", "name": "R", "doc": "x" * 1_000, "fields": []}
+    assert told(gate.ask("PUT", "/subjects/orders/schemas", large, headers=bearer(OLD)))[:2] == (413, "over-quota")
+    statuses = [gate.ask("GET", "/subjects", headers=bearer(OLD)).status_code for _ in range(OVER_S + 1)]
+    assert statuses == [200] * OVER_S + [429]
+    assert told(gate.ask("PUT", "/subjects/orders/schemas", ORDER, headers=bearer(OLD)))[:2] == (429, "over-quota")
+    assert gate.ask("GET", "/subjects", headers=bearer(OTHER)).status_code == 200

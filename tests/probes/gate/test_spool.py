@@ -18,7 +18,7 @@ from probes.contract.kafka import KafkaAccess
 from probes.contract.segment import MAGIC, frame, walk
 from probes.gate.outlets import Leaving, OutletError, open_outlet
 from probes.gate.outlets.left import LOCK, held, recover
-from probes.gate.outlets.spool import SpoolOutlet
+from probes.gate.outlets.spool import ROOM_BYTES, SpoolOutlet
 from probes.gate.records import Entered
 from probes.sinks.spool import SpoolSink
 from tests.repository import ROOT
@@ -123,6 +123,39 @@ def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
     outlet = SpoolOutlet(tmp_path / "file", "", SystemClock())
     with pytest.raises(OutletError, match=r"the spool /.*/file cannot be written: Not a directory"):
         outlet.check()
+    outlet.close()
+
+
+def test_a_disk_that_is_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty file can be made there still; as soon as there is room it is well again."""
+    outlet = SpoolOutlet(tmp_path, "", SystemClock())
+    allocate = os.posix_fallocate
+
+    def full(*_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OutletError, match=r"the spool /.* cannot be written: No space left on device"):
+        outlet.check()
+    monkeypatch.setattr(os, "posix_fallocate", allocate)
+    outlet.check()
+    outlet.close()
+    assert not list(tmp_path.glob("*/*"))
+
+
+@pytest.mark.parametrize("is_published", [False, True])
+def test_a_spool_that_is_full_is_told(tmp_path: Path, is_published: bool) -> None:  # noqa: FBT001 - drawn
+    """Of segments that are open too: what would be 503 makes it not ready."""
+    outlet = SpoolOutlet(tmp_path, "", SystemClock())
+    outlet.check()
+    assert written(outlet, 1) == frozenset()
+    if is_published:
+        outlet._sink._publish()
+    outlet._sink.most_bytes = ROOM_BYTES
+    with pytest.raises(OutletError, match="cannot be written: it is full: 2,097,152 bytes are kept, which nobody has"):
+        outlet.check()
+    outlet._sink.most_bytes = ROOM_BYTES + 1_000
+    outlet.check()
     outlet.close()
 
 

@@ -35,6 +35,10 @@ class MemoryShelf:
         """Return the versions of a subject in order."""
         return list(self.versions.get(subject, ()))
 
+    def latest(self, subject: str) -> int:
+        """Return the number of the latest version of a subject."""
+        return len(self.versions.get(subject, ()))
+
     def by_fingerprint(self, fingerprint: bytes) -> Kept | None:
         """Return the schema of a fingerprint."""
         return self.schemas.get(fingerprint)

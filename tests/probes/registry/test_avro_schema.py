@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import warnings
+from typing import Final
 
 import orjson
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from probes.contract import envelope
-from probes.registry.avro_schema import MAX_BYTES, Schema, SchemaError
+from probes.registry.avro_schema import MAX_BYTES, Schema, SchemaError, logical_type
+from probes.registry.breaks import fits
 from tests.probes.registry.schemas import ORDER, SCHEMAS, Json, record, schema
 
 NOTHING = {"name": "a", "type": "double"}
@@ -22,6 +26,39 @@ def test_a_fingerprint_is_that_of_the_wire() -> None:
     assert schema(envelope.SCHEMA).fingerprint == envelope.FINGERPRINT
     assert schema(envelope.SCHEMA).name == "hopwatch.v2.ObservationBatch"
     assert schema(envelope.SCHEMA_1).fingerprint == envelope.FINGERPRINT_1
+
+
+WARNED: Final[list[Json]] = [
+    {"type": "int", "logicalType": "\x1b[2J\nforged"},
+    {"type": "long", "logicalType": "date"},
+    {"type": "long", "logicalType": "local-timestamp-millis"},
+    {"type": "fixed", "name": "F", "size": 4, "logicalType": "x"},
+    {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 3},
+    {"type": "array", "items": {"type": "string", "logicalType": "x"}, "logicalType": "y"},
+    {"type": "map", "values": ["null", {"type": "string", "logicalType": "x"}]},
+    {"type": "enum", "name": "E", "symbols": ["A"], "logicalType": "x"},
+    {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "int", "logicalType": "x"}}]},
+]
+"""Types of which Avro's library would warn, and of each text keeps the warning for good."""
+
+
+@pytest.mark.parametrize("said", WARNED)
+def test_no_text_of_a_stranger_becomes_a_warning(said: Json) -> None:
+    """A warning is printed as it is, with whatever moves a cursor or begins a line, and never forgotten."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        schema(record(said))
+        schema(said)
+    assert found == []
+
+
+@given(st.text())
+def test_a_logical_type_is_known_and_decides_nothing(name: str) -> None:
+    """Whatever it is called: a type with one reads and is read by the type without."""
+    meant, plain = schema({"type": "int", "logicalType": name}).parsed, schema("int").parsed
+    assert (logical_type(meant), logical_type(plain)) == (name, None)
+    assert fits(meant, plain)
+    assert fits(plain, meant)
 
 
 @pytest.mark.parametrize(

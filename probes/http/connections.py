@@ -1,0 +1,86 @@
+"""The connections of a server, looked after from outside: so many of one address, and a deadline for reading answers.
+
+The server itself bounds how many there are of all. A client that sends and does not read, or opens all of them, would
+keep everybody out: requests have deadlines of their own, answers and what is open between them have not.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+MOST_OF_ADDRESS: Final = 1_024
+"""So many connections one address has at once."""
+UNREAD_S: Final = 10.0
+"""So long a client may leave unread what was sent to it, when its buffers are full."""
+LOOK_S: Final = 1.0
+"""How often they are looked after."""
+_DESCRIPTORS: Final = Path("/dev/fd")
+_TIMEOUT: Final = getattr(socket, "TCP_USER_TIMEOUT", None)
+"""The kernel's own deadline for what is sent (tcp(7), RFC 5482), where it has one."""
+
+
+class Connections:
+    """Those of this process at some of its ports."""
+
+    def __init__(self, ports: Collection[int], most: int = MOST_OF_ADDRESS, unread_s: float = UNREAD_S) -> None:
+        """Name the ports, and the bounds."""
+        self._ports, self._most, self._unread_ms = frozenset(ports), most, int(unread_s * 1_000)
+        self._known: dict[int, None] = {}
+        self._stop = threading.Event()
+
+    def look(self) -> None:
+        """Give each connection its deadline, and end the latest ones of an address that has too many."""
+        open_ = dict(self._open())
+        # In the order in which they came.
+        self._known = {one: None for one in (*self._known, *open_) if one in open_}
+        counts: Counter[str] = Counter()
+        for one in self._known:
+            address, connection = open_[one]
+            counts[address] += 1
+            with connection, suppress(OSError):
+                if counts[address] > self._most:
+                    connection.shutdown(socket.SHUT_RDWR)
+                elif _TIMEOUT is not None:
+                    connection.setsockopt(socket.IPPROTO_TCP, _TIMEOUT, self._unread_ms)
+
+    def _open(self) -> Iterator[tuple[int, tuple[str, socket.socket]]]:
+        """Yield the connections that are open, each by a number that is its own, with its address and a handle."""
+        for one in list(_DESCRIPTORS.iterdir()):
+            with suppress(OSError):
+                handle = os.dup(int(one.name))
+                try:
+                    connection = socket.socket(fileno=handle)
+                except OSError:
+                    os.close(handle)
+                    continue
+                try:
+                    is_ours = connection.type == socket.SOCK_STREAM and connection.getsockname()[1] in self._ports
+                    address = str(connection.getpeername()[0]) if is_ours else ""
+                except (OSError, IndexError):  # it listens, is over, or is of another family
+                    address = ""
+                if not address:
+                    connection.close()
+                    continue
+                yield os.fstat(handle).st_ino, (address, connection)
+
+    @contextmanager
+    def looked_after(self) -> Iterator[None]:
+        """Look after them, again and again, for as long as the block lasts."""
+        looking = threading.Thread(target=self._run, name="hopwatch-connections", daemon=True)
+        looking.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            looking.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(LOOK_S):
+            self.look()
