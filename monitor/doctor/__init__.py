@@ -28,7 +28,7 @@ def examine(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: 
     else:
         transport = places.transport(settings.transport.spool)
         yield transport
-        if transport.level is not Level.FAIL:
+        if transport.level is not Level.FAIL and settings.transport.spool.exists():
             yield places.clocks(settings.transport.spool, clock)
     store = stores.store(settings.store.url)
     yield store

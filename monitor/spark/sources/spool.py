@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from monitor.errors import TransportError
 from monitor.unheard import Folder, is_of_instance
-from probes.contract.segment import SEGMENT_SUFFIX
+from probes.contract.limits import MONITOR_STREAM
+from probes.contract.segment import SEGMENT_SUFFIX, folder_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,29 @@ _GLOB: Final = re.compile(r"[\\*?\[\]{}]")
 def root(url: str) -> Path:
     """Return the folder of a ``spool:`` URL."""
     return Path(url.removeprefix(SCHEME))
+
+
+def make(folder: Path) -> None:
+    """Make the spool where there is nothing, with the rights that the umask leaves, as a probe makes it.
+
+    Raises:
+        TransportError: it cannot be made.
+    """
+    if folder.exists():
+        return
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        advice = "make it a folder that this user can write, or correct [transport] url"
+        raise TransportError(
+            f"the spool {folder} is not there and cannot be made: {error.strerror}: {advice}"
+        ) from None
+
+
+def has_probe(folder: Path) -> bool:
+    """Return whether a probe other than the monitor's own pulse has made its folder in the spool."""
+    pulse = folder_name(f"{MONITOR_STREAM}.")[: len(MONITOR_STREAM) + 1]
+    return any(is_of_instance(one.name) and not one.name.startswith(pulse) for one in folders(folder))
 
 
 def check(folder: Path, *, is_written: bool = False) -> None:

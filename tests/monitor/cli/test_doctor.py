@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the current folder, with a configuration and a spool in it."""
-    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "orders.a.h-1.1790000000000000").mkdir(parents=True)
     (tmp_path / "hopwatch.toml").write_text('[transport]\nurl = "spool:spool"\n')
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -36,14 +37,27 @@ def test_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_failed_check_is_told_with_advice(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """FAIL, what was got, and on the next line what to do; the clock of a spool that is not there is not asked."""
-    (place / "spool").rmdir()
+    """FAIL, what was got, and on the next line what to do; the clock of a spool that is none is not asked."""
+    shutil.rmtree(place / "spool")
+    (place / "spool").touch()
     assert main(["doctor", "--config", str(place / "hopwatch.toml")]) == 3
     lines = capsys.readouterr().out.splitlines()
     (failed,) = [number for number, line in enumerate(lines) if line.startswith("FAIL")]
     assert lines[failed].startswith(f"FAIL transport  the spool {place}/spool is a folder")
     assert lines[failed + 1].strip() == "start a probe with this sink, or correct [transport] url"
     assert not any("clocks" in line for line in lines)
+
+
+def test_before_the_first_probe_nothing_has_failed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 0, with what to start; the clock of a spool that is not there is not asked."""
+    shutil.rmtree(place / "spool")
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (told,) = [number for number, line in enumerate(lines) if line.startswith("OK   transport")]
+    assert lines[told].startswith(f"OK   transport  the spool {place}/spool is not there yet, and can be made; ")
+    assert lines[told + 1].strip() == f"no probe has written to it: start one with the sink spool:{place}/spool"
+    assert not any("clocks" in line for line in lines)
+    assert not (place / "spool").exists()
 
 
 @pytest.mark.usefixtures("place")
