@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from monitor.holes import Hole
 from monitor.kernel.books import Book
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
 from monitor.rules import StreamRules
 from probes.contract.segment import MAX_FOLDER_CHARS, RECORDS_OF_OTHERS, SEGMENT_SUFFIX
 
@@ -56,7 +56,7 @@ class Unheard:
         first_us, last_us = min(known.first_us, folder.first_us), max(known.last_us, folder.last_us)
         self.folders[folder.name] = Folder(folder.name, first_us, last_us)
 
-    def note_record(self, place: Quarantined, rules: Mapping[str, StreamRules]) -> None:
+    def note_record(self, place: SetAside, rules: Mapping[str, StreamRules]) -> None:
         """Note a record that could not be read."""
         name = folder_of(place)
         if place.reason in (FOREIGN if name is None else READ):
@@ -85,7 +85,7 @@ class Unheard:
         self.read = {name: last_us for name, last_us in self.read.items() if last_us >= before_us}
 
 
-def folder_of(place: Quarantined) -> str | None:
+def folder_of(place: SetAside) -> str | None:
     """Return the name of the folder that a record of a spool stood in; none of a record of a topic."""
     path = PurePath(place.path)
     return path.parent.name if path.suffix == SEGMENT_SUFFIX else None

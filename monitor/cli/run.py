@@ -122,8 +122,8 @@ def _once(place: Place, chosen: Settings) -> None:
             raise failures.known(error, place) or error from None
         spark.stop()
     with place.engine.begin() as connection:
-        quarantined = sum(reader.accounts(connection)["quarantined"].values())
-    odd = f", quarantined records: {quarantined:,}" if quarantined else ""
+        set_aside = sum(reader.accounts(connection)["set_aside"].values())
+    odd = f", records set aside: {set_aside:,}" if set_aside else ""
     words.print(f"windows that are final: {judged:,}{odd}; see hopwatch report")
 
 

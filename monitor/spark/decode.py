@@ -10,11 +10,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
 from monitor.rules import StreamRules
-from monitor.spark.intake import UNKNOWN_NODE, Intake, checked, undeclared
-from monitor.spark.rows import CLOCK_ROW, QUARANTINE_ROW, Batches, Row, arrow
+from monitor.spark.intake import Intake, checked, sender, undeclared
+from monitor.spark.rows import CLOCK_ROW, SET_ASIDE_ROW, Batches, Row, arrow
 from monitor.spark.sources.spool import local_path
+from monitor.undeclared import UNKNOWN_NODE
 from probes.contract import envelope, segment
 
 
@@ -48,20 +49,22 @@ def _rows(path: str, arrival_us: int, data: bytes, rules: Mapping[str, StreamRul
     intake = Intake(rules)
     for frame in segment.walk(data):
         fault: envelope.RecordError | None
+        sent_by = None
         try:
-            view = _view(data, frame, rules)
-            fault = undeclared(view, rules)
+            view = _view(data, frame)
+            fault, sent_by = undeclared(view, rules), sender(view)
             if fault is None or fault.reason == UNKNOWN_NODE:
                 intake.take(data, view, frame.start, frame.end, arrival_us)
         except envelope.RecordError as error:
             fault = error
         if fault is not None:
-            place = Quarantined(path, frame.start, frame.end - frame.start, arrival_us, fault.reason, str(fault))
-            yield Row(QUARANTINE_ROW, "", 0, 0, None, place.pack())
+            where = path, frame.start, frame.end - frame.start, arrival_us
+            place = SetAside(*where, fault.reason, str(fault), sent_by)
+            yield Row(SET_ASIDE_ROW, "", 0, 0, None, place.pack())
     yield from intake.rows(path)
 
 
-def _view(data: bytes, frame: segment.Frame, rules: Mapping[str, StreamRules]) -> envelope.RecordView:
+def _view(data: bytes, frame: segment.Frame) -> envelope.RecordView:
     if frame.fault:
         raise envelope.RecordError(frame.fault, frame.message)
-    return checked(data, frame.start, frame.end, rules)
+    return checked(data, frame.start, frame.end)
