@@ -120,6 +120,7 @@ REASONS: Final = (
     "unknown_node",
     "unknown_schema",
     "unknown_stream",
+    "unreadable_file",
     "unsupported",
 )
 """All short names of why a record cannot be counted."""

@@ -17,6 +17,7 @@ from monitor.holes import Hole
 from monitor.kernel.books import Book
 from monitor.parcels import SetAside
 from monitor.rules import StreamRules
+from monitor.segment_file import FOREIGN_FILE, UNREADABLE_FILE
 from probes.contract.segment import MAX_FOLDER_CHARS, RECORDS_OF_OTHERS, SEGMENT_SUFFIX
 
 READ: Final = frozenset({"ignored_node", "unknown_node", "unknown_stream"})
@@ -139,4 +140,5 @@ def _is_anybodys(folder: str, reason: str) -> bool:
     """Whether a record in a folder that is of no declared stream's instance may have been any instance's."""
     if folder.startswith(f"{RECORDS_OF_OTHERS}."):
         return True
-    return reason != "foreign_file" and not is_of_instance(folder)
+    # No probe writes outside of a folder of its own: such a file may be anything.
+    return reason not in {FOREIGN_FILE, UNREADABLE_FILE} and not is_of_instance(folder)

@@ -22,13 +22,14 @@ MEANINGS: Final = {
     "ignored_node": "ignore_nodes of the stream names its node",
     "malformed": "it cannot be decoded",
     "no_arrival_time": "the topic does not keep when records arrive",
-    "oversized": "it is larger than records may be",
+    "oversized": "it is larger than records, or segments, may be",
     "torn_tail": "its segment ends in the middle of it: the writer or its host died",
     "trailing_bytes": "there is more behind its end",
     "truncated": "it ends too early",
     "unknown_node": "the configuration has no such node in the stream: a misspelt name?",
     "unknown_schema": "its layout is not known here: its probe may be newer than this monitor",
     "unknown_stream": "the configuration has no such stream",
+    "unreadable_file": "a file of the spool is gone or cannot be read, or its name is not UTF-8",
     "unsupported": "it says what this monitor does not count yet: its probe may be newer",
 }
 MOST_TEXT: Final = 400

@@ -82,8 +82,8 @@ def _hidden(folder: Path) -> Path | None:
 
 
 def segments(folder: Path) -> list[Path]:
-    """Return all segments that are there now, in order of their names."""
-    return sorted(folder.rglob(f"*{SEGMENT_SUFFIX}"))
+    """Return all that bears a segment's name now, in order; a folder is looked into, whatever it is called."""
+    return sorted(path for path in folder.rglob(f"*{SEGMENT_SUFFIX}") if not path.is_dir())
 
 
 def folders(folder: Path) -> Iterator[Folder]:
@@ -122,10 +122,20 @@ def batch(spark: SparkSession, folder: Path) -> DataFrame:
 
     They are listed here: Spark by itself would look into no folder whose name starts with ``_`` or a dot.
     """
-    largest_first = sorted(segments(folder), key=lambda path: path.stat().st_size, reverse=True)
+    largest_first = sorted(segments(folder), key=_size_bytes, reverse=True)
     tasks = spark.sparkContext.defaultParallelism
-    paths = [str(path) for task in range(tasks) for path in largest_first[task::tasks]]
+    # Spark's paths are UTF-8, in a stream too: a file of another name is set aside, under the name that is told.
+    names = [os.fsencode(path).decode("utf-8", "backslashreplace") for path in largest_first]
+    paths = [name for task in range(tasks) for name in names[task::tasks]]
     return spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
+
+
+def _size_bytes(path: Path) -> int:
+    """Return the size of a file, 0 of one that is gone or cannot be looked at."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def stream(spark: SparkSession, folder: Path, bytes_a_trigger: int) -> DataFrame:
