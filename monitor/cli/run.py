@@ -62,6 +62,7 @@ def command(
     with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url) as hold:
         engine = dialect.engine(chosen.store.url)
         schema.prepare(engine)
+        hold.renew()
         # Once over all there is, nobody is told.
         people = ways.Ways() if once else ways.opened(chosen)
         place = job.Place(
