@@ -129,7 +129,7 @@ def _own(rule: Rule, now_us: int, past: Past) -> Reading:
     if rule.kind is Kind.HEARTBEAT:
         return bad("", 0, 0)
     threshold = rule.thresholds[OWN]
-    records = past.quarantined(now_us - rule.over_us, now_us + 1)
+    records = past.set_aside(now_us - rule.over_us, now_us + 1)
     if records > threshold:
         return bad("", records, threshold, (records, 0))
     return good("")

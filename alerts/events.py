@@ -53,7 +53,7 @@ class Kind(StrEnum):
     PROBE_DROPS = "probe_drops"
     CLOCK_SKEW = "clock_skew"
     REJECTED = "rejected"
-    QUARANTINE = "quarantine"
+    SET_ASIDE = "set_aside"
     BURN_RATE = "burn_rate"
     HEARTBEAT = "heartbeat"
 
@@ -69,7 +69,7 @@ class Word(StrEnum):
     DROPPED = "dropped"
     SKEWED = "skewed"
     REJECTED = "rejected"
-    QUARANTINED = "quarantined"
+    SET_ASIDE = "set aside"
     ALIVE = "alive"
 
 

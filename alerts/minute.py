@@ -55,8 +55,8 @@ class Past(Protocol):
     def last_bad_us(self, stream: str, objective: str) -> int | None:
         """Return the start of the newest window in which a message was bad; none where there is none."""
 
-    def quarantined(self, from_us: int, to_us: int) -> int:
-        """Return how many quarantined records arrived in ``[from_us, to_us)``."""
+    def set_aside(self, from_us: int, to_us: int) -> int:
+        """Return how many records set aside arrived in ``[from_us, to_us)``."""
 
     def last_window_us(self, stream: str) -> int | None:
         """Return the start of the newest window in which a batch of the stream fell; none before the first."""

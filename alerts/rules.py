@@ -12,14 +12,14 @@ from monitor.kernel.window import Terms
 from monitor.pathway import Pathway
 
 OWN: Final = ""
-"""The stream of what is the monitor's own: quarantine, heartbeat."""
+"""The stream of what is the monitor's own: records set aside, heartbeat."""
 
 LEAST_MEMORY_US: Final = 300_000_000
 """Two alerts of one cause do not end in the same minute."""
 
 ORDER: Final = (
     *(Kind.LOSS, Kind.LAG, Kind.END_TO_END_LAG, Kind.SILENT, Kind.PROBE_DROPS, Kind.UNKNOWN, Kind.BURN_RATE),
-    *(Kind.CLOCK_SKEW, Kind.REJECTED, Kind.OUTLIER, Kind.QUARANTINE, Kind.HEARTBEAT),
+    *(Kind.CLOCK_SKEW, Kind.REJECTED, Kind.OUTLIER, Kind.SET_ASIDE, Kind.HEARTBEAT),
 )
 """Of two rules that speak of the same, the first names the place more exactly; it is told."""
 

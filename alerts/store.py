@@ -103,9 +103,9 @@ class StoredPast:
             self._last_bad_us = {(row.stream, row.objective): row.newest for row in found}
         return self._last_bad_us.get((stream, objective))
 
-    def quarantined(self, from_us: int, to_us: int) -> int:
-        """Return how many quarantined records arrived in ``[from_us, to_us)``."""
-        arrival_us = tables.quarantine.c.arrival_us
+    def set_aside(self, from_us: int, to_us: int) -> int:
+        """Return how many records set aside arrived in ``[from_us, to_us)``."""
+        arrival_us = tables.set_aside.c.arrival_us
         wanted = select(func.count()).where(arrival_us >= from_us, arrival_us < to_us)
         return int(self._connection.execute(wanted).scalar_one())
 

@@ -34,7 +34,7 @@ def check_store(engine: Engine, work: Work, truth: Truth, moved_ms: int = 0) -> 
     """
     report = reader.report(engine)
     accounts = report["accounts"]
-    told = accounts["observations"], accounts["duplicate_batches"], accounts["too_late"], accounts["quarantined"]
+    told = accounts["observations"], accounts["duplicate_batches"], accounts["too_late"], accounts["set_aside"]
     if told != (truth.observations, 0, 0, {}):
         raise WrongResultError(f"hopwatch read {truth.observations:,} observations, none twice or late, got {accounts}")
     first_us = (FIRST_START_MS + moved_ms) * 1_000

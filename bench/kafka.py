@@ -158,7 +158,7 @@ def catch_up(folder: Path, work: Json, made: str, url: str, records: int) -> Jso
     observations = of_kind.truth().observations
     with where.engine.begin() as connection:
         told = reader.accounts(connection)
-    if (told["observations"], told["duplicate_batches"], told["implausible"], told["quarantined"]) != (
+    if (told["observations"], told["duplicate_batches"], told["implausible"], told["set_aside"]) != (
         observations, 0, 0, {}
     ):  # fmt: skip
         raise WrongResultError(f"{observations:,} observations are in the store, each once, got {told}")

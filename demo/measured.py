@@ -83,7 +83,7 @@ class Measured:
     def refused(self) -> int:
         """Return how much of what the probes sent the monitor could not use."""
         accounts = self._accounts
-        return int(accounts["too_late"] + accounts["implausible"] + sum(accounts["quarantined"].values()))
+        return int(accounts["too_late"] + accounts["implausible"] + sum(accounts["set_aside"].values()))
 
     def fullest(self, node: str) -> Json | None:
         """Return what is said of ``node`` in the window in which most messages arrived there."""

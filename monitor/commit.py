@@ -12,11 +12,11 @@ from sqlalchemy import Connection
 from monitor import holes
 from monitor.holes import NOTHING_EXPECTED, Expected
 from monitor.ledger import Conclusion, Ledger, Live
-from monitor.parcels import NOT_LANDED, FactSheet, Offsets, Quarantined
+from monitor.parcels import NOT_LANDED, FactSheet, Offsets, SetAside
 from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
-from monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, QUARANTINE_ROW, TALLY_ROW
-from monitor.store import lineage, outliers, reader, rollups, writer
+from monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
+from monitor.store import lineage, outliers, reader, rollups, undeclared, writer
 from monitor.store.past import Parcels, StoredPast
 from monitor.unheard import Folder
 
@@ -46,7 +46,7 @@ def restore(connection: Connection, rules: Mapping[str, StreamRules]) -> Ledger:
                 row["books"],
             )
     since_us = ledger.unread_since_us(lineage.watermark_us(connection))
-    ledger.note_unread(reader.quarantined_since(connection, since_us))
+    ledger.note_unread(reader.set_aside_since(connection, since_us))
     return ledger
 
 
@@ -142,7 +142,7 @@ def take_in(  # noqa: PLR0913, PLR0917 - what came, what was read of the transpo
     expected: Expected = NOTHING_EXPECTED,
     folders: Iterable[Folder] = (),
 ) -> Parcels:
-    """Write what came in: tallies, books, quarantine; return the tallies, packed, by window and shard."""
+    """Write what came in: tallies, books, records set aside; return the tallies, packed, by window and shard."""
     changes = writer.Changes(watermark_us, batch_id)
     sheets: list[FactSheet] = []
     sighted: dict[tuple[str, int], int] = {}
@@ -153,18 +153,19 @@ def take_in(  # noqa: PLR0913, PLR0917 - what came, what was read of the transpo
             sighted[key] = max(sighted.get(key, 0), row.last_first_sighting_us)
         elif row.kind == FACTS_ROW:
             sheets.append(FactSheet.unpack(bytes(row.payload)))
-        elif row.kind == QUARANTINE_ROW:
-            changes.quarantined.append(Quarantined.unpack(bytes(row.payload)))
-    written = ledger.absorb(sheets) | ledger.note_unread(changes.quarantined, folders)
+        elif row.kind == SET_ASIDE_ROW:
+            changes.set_aside.append(SetAside.unpack(bytes(row.payload)))
+    written = ledger.absorb(sheets) | ledger.note_unread(changes.set_aside, folders)
     changes.books = [ledger.books[key] for key in written]
     changes.streams = dict(ledger.ranges)
     changes.holes = list(holes.find(expected, read, reader.last_arrivals_us(connection)))
     changes.last_arrivals_us = {run.place: run.last_arrival_us for run in sorted(read, key=attrgetter("first"))}
     ledger.holes += changes.holes
-    changes.segments = _segments(ledger, sheets, changes.quarantined)
+    changes.segments = _segments(ledger, sheets, changes.set_aside)
     for (stream, start_us), sighted_us in sighted.items():
         ledger.sight(stream, start_us, sighted_us)
     writer.write(connection, changes)
+    undeclared.note(connection, changes.set_aside, ledger.rules)
     tallied: Parcels = {}
     for (stream, start_us, shard), parcel in changes.tallies.items():
         tallied.setdefault((stream, start_us), {})[shard] = parcel
@@ -174,16 +175,16 @@ def take_in(  # noqa: PLR0913, PLR0917 - what came, what was read of the transpo
 def keep_segments(connection: Connection, ledger: Ledger, rows: Iterable[Any], batch_id: int) -> None:
     """Note only which segments a batch points into: all else of it is written already."""
     sheets = [FactSheet.unpack(bytes(row.payload)) for row in rows if row.kind == FACTS_ROW]
-    quarantined = [Quarantined.unpack(bytes(row.payload)) for row in rows if row.kind == QUARANTINE_ROW]
-    writer.keep_segments(connection, _segments(ledger, sheets, quarantined), batch_id)
+    set_aside = [SetAside.unpack(bytes(row.payload)) for row in rows if row.kind == SET_ASIDE_ROW]
+    writer.keep_segments(connection, _segments(ledger, sheets, set_aside), batch_id)
 
 
-def _segments(ledger: Ledger, sheets: Iterable[FactSheet], quarantined: Iterable[Quarantined]) -> dict[str, int]:
-    """Return until when each segment is needed; one with a quarantined record is kept for whoever looks into it."""
+def _segments(ledger: Ledger, sheets: Iterable[FactSheet], set_aside: Iterable[SetAside]) -> dict[str, int]:
+    """Return until when each segment is needed; one with a record set aside is kept for whoever looks into it."""
     needed: dict[str, int] = {}
     for sheet in sheets:
         needed[sheet.path] = max(needed.get(sheet.path, 0), ledger.needed_until_us(sheet))
-    for place in quarantined:
+    for place in set_aside:
         needed.pop(place.path, None)
     # What came through Kafka without observations was not landed.
     needed.pop(NOT_LANDED, None)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
+from monitor import segment_file
 from probes.contract import envelope, segment
+
+MOST_BYTES: Final = 2**31
+"""Of one segment in memory."""
 
 
 def content(path: Path) -> bytes:
-    """Return the bytes of a segment; none of one that the monitor has deleted, as no window needs it any more."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
+    """Return the bytes of a segment; none of what is no segment, or is gone, as no window needs it any more.
+
+    What the monitor has landed of a topic may be larger than any segment of a spool.
+    """
+    return segment_file.read(str(path), MOST_BYTES).data
 
 
 def records(data: bytes) -> Iterator[envelope.RecordView]:

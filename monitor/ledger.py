@@ -30,7 +30,7 @@ from monitor.kernel.books import (
 from monitor.kernel.tally import LostIds, Tally, empty, merge
 from monitor.kernel.verdict import MOST_NAMED, NodeBooks, Standing, conclude
 from monitor.kernel.window import Terms, minutes
-from monitor.parcels import FactSheet, Quarantined
+from monitor.parcels import FactSheet, SetAside
 from monitor.results import Status, WindowResult
 from monitor.rules import StreamRules
 from monitor.unheard import READ, Folder, Unheard, folder_of
@@ -115,13 +115,13 @@ class Ledger:
                 self._list(key[0], facts)
         return set(by_instance)
 
-    def note_unread(self, quarantined: Iterable[Quarantined], folders: Iterable[Folder] = ()) -> set[Key]:
+    def note_unread(self, set_aside: Iterable[SetAside], folders: Iterable[Folder] = ()) -> set[Key]:
         """Note records that could not be read, and the folders of a spool; return the keys of the books it changes.
 
         What could not be read of an instance that was heard keeps it from being retired: a batch behind its last one.
         """
         changed: set[Key] = set()
-        for place in quarantined:
+        for place in set_aside:
             key = self._places.get(folder_of(place) or "")
             if key is None or place.reason in READ:
                 self.unheard.note_record(place, self.rules)

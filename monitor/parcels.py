@@ -1,4 +1,4 @@
-"""What travels between the parts of the job, and into the store, as bytes: claims, facts, quarantine, tallies.
+"""What travels between the parts of the job, and into the store, as bytes: claims, facts, records set aside, tallies.
 
 A parcel is a JSON header with its length in front, and arrays behind it. Nothing here is read back from strangers:
 parcels live in shuffles, checkpoints and the store, all written by the monitor.
@@ -10,7 +10,7 @@ import json
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,16 +120,27 @@ REASONS: Final = (
     "unknown_node",
     "unknown_schema",
     "unknown_stream",
+    "unreadable_file",
     "unsupported",
 )
 """All short names of why a record cannot be counted."""
 
 
+class Sender(NamedTuple):
+    """The probe instance that sent a record."""
+
+    stream: str
+    node: str
+    probe: str
+    epoch_us: int
+
+
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class SetAside:
     """A record that cannot be counted: where it stood, and why.
 
-    From a spool the path is that of the segment, from Kafka ``topic/partition``, and the position is the offset.
+    From a spool the path is that of the segment, from Kafka ``topic/partition``, and the position is the offset. The
+    sender is known of a record that could be read, whose stream or node is not declared.
     """
 
     path: str
@@ -138,15 +149,18 @@ class Quarantined:
     arrival_us: int
     reason: str
     message: str
+    sender: Sender | None = None
 
     def pack(self) -> bytes:
         """Return the parcel."""
         return _pack({name: getattr(self, name) for name in self.__dataclass_fields__}, b"")
 
     @classmethod
-    def unpack(cls, parcel: bytes) -> Quarantined:
+    def unpack(cls, parcel: bytes) -> SetAside:
         """Return what was packed."""
-        return cls(**_unpack(parcel)[0])
+        header = _unpack(parcel)[0]
+        sender = header.pop("sender")
+        return cls(**header, sender=Sender(*sender) if sender else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from monitor.holes import Hole
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
+from monitor.undeclared import Undeclared
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """How many records were quarantined for a reason: in a range of arrival time, and ever, pruned ones included."""
+    """How many records were set aside for a reason: in a range of arrival time, and ever, pruned ones included."""
 
     name: str
     in_range: int
@@ -30,15 +31,17 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """All of a range: quarantine and holes of the transport by arrival time, what was stopped by event time.
+    """All of a range: records set aside and holes of the transport by arrival time, what was stopped by event time.
 
-    ``newest`` are some of the quarantined records of the range, ``holes`` some of what aged out before it was read, and
-    ``hole_count`` how many there are. ``stopped`` are some of the nodes that stopped messages, the most rejected first,
-    and ``node_count`` is how many nodes saw any message.
+    ``undeclared`` are the names that are not declared, of which a record arrived in the range or later. ``newest`` are
+    some of the records set aside of the range, ``holes`` some of what aged out before it was read, and ``hole_count``
+    how many there are. ``stopped`` are some of the nodes that stopped messages, the most rejected first, and
+    ``node_count`` is how many nodes saw any message.
     """
 
     reasons: tuple[Reason, ...]
-    newest: tuple[Quarantined, ...]
+    undeclared: tuple[Undeclared, ...]
+    newest: tuple[SetAside, ...]
     holes: tuple[Hole, ...]
     hole_count: int
     stopped: tuple[Stopped, ...]

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 
 from monitor.holes import Hole
 from monitor.kernel.books import Book
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
 from monitor.rules import StreamRules
+from monitor.segment_file import FOREIGN_FILE, UNREADABLE_FILE
 from probes.contract.segment import MAX_FOLDER_CHARS, RECORDS_OF_OTHERS, SEGMENT_SUFFIX
 
 READ: Final = frozenset({"ignored_node", "unknown_node", "unknown_stream"})
@@ -56,7 +57,7 @@ class Unheard:
         first_us, last_us = min(known.first_us, folder.first_us), max(known.last_us, folder.last_us)
         self.folders[folder.name] = Folder(folder.name, first_us, last_us)
 
-    def note_record(self, place: Quarantined, rules: Mapping[str, StreamRules]) -> None:
+    def note_record(self, place: SetAside, rules: Mapping[str, StreamRules]) -> None:
         """Note a record that could not be read."""
         name = folder_of(place)
         if place.reason in (FOREIGN if name is None else READ):
@@ -85,7 +86,7 @@ class Unheard:
         self.read = {name: last_us for name, last_us in self.read.items() if last_us >= before_us}
 
 
-def folder_of(place: Quarantined) -> str | None:
+def folder_of(place: SetAside) -> str | None:
     """Return the name of the folder that a record of a spool stood in; none of a record of a topic."""
     path = PurePath(place.path)
     return path.parent.name if path.suffix == SEGMENT_SUFFIX else None
@@ -139,4 +140,5 @@ def _is_anybodys(folder: str, reason: str) -> bool:
     """Whether a record in a folder that is of no declared stream's instance may have been any instance's."""
     if folder.startswith(f"{RECORDS_OF_OTHERS}."):
         return True
-    return reason != "foreign_file" and not is_of_instance(folder)
+    # No probe writes outside of a folder of its own: such a file may be anything.
+    return reason not in {FOREIGN_FILE, UNREADABLE_FILE} and not is_of_instance(folder)

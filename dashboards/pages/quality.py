@@ -29,6 +29,13 @@ RECORDS: Final = (
     ("What is wrong", "hw-long"),
     ("Where its bytes are", "hw-long"),
 )
+NAMES: Final = (
+    ("Name", "hw-name"),
+    ("Nearest that is declared", "hw-name"),
+    ("Probe", "hw-name"),
+    ("Records", "hw-number"),
+    ("Last arrived", "hw-narrow"),
+)
 STOPPED: Final = (
     ("Node, stream", "hw-name"),
     ("Messages seen", "hw-number"),
@@ -59,7 +66,9 @@ def show(looking: Looking, standing: Standing) -> None:
         st.error(markup.plain(answer.trouble or "nothing was read"))
         return
     _stopped(looking, answer.value, shown)
-    _quarantine(looking, answer.value)
+    _set_aside(looking, answer.value)
+    if answer.value.undeclared:
+        _names(looking, answer.value)
     if answer.value.holes:
         _holes(looking, answer.value)
 
@@ -86,11 +95,11 @@ def _stopped(looking: Looking, found: Quality, shown: Span) -> None:
         st.html(head + (table if rows else "") + _note(f"{told} {quality.NOT_KEPT}"))
 
 
-def _quarantine(looking: Looking, found: Quality) -> None:
+def _set_aside(looking: Looking, found: Quality) -> None:
     with st.container(border=True):
         note = "Records of the transport that could not be read, by when they arrived."
         whose = " They are of no stream: all of them are shown." if looking.address.stream else ""
-        head = markup.title("Quarantine", f"{note}{whose}")
+        head = markup.title("Records set aside", f"{note}{whose}")
         if not found.reasons:
             st.html(head + _note("None, ever."))
             return
@@ -104,7 +113,7 @@ def _quarantine(looking: Looking, found: Quality) -> None:
             )
             for row in quality.reasons(found)
         ]
-        st.html(head + markup.table(REASONS, reasons, "hw-signs", "Quarantined records by reason"))
+        st.html(head + markup.table(REASONS, reasons, "hw-signs", "Records set aside, by reason"))
         rows = [
             (
                 markup.two(row.arrived, row.age),
@@ -118,7 +127,24 @@ def _quarantine(looking: Looking, found: Quality) -> None:
             st.html(_note("None arrived in this range, or those that did are pruned."))
             return
         title = markup.title("The newest of them", f"{len(rows):,}, at most {ROWS:,} are shown." if rows else "")
-        st.html(title + markup.table(RECORDS, rows, "hw-signs", "The newest quarantined records"))
+        st.html(title + markup.table(RECORDS, rows, "hw-signs", "The newest records set aside"))
+
+
+def _names(looking: Looking, found: Quality) -> None:
+    with st.container(border=True):
+        note = "The configuration has no such stream or node: a misspelt one, or one that is to be declared or ignored."
+        rows = [
+            (
+                f'{markup.exact(row.name)}<span class="hw-second">{markup.text(row.place)}</span>',
+                markup.exact(row.nearest),
+                f'{markup.exact(row.probe)}<span class="hw-second">{markup.text(row.started)}</span>',
+                markup.loud(row.records, is_bad=True),
+                markup.text(row.last),
+            )
+            for row in quality.names(found, looking.clock.now_us(), looking.zone)
+        ]
+        head = markup.title("Names that are not declared", note)
+        st.html(head + markup.table(NAMES, rows, "hw-signs", "Names that are not declared"))
 
 
 def _holes(looking: Looking, found: Quality) -> None:

@@ -80,7 +80,7 @@ class WhatIsWrong:
 
 @dataclass(frozen=True, slots=True)
 class WhatWasSetAside:
-    """What did nodes stop in windows of ``[from_us, to_us)``, and what was quarantined up to ``arrived_us``?"""
+    """What did nodes stop in windows of ``[from_us, to_us)``, and what was set aside up to ``arrived_us``?"""
 
     stream: str
     from_us: int

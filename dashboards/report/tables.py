@@ -19,6 +19,8 @@ MOST_IDS: Final = 1_000
 """Lost ids of a stream that a report lists."""
 MOST_DETAILS: Final = 100
 """Windows of a stream of which every node is listed."""
+MOST_ITEMS: Final = 20
+"""Parts of a figure of the accounting that are told one by one."""
 _NUMBER, _NARROW = "hw-number", "hw-narrow"
 
 
@@ -110,7 +112,10 @@ def accounts(told: Mapping[str, object]) -> str:
 def _items(value: object) -> list[str]:
     if isinstance(value, Mapping):
         return [f"{name}: {texts.count(count)}" for name, count in value.items()]
-    return [str(one) for one in value] if isinstance(value, list) else [str(value)]
+    if not isinstance(value, list):
+        return [str(value)]
+    items = [str(one.get("text", one) if isinstance(one, Mapping) else one) for one in value[:MOST_ITEMS]]
+    return [*items, *([f"{len(value) - MOST_ITEMS:,} more"] if len(value) > MOST_ITEMS else [])]
 
 
 def _step(one: Judged, counts: Sequence[str]) -> list[str]:

@@ -32,7 +32,7 @@ _UNITS: Final = {
     Kind.PROBE_DROPS: "observations",
     Kind.CLOCK_SKEW: "stamps",
     Kind.REJECTED: "messages",
-    Kind.QUARANTINE: "records",
+    Kind.SET_ASIDE: "records",
     Kind.BURN_RATE: "messages",
 }
 

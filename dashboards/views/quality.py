@@ -7,8 +7,9 @@ from datetime import tzinfo
 from typing import Final
 
 from dashboards.views import texts
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
 from monitor.quality import Quality, Stopped
+from monitor.undeclared import MOST_NAMES, UNKNOWN_NODE, Undeclared
 
 MEANINGS: Final = {
     "bad_count": "it says that it holds more observations than a record may, or none where there have to be some",
@@ -21,13 +22,14 @@ MEANINGS: Final = {
     "ignored_node": "ignore_nodes of the stream names its node",
     "malformed": "it cannot be decoded",
     "no_arrival_time": "the topic does not keep when records arrive",
-    "oversized": "it is larger than records may be",
+    "oversized": "it is larger than records, or segments, may be",
     "torn_tail": "its segment ends in the middle of it: the writer or its host died",
     "trailing_bytes": "there is more behind its end",
     "truncated": "it ends too early",
     "unknown_node": "the configuration has no such node in the stream: a misspelt name?",
     "unknown_schema": "its layout is not known here: its probe may be newer than this monitor",
     "unknown_stream": "the configuration has no such stream",
+    "unreadable_file": "a file of the spool is gone or cannot be read, or its name is not UTF-8",
     "unsupported": "it says what this monitor does not count yet: its probe may be newer",
 }
 MOST_TEXT: Final = 400
@@ -51,7 +53,7 @@ class ReasonRow:
 
 @dataclass(frozen=True, slots=True)
 class RecordRow:
-    """A quarantined record: when it came, why it was set aside, and where its bytes are."""
+    """A record that was set aside: when it came, why it was set aside, and where its bytes are."""
 
     arrived: str
     age: str
@@ -59,6 +61,19 @@ class RecordRow:
     message: str
     path: str
     where: str
+
+
+@dataclass(frozen=True, slots=True)
+class NameRow:
+    """A name that is not declared: what it names, what may be meant, and the probe that sends under it."""
+
+    name: str
+    place: str
+    nearest: str
+    probe: str
+    started: str
+    records: str
+    last: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +116,13 @@ def reasons(quality: Quality) -> tuple[ReasonRow, ...]:
 
 
 def records(quality: Quality, now_us: int, zone: tzinfo) -> tuple[RecordRow, ...]:
-    """Return the newest quarantined records."""
+    """Return the newest records set aside."""
     return tuple(_record(one, now_us, zone) for one in quality.newest)
+
+
+def names(quality: Quality, now_us: int, zone: tzinfo) -> tuple[NameRow, ...]:
+    """Return the names that are not declared, those of most records first."""
+    return tuple(_name(one, now_us, zone) for one in quality.undeclared)
 
 
 def stopped(quality: Quality) -> tuple[StoppedRow, ...]:
@@ -135,7 +155,23 @@ def _nodes(count: int) -> str:
     return f"{count:,} {'node' if count == 1 else 'nodes'}"
 
 
-def _record(one: Quarantined, now_us: int, zone: tzinfo) -> RecordRow:
+def _name(one: Undeclared, now_us: int, zone: tzinfo) -> NameRow:
+    is_node = one.reason == UNKNOWN_NODE
+    place = f"a node of {one.stream}" if is_node else f"a stream, with the node {one.node}"
+    if not one.stream:
+        place = "nodes" if is_node else "streams"
+    return NameRow(
+        (one.node if is_node else one.stream) or f"all beyond {MOST_NAMES:,} names",
+        place,
+        one.nearest or texts.NONE,
+        one.probe or texts.NONE,
+        f"started {texts.second(one.epoch_us, zone)}" if one.stream else "",
+        texts.count(one.records),
+        f"{texts.age(now_us - one.last_arrival_us)} ago",
+    )
+
+
+def _record(one: SetAside, now_us: int, zone: tzinfo) -> RecordRow:
     message = one.message if len(one.message) <= MOST_TEXT else f"{one.message[:MOST_TEXT]}…"
     where = f"position {texts.count(one.position)}, {texts.count(one.length)} {'byte' if one.length == 1 else 'bytes'}"
     arrived = texts.second(one.arrival_us, zone)

@@ -22,6 +22,8 @@ UNKNOWN: Final = bounds.NOT_KNOWN
 NONE: Final = "-"
 COLOURS: Final = {"CLEAN": "green", "LOSSY": "red", "UNKNOWN": "yellow", "SILENT": "yellow", "IDLE": "dim"}
 REPORTED_REASONS: Final = 3
+REPORTED_NAMES: Final = 5
+"""How many of the names that are not declared are told; ``--json`` has more."""
 
 
 def show(console: Console, told: Json) -> None:
@@ -120,12 +122,17 @@ def _stopped(window: Json) -> str:
 
 
 def show_accounts(console: Console, accounts: Json) -> None:
-    """Print the monitor's own accounting in one line."""
+    """Print the monitor's own accounting in one line, and one for each name that is not declared."""
     names = [name for name in ("duplicate_batches", "too_late", "implausible") if accounts[name]]
     odd = [f"{accounts[name]:,} {name.replace('_', ' ')}" for name in names]
-    odd += [f"{count:,} quarantined as {reason}" for reason, count in accounts["quarantined"].items()]
+    odd += [f"{count:,} set aside as {reason}" for reason, count in accounts["set_aside"].items()]
     told = f"{accounts['records']:,} records, {accounts['observations']:,} observations"
     console.print("; ".join([told, *odd]))
+    names = accounts.get("undeclared", [])
+    for one in names[:REPORTED_NAMES]:
+        console.print(f"  {one['text']}", soft_wrap=True)
+    if len(names) > REPORTED_NAMES:
+        console.print(f"  and {len(names) - REPORTED_NAMES} more names, which --json shows")
 
 
 def _minute(window: Json) -> str:

@@ -62,6 +62,7 @@ def command(
     with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url) as hold:
         engine = dialect.engine(chosen.store.url)
         schema.prepare(engine)
+        hold.renew()
         # Once over all there is, nobody is told.
         people = ways.Ways() if once else ways.opened(chosen)
         place = job.Place(
@@ -122,8 +123,8 @@ def _once(place: Place, chosen: Settings) -> None:
             raise failures.known(error, place) or error from None
         spark.stop()
     with place.engine.begin() as connection:
-        quarantined = sum(reader.accounts(connection)["quarantined"].values())
-    odd = f", quarantined records: {quarantined:,}" if quarantined else ""
+        set_aside = sum(reader.accounts(connection)["set_aside"].values())
+    odd = f", records set aside: {set_aside:,}" if set_aside else ""
     words.print(f"windows that are final: {judged:,}{odd}; see hopwatch report")
 
 
@@ -162,6 +163,9 @@ def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable
     words = console.words()
     with place.engine.begin() as connection:
         place.source.tidy(reader.segments(connection))
+    if place.source.awaits_probe():
+        what = f"hopwatch: no probe has written to the spool {place.source} yet"
+        words.print(f"{what}; the monitor waits for one with the sink spool:{place.source}")
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
     spark = _session(place, chosen)
     signals.on(signal.SIGINT, stop)

@@ -54,7 +54,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Delete old windows, quarantined records and notifications.
+    """Delete old windows, records set aside and notifications.
 
     A monitor may run meanwhile. Whole hours go, and none of which a window can still change. Their hours and days stay,
     as report --by shows them.
@@ -77,20 +77,20 @@ def prune(
         console.emit_json(told)
     else:
         what = "would be deleted" if dry_run else "deleted"
-        counts = f"{gone.windows:,} windows, {gone.quarantined:,} quarantined records, {notifications:,} notifications"
+        counts = f"{gone.windows:,} windows, {gone.set_aside:,} records set aside, {notifications:,} notifications"
         console.data().print(f"{what}: {counts} from before {iso(before_us)}")
 
 
 def _pruned(engine: Engine, before_us: int, clock: Clock) -> retention.Step:
     words = console.words()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    windows = quarantined = 0
+    windows = set_aside = 0
     with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
         task = progress.add_task("pruning")
         for step in retention.prune(engine, before_us, clock):
-            windows, quarantined = windows + step.windows, quarantined + step.quarantined
-            progress.update(task, description=f"pruned {windows:,} windows, {quarantined:,} quarantined records")
-    return retention.Step(windows, quarantined)
+            windows, set_aside = windows + step.windows, set_aside + step.set_aside
+            progress.update(task, description=f"pruned {windows:,} windows, {set_aside:,} records set aside")
+    return retention.Step(windows, set_aside)
 
 
 def _span_us(keep: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from monitor.clock import Clock
-from monitor.doctor import kafka, machine, places, stores
+from monitor.doctor import data, kafka, machine, places, stores
 from monitor.doctor.finding import Finding, Level
 from monitor.settings import Settings
 
@@ -14,7 +14,7 @@ __all__ = ["Finding", "Level", "examine"]
 
 
 def examine(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: bool = False) -> Iterator[Finding]:
-    """Yield one finding a check, as soon as it is made.
+    """Yield one finding a check, and of the data one for each thing to look at, as soon as it is made.
 
     ``path`` is where the settings were read from, if anywhere; ``allow_weak`` takes a topic that may lose data.
     """
@@ -28,10 +28,12 @@ def examine(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: 
     else:
         transport = places.transport(settings.transport.spool)
         yield transport
-        if transport.level is not Level.FAIL:
+        if transport.level is not Level.FAIL and settings.transport.spool.exists():
             yield places.clocks(settings.transport.spool, clock)
     store = stores.store(settings.store.url)
     yield store
     if store.level is not Level.FAIL and (ids := stores.ids(settings.store.url, settings.streams)) is not None:
         yield ids
+    if store.level is not Level.FAIL:
+        yield from data.data(settings.store.url, settings.streams)
     yield places.workdir(settings.monitor.workdir)

@@ -18,7 +18,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found; there is advice unless all is well."""
+    """What one check found; there is advice where something is to be done."""
 
     check: str
     level: Level

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
@@ -27,13 +28,15 @@ def configuration(path: Path | None) -> Finding:
 
 
 def transport(folder: Path) -> Finding:
-    """Check that the spool is there, can be read and written, and has room."""
+    """Check that the spool can be read and written, or made, and has room."""
+    if not folder.exists():
+        return _with_probe(_makeable("transport", f"the spool {folder}", folder), folder)
     try:
         spool.check(folder, is_written=True)
     except TransportError as error:
         what, _, advice = str(error).rpartition(": ")
         return Finding("transport", Level.FAIL, what, advice)
-    return with_room("transport", f"the spool {folder} can be read and written", folder)
+    return _with_probe(with_room("transport", f"the spool {folder} can be read and written", folder), folder)
 
 
 def clocks(folder: Path, clock: Clock) -> Finding:
@@ -58,14 +61,26 @@ def clocks(folder: Path, clock: Clock) -> Finding:
 
 def workdir(folder: Path) -> Finding:
     """Check that the work folder can be written, or made, and has room."""
+    return _makeable("workdir", f"the work folder {folder}", folder)
+
+
+def _makeable(check: str, name: str, folder: Path) -> Finding:
+    """Check that a folder can be written, or made, and has room; ``name`` says which it is."""
     nearest = nearest_folder(folder)
     try:
         with NamedTemporaryFile(dir=nearest, prefix=TRIAL):
             pass
     except OSError as error:
-        return not_written("workdir", nearest, error)
+        return not_written(check, nearest, error)
     told = "can be written" if nearest == folder else "is not there yet, and can be made"
-    return with_room("workdir", f"the work folder {folder} {told}", nearest)
+    return with_room(check, f"{name} {told}", nearest)
+
+
+def _with_probe(finding: Finding, folder: Path) -> Finding:
+    """Return what was found of a spool, with what to start if all is well and no probe has written to it."""
+    if finding.level is not Level.OK or spool.has_probe(folder):
+        return finding
+    return replace(finding, advice=f"no probe has written to it: start one with the sink spool:{folder}")
 
 
 def with_room(check: str, message: str, folder: Path) -> Finding:

@@ -43,7 +43,7 @@ def ids(url: str, streams: Iterable[str]) -> Finding | None:
         with schema.reading(engine) as connection:
             found = reader.newest_reason(connection, streams, QUESTION_OF_IDS, HOUR_US)
     except StoreError as error:
-        return replace(_refused(error), check="ids")
+        return replace(refused(error), check="ids")
     finally:
         engine.dispose()
     if found is None:
@@ -65,7 +65,7 @@ def _server(url: str) -> Finding:
             may_write = connection.exec_driver_sql(_MAY_MAKE if is_empty else _MAY_WRITE).scalar()
             version = connection.exec_driver_sql("SHOW server_version").scalar()
     except StoreError as error:
-        return _refused(error)
+        return refused(error)
     finally:
         engine.dispose()
     if not may_write:
@@ -75,7 +75,7 @@ def _server(url: str) -> Finding:
     return Finding("store", Level.OK, f"the store {name} {told}; PostgreSQL {version}")
 
 
-def _refused(error: StoreError) -> Finding:
+def refused(error: StoreError) -> Finding:
     """Return what the store says itself, its advice apart."""
     words = str(error)
     what, _, advice = words.rpartition("; " if "; " in words else ": ")
@@ -114,7 +114,7 @@ def _version(url: str) -> Finding | None:
         with schema.reading(engine):
             return None
     except StoreError as error:
-        return _refused(error)
+        return refused(error)
     finally:
         engine.dispose()
 

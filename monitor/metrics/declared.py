@@ -182,7 +182,7 @@ INSTANCES: Final = _gauge(
 MISSING: Final = _gauge(
     "hopwatch_missing_batches", "Batches that never came, of probe instances that are alive or silent."
 )
-RECORDS: Final = _counter("hopwatch_records_total", "Records received: batches and quarantined ones.")
+RECORDS: Final = _counter("hopwatch_records_total", "Records received: batches and records set aside.")
 OBSERVATIONS: Final = _counter("hopwatch_observations_total", "Observations received.")
 DUPLICATE_BATCHES: Final = _counter(
     "hopwatch_duplicate_batches_total", "Batches that had come before, and were set aside."
@@ -193,8 +193,8 @@ TOO_LATE: Final = _counter(
 IMPLAUSIBLE: Final = _counter(
     "hopwatch_implausible_observations_total", "Observations of windows too far ahead of their arrival, or too old."
 )
-QUARANTINED: Final = _counter(
-    "hopwatch_quarantined_records_total", "Records that could not be read, by reason.", Label("reason")
+SET_ASIDE: Final = _counter(
+    "hopwatch_set_aside_records_total", "Records that cannot be counted and were set aside, by reason.", Label("reason")
 )
 AGED_OUT: Final = _counter(
     "hopwatch_aged_out_records_total", "Records that had aged out of a topic before they were read."
@@ -260,7 +260,7 @@ OF_THE_MONITOR: Final = (
     DUPLICATE_BATCHES,
     TOO_LATE,
     IMPLAUSIBLE,
-    QUARANTINED,
+    SET_ASIDE,
     AGED_OUT,
     INCIDENTS,
     OUTBOX,

@@ -21,7 +21,7 @@ class StoreFigures:
     too_late: int = 0
     implausible: int = 0
     aged_out: int = 0
-    quarantined: Mapping[str, int] = field(default_factory=dict)
+    set_aside: Mapping[str, int] = field(default_factory=dict)
     waiting: Mapping[str, int] = field(default_factory=dict)
     instances: Mapping[str, int] = field(default_factory=dict)
     missing_batches: int = 0

@@ -164,7 +164,7 @@ def _of_the_store(known: Known) -> Iterator[Sample]:
     for metric, counts in ((declared.WAITING, store.waiting), (declared.INSTANCES, store.instances)):
         for value in metric.labels[0].values:
             yield Sample(metric, (value,), counts.get(value, 0))
-    yield from _open(declared.QUARANTINED, {(reason,): count for reason, count in store.quarantined.items()})
+    yield from _open(declared.SET_ASIDE, {(reason,): count for reason, count in store.set_aside.items()})
     yield from _open(declared.INCIDENTS, alerts.incidents)
     yield from _open(declared.OUTBOX, alerts.outbox)
     if alerts.oldest_waiting_us is not None:

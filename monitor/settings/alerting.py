@@ -176,10 +176,10 @@ class ClockSkewRule(StreamRule):
     nodes: Names = ()
 
 
-class QuarantineRule(RuleTable):
+class SetAsideRule(RuleTable):
     """Records of the transport that could not be read, over a number within a span; it is the monitor's own."""
 
-    kind: Literal["quarantine"] = "quarantine"
+    kind: Literal["set_aside"] = "set_aside"
     severity: Severity = "ticket"
     threshold: Annotated[int, BeforeValidator(_records)] = 0
     over_us: PositiveDuration = Field(10 * MINUTE_US, alias="over")
@@ -252,7 +252,7 @@ AnyRule = (
     | ProbeDropsRule
     | RejectedRule
     | ClockSkewRule
-    | QuarantineRule
+    | SetAsideRule
     | BurnRateRule
     | HeartbeatRule
 )

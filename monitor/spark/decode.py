@@ -6,15 +6,15 @@ claim checks on them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 
-from monitor.parcels import Quarantined
+from monitor import segment_file
+from monitor.parcels import SetAside
 from monitor.rules import StreamRules
-from monitor.spark.intake import UNKNOWN_NODE, Intake, checked, undeclared
-from monitor.spark.rows import CLOCK_ROW, QUARANTINE_ROW, Batches, Row, arrow
+from monitor.spark.intake import Intake, checked, sender, undeclared
+from monitor.spark.rows import CLOCK_ROW, SET_ASIDE_ROW, Batches, Row, arrow
 from monitor.spark.sources.spool import local_path
+from monitor.undeclared import UNKNOWN_NODE
 from probes.contract import envelope, segment
 
 
@@ -31,37 +31,42 @@ def decode(paths: Iterable[str], rules: Mapping[str, StreamRules]) -> Iterator[R
     """Yield the rows of all segments, and last a clock row with the latest arrival among them."""
     latest_us = None
     for path in paths:
-        data, arrival_us = _read(path)
-        latest_us = max(arrival_us, latest_us or arrival_us)
-        yield from _rows(path, arrival_us, data, rules)
+        file = segment_file.read(path)
+        if file.fault:
+            yield _set_aside(SetAside(path, 0, file.size, file.arrival_us, file.fault, file.message))
+        if file.fault == segment_file.UNREADABLE_FILE:
+            # Nobody knows when it came.
+            continue
+        latest_us = max(file.arrival_us, latest_us or file.arrival_us)
+        if not file.fault:
+            yield from _rows(path, file.arrival_us, file.data, rules)
     if latest_us is not None:
         yield Row(CLOCK_ROW, "", 0, 0, latest_us, b"")
-
-
-def _read(path: str) -> tuple[bytes, int]:
-    """Return a segment's bytes and its arrival time, the modification time of the file."""
-    with Path(path).open("rb") as file:
-        return file.read(), os.fstat(file.fileno()).st_mtime_ns // 1_000
 
 
 def _rows(path: str, arrival_us: int, data: bytes, rules: Mapping[str, StreamRules]) -> Iterator[Row]:
     intake = Intake(rules)
     for frame in segment.walk(data):
         fault: envelope.RecordError | None
+        sent_by = None
         try:
-            view = _view(data, frame, rules)
-            fault = undeclared(view, rules)
+            view = _view(data, frame)
+            fault, sent_by = undeclared(view, rules), sender(view)
             if fault is None or fault.reason == UNKNOWN_NODE:
                 intake.take(data, view, frame.start, frame.end, arrival_us)
         except envelope.RecordError as error:
             fault = error
         if fault is not None:
-            place = Quarantined(path, frame.start, frame.end - frame.start, arrival_us, fault.reason, str(fault))
-            yield Row(QUARANTINE_ROW, "", 0, 0, None, place.pack())
+            where = path, frame.start, frame.end - frame.start, arrival_us
+            yield _set_aside(SetAside(*where, fault.reason, str(fault), sent_by))
     yield from intake.rows(path)
 
 
-def _view(data: bytes, frame: segment.Frame, rules: Mapping[str, StreamRules]) -> envelope.RecordView:
+def _set_aside(place: SetAside) -> Row:
+    return Row(SET_ASIDE_ROW, "", 0, 0, None, place.pack())
+
+
+def _view(data: bytes, frame: segment.Frame) -> envelope.RecordView:
     if frame.fault:
         raise envelope.RecordError(frame.fault, frame.message)
-    return checked(data, frame.start, frame.end, rules)
+    return checked(data, frame.start, frame.end)

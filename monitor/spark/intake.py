@@ -7,30 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact
 from monitor.kernel.tally import instance_name
-from monitor.parcels import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet
+from monitor.parcels import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet, Sender
 from monitor.rules import StreamRules
 from monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, Row
+from monitor.undeclared import UNKNOWN_STREAM
 from probes.contract import envelope
 from probes.contract.batch import Kind
 from probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
 
-UNKNOWN_NODE: Final = "unknown_node"
-"""The reason of a record whose node the path of its stream does not have: it may be a misspelt one of the path's."""
 _FAR_US: Final = 2**62
-
-
-class _Instance(NamedTuple):
-    stream: str
-    node: str
-    probe: str
-    epoch_us: int
 
 
 @dataclass(slots=True)
@@ -44,26 +36,33 @@ class _Sheet:
     observations: dict[int, int] = field(default_factory=dict)
 
 
-def checked(data: envelope.Buffer, start: int, end: int, rules: Mapping[str, StreamRules]) -> envelope.RecordView:
+def checked(data: envelope.Buffer, start: int, end: int) -> envelope.RecordView:
     """Return the record at ``data[start:end]``, checked to its last value.
 
     Raises:
-        RecordError: it breaks the wire, or the configuration has no such stream.
+        RecordError: it breaks the wire.
     """
     view = envelope.read(data, start, end)
     envelope.check(data, view)
-    if view.stream != MONITOR_STREAM and view.stream not in rules:
-        raise envelope.RecordError("unknown_stream", f"the configuration has no stream {view.stream!r}")
     return view
 
 
 def undeclared(view: envelope.RecordView, rules: Mapping[str, StreamRules]) -> envelope.RecordError | None:
-    """Return why a record of a declared stream is quarantined for its node, if it is."""
-    if view.stream == MONITOR_STREAM or view.node in rules[view.stream].pathway.nodes:
+    """Return why a record is set aside for its stream or its node, if it is."""
+    if view.stream == MONITOR_STREAM:
+        return None
+    if view.stream not in rules:
+        return envelope.RecordError(UNKNOWN_STREAM, f"the configuration has no stream {view.stream!r}")
+    if view.node in rules[view.stream].pathway.nodes:
         return None
     if view.node in rules[view.stream].ignore_nodes:
         return envelope.RecordError("ignored_node", f"ignore_nodes of {view.stream!r} names {view.node!r}")
     return envelope.RecordError("unknown_node", f"the path of {view.stream!r} has no node {view.node!r}")
+
+
+def sender(view: envelope.RecordView) -> Sender:
+    """Return the instance that sent a record."""
+    return Sender(view.stream, view.node, view.probe, view.epoch_us)
 
 
 class Intake:
@@ -72,7 +71,7 @@ class Intake:
     def __init__(self, rules: Mapping[str, StreamRules]) -> None:
         """Start empty."""
         self.rules = rules
-        self._sheets: dict[_Instance, _Sheet] = {}
+        self._sheets: dict[Sender, _Sheet] = {}
 
     def take(  # noqa: PLR0913, PLR0917 - a record, and where it lies
         self, data: envelope.Buffer, view: envelope.RecordView, start: int, end: int, arrival_us: int, moved: int = 0
@@ -81,7 +80,7 @@ class Intake:
 
         Of a node that is not declared the books alone are kept: its observations are of no window.
         """
-        instance = _Instance(view.stream, view.node, view.probe, view.epoch_us)
+        instance = sender(view)
         sheet = self._sheets.get(instance)
         if sheet is None:
             sheet = self._sheets[instance] = _Sheet(view.labels)
@@ -112,7 +111,7 @@ class Intake:
             yield _facts_row(path, instance, sheet)
             yield from self._claims_rows(path, instance, sheet)
 
-    def _claims_rows(self, path: str, instance: _Instance, sheet: _Sheet) -> Iterator[Row]:
+    def _claims_rows(self, path: str, instance: Sender, sheet: _Sheet) -> Iterator[Row]:
         name = instance_name(instance.node, instance.probe, instance.epoch_us)
         for window_start_ms, refs in sheet.claims.items():
             observations = sheet.observations[window_start_ms]
@@ -139,7 +138,7 @@ def _stamped_from_us(data: envelope.Buffer, view: envelope.RecordView, arrival_u
     return max(-_FAR_US, earliest_us if is_stamped else min(view.epoch_us, arrival_us))
 
 
-def _facts_row(path: str, instance: _Instance, sheet: _Sheet) -> Row:
+def _facts_row(path: str, instance: Sender, sheet: _Sheet) -> Row:
     facts = np.array(sheet.facts, FACTS)
     parcel = FactSheet(path, *instance, labels=sheet.labels, facts=facts, drops=tuple(sheet.drops)).pack()
     return Row(FACTS_ROW, "", 0, 0, None, parcel)

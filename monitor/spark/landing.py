@@ -18,10 +18,11 @@ from uuid import uuid4
 import pyarrow as pa
 
 from monitor.kernel.window import STRAGGLING_US
-from monitor.parcels import NOT_LANDED, Offsets, Quarantined
+from monitor.parcels import NOT_LANDED, Offsets, Sender, SetAside
 from monitor.rules import StreamRules
-from monitor.spark.intake import UNKNOWN_NODE, Intake, checked, undeclared
-from monitor.spark.rows import CLOCK_ROW, OFFSETS_ROW, QUARANTINE_ROW, Batches, Row, arrow
+from monitor.spark.intake import Intake, checked, sender, undeclared
+from monitor.spark.rows import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Batches, Row, arrow
+from monitor.undeclared import UNKNOWN_NODE
 from probes.contract import envelope, segment
 from probes.contract.batch import Kind
 
@@ -52,7 +53,7 @@ class _Range:
     file: BufferedWriter | None = None
     size: int = 0
     runs: list[Offsets] = field(default_factory=list)
-    broken: list[Quarantined] = field(default_factory=list)
+    broken: list[SetAside] = field(default_factory=list)
 
     @property
     def place(self) -> str:
@@ -132,13 +133,13 @@ def _take(one: _Range, record: _Arrived, folder: Path, rules: Mapping[str, Strea
     else:
         one.runs.append(Offsets(one.place, record.offset, record.offset, record.arrival_us, record.arrival_us))
     try:
-        view = _view(record, rules)
+        view = _view(record)
     except envelope.RecordError as error:
         _set_aside(one, record, error)
         return
     fault = undeclared(view, rules)
     if fault is not None:
-        _set_aside(one, record, fault)
+        _set_aside(one, record, fault, sender(view))
         if fault.reason == UNKNOWN_NODE:
             one.intake.take(record.value, view, 0, len(record.value), record.arrival_us)
         return
@@ -146,17 +147,17 @@ def _take(one: _Range, record: _Arrived, folder: Path, rules: Mapping[str, Strea
     one.intake.take(record.value, view, start, start + len(record.value), record.arrival_us, moved=start)
 
 
-def _set_aside(one: _Range, record: _Arrived, fault: envelope.RecordError) -> None:
+def _set_aside(one: _Range, record: _Arrived, fault: envelope.RecordError, sent_by: Sender | None = None) -> None:
     where = (one.place, record.offset, len(record.value), record.arrival_us)
-    one.broken.append(Quarantined(*where, fault.reason, str(fault)))
+    one.broken.append(SetAside(*where, fault.reason, str(fault), sent_by))
 
 
-def _view(record: _Arrived, rules: Mapping[str, StreamRules]) -> envelope.RecordView:
+def _view(record: _Arrived) -> envelope.RecordView:
     if not record.is_of_broker:
         # The producer's clock may say anything, and the arrival clock of all streams goes by it.
         what = "the topic's message.timestamp.type is LogAppendTime, got a record with its producer's time"
         raise envelope.RecordError("no_arrival_time", what)
-    return checked(record.value, 0, len(record.value), rules)
+    return checked(record.value, 0, len(record.value))
 
 
 def _append(one: _Range, record: bytes, folder: Path) -> int:
@@ -182,7 +183,7 @@ def _landed(one: _Range, folder: Path) -> Iterator[Row]:
         _sync(folder)
     yield from one.intake.rows(path)
     for place in one.broken:
-        yield Row(QUARANTINE_ROW, "", 0, 0, None, place.pack())
+        yield Row(SET_ASIDE_ROW, "", 0, 0, None, place.pack())
     for run in one.runs:
         yield Row(OFFSETS_ROW, "", 0, 0, None, run.pack())
 

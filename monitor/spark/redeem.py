@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor import segment_file
 from monitor.kernel import masks
 from monitor.kernel.journeys import Recorded
 from monitor.kernel.tally import Observed, Tally, take
@@ -100,7 +101,7 @@ class _Record:
 
 def _mapped(path: str) -> mmap.mmap:
     """Return a segment's bytes without reading them: a whole segment is never written again."""
-    with FileIO(path) as file:
+    with FileIO(segment_file.opened(path)) as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 

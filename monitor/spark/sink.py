@@ -77,6 +77,9 @@ class Sink:
         took_s = self.clock.monotonic_s() - began_s
         self.place.observer(Committed(self.written.results, self.written.watermark_us, took_s))
         self.report(self.written.results)
+        if self.written.spent:
+            # What was written into a store that is gone meanwhile is nowhere but in the segments.
+            self.place.hold.renew()
         _delete(self.written.spent)
 
     def _write(self, rows: Sequence[Any], query_id: str, batch_id: int) -> None:

@@ -40,6 +40,9 @@ class Source(Protocol):
             TransportError: it cannot.
         """
 
+    def awaits_probe(self) -> bool:
+        """Return whether it is known that no probe has sent anything yet."""
+
     def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of records as they come; columns of DECODED."""
 
@@ -87,11 +90,20 @@ class SpoolSource:
     def check(self, *, is_watched: bool) -> str:
         """Check the folder; returns nothing, because what an emptied spool had, it had told.
 
+        A spool that is to be watched is made where there is none: its first probe may start later.
+
         Raises:
-            TransportError: it is not there, is no folder, cannot be read or written, or hides segments from a stream.
+            TransportError: it is not there or cannot be made, is no folder, cannot be read or written, or hides
+                segments from a stream.
         """
+        if is_watched:
+            spool.make(self.folder)
         spool.check(self.folder, is_written=is_watched)
         return ""
+
+    def awaits_probe(self) -> bool:
+        """Return whether no folder is of a probe."""
+        return not spool.has_probe(self.folder)
 
     def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of segments as they come, in order of arrival."""

@@ -25,12 +25,12 @@ def read(connection: Connection, rules: Mapping[str, StreamRules]) -> StoreFigur
     accounts = reader.accounts(connection)
     counted = ("records", "observations", "duplicate_batches", "too_late", "implausible")
     # A counter that is not there before its first record shows no increase when that comes.
-    quarantined = dict.fromkeys(REASONS, 0) | accounts["quarantined"]
+    set_aside = dict.fromkeys(REASONS, 0) | accounts["set_aside"]
     aged_out = sum(hole["to_offset"] - hole["from_offset"] + 1 for hole in accounts.get("aged_out", ()))
     waiting = dict.fromkeys(_WAITING, 0) | _waiting(connection, rules)
     return StoreFigures(
         **{name: accounts[name] for name in counted},
-        quarantined=quarantined,
+        set_aside=set_aside,
         aged_out=aged_out,
         waiting=waiting,
         **_instances(connection),

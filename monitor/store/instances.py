@@ -28,8 +28,8 @@ class Asked:
 
 def roll(connection: Connection, asked: Asked, first: int, most: int) -> Roll:
     """Return at most ``most`` of the instances that are asked for, without the ``first`` so many."""
-    moment_us = _moment_us(connection)
-    state, is_gone = _state(moment_us), _is_gone(moment_us)
+    moment = moment_us(connection)
+    state, is_gone = _state(moment), _is_gone(moment)
     counts: dict[State, int] = {}
     folded: dict[State, int] = {}
     chosen = list(_chosen(asked))
@@ -42,10 +42,10 @@ def roll(connection: Connection, asked: Asked, first: int, most: int) -> Roll:
     # Of two in the same state the one that was heard last comes first.
     ordered = listed.order_by(_rank(state), _book.last_arrival_us.desc(), *_KEY).offset(first).limit(most)
     found = tuple(Instance(reader.book(row), State(row["state"])) for row in connection.execute(ordered).mappings())
-    return Roll(found, counts, sum(counts.values()), folded, moment_us)
+    return Roll(found, counts, sum(counts.values()), folded, moment)
 
 
-def _moment_us(connection: Connection) -> int:
+def moment_us(connection: Connection) -> int:
     """Return the moment that instances are judged by, in arrival time: a monitor that is behind calls nobody silent."""
     if writer.value(connection, "query_id") != lineage.ONCE:
         return lineage.watermark_us(connection)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any, Final
 
 from sqlalchemy import Connection, Select, exists, func, select
 
 from monitor.holes import Hole
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
 from monitor.quality import Quality, Reason, Stopped
-from monitor.store import reader, tables
+from monitor.store import reader, tables, undeclared
 from monitor.store.rollups import HOUR, HOUR_US
 from probes.contract.limits import MONITOR_STREAM
 
-_quarantine, _holes = tables.quarantine.c, tables.holes.c
+_set_aside, _holes = tables.set_aside.c, tables.holes.c
 _windows, _nodes = tables.windows.c, tables.node_windows.c
 _hours, _of_hours, _stale = tables.rollups.c, tables.node_rollups.c, tables.stale_hours.c
 _SUMMED: Final = ("seen", "filtered", "rejected")
@@ -32,14 +31,14 @@ def of(connection: Connection, summed: Sequence[Stopped], from_us: int, to_us: i
     """
     meets = (_holes.before_us >= from_us) & (_holes.after_us < to_us)
     aged = select(tables.holes).where(meets).order_by(_holes.before_us.desc(), _holes.place, _holes.first_offset)
-    names = tuple(field.name for field in fields(Quarantined))
-    records = select(*(_quarantine[name] for name in names)).where(*_arrived(from_us, to_us))
-    records = records.order_by(_quarantine.arrival_us.desc(), _quarantine.path, _quarantine.position)
+    records = select(tables.set_aside).where(*_arrived(from_us, to_us))
+    records = records.order_by(_set_aside.arrival_us.desc(), _set_aside.path, _set_aside.position)
     stopping = [one for one in summed if one.rejected or one.filtered]
     stopping.sort(key=lambda one: (-one.rejected, -one.filtered, one.stream, one.node))
     return Quality(
         _reasons(connection, from_us, to_us),
-        tuple(Quarantined(*row) for row in connection.execute(records.limit(most))),
+        undeclared.names(connection, from_us),
+        tuple(SetAside(**row) for row in connection.execute(records.limit(most)).mappings()),
         tuple(Hole(*row) for row in connection.execute(aged.limit(most))),
         int(connection.execute(select(func.count()).select_from(tables.holes).where(meets)).scalar_one()),
         tuple(stopping[:most]),
@@ -64,15 +63,15 @@ def stopped(connection: Connection, stream: str, from_us: int, to_us: int, step_
 
 
 def _reasons(connection: Connection, from_us: int, to_us: int) -> tuple[Reason, ...]:
-    of_range = select(_quarantine.reason, func.count()).where(*_arrived(from_us, to_us)).group_by(_quarantine.reason)
+    of_range = select(_set_aside.reason, func.count()).where(*_arrived(from_us, to_us)).group_by(_set_aside.reason)
     lately = {name: int(count) for name, count in connection.execute(of_range)}
-    ever = reader.quarantined_by_reason(connection)
+    ever = reader.set_aside_by_reason(connection)
     made = (Reason(name, lately.get(name, 0), count) for name, count in ever.items())
     return tuple(sorted(made, key=lambda one: (-one.in_range, -one.ever, one.name)))
 
 
 def _arrived(from_us: int, to_us: int) -> tuple[Any, Any]:
-    return _quarantine.arrival_us >= from_us, _quarantine.arrival_us < to_us
+    return _set_aside.arrival_us >= from_us, _set_aside.arrival_us < to_us
 
 
 def _add(connection: Connection, sums: Sums, wanted: Select[Any]) -> None:

@@ -15,10 +15,11 @@ from monitor.kernel import tdigest
 from monitor.kernel.books import RETIRED_AFTER_US, Aside, Book, Run, Tallies
 from monitor.kernel.rollup import Part
 from monitor.kernel.tally import NodeLags, Tally
-from monitor.parcels import Quarantined, unpack_tally
-from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json
-from monitor.store import dialect, lost, schema, tables
+from monitor.parcels import SetAside, unpack_tally
+from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json, iso
+from monitor.store import dialect, lost, schema, tables, undeclared
 from monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
+from monitor.undeclared import Undeclared, said
 from probes.contract.limits import MONITOR_STREAM
 
 REPORTED_IDS: Final = 100
@@ -59,27 +60,33 @@ def accounts(connection: Connection) -> Json:
     """Return the monitor's own accounting: what was received, and what became of it."""
     summed = select(*(func.coalesce(func.sum(tables.books.c[name]), 0).label(name) for name in TALLIES))
     row = connection.execute(summed).mappings().one()
-    quarantined = quarantined_by_reason(connection)
+    set_aside = set_aside_by_reason(connection)
     told: Json = {
-        "records": int(row["batches"]) + sum(quarantined.values()),
+        "records": int(row["batches"]) + sum(set_aside.values()),
         "batches": int(row["batches"]),
         "duplicate_batches": int(row["duplicate_batches"]),
         "observations": int(row["observations"]),
         "too_late": int(row["too_late"]),
         "implausible": int(row["implausible"]),
-        "quarantined": quarantined,
+        "set_aside": set_aside,
     }
     aged_out = [
         {"partition": hole.place, "from_offset": hole.first, "to_offset": hole.last} for hole in holes(connection)
     ]
-    return told | {"aged_out": aged_out} if aged_out else told
+    names = [_undeclared(one) for one in undeclared.names(connection)]
+    return told | ({"undeclared": names} if names else {}) | ({"aged_out": aged_out} if aged_out else {})
 
 
-def quarantined_by_reason(connection: Connection) -> dict[str, int]:
-    """Return how many records were ever quarantined, those that were pruned included, by reason."""
-    reason = tables.quarantine.c.reason
+def _undeclared(one: Undeclared) -> Json:
+    told = {name: getattr(one, name) for name in ("reason", "stream", "node", "probe", "nearest", "records")}
+    return told | {"last_arrival": iso(one.last_arrival_us), "text": said(one)}
+
+
+def set_aside_by_reason(connection: Connection) -> dict[str, int]:
+    """Return how many records were ever set aside, those that were pruned included, by reason."""
+    reason = tables.set_aside.c.reason
     by_reason = connection.execute(select(reason, func.count()).group_by(reason)).all()
-    pruned = tables.pruned_quarantine.c
+    pruned = tables.pruned_set_aside.c
     totals = Counter({name: int(count) for name, count in by_reason})
     totals.update({row.reason: row.records for row in connection.execute(select(pruned.reason, pruned.records))})
     return dict(sorted(totals.items()))
@@ -182,11 +189,11 @@ def holes(connection: Connection) -> Iterator[Hole]:
         yield Hole(*row)
 
 
-def quarantined_since(connection: Connection, arrival_us: int) -> Iterator[Quarantined]:
-    """Yield the quarantined records that arrived at a moment or later."""
-    column = tables.quarantine.c
-    for row in connection.execute(select(tables.quarantine).where(column.arrival_us >= arrival_us)).mappings():
-        yield Quarantined(**row)
+def set_aside_since(connection: Connection, arrival_us: int) -> Iterator[SetAside]:
+    """Yield the records set aside that arrived at a moment or later."""
+    column = tables.set_aside.c
+    for row in connection.execute(select(tables.set_aside).where(column.arrival_us >= arrival_us)).mappings():
+        yield SetAside(**row)
 
 
 def segments(connection: Connection) -> set[str]:

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple, TypeVar
 from sqlalchemy import Connection, Engine, Select, delete, exists, func, select, tuple_
 
 from monitor.clock import Clock
-from monitor.store import dialect, rollups, schema, tables
+from monitor.store import dialect, rollups, schema, tables, undeclared
 from monitor.store.rollups import HOUR_US
 
-QUARANTINED_A_STEP: Final = 1_000
+SET_ASIDE_A_STEP: Final = 1_000
 LEAST_REST_S: Final = 0.02
 _OF_WINDOWS: Final = (
     tables.node_windows,
@@ -34,7 +34,7 @@ class Step(NamedTuple):
     """What one transaction has deleted."""
 
     windows: int = 0
-    quarantined: int = 0
+    set_aside: int = 0
 
 
 def cut_us(now_us: int, keep_us: int) -> int:
@@ -44,7 +44,7 @@ def cut_us(now_us: int, keep_us: int) -> int:
 
 
 def prune(engine: Engine, before_us: int, clock: Clock) -> Iterator[Step]:
-    """Delete windows that start before a whole hour and quarantined records that arrived before it.
+    """Delete windows that start before a whole hour and records set aside that arrived before it.
 
     Yields behind each transaction, and rests as long as it took: so whoever waits for the store gets it.
 
@@ -56,7 +56,7 @@ def prune(engine: Engine, before_us: int, clock: Clock) -> Iterator[Step]:
         while (hour_us := _next_hour(engine, stream, from_us, before_us)) is not None:
             yield at_rest(engine, clock, partial(_prune_hour, stream=stream, hour_us=hour_us))
             from_us = hour_us + HOUR_US
-    while (step := at_rest(engine, clock, partial(_prune_quarantine, before_us=before_us))).quarantined:
+    while (step := at_rest(engine, clock, partial(_prune_set_aside, before_us=before_us))).set_aside:
         yield step
 
 
@@ -66,14 +66,14 @@ def due(engine: Engine, before_us: int) -> Step:
     Raises:
         StoreError: the store cannot be read.
     """
-    column, records = tables.windows.c, tables.quarantine.c
+    column, records = tables.windows.c, tables.set_aside.c
     with schema.reading(engine) as connection:
         old = connection.execute(select(func.count()).where(column.window_start_us < before_us)).scalar() or 0
         live = select(column.stream, column.window_start_us).where(column.window_start_us < before_us, column.is_live)
         held = {(row.stream, row.window_start_us // HOUR_US * HOUR_US) for row in connection.execute(live)}
         kept = sum(int(connection.execute(_in_hour(stream, hour_us)).scalar() or 0) for stream, hour_us in held)
-        quarantined = connection.execute(select(func.count()).where(records.arrival_us < before_us)).scalar() or 0
-    return Step(int(old) - kept, int(quarantined))
+        set_aside = connection.execute(select(func.count()).where(records.arrival_us < before_us)).scalar() or 0
+    return Step(int(old) - kept, int(set_aside))
 
 
 def at_rest(engine: Engine, clock: Clock, work: Callable[[Connection], Done]) -> Done:
@@ -130,21 +130,22 @@ def _prune_outliers(connection: Connection, stream: str, before_us: int) -> None
     connection.execute(delete(tables.outliers).where(spent))
 
 
-def _prune_quarantine(connection: Connection, before_us: int) -> Step:
+def _prune_set_aside(connection: Connection, before_us: int) -> Step:
     """Delete some records, the oldest first, and go on counting them."""
-    column, key = tables.quarantine.c, tuple(tables.quarantine.primary_key)
+    undeclared.forget(connection, before_us)
+    column, key = tables.set_aside.c, tuple(tables.set_aside.primary_key)
     oldest = select(*key, column.reason).where(column.arrival_us < before_us).order_by(column.arrival_us)
-    found = connection.execute(oldest.limit(QUARANTINED_A_STEP)).all()
+    found = connection.execute(oldest.limit(SET_ASIDE_A_STEP)).all()
     if not found:
         return Step()
     for reason in sorted({row.reason for row in found}):
         _count(connection, reason, sum(row.reason == reason for row in found))
-    connection.execute(delete(tables.quarantine).where(tuple_(*key).in_([tuple(row)[: len(key)] for row in found])))
-    return Step(quarantined=len(found))
+    connection.execute(delete(tables.set_aside).where(tuple_(*key).in_([tuple(row)[: len(key)] for row in found])))
+    return Step(set_aside=len(found))
 
 
 def _count(connection: Connection, reason: str, records: int) -> None:
-    column = tables.pruned_quarantine.c
+    column = tables.pruned_set_aside.c
     before = connection.execute(select(column.records).where(column.reason == reason)).scalar() or 0
     row = {"reason": reason, "records": before + records}
-    connection.execute(dialect.upsert(connection, tables.pruned_quarantine), [row])
+    connection.execute(dialect.upsert(connection, tables.pruned_set_aside), [row])

@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0010"
+SCHEMA_VERSION: Final = "0011"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
@@ -229,8 +229,8 @@ holes: Final = Table(
     comment="Records that had aged out of a partition before they were read, both ends included",
 )
 
-quarantine: Final = Table(
-    "quarantine",
+set_aside: Final = Table(
+    "set_aside",
     metadata,
     Column("path", Words(), primary_key=True),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
@@ -251,7 +251,7 @@ revisions: Final = Table(
     comment="What each revision of a final window changed: field, before and after",
 )
 
-Index("quarantine_by_arrival", quarantine.c.arrival_us)
+Index("set_aside_by_arrival", set_aside.c.arrival_us)
 
 
 def _span_key() -> Iterator[Column[object]]:
@@ -306,12 +306,25 @@ stale_hours: Final = Table(
     comment="Hours of which a window was written since they were rolled up, or that never were",
 )
 
-pruned_quarantine: Final = Table(
-    "pruned_quarantine",
+pruned_set_aside: Final = Table(
+    "pruned_set_aside",
     metadata,
     Column("reason", Words(), primary_key=True),
     *_counts("records"),
-    comment="How many quarantined records were pruned, by reason: the accounts go on counting them",
+    comment="How many records set aside were pruned, by reason: the accounts go on counting them",
+)
+
+undeclared: Final = Table(
+    "undeclared",
+    metadata,
+    Column("reason", Words(), primary_key=True),
+    Column("stream", Words(), primary_key=True),
+    Column("node", Words(), primary_key=True),
+    Column("probe", Words(), primary_key=True),
+    Column("epoch_us", BigInteger, nullable=False),
+    Column("nearest", Words(), nullable=False),
+    *_counts("records", "first_arrival_us", "last_arrival_us"),
+    comment="Records that were set aside for a name that is not declared, by who sent them",
 )
 
 alert_states: Final = Table(

@@ -13,7 +13,7 @@ from monitor.holes import Hole
 from monitor.kernel import naming, tdigest
 from monitor.kernel.books import Book
 from monitor.ledger import Conclusion
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
 from monitor.results import NodeResult, WindowResult
 from monitor.store import dialect, rollups, tables
 from monitor.store.tables import NODE_LAGS, quantile_columns
@@ -36,7 +36,7 @@ class Changes:
     streams: dict[str, tuple[int, int]] = field(default_factory=dict)
     tallies: dict[tuple[str, int, int], bytes] = field(default_factory=dict)
     books: list[Book] = field(default_factory=list)
-    quarantined: list[Quarantined] = field(default_factory=list)
+    set_aside: list[SetAside] = field(default_factory=list)
     segments: dict[str, int] = field(default_factory=dict)
     holes: list[Hole] = field(default_factory=list)
     last_arrivals_us: dict[str, int] = field(default_factory=dict)
@@ -72,7 +72,7 @@ def write(connection: Connection, changes: Changes) -> None:
     rows = [{"stream": name, "first_start_us": a, "last_start_us": b} for name, (a, b) in changes.streams.items()]
     _put(connection, tables.streams, rows)
     _put(connection, tables.books, [_book_row(book) for book in changes.books])
-    _put(connection, tables.quarantine, [asdict(place) for place in changes.quarantined])
+    _put(connection, tables.set_aside, [_set_aside_row(place) for place in changes.set_aside])
     _put(
         connection,
         tables.tallies,
@@ -104,6 +104,10 @@ def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion],
     rollups.mark(connection, [_key(conclusion.result) for conclusion in final])
     amended = [conclusion for conclusion in conclusions if conclusion.changed is not None]
     _put(connection, tables.revisions, [_revision_row(conclusion, watermark_us) for conclusion in amended])
+
+
+def _set_aside_row(place: SetAside) -> dict[str, Any]:
+    return {column.name: getattr(place, column.name) for column in tables.set_aside.c}
 
 
 def _put(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:

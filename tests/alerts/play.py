@@ -62,7 +62,7 @@ class Play:
         self.due.append((when, judged(minute, status=Status.AMENDED, revision=1, **fields)))
         return self
 
-    def quarantine(self, *moments: float) -> Self:
+    def set_aside(self, *moments: float) -> Self:
         """Let records arrive that cannot be read."""
         self.memory.arrivals_us += [at(moment) for moment in moments]
         return self

@@ -161,11 +161,11 @@ def test_lag_is_told_by_its_95th_percentile() -> None:
 
 
 def test_what_cannot_be_read_is_told() -> None:
-    """Quarantined records are the monitor's own; the alert ends when none came for ten minutes, and five more."""
-    play = Play().push(0, 40).quarantine(5.05, 5.06)
-    key = "quarantine/ticket/*"
+    """Records set aside are the monitor's own; the alert ends when none came for ten minutes, and five more."""
+    play = Play().push(0, 40).set_aside(5.05, 5.06)
+    key = "set_aside/ticket/*"
     play.want(5.1, 5.4, FIRING, key).want(19, 21, RESOLVED, key).run(40)
-    assert play.told(key).summary.startswith("quarantined: 2 records of the transport could not be read")
+    assert play.told(key).summary.startswith("set aside: 2 records of the transport could not be read")
 
 
 def test_the_heartbeat_fires_from_the_first_batch_and_never_ends() -> None:

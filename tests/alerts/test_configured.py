@@ -53,8 +53,8 @@ def test_defaults(name: str, threshold: float, for_windows: int, keep_windows: i
 
 
 def test_the_monitor_s_own_rules_are_of_no_stream() -> None:
-    """Quarantine looks back ten minutes; the heartbeat has nothing to look at."""
-    assert (of("", "quarantine").thresholds, of("", "quarantine").over_us) == ({"": 0.0}, 10 * MINUTE_US)
+    """What is set aside looks back ten minutes; the heartbeat has nothing to look at."""
+    assert (of("", "set_aside").thresholds, of("", "set_aside").over_us) == ({"": 0.0}, 10 * MINUTE_US)
     assert of("", "heartbeat").thresholds == {"": 0.0}
 
 

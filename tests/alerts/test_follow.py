@@ -64,7 +64,7 @@ def play(stream: MicroBatches, folder: Path, **crash: bool) -> MicroBatches:
 def test_a_loss_is_told_in_the_transaction_that_writes_it(engine: Engine, tmp_path: Path) -> None:
     """History and outbox have it, and the counts that budgets are summed from."""
     play(MicroBatches(RULES, engine, follower=alerting()), tmp_path)
-    assert history(engine) == [("firing", "heartbeat/ticket/*"), ("firing", "quarantine/ticket/*"), ("firing", PAGE)]
+    assert history(engine) == [("firing", "heartbeat/ticket/*"), ("firing", "set_aside/ticket/*"), ("firing", PAGE)]
     found = outbox.due(engine, 0)
     assert [(one.channel, one.notification.key) for one in found] == [("chat", PAGE), ("pager", PAGE)]
     (alert,) = found[0].notification.alerts
@@ -109,7 +109,7 @@ def test_a_batch_that_fails_anywhere_is_told_once(at: int | str, engine: Engine,
     for paths in traffic(tmp_path / "spool"):
         trouble.at = at
         stream.run(paths)
-    assert history(engine) == [("firing", "heartbeat/ticket/*"), ("firing", "quarantine/ticket/*"), ("firing", PAGE)]
+    assert history(engine) == [("firing", "heartbeat/ticket/*"), ("firing", "set_aside/ticket/*"), ("firing", PAGE)]
     assert len(dump(engine)["alert_outbox"]) == 2
 
 
@@ -146,7 +146,7 @@ def test_alerts_of_rules_that_are_gone_end(engine: Engine, tmp_path: Path) -> No
         alerting("[alerts]\ndefaults = false").follow(connection, [], stream.watermark_us + 60_000_000)
     told = history(engine)[3:]
     assert sorted(told) == sorted(
-        [("resolved", "heartbeat/ticket/*"), ("resolved", "quarantine/ticket/*"), ("resolved", PAGE)]
+        [("resolved", "heartbeat/ticket/*"), ("resolved", "set_aside/ticket/*"), ("resolved", PAGE)]
     )
     assert dump(engine)["alert_states"] == []
 

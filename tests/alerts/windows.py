@@ -110,7 +110,7 @@ class Memory:
         bad = [key[2] for key, counts in self.minutes.items() if key[:2] == (stream, objective) and counts.bad]
         return max(bad, default=None)
 
-    def quarantined(self, from_us: int, to_us: int) -> int:
+    def set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records arrived in a range that could not be read."""
         return sum(from_us <= arrival_us < to_us for arrival_us in self.arrivals_us)
 

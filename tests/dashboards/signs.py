@@ -1,4 +1,4 @@
-"""What is wrong in a store, made to measure: probe instances, incidents, outliers, quarantine."""
+"""What is wrong in a store, made to measure: probe instances, incidents, outliers, records set aside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from monitor.kernel.books import Book, Tallies
 from monitor.kernel.books import Run as Batches
 from monitor.outliers.explain import Explanation, Reason
 from monitor.outliers.quantities import Quantity
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
 from monitor.store import outliers, writer
 from monitor.store.writer import Changes
 from monitor.watch import Finding, News
@@ -52,14 +52,14 @@ def holed(**fields: Any) -> Book:  # noqa: ANN401 - the fields of a book
     return book(**{"probe": "probe-2"} | told | fields)
 
 
-def write(engine: Engine, *books: Book, quarantined: Sequence[Quarantined] = (), holes: Sequence[Hole] = ()) -> None:
+def write(engine: Engine, *books: Book, set_aside: Sequence[SetAside] = (), holes: Sequence[Hole] = ()) -> None:
     """Write what came in."""
-    changes = Changes(WATERMARK_US, books=list(books), quarantined=list(quarantined), holes=list(holes))
+    changes = Changes(WATERMARK_US, books=list(books), set_aside=list(set_aside), holes=list(holes))
     with engine.execution_options(writes=True).begin() as connection:
         writer.write(connection, changes)
 
 
-def record(position: int = 8, **fields: Any) -> Quarantined:  # noqa: ANN401 - the fields of a record
+def record(position: int = 8, **fields: Any) -> SetAside:  # noqa: ANN401 - the fields of a record
     """Return a record that could not be read."""
     given: dict[str, Any] = {
         "path": "/spool/0/0000000007.seg",
@@ -68,7 +68,7 @@ def record(position: int = 8, **fields: Any) -> Quarantined:  # noqa: ANN401 - t
         "reason": "bad_crc",
         "message": "the checksum is 1, got 2",
     }
-    return Quarantined(position=position, **given | fields)
+    return SetAside(position=position, **given | fields)
 
 
 def fire(

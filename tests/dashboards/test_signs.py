@@ -15,16 +15,19 @@ from alerts.episode import Phase
 from alerts.events import Kind, Severity
 from dashboards.reading.answers import FRESH_US, Answers
 from dashboards.reading.signs import ROWS
-from dashboards.views import address
+from dashboards.views import address, texts
 from monitor.holes import Hole
 from monitor.kernel.books import Tallies
+from monitor.parcels import Sender
 from monitor.results import Verdict
+from monitor.store import undeclared
 from monitor.store.writer import set_values
 from tests.alerts import told
 from tests.alerts.told import alert, notification
 from tests.alerts.windows import at, window
 from tests.dashboards import signs
 from tests.dashboards.places import HOSTILE, app, chain, clock, fill, looked_at, minutes, said, url_of, words
+from tests.monitor.spooled import RULES
 
 PAGES: Final = ("probes", "alerts", "quality")
 LOSS: Final = notification(
@@ -71,9 +74,9 @@ def test_an_empty_store_has_nothing_of_it(page: str, expected: str, tmp_path: Pa
 
 
 def test_what_cannot_be_read_is_told_before_anything_was_read(tmp_path: Path) -> None:
-    """When every record that came is quarantined no window is there, and the page says why."""
+    """When every record that came is set aside no window is there, and the page says why."""
     engine = fill(url_of(tmp_path), pathways={"orders": chain("a", "b")})
-    signs.write(engine, quarantined=[signs.record(reason="unknown_schema")])
+    signs.write(engine, set_aside=[signs.record(reason="unknown_schema")])
     told = plain(words(looked_at(url_of(tmp_path), page="quality")))
     assert "unknown_schema 1 100 % 1 its layout is not known here" in told
 
@@ -297,16 +300,33 @@ def test_one_stream_may_be_looked_at(tmp_path: Path) -> None:
 # Quality
 
 
-def test_quarantine_is_told_by_reason_with_where_the_bytes_are(healthy: Engine, tmp_path: Path) -> None:
+def test_what_is_set_aside_is_told_by_reason_with_where_the_bytes_are(healthy: Engine, tmp_path: Path) -> None:
     """How many in the range and ever, what the reason means, path, position, length and message of the newest."""
     old = [signs.record(n, arrival_us=at(-300)) for n in range(3)]
-    signs.write(healthy, quarantined=[*old, signs.record(217)])
+    signs.write(healthy, set_aside=[*old, signs.record(217)])
     row = plain(words(looked_at(url_of(tmp_path), page="quality")))
     assert "bad_crc 1 100 % 4 its bytes are not those that were written" in row
     assert "bad_crc the checksum is 1, got 2 /spool/0/0000000007.seg position 217, 217 bytes" in row
     assert row.count("0000000007.seg") == 1
     query = {"from": "2025-12-31T00:00:00Z", "to": "2025-12-31T23:00:00Z"}
     assert "bad_crc 3 100 % 4" in plain(words(looked_at(url_of(tmp_path), clock(), page="quality", **query)))
+
+
+def test_names_that_are_not_declared_are_told_with_the_nearest_and_the_probe(healthy: Engine, tmp_path: Path) -> None:
+    """Whatever the probe is called; of a stream and of a node."""
+    sent = [Sender("orders", "c", "<b>p</b>", at(0)), Sender("oders", "a", "h-1", at(0))]
+    records = [
+        signs.record(n, reason=("unknown_node", "unknown_stream")[n], message="why", sender=one)
+        for n, one in enumerate(sent)
+    ]
+    with healthy.execution_options(writes=True).begin() as connection:
+        undeclared.note(connection, records, RULES)
+    html = words(looked_at(url_of(tmp_path), page="quality"))
+    row = plain(html)
+    assert "Names that are not declared" in row
+    assert "oders a stream, with the node a orders h-1 started 2026-01-01 00:00:00 UTC 1 " in row
+    assert f"c a node of orders {texts.NONE} " in row
+    assert "&lt;b&gt;p&lt;/b&gt;" in html
 
 
 def test_what_nodes_stopped_is_told_in_per_cent_of_what_they_saw(tmp_path: Path) -> None:
@@ -341,9 +361,9 @@ def test_records_that_aged_out_are_told(healthy: Engine, tmp_path: Path) -> None
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, Verdict.SILENT, Verdict.LOSSY])
 def test_they_are_drawn_whatever_windows_were_judged(page: str, verdict: Verdict, tmp_path: Path) -> None:
-    """With instances, incidents, outliers and quarantine of that store."""
+    """With instances, incidents, outliers and records set aside of that store."""
     engine = fill(url_of(tmp_path), *minutes(verdict=verdict))
-    signs.write(engine, signs.holed(), quarantined=[signs.record()])
+    signs.write(engine, signs.holed(), set_aside=[signs.record()])
     signs.fire(engine, LOSS)
     signs.find(engine, signs.finding(low=None, high=None, reasons=()))
     tested = looked_at(url_of(tmp_path), page=page)
@@ -356,7 +376,7 @@ def test_when_the_store_goes_away_the_last_that_was_known_stays(
     page: str, kept: str, healthy: Engine, tmp_path: Path
 ) -> None:
     """With a banner that says so."""
-    signs.write(healthy, signs.book(), quarantined=[signs.record()])
+    signs.write(healthy, signs.book(), set_aside=[signs.record()])
     signs.fire(healthy, LOSS)
     healthy.dispose()
     now = clock()
@@ -391,7 +411,7 @@ def test_hostile_names_are_text(page: str, tmp_path: Path) -> None:
     engine = fill(url_of(tmp_path), *minutes(3, stream=evil, names=HOSTILE, nodes={evil: {"rejected": 5}}))
     records = [signs.record(n, path=name, message=name, reason=name) for n, name in enumerate(HOSTILE)]
     books = [signs.book(name, name, stream=evil, drops={(at(0) // 1_000, name): 1}) for name in HOSTILE]
-    signs.write(engine, *books, quarantined=records, holes=[Hole(evil, 1, 2, at(0), at(1))])
+    signs.write(engine, *books, set_aside=records, holes=[Hole(evil, 1, 2, at(0), at(1))])
     alerts = tuple(alert(stream=evil, node=name, edge=name, runbook=name, summary=name) for name in HOSTILE)
     signs.fire(
         engine, replace(LOSS, key=f"{evil}/page/{evil}", rule=evil, alerts=alerts, summary=evil), channels=HOSTILE
@@ -440,7 +460,7 @@ def test_a_search_for_what_no_text_holds_is_one_for_the_rest() -> None:
 @pytest.mark.parametrize(("first", "last"), [("0001-01-01", "9999-12-31"), ("2040-01-01", "2041-01-01")])
 def test_ranges_of_ages_are_drawn(page: str, first: str, last: str, healthy: Engine, tmp_path: Path) -> None:
     """All of time, or a year to come: with a way back to now."""
-    signs.write(healthy, signs.book(), quarantined=[signs.record()])
+    signs.write(healthy, signs.book(), set_aside=[signs.record()])
     signs.fire(healthy, LOSS)
     tested = looked_at(url_of(tmp_path), clock(), page=page, **{"from": first, "to": last})
     assert not tested.exception

@@ -190,7 +190,7 @@ def honest_report(probes: dict[str, PaperProbe]) -> tuple[dict[str, Any], dict[s
     starts = sorted({stamp.window_us for probe in probes.values() for stamp in probe.stamps})
     lost: dict[str, set[bytes]] = defaultdict(set)
     windows = [_window(start, probes, lost) for start in starts]
-    accounts = {"too_late": 0, "implausible": 0, "quarantined": {}}
+    accounts = {"too_late": 0, "implausible": 0, "set_aside": {}}
     return {"streams": [{"stream": STREAM, "windows": windows}], "accounts": accounts}, lost
 
 

@@ -114,8 +114,8 @@ def forget_window(report: dict[str, Any]) -> None:
 
 
 def refuse(report: dict[str, Any]) -> None:
-    """Say that a record was quarantined."""
-    report["accounts"]["quarantined"] = {"bad_crc": 1}
+    """Say that a record was set aside."""
+    report["accounts"]["set_aside"] = {"bad_crc": 1}
 
 
 def shift(node: str, lag: str, by_us: int) -> Change:

@@ -60,15 +60,15 @@ def test_a_person_gets_from_an_alert_to_its_node_by_clicking(place: Workplace, u
     assert losses.locator("td").all_inner_texts() == of_nodes
 
 
-def test_quarantine_leads_to_its_records(place: Workplace, url: str, page: Page) -> None:
+def test_what_is_set_aside_leads_to_its_records(place: Workplace, url: str, page: Page) -> None:
     """An alert that is the monitor's own leads to the page of quality, with the counts of the report."""
     page.goto(f"{url}?page=alerts")
     page.get_by_role("link", name="the monitor itself").first.click()
-    table = page.locator(".hw-signs").filter(has=page.locator("caption", has_text="Quarantined records by reason"))
+    table = page.locator(".hw-signs").filter(has=page.locator("caption", has_text="Records set aside, by reason"))
     expect(table).to_be_visible()
     rows = [row.locator("th, td").all_inner_texts() for row in table.locator("tbody tr").all()]
     assert {row[0]: row[3] for row in rows} == {
-        reason: f"{count:,}" for reason, count in told(place, "report")["accounts"]["quarantined"].items()
+        reason: f"{count:,}" for reason, count in told(place, "report")["accounts"]["set_aside"].items()
     }
 
 

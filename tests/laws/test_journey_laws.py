@@ -40,7 +40,7 @@ def test_a_kept_journey_is_what_the_segments_say(thrown: Dials, shards: int) -> 
         engine, rules = prepared_store(folder, "once.db"), rules_of(folder, made.streams, shards=shards)
         run_once(engine, rules, paths, spool)
         accounts = reader.report(engine)["accounts"]
-        all_count = not any(accounts[name] for name in ("duplicate_batches", "too_late", "implausible", "quarantined"))
+        all_count = not any(accounts[name] for name in ("duplicate_batches", "too_late", "implausible", "set_aside"))
         lost = {
             (stream, one) for stream, of in rules.items() for node in of.pathway.nodes
             for one in reader.lost_ids(engine, stream, node)

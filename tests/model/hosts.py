@@ -12,7 +12,7 @@ from tests.model.given import Naming
 from tests.model.record import FILTERED, NO_REASON, NOT_STAMPED, PASSED, Body
 
 MISNAMED = "misnamed"
-"""A node that no configuration declares: its records are quarantined, however good they are."""
+"""A node that no configuration declares: its records are set aside, however good they are."""
 HEARTBEAT_US = 10 * SECOND_US
 _HOUR_US = 3600 * SECOND_US
 _AGES_US = 70 * 365 * 24 * _HOUR_US

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.model.pathway import Pathway, parse
-from tests.model.wire import Quarantined, Received, Spool
+from tests.model.wire import Received, SetAside, Spool
 
 MINUTE_US = 60_000_000
 AHEAD_US = 5 * MINUTE_US
@@ -69,10 +69,10 @@ class Intake:
     in_windows: tuple[Received, ...]
     too_late: tuple[Received, ...]
     implausible: tuple[Received, ...]
-    quarantined: Counter[str]
+    set_aside: Counter[str]
     undeclared: tuple[Received, ...]
     """Of a stream of the configuration, but not of its nodes; duplicates set aside."""
-    unread: tuple[Quarantined, ...]
+    unread: tuple[SetAside, ...]
     others: frozenset[str]
     """The folders with records of streams that are not of the configuration."""
     folders: tuple[tuple[str, int], ...]
@@ -80,13 +80,13 @@ class Intake:
     def accounts(self) -> dict[str, Any]:
         """Give the accounts of INTERFACE.md."""
         return {
-            "records": len(self.known) + self.quarantined.total(),
+            "records": len(self.known) + self.set_aside.total(),
             "batches": len(self.known),
             "duplicate_batches": len(self.known) - len(self.first),
             "observations": _observations(self.known),
             "too_late": _observations(self.too_late),
             "implausible": _observations(self.implausible),
-            "quarantined": dict(self.quarantined),
+            "set_aside": dict(self.set_aside),
         }
 
 
@@ -96,13 +96,13 @@ def _observations(batches: Iterable[Received]) -> int:
 
 def take_in(spool: Spool, streams: Mapping[str, Stream]) -> Intake:
     """Sort what the spool holds; `streams` has the pulse's too."""
-    quarantined = Counter(one.reason for one in spool.quarantined)
+    set_aside = Counter(one.reason for one in spool.set_aside)
     known, undeclared, others = [], [], set()
     for one in spool.received:
         if (unknown := _unknown(one, streams)) is None:
             known.append(one)
         else:
-            quarantined[unknown] += 1
+            set_aside[unknown] += 1
             undeclared += [one] * (unknown == "unknown_node")
             others |= {one.folder} if unknown == "unknown_stream" else set()
     first = _first_of_each(known)
@@ -113,9 +113,9 @@ def take_in(spool: Spool, streams: Mapping[str, Stream]) -> Intake:
         in_windows=tuple(one for one in plausible if not streams[one.batch.stream].too_late(one)),
         too_late=tuple(one for one in plausible if streams[one.batch.stream].too_late(one)),
         implausible=tuple(one for one in first if streams[one.batch.stream].implausible(one)),
-        quarantined=quarantined,
+        set_aside=set_aside,
         undeclared=tuple(_first_of_each(undeclared)),
-        unread=spool.quarantined,
+        unread=spool.set_aside,
         others=frozenset(others),
         folders=spool.folders,
     )

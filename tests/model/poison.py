@@ -1,4 +1,4 @@
-"""Everything that must go to quarantine: each kind by its name, with the word that the model counts it under."""
+"""Everything that must be set aside: each kind by its name, with the word that the model counts it under."""
 
 import copy
 import io

@@ -79,7 +79,7 @@ Body = dict[str, Any]
 
 
 class RecordError(ValueError):
-    """A record that goes to quarantine whole; `reason` is the word that it is counted under."""
+    """A record that is set aside whole; `reason` is the word that it is counted under."""
 
     def __init__(self, reason: str, message: str) -> None:
         """Keep the word beside the sentence."""
@@ -262,7 +262,7 @@ def encode(body: Body) -> bytes:
 
 
 def decode(record: bytes) -> Batch:
-    """Give what a record says, or raise RecordError with the reason for its quarantine."""
+    """Give what a record says, or raise RecordError with the reason why it is set aside."""
     body = _body(record)
     for reason, rule, holds in LIMITS:
         if not holds(body):

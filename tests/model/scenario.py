@@ -27,8 +27,8 @@ class Scenario:
     spool_dir: Path
     truth: dict[str, Truth] = field(default_factory=dict)
     """What really happened, by stream."""
-    quarantined: int = 0
-    """How many records must be in quarantine."""
+    set_aside: int = 0
+    """How many records must be set aside."""
     lives: list[Life] = field(default_factory=list)
     """The probe instances that stamped, those among them of which no batch came."""
 
@@ -46,7 +46,7 @@ def generate(dials: Dials | int, spool_dir: Path) -> Scenario:
         segments += _stream(dice, scenario, name, base_us)
     transport.copied(dice, segments)
     transport.poisoned(dice, segments)
-    scenario.quarantined = sum(one.quarantined for one in segments)
+    scenario.set_aside = sum(one.set_aside for one in segments)
     segments += _pulse(dice, base_us, len(segments))
     transport.write(dice, segments, spool_dir)
     return scenario

@@ -85,8 +85,8 @@ def test_what_is_known_has_one_end(thrown: Dials) -> None:
         scenario = generate(thrown, Path(directory))
         found = report(scenario.streams, scenario.spool_dir)
     accounts = found["accounts"]
-    assert accounts["records"] == accounts["batches"] + sum(accounts["quarantined"].values())
-    assert sum(accounts["quarantined"].values()) == scenario.quarantined
+    assert accounts["records"] == accounts["batches"] + sum(accounts["set_aside"].values())
+    assert sum(accounts["set_aside"].values()) == scenario.set_aside
     for window in (one for stream in found["streams"] for one in stream["windows"]):
         assert window["known"] == window["delivered"] + window["filtered"] + window["rejected"] + window["lost"]
         for low, mid, high in _bounds(window):

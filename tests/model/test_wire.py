@@ -121,7 +121,7 @@ def test_the_records_around_a_broken_one_are_read(tmp_path: Path) -> None:
     spool = read_spool(tmp_path)
     starts = [len(MAGIC) + sum(map(len, parts[:at])) for at in range(len(parts))]
     assert [one.place for one in spool.received] == [("i/0000000000.seg", starts[at]) for at in (0, 2, 4)]
-    assert [(one.reason, one.place[1]) for one in spool.quarantined] == [
+    assert [(one.reason, one.place[1]) for one in spool.set_aside] == [
         ("bad_crc", starts[1]), ("oversized", starts[3]), ("torn_tail", starts[5]),
     ]  # fmt: skip
     assert {one.arrival_us for one in spool.received} == {1_000_000}
@@ -131,14 +131,14 @@ def test_the_records_around_a_broken_one_are_read(tmp_path: Path) -> None:
 def test_a_tail_is_torn_wherever_it_is_cut(tmp_path: Path, length: int) -> None:
     """Part of a header, a header alone and part of a record are one torn tail each."""
     write_segment(tmp_path / "i" / "0.seg", MAGIC + frame(encode(good_body()))[:length], 0)
-    assert [one.reason for one in read_spool(tmp_path).quarantined] == ["torn_tail"]
+    assert [one.reason for one in read_spool(tmp_path).set_aside] == ["torn_tail"]
 
 
 @pytest.mark.parametrize("data", [b"", b"HWSP1", b"HWSP2\n", b"timestamp,value\n"])
 def test_a_file_without_the_magic_is_refused_whole(tmp_path: Path, data: bytes) -> None:
     """It counts as one record, whatever it holds."""
     write_segment(tmp_path / "i" / "0.seg", data, 0)
-    assert [one.reason for one in read_spool(tmp_path).quarantined] == ["foreign_file"]
+    assert [one.reason for one in read_spool(tmp_path).set_aside] == ["foreign_file"]
 
 
 def test_only_whole_segments_are_read(tmp_path: Path) -> None:
@@ -147,17 +147,17 @@ def test_only_whole_segments_are_read(tmp_path: Path) -> None:
         write_segment(tmp_path / "i" / name, MAGIC + frame(encode(good_body())), 0)
     write_segment(tmp_path / "i" / "0000000001.seg", MAGIC, 0)
     found = read_spool(tmp_path)
-    assert (found.received, found.quarantined, [name for name, _ in found.folders]) == ((), (), ["i"])
+    assert (found.received, found.set_aside, [name for name, _ in found.folders]) == ((), (), ["i"])
 
 
-def test_an_unknown_stream_and_an_unknown_node_are_quarantined(tmp_path: Path) -> None:
+def test_an_unknown_stream_and_an_unknown_node_are_set_aside(tmp_path: Path) -> None:
     """They count under their reasons; the monitor's own pulse is known."""
     hand = Hand(tmp_path, {"path": "a -> b"})
     hand.say("a", 0, 10, passed(1), other={"stream": "nobody"})
     hand.say("c", 0, 10, passed(1))
     hand.say("monitor", 0, 10, other={"stream": "_hopwatch"})
     accounts = hand.report()["accounts"]
-    assert accounts["quarantined"] == {"unknown_stream": 1, "unknown_node": 1}
+    assert accounts["set_aside"] == {"unknown_stream": 1, "unknown_node": 1}
     assert (accounts["records"], accounts["batches"], accounts["observations"]) == (3, 1, 0)
 
 

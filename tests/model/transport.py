@@ -19,7 +19,7 @@ _TWO_DAYS_US = 48 * _HOUR_US
 
 
 class Framed(NamedTuple):
-    """A record in its frame, and whether it must be in quarantine."""
+    """A record in its frame, and whether it must be set aside."""
 
     data: bytes
     is_broken: bool
@@ -40,8 +40,8 @@ class Segment:
     head: bytes = MAGIC
 
     @property
-    def quarantined(self) -> int:
-        """How many records of it must be in quarantine: of a file that is none, the whole file."""
+    def set_aside(self) -> int:
+        """How many records of it must be set aside: of a file that is none, the whole file."""
         return sum(one.is_broken for one in self.frames) + bool(self.tail) if self.head == MAGIC else 1
 
     @property

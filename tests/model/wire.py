@@ -35,7 +35,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class SetAside:
     """A record that could not be read, why, when it came, and where it stood."""
 
     reason: str
@@ -53,7 +53,7 @@ class Spool:
     """All that a spool directory holds, by path and position."""
 
     received: tuple[Received, ...]
-    quarantined: tuple[Quarantined, ...]
+    set_aside: tuple[SetAside, ...]
     folders: tuple[tuple[str, int], ...]
     """The name of each folder, and when it was changed last, µs since 1970."""
 
@@ -61,7 +61,7 @@ class Spool:
 def read_spool(directory: Path) -> Spool:
     """Read every whole segment below the directory; whatever a file holds, nothing is raised."""
     received: list[Received] = []
-    quarantined: list[Quarantined] = []
+    set_aside: list[SetAside] = []
     for path in sorted(directory.rglob("*.seg")):
         name = path.relative_to(directory).as_posix()
         arrival_us = path.stat().st_mtime_ns // 1000
@@ -70,9 +70,9 @@ def read_spool(directory: Path) -> Spool:
                 batch = decode(_whole_record(found))
                 received.append(Received(batch, arrival_us, (name, position)))
             except RecordError as error:
-                quarantined.append(Quarantined(error.reason, arrival_us, (name, position)))
+                set_aside.append(SetAside(error.reason, arrival_us, (name, position)))
     folders = ((path.name, path.stat().st_mtime_ns // 1000) for path in sorted(directory.rglob("*")) if path.is_dir())
-    return Spool(tuple(received), tuple(quarantined), tuple(folders))
+    return Spool(tuple(received), tuple(set_aside), tuple(folders))
 
 
 def _records(data: bytes) -> Iterable[tuple[int, bytes | RecordError]]:

@@ -52,7 +52,7 @@ def store(file: Path) -> Engine:
 
 
 def rows_of(path: Path) -> list[Any]:
-    """Return what leaves the job when it has read a segment: tallies, facts, quarantine."""
+    """Return what leaves the job when it has read a segment: tallies, facts, records set aside."""
     rows, claims = [], defaultdict(list)
     for row in decode([str(path)], RULES):
         if row.kind == CLAIMS_ROW:
@@ -78,7 +78,7 @@ def _tallied(stream: str, window_start_ms: int, claims: list[Claims]) -> SimpleN
 
 
 def test_what_came_in_is_written_and_the_tallied_windows_are_told(connection: Connection, tmp_path: Path) -> None:
-    """Tallies, books, quarantine, the range of windows, the watermark."""
+    """Tallies, books, records set aside, the range of windows, the watermark."""
     path = write_segment(tmp_path / "s.seg", observed([1]), observed([2], seq=1, window_start_ms=minute(1)), b"broken")
     tallied = commit.take_in(connection, Ledger(RULES), rows_of(path), at(70), batch_id=4)
     assert {key: list(shards) for key, shards in tallied.items()} == {
@@ -87,7 +87,7 @@ def test_what_came_in_is_written_and_the_tallied_windows_are_told(connection: Co
     }
     assert [tally.observations for tally in reader.tallies(connection, "orders", START_US)] == [1]
     assert [book.tallies.batches for book in reader.books(connection)] == [2]
-    assert reader.accounts(connection)["quarantined"] == {"bad_marker": 1}
+    assert reader.accounts(connection)["set_aside"] == {"bad_marker": 1}
     assert reader.stream_ranges(connection) == {"orders": (START_US, minute(1) * 1_000)}
     assert writer.value(connection, "watermark_us") == str(at(70))
 
@@ -105,7 +105,7 @@ KEPT: dict[str, tuple[list[Batch | bytes], list[int]]] = {
 def test_a_segment_is_kept_as_long_as_it_is_needed(
     records: list[Batch | bytes], until_us: list[int], engine: Engine, tmp_path: Path
 ) -> None:
-    """For ever if something in it was quarantined: whoever looks into that needs the bytes."""
+    """For ever if something in it was set aside: whoever looks into that needs the bytes."""
     path = write_segment(tmp_path / "s.seg", *records)
     with engine.execution_options(writes=True).begin() as connection:
         commit.take_in(connection, Ledger(RULES), rows_of(path), at(70), batch_id=4)

@@ -28,12 +28,13 @@ def test_joined_parcels_come_apart_as_they_were(triggers: list[list[bytes]]) -> 
     assert list(split(joined)) == [parcel for parcels in triggers for parcel in parcels]
 
 
-def test_every_reason_of_quarantine_is_named() -> None:
+def test_every_reason_to_set_a_record_aside_is_named() -> None:
     """Those that records are refused with anywhere, and no others."""
     sources = [*(ROOT / "monitor" / "spark").glob("*.py"), *(ROOT / "probes" / "contract").glob("*.py")]
+    sources += [ROOT / "monitor" / "undeclared.py", ROOT / "monitor" / "segment_file.py"]
     text = "\n".join(path.read_text("utf-8") for path in sources)
     named = re.findall(r'RecordError\(\s*"(\w+)"|Frame\([^"\n]*"(\w+)"', text)
-    named += re.findall(r'^()UNKNOWN_\w+: Final = "(\w+)"', text, re.MULTILINE)
+    named += re.findall(r'^()(?:UNKNOWN|UNREADABLE)_\w+: Final = "(\w+)"', text, re.MULTILINE)
     either = re.findall(r'reason = "(\w+)" if .* else "(\w+)"', text)
     assert {one for pair in named + either for one in pair if one} == set(REASONS)
 

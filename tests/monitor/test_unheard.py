@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from monitor.holes import Hole
 from monitor.kernel.window import Terms
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
 from monitor.pathway import Pathway
 from monitor.rules import StreamRules
 from monitor.unheard import Folder, Unheard, folder_of, instances, is_of_instance
@@ -24,9 +24,9 @@ EPOCH = 1_700_000_000_000_000
 LONG = "p" * MAX_FOLDER_CHARS
 
 
-def unread(path: str, reason: str = "bad_crc", arrival_us: int = 7) -> Quarantined:
+def unread(path: str, reason: str = "bad_crc", arrival_us: int = 7) -> SetAside:
     """Return a record that could not be read."""
-    return Quarantined(path, 3, 9, arrival_us, reason, "why")
+    return SetAside(path, 3, 9, arrival_us, reason, "why")
 
 
 @pytest.mark.parametrize(

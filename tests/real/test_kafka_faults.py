@@ -94,8 +94,8 @@ def said(now_us: int, seq: int, kind: Kind, numbers: Sequence[int] = (), node: s
     return encode(batch)
 
 
-def test_poison_among_good_records_is_quarantined_with_its_place(kafka: Kafka, tmp_path: Path) -> None:
-    """Good processed 100 %, quarantined = injected, with topic, partition and offset; the job goes on."""
+def test_poison_among_good_records_is_set_aside_with_its_place(kafka: Kafka, tmp_path: Path) -> None:
+    """Good processed 100 %, set aside = injected, with topic, partition and offset; the job goes on."""
     kafka.create_topic("poison", config={**LOG_APPEND, "max.message.bytes": "6000000"})
     now_us = time.time_ns() // 1_000
     good = [said(now_us, seq, Kind.OBSERVATIONS, [seq]) for seq in range(4)]
@@ -110,9 +110,9 @@ def test_poison_among_good_records_is_quarantined_with_its_place(kafka: Kafka, t
     monitor.until(lambda: known_in(work.store_url) == 5, "what is good after all the poison")
     monitor.stop()
     report = work.report()
-    assert sum(report["accounts"]["quarantined"].values()) == len(poison)
+    assert sum(report["accounts"]["set_aside"].values()) == len(poison)
     with dialect.engine(f"sqlite:///{tmp_path / 'store.db'}").begin() as connection:
-        rows = connection.exec_driver_sql("select path, position from quarantine order by position").all()
+        rows = connection.exec_driver_sql("select path, position from set_aside order by position").all()
     assert [tuple(row) for row in rows] == [("poison/0", offset) for offset in poison]
     assert "aged_out" not in report["accounts"]
 

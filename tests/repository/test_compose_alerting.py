@@ -42,7 +42,7 @@ def test_prometheus_tells_what_hopwatch_cannot() -> None:
     sent = {labels["alertname"] for labels in fired if _is_sent(labels)}
     dropped = {labels["alertname"] for labels in fired if not _is_sent(labels)}
     (of_monitor,) = [group for group in shipped.GROUPS if group["name"] == "hopwatch.monitor"]
-    assert sent == {rule["alert"] for rule in of_monitor["rules"]} - {"HopwatchQuarantine"}
+    assert sent == {rule["alert"] for rule in of_monitor["rules"]} - {"HopwatchSetAside"}
     assert sent & OWN == {"HopwatchHeartbeat"}
     assert sent & dropped == set()
 

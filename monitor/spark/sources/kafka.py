@@ -57,6 +57,10 @@ class KafkaSource:
         """
         return f"{self.place.topic}, id {topics.require(self.place, self.access).topic_id}"
 
+    def awaits_probe(self) -> bool:
+        """Return that it is not known: a topic does not tell who has sent to it."""
+        return False
+
     def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of records as they come, so many records a trigger at most; columns of DECODED."""
         cores = int(str(spark.conf.get("spark.sql.shuffle.partitions")))

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from monitor.errors import TransportError
 from monitor.unheard import Folder, is_of_instance
-from probes.contract.segment import SEGMENT_SUFFIX
+from probes.contract.limits import MONITOR_STREAM
+from probes.contract.segment import SEGMENT_SUFFIX, folder_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,29 @@ _GLOB: Final = re.compile(r"[\\*?\[\]{}]")
 def root(url: str) -> Path:
     """Return the folder of a ``spool:`` URL."""
     return Path(url.removeprefix(SCHEME))
+
+
+def make(folder: Path) -> None:
+    """Make the spool where there is nothing, with the rights that the umask leaves, as a probe makes it.
+
+    Raises:
+        TransportError: it cannot be made.
+    """
+    if folder.exists():
+        return
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        advice = "make it a folder that this user can write, or correct [transport] url"
+        raise TransportError(
+            f"the spool {folder} is not there and cannot be made: {error.strerror}: {advice}"
+        ) from None
+
+
+def has_probe(folder: Path) -> bool:
+    """Return whether a probe other than the monitor's own pulse has made its folder in the spool."""
+    pulse = folder_name(f"{MONITOR_STREAM}.")[: len(MONITOR_STREAM) + 1]
+    return any(is_of_instance(one.name) and not one.name.startswith(pulse) for one in folders(folder))
 
 
 def check(folder: Path, *, is_written: bool = False) -> None:
@@ -58,8 +82,8 @@ def _hidden(folder: Path) -> Path | None:
 
 
 def segments(folder: Path) -> list[Path]:
-    """Return all segments that are there now, in order of their names."""
-    return sorted(folder.rglob(f"*{SEGMENT_SUFFIX}"))
+    """Return all that bears a segment's name now, in order; a folder is looked into, whatever it is called."""
+    return sorted(path for path in folder.rglob(f"*{SEGMENT_SUFFIX}") if not path.is_dir())
 
 
 def folders(folder: Path) -> Iterator[Folder]:
@@ -98,10 +122,20 @@ def batch(spark: SparkSession, folder: Path) -> DataFrame:
 
     They are listed here: Spark by itself would look into no folder whose name starts with ``_`` or a dot.
     """
-    largest_first = sorted(segments(folder), key=lambda path: path.stat().st_size, reverse=True)
+    largest_first = sorted(segments(folder), key=_size_bytes, reverse=True)
     tasks = spark.sparkContext.defaultParallelism
-    paths = [str(path) for task in range(tasks) for path in largest_first[task::tasks]]
+    # Spark's paths are UTF-8, in a stream too: a file of another name is set aside, under the name that is told.
+    names = [os.fsencode(path).decode("utf-8", "backslashreplace") for path in largest_first]
+    paths = [name for task in range(tasks) for name in names[task::tasks]]
     return spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
+
+
+def _size_bytes(path: Path) -> int:
+    """Return the size of a file, 0 of one that is gone or cannot be looked at."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def stream(spark: SparkSession, folder: Path, bytes_a_trigger: int) -> DataFrame:

@@ -13,6 +13,7 @@ class Hold(Protocol):
 
         Raises:
             StoreTakenError: meanwhile another monitor has taken it.
+            StoreError: its file was deleted or replaced.
         """
 
 

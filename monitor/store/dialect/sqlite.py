@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import sqlalchemy
 from sqlalchemy import URL, ColumnElement, Engine, Table, event, func
@@ -73,6 +75,59 @@ def database_file(url: URL) -> Path | None:
     return Path(url.database) if url.database and url.database != ":memory:" else None
 
 
+class _FileHold:
+    """A lock on a file beside the database; worth nothing once either of them is another file than it was.
+
+    SQLite itself goes on writing to a file that was deleted, and nobody ever reads that.
+    """
+
+    def __init__(self, path: Path, lock_path: Path, lock: IO[str]) -> None:
+        self._path, self._lock_path = path, lock_path
+        self._lock_is = _identity(os.fstat(lock.fileno()))
+        self._database_is: tuple[int, int] | None = None
+        self._turn = threading.Lock()
+
+    def renew(self) -> None:
+        """Look whether both files are still those that they were, the database since it was looked at first.
+
+        Raises:
+            StoreError: one of them was deleted or replaced.
+        """
+        with self._turn:
+            if self._database_is is None:
+                self._database_is = _of_file(self._path)
+            self._require(self._path, self._database_is)
+            self._require(self._lock_path, self._lock_is)
+
+    @staticmethod
+    def _require(path: Path, known: tuple[int, int] | None) -> None:
+        found = _of_file(path)
+        if found is None or found != known:
+            what = "deleted" if found is None else "replaced by another file"
+            told = f"the store's file {path} was {what} under the running monitor, which deletes no segment any more"
+            raise StoreError(f"{told}: bring it back and start again, or pass --begin-anew")
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _of_file(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from every other; none where nothing is.
+
+    Raises:
+        StoreError: nobody knows.
+    """
+    try:
+        return _identity(path.stat())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(
+            f"the store's file {path} cannot be looked at: {error.strerror}; mend that, and start again"
+        ) from None
+
+
 @contextmanager
 def sole_writer(url: URL, name: str) -> Iterator[Hold]:
     """Hold the store against a second monitor; the lock dies with the process, however it dies.
@@ -98,7 +153,7 @@ def sole_writer(url: URL, name: str) -> Iterator[Hold]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StoreTakenError(path) from None
-        yield LastingHold()
+        yield _FileHold(path, lock_path, file)
 
 
 def is_dependency(error: DBAPIError) -> bool:

@@ -119,7 +119,7 @@ def test_what_is_not_open_cannot_be_taken_on(watched: Workplace, capsys: Capture
     assert alerts(watched, "ack", "loss/page/nothing") == 2
     assert capsys.readouterr().err == (
         "hopwatch: no incident 'loss/page/nothing' is open; "
-        "open are: heartbeat/ticket/*, loss/page/orders, quarantine/ticket/*\n"
+        "open are: heartbeat/ticket/*, loss/page/orders, set_aside/ticket/*\n"
     )
 
 
@@ -144,7 +144,7 @@ def test_what_was_told_is_kept(watched: Workplace, capsys: Captured) -> None:
     """The newest first, with how each channel took it; by key, from a moment on, and so many."""
     assert alerts(watched, "history", "--json") == 0
     told = json.loads(capsys.readouterr().out)["notifications"]
-    assert [one["key"] for one in told] == [PAGE, "quarantine/ticket/*", "heartbeat/ticket/*"]
+    assert [one["key"] for one in told] == [PAGE, "set_aside/ticket/*", "heartbeat/ticket/*"]
     waiting = {"state": "waiting", "tries": 0, "last_error": ""}
     assert told[0]["channels"] == [{"channel": name} | waiting for name in ("chat", "pager")]
     for arguments, expected in (

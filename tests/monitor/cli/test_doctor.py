@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from monitor import java
 from monitor.cli.doctor import exit_code
 from monitor.cli.main import main
 from monitor.doctor import Level
-from tests.monitor.cli.workplace import Workplace, all_told
-from tests.monitor.spooled import observed
+from probes.contract.batch import Batch, Drop, Kind
+from tests.monitor.cli.workplace import Workplace, all_told, one_of_ten_lost
+from tests.monitor.spooled import START_MS, at, minute, observed, said, write_segment
 
 CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "workdir"]
 
@@ -20,7 +22,7 @@ CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the current folder, with a configuration and a spool in it."""
-    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "orders.a.h-1.1790000000000000").mkdir(parents=True)
     (tmp_path / "hopwatch.toml").write_text('[transport]\nurl = "spool:spool"\n')
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -36,14 +38,27 @@ def test_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_failed_check_is_told_with_advice(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """FAIL, what was got, and on the next line what to do; the clock of a spool that is not there is not asked."""
-    (place / "spool").rmdir()
+    """FAIL, what was got, and on the next line what to do; the clock of a spool that is none is not asked."""
+    shutil.rmtree(place / "spool")
+    (place / "spool").touch()
     assert main(["doctor", "--config", str(place / "hopwatch.toml")]) == 3
     lines = capsys.readouterr().out.splitlines()
     (failed,) = [number for number, line in enumerate(lines) if line.startswith("FAIL")]
     assert lines[failed].startswith(f"FAIL transport  the spool {place}/spool is a folder")
     assert lines[failed + 1].strip() == "start a probe with this sink, or correct [transport] url"
     assert not any("clocks" in line for line in lines)
+
+
+def test_before_the_first_probe_nothing_has_failed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 0, with what to start; the clock of a spool that is not there is not asked."""
+    shutil.rmtree(place / "spool")
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (told,) = [number for number, line in enumerate(lines) if line.startswith("OK   transport")]
+    assert lines[told].startswith(f"OK   transport  the spool {place}/spool is not there yet, and can be made; ")
+    assert lines[told + 1].strip() == f"no probe has written to it: start one with the sink spool:{place}/spool"
+    assert not any("clocks" in line for line in lines)
+    assert not (place / "spool").exists()
 
 
 @pytest.mark.usefixtures("place")
@@ -112,3 +127,86 @@ def test_ids_that_stay_are_well(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert place.run("doctor") == 0
     told = "OK   ids        in the last hour that was judged no probe has ids that only it knows"
     assert told in capsys.readouterr().out
+
+
+# What the data says
+
+
+def data_of(place: Workplace, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
+    """Return level and message of what doctor says of the data; every warning has advice."""
+    place.run("doctor", "--json")
+    found = [check for check in json.loads(capsys.readouterr().out)["checks"] if check["check"] == "data"]
+    assert all(bool(check["advice"]) == (check["level"] == "WARN") for check in found)
+    return [(check["level"], check["message"]) for check in found]
+
+
+def test_data_that_is_in_order_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a loss is a loss, and nothing hides one."""
+    place = Workplace(tmp_path).configure().watch(*one_of_ten_lost())
+    told = "nothing was set aside or dropped in the last hour, and no message was seen out of place"
+    assert data_of(place, capsys) == [("OK", told)]
+
+
+MINUTES_OLD = minute(-10_000)
+ODD: dict[str, tuple[list[Batch | bytes], list[str]]] = {
+    "implausible": (
+        [observed([1]), observed([2, 3, 4], seq=1, window_start_ms=MINUTES_OLD)],
+        ["orders, node a: 3 observations have an event time that cannot be"],
+    ),
+    "all of it": (
+        [said(Kind.HEARTBEAT), observed([2, 3, 4], seq=1, window_start_ms=MINUTES_OLD)],
+        [
+            "orders has no message in the last hour: all that came was set aside: 3 observations are implausible",
+            "orders, node a: 3 observations have an event time that cannot be",
+        ],
+    ),
+    "a misspelt node": (
+        [observed([1]), said(Kind.HEARTBEAT, "bb")],
+        [
+            (
+                "1 record of 'orders' names the node 'bb', which its path does not have: did you mean 'b'? From the "
+                "probe 'probe-of-bb', started 2025-12-31T23:59:50Z; the last arrived 2026-01-01T00:06:40Z"
+            ),
+        ],
+    ),
+    "unreadable": ([observed([1]), b"broken", b"broken too"], ["2 records cannot be counted: bad_marker"]),
+    "dropped": (
+        [observed([1], drops=(Drop(START_MS, 3, "queue full"),))],
+        ["orders, node a: probes dropped 3 observations"],
+    ),
+    "orphans": (
+        [observed([1]), observed([1, 2], "b"), *all_told(seq=1)],
+        ["orders, node b: 1 of 2 messages were seen at none before it"],
+    ),
+    "twice": (
+        [observed([1, 2]), observed([1, 2], seq=1), *all_told(seq=2)],
+        ["orders, node a: 4 stamps came 4 times more"],
+    ),
+    "a retry": ([observed([1, 2, 3, 4]), observed([1], seq=1), *all_told(seq=2)], []),
+}
+
+
+@pytest.mark.parametrize(("records", "expected"), ODD.values(), ids=ODD)
+def test_what_the_data_says_is_told_with_what_to_do(
+    records: list[Batch | bytes], expected: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Times that cannot be, names that are not declared, what was unreadable or dropped, orphans, doubled stamps."""
+    place = Workplace(tmp_path).configure().watch(*records)
+    assert [message for level, message in data_of(place, capsys) if level == "WARN"] == expected
+    assert place.run("doctor") == (1 if expected else 0)
+
+
+def test_of_many_names_some_are_told_and_the_others_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Strangers may make up any number of them."""
+    records = [said(Kind.HEARTBEAT, f"made-up-{number}") for number in range(9)]
+    place = Workplace(tmp_path).configure().watch(observed([1]), *records)
+    told = data_of(place, capsys)
+    assert (len(told), told[-1]) == (6, ("WARN", "and 4 more of this kind"))
+
+
+def test_what_is_older_than_an_hour_is_told_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the arrivals in the store: what was mended then is of no interest."""
+    place = Workplace(tmp_path).configure()
+    old = write_segment(tmp_path / "spool" / "1" / "0000000000.seg", b"broken", arrival_us=at(-3_300))
+    place.watch(observed([1]), more=[old])
+    assert data_of(place, capsys)[0][0] == "OK"

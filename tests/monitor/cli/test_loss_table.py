@@ -38,7 +38,7 @@ def told(*windows: Json, stream: str = "orders", **accounts: object) -> Json:
     counted: Json = {"records": 3, "observations": 1_234, "duplicate_batches": 0, "too_late": 0, "implausible": 0}
     return {
         "streams": [{"stream": stream, "windows": list(windows)}],
-        "accounts": counted | {"quarantined": {}} | accounts,
+        "accounts": counted | {"set_aside": {}} | accounts,
     }
 
 
@@ -209,18 +209,27 @@ def test_no_figure_is_cut_on_a_narrow_terminal(width: int) -> None:
 
 
 def test_the_accounts_name_what_is_odd() -> None:
-    """Duplicates, what came too late, what was implausible, what was quarantined and why; zeroes are left out."""
+    """Duplicates, what came too late, what was implausible, what was set aside and why; zeroes are left out."""
     odd: Json = {
         "duplicate_batches": 2,
         "too_late": 3,
         "implausible": 1_000,
-        "quarantined": {"bad_crc": 4, "torn_tail": 5},
+        "set_aside": {"bad_crc": 4, "torn_tail": 5},
     }
     assert drawn(told(window(), **odd)).splitlines()[-1] == (
         "3 records, 1,234 observations; 2 duplicate batches; 3 too late; 1,000 implausible; "
-        "4 quarantined as bad_crc; 5 quarantined as torn_tail"
+        "4 set aside as bad_crc; 5 set aside as torn_tail"
     )
     assert drawn(told(window())).splitlines()[-1] == "3 records, 1,234 observations"
+
+
+def test_the_accounts_name_what_is_not_declared() -> None:
+    """Five names, a line each, and how many more there are."""
+    names = [{"text": f"1 record of 'orders' names the node 'n{number}'"} for number in range(7)]
+    assert drawn(told(window(), undeclared=names)).splitlines()[-6:] == [
+        *(f"  1 record of 'orders' names the node 'n{number}'" for number in range(5)),
+        "  and 2 more names, which --json shows",
+    ]
 
 
 @pytest.mark.parametrize(

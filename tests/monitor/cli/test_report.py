@@ -87,7 +87,7 @@ ACCOUNTS: Final = {
     "observations": 19,
     "too_late": 0,
     "implausible": 0,
-    "quarantined": {},
+    "set_aside": {},
 }
 
 
@@ -146,7 +146,22 @@ def test_accounts_say_what_became_of_every_record(workplace: Workplace, capsys: 
         "observations": 3,
         "too_late": 0,
         "implausible": 1,
-        "quarantined": {"bad_marker": 1, "unknown_stream": 1},
+        "set_aside": {"bad_marker": 1, "unknown_stream": 1},
+        "undeclared": [
+            {
+                "reason": "unknown_stream",
+                "stream": "ordres",
+                "node": "a",
+                "probe": "probe-of-a",
+                "nearest": "orders",
+                "records": 1,
+                "last_arrival": "2026-01-01T00:01:10Z",
+                "text": (
+                    "1 record names the stream 'ordres', which is not declared: did you mean 'orders'? From the probe "
+                    "'probe-of-a' at node 'a', started 2025-12-31T23:59:50Z; the last arrived 2026-01-01T00:01:10Z"
+                ),
+            }
+        ],
     }
 
 

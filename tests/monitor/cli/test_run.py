@@ -126,14 +126,50 @@ def test_without_java_nothing_is_started(
     assert not (ready.folder / "store.db").exists()
 
 
-@pytest.mark.parametrize("flags", FORMS, ids=str)
-def test_a_spool_that_is_not_there_is_told(flags: list[str], workplace: Workplace, capsys: Captured) -> None:
-    """It is not made: a probe would have."""
-    assert refusal(workplace, capsys, 3, *flags) == (
+def test_once_tells_of_a_spool_that_is_not_there(workplace: Workplace, capsys: Captured) -> None:
+    """It reads what is there, and a folder that is not there is rather misspelt."""
+    assert refusal(workplace, capsys, 3, "--once") == (
         f"the spool {workplace.folder}/spool is a folder that probes write to, got nothing: "
         "start a probe with this sink, or correct [transport] url"
     )
     assert [path.name for path in workplace.folder.iterdir()] == ["hopwatch.toml"]
+
+
+def test_a_stream_that_starts_before_the_first_probe_makes_the_spool_and_waits(
+    workplace: Workplace, capsys: Captured
+) -> None:
+    """It says so before Spark starts, with the sink that a probe needs; the folder is made as a probe makes it."""
+    workplace.run("run")
+    (workplace.folder / "a-probe's").mkdir()
+    assert (workplace.folder / "spool").stat().st_mode == (workplace.folder / "a-probe's").stat().st_mode
+    words = capsys.readouterr().err.splitlines()[0]
+    assert words == (
+        f"hopwatch: no probe has written to the spool {workplace.folder}/spool yet; "
+        f"the monitor waits for one with the sink spool:{workplace.folder}/spool"
+    )
+
+
+def test_the_pulse_of_an_earlier_run_is_no_probe(ready: Workplace, capsys: Captured) -> None:
+    """A spool that has the monitor's own folder alone is still waited for."""
+    (ready.folder / "spool" / "-hopwatch.monitor.h-1.1790000000000000-0123456789ab").mkdir()
+    ready.run("run")
+    assert "no probe has written" in capsys.readouterr().err
+
+
+def test_a_spool_with_a_probe_is_not_waited_for(ready: Workplace, capsys: Captured) -> None:
+    """Its folder is there before its first record."""
+    (ready.folder / "spool" / "orders.a.h-1.1790000000000000").mkdir()
+    ready.run("run")
+    assert "no probe has written" not in capsys.readouterr().err
+
+
+def test_a_spool_that_cannot_be_made_is_told(workplace: Workplace, capsys: Captured) -> None:
+    """With what stands in the way."""
+    (workplace.folder / "spool").symlink_to(workplace.folder / "gone")
+    assert refusal(workplace, capsys, 3) == (
+        f"the spool {workplace.folder}/spool is not there and cannot be made: File exists: "
+        "make it a folder that this user can write, or correct [transport] url"
+    )
 
 
 @pytest.mark.parametrize("flags", FORMS, ids=str)

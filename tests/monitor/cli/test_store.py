@@ -57,12 +57,13 @@ def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workplace: Work
     workplace.watch(*one_of_ten_lost())
     before = dialect.engine(workplace.store_url)
     with before.execution_options(writes=True).begin() as connection:
-        for table in ("rollups", "node_rollups", "stale_hours", "pruned_quarantine"):
+        for table in ("rollups", "node_rollups", "stale_hours", "pruned_set_aside", "undeclared"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         for table in tables.metadata.tables:
             if table.startswith(("alert_", "outlier", "schemas", "subject_")) or table == "objective_minutes":
                 connection.exec_driver_sql(f"DROP TABLE {table}")
-        connection.exec_driver_sql("DROP INDEX quarantine_by_arrival")
+        connection.exec_driver_sql("DROP INDEX set_aside_by_arrival")
+        connection.exec_driver_sql("ALTER TABLE set_aside RENAME TO quarantine")
         for table, names in ADDED.items():
             for name in names:
                 connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {name}")
@@ -103,9 +104,9 @@ def test_what_would_go_is_told_and_stays(workplace: Workplace, capsys: Captured)
         assert said.err == ""
         told.append(re.sub(r" from before \S+:00:00Z\n$", "", said.out))
     assert told == [
-        "would be deleted: 1 windows, 1 quarantined records, 0 notifications",
-        "deleted: 1 windows, 1 quarantined records, 0 notifications",
-        "deleted: 0 windows, 0 quarantined records, 0 notifications",
+        "would be deleted: 1 windows, 1 records set aside, 0 notifications",
+        "deleted: 1 windows, 1 records set aside, 0 notifications",
+        "deleted: 0 windows, 0 records set aside, 0 notifications",
     ]
     assert workplace.run("report", "--json") == 0
     (stream,) = json.loads(capsys.readouterr().out)["streams"]
@@ -123,7 +124,7 @@ def test_pruning_leaves_hours_and_accounts(workplace: Workplace, capsys: Capture
         found.append(json.loads(capsys.readouterr().out))
     windows = found[0]["windows"]
     assert windows == 1
-    assert [(one["windows"], one["quarantined"], one["dry_run"]) for one in found] == [
+    assert [(one["windows"], one["set_aside"], one["dry_run"]) for one in found] == [
         (windows, 1, True),
         (windows, 1, False),
         (0, 0, False),

@@ -47,12 +47,12 @@ class Workplace:
         self.config.write_text(text)
         return self
 
-    def watch(self, *records: Batch | bytes, arrival_us: int = at(400)) -> Workplace:
+    def watch(self, *records: Batch | bytes, arrival_us: int = at(400), more: Sequence[Path] = ()) -> Workplace:
         """Let records arrive in the spool, and make every window of them final, as ``run --once`` does."""
         path = write_segment(self.folder / "spool" / "0" / "0000000000.seg", *records, arrival_us=arrival_us)
         engine = dialect.engine(self.store_url)
         schema.prepare(engine)
-        run_once(engine, rules.of(settings.load(self.config, flags={}, environ={})), [path])
+        run_once(engine, rules.of(settings.load(self.config, flags={}, environ={})), [path, *more])
         engine.dispose()
         return self
 

@@ -41,17 +41,33 @@ def _store(folder: Path) -> Finding:
 @pytest.mark.parametrize("check", [places.transport, _clocks, _store, places.workdir])
 def test_a_place_that_is_in_order_is_left_as_it_was(check: Callable[[Path], Finding], tmp_path: Path) -> None:
     """OK, without advice, and no trace of the check remains."""
+    (tmp_path / "orders.a.h-1.1790000000000000").mkdir()
     finding = check(tmp_path)
     assert (finding.level, finding.advice) == (Level.OK, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["orders.a.h-1.1790000000000000"]
+
+
+def test_a_spool_that_is_not_there_yet_is_no_fault(tmp_path: Path) -> None:
+    """The monitor makes it, and the first probe does: what to start is told, and nothing is made."""
+    finding = places.transport(tmp_path / "none" / "spool")
+    assert finding.level is Level.OK
+    assert finding.message.startswith(f"the spool {tmp_path}/none/spool is not there yet, and can be made; ")
+    assert finding.advice == f"no probe has written to it: start one with the sink spool:{tmp_path}/none/spool"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_spool_that_is_not_there(tmp_path: Path) -> None:
-    """It is named, with what makes one."""
-    finding = places.transport(tmp_path / "none")
-    assert finding.level is Level.FAIL
-    assert f"the spool {tmp_path}/none is a folder that probes write to, got nothing" in finding.message
-    assert finding.advice == "start a probe with this sink, or correct [transport] url"
+def test_a_spool_that_cannot_be_made_fails(tmp_path: Path) -> None:
+    """A file stands where its parent has to."""
+    (tmp_path / "file").touch()
+    finding = places.transport(tmp_path / "file" / "spool")
+    assert (finding.level, finding.message) == (Level.FAIL, f"{tmp_path}/file cannot be written: Not a directory")
+
+
+def test_an_empty_spool_is_told_with_what_to_start(tmp_path: Path) -> None:
+    """It is in order, and nothing comes of it."""
+    finding = places.transport(tmp_path)
+    assert finding.level is Level.OK
+    assert finding.advice == f"no probe has written to it: start one with the sink spool:{tmp_path}"
 
 
 @pytest.mark.parametrize(

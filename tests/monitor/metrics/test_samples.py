@@ -185,8 +185,8 @@ def test_counts_by_words_of_others_are_bounded() -> None:
     """Those beyond the bound are one."""
     of = measured()
     reasons = {f"reason {number:03}": 1 for number in range(MOST_OPEN + 5)}
-    of.read(replace(FIGURES, store=StoreFigures(quarantined=reasons)))
-    found = shown(of.known(), "hopwatch_quarantined_records_total")
+    of.read(replace(FIGURES, store=StoreFigures(set_aside=reasons)))
+    found = shown(of.known(), "hopwatch_set_aside_records_total")
     assert (len(found), found[OTHER,]) == (MOST_OPEN + 1, 5)
 
 
@@ -204,7 +204,7 @@ def test_every_figure_of_the_store_is_shown() -> None:
         ("hopwatch_too_late_observations_total", 2, {}),
         ("hopwatch_implausible_observations_total", 3, {}),
         ("hopwatch_aged_out_records_total", 4, {}),
-        ("hopwatch_quarantined_records_total", 5, {"reason": "torn"}),
+        ("hopwatch_set_aside_records_total", 5, {"reason": "torn"}),
         ("hopwatch_waiting_windows", 3, {"status": "PROVISIONAL"}),
         ("hopwatch_probe_instances", 1, {"state": "silent"}),
         ("hopwatch_missing_batches", 6, {}),

@@ -60,7 +60,7 @@ def test_the_page_is_served_as_text() -> None:
     assert status == 200
     assert headers["content-type"].startswith("text/plain; version=")
     assert headers["server"].strip() == "hopwatch"
-    assert b'hopwatch_quarantined_records_total{reason="torn"} 5.0\n' in body
+    assert b'hopwatch_set_aside_records_total{reason="torn"} 5.0\n' in body
 
 
 def test_the_page_is_served_as_openmetrics_and_compressed_where_that_is_asked_for() -> None:

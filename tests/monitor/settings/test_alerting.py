@@ -52,7 +52,7 @@ SPANS = '{ rate = 1, long = "1h", short = "5m", severity = "page" }'
             "5: threshold: a score is a number from 0 to 1000, got -1",
         ),
         (
-            RULE + 'kind = "quarantine"\nthreshold = 0.5',
+            RULE + 'kind = "set_aside"\nthreshold = 0.5',
             "5: threshold: this is a whole number from 0, got 0.5",
         ),
         (

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
-from monitor.parcels import EARLY, NOWHERE, Claims, FactSheet, Quarantined
+from monitor.parcels import EARLY, NOWHERE, Claims, FactSheet, SetAside
 from monitor.spark import rows as rows_module
 from monitor.spark.decode import decode, decoder
-from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, QUARANTINE_ROW, Row
+from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, SET_ASIDE_ROW, Row
 from probes.contract import envelope, segment
 from probes.contract.batch import Batch, Drop, IdKind, Kind
 from probes.contract.limits import MAX_RECORD_BYTES
@@ -42,7 +42,7 @@ BODY = len(RECORD) - 33
 
 def rows_of(*paths: Path) -> dict[str, list[Row]]:
     """Decode segments and sort the rows by kind."""
-    rows: dict[str, list[Row]] = {CLAIMS_ROW: [], FACTS_ROW: [], QUARANTINE_ROW: [], CLOCK_ROW: []}
+    rows: dict[str, list[Row]] = {CLAIMS_ROW: [], FACTS_ROW: [], SET_ASIDE_ROW: [], CLOCK_ROW: []}
     for row in decode([str(path) for path in paths], RULES):
         rows[row.kind].append(row)
     return rows
@@ -170,14 +170,14 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("record", "reason", "message"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_record_goes_to_quarantine_and_the_good_ones_around_it_count(
+def test_a_broken_record_is_set_aside_and_the_good_ones_around_it_count(
     record: bytes, reason: str, message: str, tmp_path: Path
 ) -> None:
     """It is told with where it stood and why; the batch before it and the batch behind it are claimed."""
     path = write_segment(tmp_path / "s.seg", GOOD, record, replace(GOOD, seq=1), arrival_us=at(70))
     rows = rows_of(path)
-    (row,) = rows[QUARANTINE_ROW]
-    found = Quarantined.unpack(row.payload)
+    (row,) = rows[SET_ASIDE_ROW]
+    found = SetAside.unpack(row.payload)
     position = len(segment.MAGIC) + len(framed(GOOD)) + segment.FRAME_BYTES
     assert (found.path, found.position, found.length) == (str(path), position, len(record))
     assert (found.arrival_us, found.reason) == (at(70), reason)
@@ -209,25 +209,25 @@ FAULTY_FILES = {
 }
 
 
-@pytest.mark.parametrize(("data", "quarantined", "claimed"), FAULTY_FILES.values(), ids=FAULTY_FILES)
+@pytest.mark.parametrize(("data", "set_aside", "claimed"), FAULTY_FILES.values(), ids=FAULTY_FILES)
 def test_a_faulty_frame_is_told_and_the_whole_records_count(
-    data: bytes, quarantined: tuple[str, int, int, str], claimed: list[int], tmp_path: Path
+    data: bytes, set_aside: tuple[str, int, int, str], claimed: list[int], tmp_path: Path
 ) -> None:
     """Reading goes on behind a bad CRC and an oversized record, and ends at a torn tail."""
     rows = rows_of(write_file(tmp_path / "s.seg", segment.MAGIC + data))
-    (row,) = rows[QUARANTINE_ROW]
-    found = Quarantined.unpack(row.payload)
-    assert (found.reason, found.position, found.length) == quarantined[:3]
-    assert re.search(quarantined[3], found.message)
+    (row,) = rows[SET_ASIDE_ROW]
+    found = SetAside.unpack(row.payload)
+    assert (found.reason, found.position, found.length) == set_aside[:3]
+    assert re.search(set_aside[3], found.message)
     assert [Claims.unpack(row.payload).refs["seq"].tolist() for row in rows[CLAIMS_ROW]] == [claimed]
 
 
 @pytest.mark.parametrize("data", [b"", b"HWSP1", b"HWSP2\n", b"%PDF-1.7 a foreign file", framed(GOOD)], ids=repr)
 def test_a_foreign_file_is_refused_whole(data: bytes, tmp_path: Path) -> None:
-    """Without the magic nothing of a file is read: one row of quarantine, no facts, no claims."""
+    """Without the magic nothing of a file is read: one row of records set aside, no facts, no claims."""
     rows = rows_of(write_file(tmp_path / "s.seg", data, at(70)))
-    (row,) = rows[QUARANTINE_ROW]
-    found = Quarantined.unpack(row.payload)
+    (row,) = rows[SET_ASIDE_ROW]
+    found = SetAside.unpack(row.payload)
     assert (found.reason, found.position, found.length, found.arrival_us) == ("foreign_file", 0, len(data), at(70))
     assert found.message == f"a segment starts with b'HWSP1\\n', got {data[:6]!r}"
     assert not rows[FACTS_ROW] + rows[CLAIMS_ROW]
@@ -279,7 +279,7 @@ def test_event_times_of_another_age_spoil_nothing(moment_us: int, tmp_path: Path
 def test_the_monitors_own_pulse_is_known(pulse: Batch, tmp_path: Path) -> None:
     """The stream _hopwatch needs no configuration, has books, and no windows whatever is sent in its name."""
     rows = rows_of(write_segment(tmp_path / "s.seg", replace(pulse, stream="_hopwatch", node="monitor")))
-    assert (sheet_of(rows).stream, len(rows[QUARANTINE_ROW]), len(rows[CLAIMS_ROW])) == ("_hopwatch", 0, 0)
+    assert (sheet_of(rows).stream, len(rows[SET_ASIDE_ROW]), len(rows[CLAIMS_ROW])) == ("_hopwatch", 0, 0)
 
 
 def test_the_claims_of_a_window_go_to_every_shard(tmp_path: Path) -> None:
@@ -331,10 +331,10 @@ def test_packed_arrays_may_be_empty(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=200), st.integers(0, len(framed(GOOD))))
 def test_no_bytes_stop_the_decoder(tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int) -> None:
-    """Whatever stands behind a whole record, that one is claimed; what is no record itself is quarantined."""
+    """Whatever stands behind a whole record, that one is claimed; what is no record itself is set aside."""
     spoilt = framed(GOOD) + framed(GOOD)[:place] + noise
     rows = rows_of(write_file(tmp_path_factory.mktemp("spool") / "s.seg", segment.MAGIC + spoilt, at(70)))
     whole = 1 + spoilt.startswith(framed(GOOD) * 2)
     assert len(sheet_of(rows).facts) == whole
-    assert bool(rows[QUARANTINE_ROW]) == (len(spoilt) > whole * len(framed(GOOD)))
+    assert bool(rows[SET_ASIDE_ROW]) == (len(spoilt) > whole * len(framed(GOOD)))
     assert [Claims.unpack(row.payload).refs["seq"][0] for row in rows[CLAIMS_ROW]] == [0]

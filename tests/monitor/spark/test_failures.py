@@ -9,9 +9,8 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from monitor.errors import CheckpointError, DependencyError, HopwatchError, StoreError, TransportError
-from monitor.spark import connector, failures, job
-from monitor.spark.decode import decoder
-from monitor.spark.rows import DECODED
+from monitor.spark import connector, failures, job, redeem
+from monitor.spark.rows import Batches
 from monitor.spark.source import SpoolSource
 from monitor.store import dialect
 from tests.monitor.spooled import RULES, observed, write_segment
@@ -177,9 +176,15 @@ def test_an_unknown_report_is_cut(place: job.Place) -> None:
 
 def test_what_a_worker_dies_of_is_known(spark: SparkSession, place: job.Place) -> None:
     """Spark reports a worker's error in the words that are looked for."""
-    paths = spark.createDataFrame([(f"file:{place.source}/gone.seg",)], "path string")
+
+    def redeem_claims(batches: Batches) -> Batches:
+        yield from batches
+        redeem._mapped(f"{folder}/gone.seg")
+
+    folder = str(place.source)
+    paths = spark.createDataFrame([("a claim",)], "path string")
     with pytest.raises(PythonException) as caught:
-        paths.mapInArrow(decoder(RULES), DECODED).collect()
+        paths.mapInArrow(redeem_claims, "path string").collect()
     named = failures.named(caught.value, place)
     assert str(named).startswith(f"the segment {place.source}/gone.seg is gone before its windows were judged")
 

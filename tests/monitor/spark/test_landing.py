@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from monitor.kernel.tally import Tally
 from monitor.kernel.window import STRAGGLING_US
-from monitor.parcels import Claims, FactSheet, Offsets, Quarantined, pack_tally
+from monitor.parcels import Claims, FactSheet, Offsets, SetAside, pack_tally
 from monitor.spark import redeem
 from monitor.spark.decode import decode
 from monitor.spark.landing import LOG_APPEND_TIME, land, lander, note_read_through
-from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, QUARANTINE_ROW, Row
+from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Row
 from probes.contract import segment
 from probes.contract.batch import Kind
 from probes.contract.envelope import encode
@@ -46,7 +46,7 @@ def came(
 
 def landed(folder: Path, *batches: list[Record]) -> dict[str, list[Row]]:
     """Land records and sort the rows by kind."""
-    rows: dict[str, list[Row]] = {kind: [] for kind in (CLAIMS_ROW, FACTS_ROW, QUARANTINE_ROW, OFFSETS_ROW, CLOCK_ROW)}
+    rows: dict[str, list[Row]] = {kind: [] for kind in (CLAIMS_ROW, FACTS_ROW, SET_ASIDE_ROW, OFFSETS_ROW, CLOCK_ROW)}
     arrow = [
         pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, record, strict=True)) for record in batch], SCHEMA)
         for batch in batches
@@ -129,22 +129,22 @@ POISON = {
 
 
 @pytest.mark.parametrize(("poison", "reason"), POISON.values(), ids=POISON)
-def test_poison_is_quarantined_with_its_offset(poison: bytes | None, reason: str, tmp_path: Path) -> None:
+def test_poison_is_set_aside_with_its_offset(poison: bytes | None, reason: str, tmp_path: Path) -> None:
     """The good records around it are counted."""
     rows = landed(tmp_path, came([GOOD, poison, encode(observed([3], seq=1))], partition=4, first=100))
-    (row,) = rows[QUARANTINE_ROW]
-    found = Quarantined.unpack(row.payload)
+    (row,) = rows[SET_ASIDE_ROW]
+    found = SetAside.unpack(row.payload)
     assert (found.path, found.position, found.length) == ("observations/4", 101, len(poison or b""))
     assert found.reason == reason
     assert claimed(rows).observations == 3
     assert [(run.first, run.last) for run in offsets(rows)] == [(100, 102)]
 
 
-def test_a_record_with_its_producers_time_is_quarantined(tmp_path: Path) -> None:
+def test_a_record_with_its_producers_time_is_set_aside(tmp_path: Path) -> None:
     """The arrival clock is the broker's: a topic whose setting was changed must not move it to any year."""
     record = (0, 0, at(10**9), 0, GOOD)
     rows = landed(tmp_path, [record])
-    found = Quarantined.unpack(rows[QUARANTINE_ROW][0].payload)
+    found = SetAside.unpack(rows[SET_ASIDE_ROW][0].payload)
     assert (found.reason, found.message) == (
         "no_arrival_time",
         "the topic's message.timestamp.type is LogAppendTime, got a record with its producer's time",

@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -275,6 +275,28 @@ def test_a_fault_of_our_own_is_not_tried_again(make: Make, batches: Batches) -> 
     with pytest.raises(ProgrammingError):
         stream.run(next(batches()))
     assert len(tries) == 1
+
+
+def test_no_segment_is_deleted_once_the_store_is_gone(tmp_path: Path, batches: Batches) -> None:
+    """A file that was deleted takes each batch without a word: the job ends instead, and the segments stay."""
+    url = f"sqlite:///{tmp_path}/gone.db"
+    schema.prepare(dialect.engine(url))
+    stream = Stream(RULES, dialect.engine(url), folder=tmp_path / "gone")
+
+    def lose_the_store(_: object) -> None:
+        if stream.sink.written.spent:
+            (tmp_path / "gone.db").unlink()
+
+    stream.sink.report = lose_the_store
+    with dialect.sole_writer(url) as hold:
+        stream.sink.place = replace(stream.sink.place, hold=hold)
+        with pytest.raises(StoreError, match=r"gone\.db was deleted under the running monitor"):
+            run(stream, batches)
+        assert stream.sink.written.spent
+        assert all(Path(path).exists() for path in stream.sink.written.spent)
+        with pytest.raises(StoreError, match=r"gone\.db was deleted under the running monitor"):
+            stream.run([])
+    assert not (tmp_path / "gone.db").exists()
 
 
 def test_a_store_that_another_monitor_took_meanwhile_is_not_written(make: Make, batches: Batches) -> None:

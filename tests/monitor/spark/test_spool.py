@@ -12,12 +12,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from monitor.errors import TransportError
+from monitor.parcels import SetAside
+from monitor.spark.decode import decode
+from monitor.spark.rows import FACTS_ROW, SET_ASIDE_ROW, Row
 from monitor.spark.sources import spool
 from tests.monitor.permissions import without_root
-from tests.monitor.spooled import write_segment
+from tests.monitor.spooled import RULES, observed, write_segment
 
 ODD = ("plain", "two words", "100%25", "a:b", "q?x#y", "ünï", "[x]{y}*", "back\\slash", "k=v")
 HIDDEN = ("_under", ".dot")
+
+
+def _aside(row: Row) -> SetAside:
+    return SetAside.unpack(row.payload)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +121,45 @@ def test_a_batch_reads_every_segment_whatever_its_folder_is_called(
     """Spark alone would look past folders that start with _ or a dot, and take brackets for a pattern."""
     wanted = {str(write_segment(tmp_path / root / name / "0000000000.seg")) for name in (*ODD, *HIDDEN)}
     assert {spool.local_path(row.path) for row in spool.batch(spark, tmp_path / root).collect()} == wanted
+
+
+def test_a_batch_reads_what_is_good_and_sets_aside_what_is_odd(spark: SparkSession, tmp_path: Path) -> None:
+    """Links into nowhere, named pipes, files of others, names that are not UTF-8; a folder is a folder."""
+    folder = tmp_path / "orders.a.probe.1790000000000000"
+    good = {str(write_segment(folder / "0.seg", observed([1]))), str(write_segment(folder / "x.seg" / "1.seg"))}
+    (folder / "2.seg").symlink_to("gone")
+    os.mkfifo(folder / "3.seg")
+    (folder / "4.seg").write_bytes(b"a foreign file")
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.seg")).write_bytes(b"HWSP1\n")
+    paths = [spool.local_path(row.path) for row in spool.batch(spark, tmp_path).collect()]
+    rows = list(decode(paths, RULES))
+    aside = {found.path: found.reason for row in rows if row.kind == SET_ASIDE_ROW for found in [_aside(row)]}
+    assert aside == {
+        f"{folder}/2.seg": "unreadable_file",
+        f"{folder}/3.seg": "foreign_file",
+        f"{folder}/4.seg": "foreign_file",
+        f"{folder}/\\xff.seg": "unreadable_file",
+    }
+    assert set(paths) - aside.keys() == good
+    assert [row.kind for row in rows].count(FACTS_ROW) == 1
+
+
+def test_a_stream_goes_on_over_what_is_odd(spark: SparkSession, tmp_path: Path) -> None:
+    """What Spark lists of it is set aside, and what is good is read."""
+    folder = tmp_path / "spool" / "orders.a.probe.1790000000000000"
+    good = {str(write_segment(folder / "0.seg")), str(write_segment(folder / "x.seg" / "1.seg"))}
+    (folder / "2.seg").symlink_to("gone")
+    os.mkfifo(folder / "3.seg")
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.seg")).write_bytes(b"HWSP1\n")
+    seen: list[str] = []
+    stream = spool.stream(spark, tmp_path / "spool", bytes_a_trigger=1 << 20).writeStream
+    stream = stream.foreachBatch(lambda batch, _: seen.extend(row.path for row in batch.collect()))
+    stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(
+        availableNow=True
+    ).start().awaitTermination()
+    rows = list(decode([spool.local_path(path) for path in seen], RULES))
+    aside = {_aside(row).path for row in rows if row.kind == SET_ASIDE_ROW}
+    assert {spool.local_path(path) for path in seen} - aside == good
 
 
 def test_a_batch_of_an_empty_spool_is_empty(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from monitor.parcels import split, unpack_tally
 from monitor.rules import StreamRules
 from monitor.spark import state as state_module
 from monitor.spark.decode import decode
-from monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, QUARANTINE_ROW, TALLY_ROW, TICK_ROW
+from monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, SET_ASIDE_ROW, TALLY_ROW, TICK_ROW
 from monitor.spark.state import Shard, WindowState
 from probes.contract.batch import Batch
 from tests.monitor.spooled import RULES, START_MS, START_US, TERMS, at, observed, write_segment
@@ -142,7 +142,7 @@ def test_claims_add_up_over_triggers(driven: Driven) -> None:
     assert tallied(driven.arrive(at(25), observed([3], seq=1), observed([1, 2]))) == [(TALLY_ROW, 3)]
 
 
-@pytest.mark.parametrize(("kind", "shard"), [(FACTS_ROW, 0), (QUARANTINE_ROW, 0)])
+@pytest.mark.parametrize(("kind", "shard"), [(FACTS_ROW, 0), (SET_ASIDE_ROW, 0)])
 def test_other_rows_pass_by_with_the_watermark(kind: str, shard: int, driven: Driven) -> None:
     """They leave no state and no timer, because no window is theirs."""
     driven.key = (kind, "", 0, shard)

@@ -1,4 +1,4 @@
-"""Tests of what a micro-batch leaves in the store beside windows: books, quarantine, segments, the watermark."""
+"""Tests of what a micro-batch leaves in the store beside windows: books, records set aside, segments, the watermark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from monitor.kernel.books import Book, Run, Tallies
 from monitor.kernel.books import accounts as judge
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
 from monitor.store import lineage, reader, writer
 from monitor.store.writer import Changes
 from tests.monitor.spooled import START_MS, START_US, at
@@ -32,7 +32,7 @@ BOOK = Book(
 )
 AFTER = (Run(0, 0, at(9_000), at(9_000)),)
 LONG_AGO = (Run(0, 0, at(-9_000), at(-9_000)),)
-BROKEN = Quarantined("s.seg", 6, 10, at(70), "bad_crc", "CRC-32C 0x1 was written, 0x2 was read")
+BROKEN = SetAside("s.seg", 6, 10, at(70), "bad_crc", "CRC-32C 0x1 was written, 0x2 was read")
 
 
 def write(engine: Engine, changes: Changes) -> None:
@@ -105,17 +105,17 @@ def test_an_empty_store_accounts_for_nothing(engine: Engine) -> None:
         "observations": 0,
         "too_late": 0,
         "implausible": 0,
-        "quarantined": {},
+        "set_aside": {},
     }
 
 
 def test_accounts_add_up_over_instances_and_reasons(engine: Engine) -> None:
-    """Records are batches and what was quarantined; the pulse of the monitor counts like any other."""
+    """Records are batches and what was set aside; the pulse of the monitor counts like any other."""
     pulse = replace(BOOK, stream="_hopwatch", node="monitor", tallies=Tallies(batches=7))
     places = [
         replace(BROKEN, position=n, reason=reason) for n, reason in enumerate(["torn_tail", "bad_crc", "bad_crc"])
     ]
-    write(engine, Changes(0, books=[BOOK, replace(BOOK, epoch_us=0), pulse], quarantined=places))
+    write(engine, Changes(0, books=[BOOK, replace(BOOK, epoch_us=0), pulse], set_aside=places))
     assert accounts(engine) == {
         "records": 22,
         "batches": 19,
@@ -123,22 +123,22 @@ def test_accounts_add_up_over_instances_and_reasons(engine: Engine) -> None:
         "observations": 1_000,
         "too_late": 60,
         "implausible": 40,
-        "quarantined": {"bad_crc": 2, "torn_tail": 1},
+        "set_aside": {"bad_crc": 2, "torn_tail": 1},
     }
 
 
-def test_a_record_is_quarantined_once(engine: Engine) -> None:
+def test_a_record_is_set_aside_once(engine: Engine) -> None:
     """Its place is its key: reading a segment again adds nothing."""
-    write(engine, Changes(0, quarantined=[BROKEN]))
-    write(engine, Changes(0, quarantined=[BROKEN, replace(BROKEN, position=99)]))
-    assert accounts(engine)["quarantined"] == {"bad_crc": 2}
-    assert dump(engine)["quarantine"][0] == ("s.seg", 6, 10, at(70), "bad_crc", BROKEN.message)
+    write(engine, Changes(0, set_aside=[BROKEN]))
+    write(engine, Changes(0, set_aside=[BROKEN, replace(BROKEN, position=99)]))
+    assert accounts(engine)["set_aside"] == {"bad_crc": 2}
+    assert dump(engine)["set_aside"][0] == ("s.seg", 6, 10, at(70), "bad_crc", BROKEN.message)
 
 
 def test_an_empty_record_and_the_torn_tail_behind_it_are_two(engine: Engine) -> None:
     """They stand in one place, as zeroes at the end of a file do."""
-    write(engine, Changes(0, quarantined=[replace(BROKEN, length=0), replace(BROKEN, length=3, reason="torn_tail")]))
-    assert accounts(engine)["quarantined"] == {"bad_crc": 1, "torn_tail": 1}
+    write(engine, Changes(0, set_aside=[replace(BROKEN, length=0), replace(BROKEN, length=3, reason="torn_tail")]))
+    assert accounts(engine)["set_aside"] == {"bad_crc": 1, "torn_tail": 1}
 
 
 def test_streams_keep_their_first_and_last_window(engine: Engine) -> None:

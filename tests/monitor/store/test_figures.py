@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from monitor.holes import Hole
 from monitor.kernel.books import Book, Run, Tallies
 from monitor.metrics.known import Beginning, StoreFigures
-from monitor.parcels import REASONS, Quarantined
+from monitor.parcels import REASONS, SetAside
 from monitor.results import Status
 from monitor.store import figures, schema, writer
 from probes.contract.limits import MONITOR_STREAM, WINDOW_US
@@ -28,9 +28,9 @@ def book(probe: str, told_ago_s: int, *, said_bye: bool = False, missing: int = 
     return Book("orders", "a", probe, START_US, START_US, told_us, (first, rest), said_bye, tallies=tallies)
 
 
-def put(engine: Engine, *books: Book, quarantined: tuple[Quarantined, ...] = (), holes: tuple[Hole, ...] = ()) -> None:
+def put(engine: Engine, *books: Book, set_aside: tuple[SetAside, ...] = (), holes: tuple[Hole, ...] = ()) -> None:
     """Write what came in."""
-    changes = writer.Changes(WATERMARK_US, books=list(books), quarantined=list(quarantined), holes=list(holes))
+    changes = writer.Changes(WATERMARK_US, books=list(books), set_aside=list(set_aside), holes=list(holes))
     with engine.execution_options(writes=True).begin() as connection:
         writer.write(connection, changes)
 
@@ -42,10 +42,10 @@ def read(engine: Engine) -> StoreFigures:
 
 
 def test_an_empty_store_says_zero(engine: Engine) -> None:
-    """Of all that it always has; of each reason of quarantine too, so that the first record is an increase."""
+    """Of all that it always has; of each reason of records set aside too, so that the first record is an increase."""
     none = dict.fromkeys(REASONS, 0)
     waiting, instances = {"OPEN": 0, "PROVISIONAL": 0}, {"alive": 0, "silent": 0}
-    nothing = StoreFigures(quarantined=none, waiting=waiting, instances=instances)
+    nothing = StoreFigures(set_aside=none, waiting=waiting, instances=instances)
     assert read(engine) == nothing
 
 
@@ -68,12 +68,12 @@ def test_instances_are_alive_silent_or_gone(engine: Engine) -> None:
 
 def test_the_accounts_are_those_of_the_report(engine: Engine) -> None:
     """With what had aged out counted in records."""
-    torn = Quarantined("/spool/1.seg", 0, 10, START_US, "torn_tail", "the record ends early")
-    put(engine, book("p1", 5), book("p2", 5), quarantined=(torn,), holes=(Hole("0", 5, 7, 0, 0), Hole("1", 0, 0, 0, 0)))
+    torn = SetAside("/spool/1.seg", 0, 10, START_US, "torn_tail", "the record ends early")
+    put(engine, book("p1", 5), book("p2", 5), set_aside=(torn,), holes=(Hole("0", 5, 7, 0, 0), Hole("1", 0, 0, 0, 0)))
     found = read(engine)
     assert (found.records, found.observations, found.duplicate_batches) == (5, 100, 2)
     assert (found.too_late, found.implausible) == (8, 10)
-    assert {reason: count for reason, count in found.quarantined.items() if count} == {"torn_tail": 1}
+    assert {reason: count for reason, count in found.set_aside.items() if count} == {"torn_tail": 1}
     assert found.aged_out == 4
 
 

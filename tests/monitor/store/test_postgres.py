@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 
 from monitor.errors import StoreError, StoreTakenError
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
 from monitor.store import dialect, reader, schema, writer
 from monitor.store.writer import Changes
 from tests.monitor.store.stored import dump
@@ -125,10 +125,10 @@ def test_a_transaction_whose_connection_dies_is_undone_and_may_be_tried_again(
 def test_a_nul_in_a_name_is_kept(engine: Engine) -> None:
     """A probe may call itself anything; a text of PostgreSQL holds no NUL, and the mark for it may be meant itself."""
     names = ["a\0b", "\0", "\u24000", "\u2400", "\u24002", "\0\u2400\0", "ü\U0001f600"]
-    places = [Quarantined(name, 0, number, 0, "bad_crc", name[::-1]) for number, name in enumerate(names)]
+    places = [SetAside(name, 0, number, 0, "bad_crc", name[::-1]) for number, name in enumerate(names)]
     with engine.execution_options(writes=True).begin() as connection:
-        writer.write(connection, Changes(0, quarantined=places))
-    assert {(row[0], row[5]) for row in dump(engine)["quarantine"]} == {(name, name[::-1]) for name in names}
+        writer.write(connection, Changes(0, set_aside=places))
+    assert {(row[0], row[5]) for row in dump(engine)["set_aside"]} == {(name, name[::-1]) for name in names}
 
 
 # What goes wrong, in words

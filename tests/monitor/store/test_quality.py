@@ -87,7 +87,7 @@ def of(engine: Engine, from_us: int, to_us: int, most: int = 10, summed: tuple[S
 def test_records_are_counted_by_reason_and_the_newest_are_named(engine: Engine) -> None:
     """In the range and ever, those that were pruned included."""
     records = [record(n, arrival_us=at(n)) for n in range(100)]
-    write(engine, quarantined=[*records, record(7, reason="torn_tail", arrival_us=at(61), path="other")])
+    write(engine, set_aside=[*records, record(7, reason="torn_tail", arrival_us=at(61), path="other")])
     list(retention.prune(engine, at(60), ManualClock()))
     found = of(engine, at(61), at(200), most=2)
     assert found.reasons == (Reason("bad_crc", 39, 100), Reason("torn_tail", 1, 1))

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine
 
 from monitor.clock import SystemClock
-from monitor.parcels import Quarantined
+from monitor.parcels import SetAside
 from monitor.results import iso
 from monitor.store import lineage, reader, retention, rollups, writer
 from monitor.store.retention import Step
@@ -34,10 +34,8 @@ def engine(engine: Engine) -> Engine:
     with engine.execution_options(writes=True).begin() as connection:
         lineage.enter(connection, "q", 0, rules)
         ranges = dict.fromkeys(rules, (starts[0], starts[-1]))
-        broken = [
-            Quarantined("s.seg", n, 1, at(60 * n), ("bad_crc", "torn_tail")[n % 2], "odd") for n in range(MINUTES)
-        ]
-        writer.write(connection, writer.Changes(0, streams=ranges, quarantined=broken))
+        broken = [SetAside("s.seg", n, 1, at(60 * n), ("bad_crc", "torn_tail")[n % 2], "odd") for n in range(MINUTES)]
+        writer.write(connection, writer.Changes(0, streams=ranges, set_aside=broken))
     for stream in rules:
         made = [replace(base.result, stream=stream, window_start_us=start_us) for start_us in starts]
         write(engine, *(base._replace(result=result) for result in made))
@@ -49,7 +47,7 @@ def engine(engine: Engine) -> Engine:
 def prune(engine: Engine, before_us: int = BEFORE_US) -> Step:
     """Prune, and return all that went."""
     steps = list(retention.prune(engine, before_us, ManualClock()))
-    return Step(sum(step.windows for step in steps), sum(step.quarantined for step in steps))
+    return Step(sum(step.windows for step in steps), sum(step.set_aside for step in steps))
 
 
 def left(engine: Engine, table: str, place: int = 1) -> list[int]:
@@ -58,13 +56,13 @@ def left(engine: Engine, table: str, place: int = 1) -> list[int]:
 
 
 def test_what_is_older_goes_in_every_table(engine: Engine) -> None:
-    """Windows, nodes, lost ids, revisions; quarantined records by their arrival."""
+    """Windows, nodes, lost ids, revisions; records set aside by their arrival."""
     assert retention.due(engine, BEFORE_US) == Step(240, 120)
     assert prune(engine) == Step(240, 120)
     for table in ("windows", "lost_ids", "revisions"):
         assert left(engine, table) == list(range(120, MINUTES))
     assert left(engine, "node_windows") == [minute for minute in range(120, MINUTES) for _ in "ab"]
-    assert [row[1] for row in dump(engine)["quarantine"]] == list(range(120, MINUTES))
+    assert [row[1] for row in dump(engine)["set_aside"]] == list(range(120, MINUTES))
     assert retention.due(engine, BEFORE_US) == prune(engine) == Step(0, 0)
 
 
@@ -74,7 +72,7 @@ def test_hours_days_and_accounts_stay(engine: Engine) -> None:
     assert [len(stream["hours"]) for stream in before[0]["streams"]] == [3, 3]
     prune(engine)
     assert [rollups.report(engine, by) for by in ("hour", "day")] == before
-    assert reader.report(engine)["accounts"]["quarantined"] == {"bad_crc": 75, "torn_tail": 75}
+    assert reader.report(engine)["accounts"]["set_aside"] == {"bad_crc": 75, "torn_tail": 75}
 
 
 def test_an_hour_with_a_window_that_can_still_change_stays_whole(engine: Engine) -> None:
@@ -100,7 +98,7 @@ def test_a_transaction_is_an_hour_of_a_stream_and_rests_behind_it(engine: Engine
     """At least as long as it took, and a moment where that was nothing."""
     clock = ManualClock()
     steps = list(retention.prune(engine, BEFORE_US, clock))
-    assert steps == [Step(windows=60)] * 4 + [Step(quarantined=120)]
+    assert steps == [Step(windows=60)] * 4 + [Step(set_aside=120)]
     assert clock.monotonic_s() == pytest.approx(6 * retention.LEAST_REST_S)
 
 
@@ -154,10 +152,10 @@ def test_a_writer_beside_it_is_not_starved(engine: Engine) -> None:
     assert left(engine, "windows") == list(range(120, MINUTES))
 
 
-def test_a_quarantine_goes_in_pieces(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_set_aside_goes_in_pieces(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many records there are, no transaction holds more than some; each is counted once."""
-    monkeypatch.setattr(retention, "QUARANTINED_A_STEP", 50)
+    monkeypatch.setattr(retention, "SET_ASIDE_A_STEP", 50)
     before: dict[str, Any] = reader.report(engine)["accounts"]
-    steps = [step.quarantined for step in retention.prune(engine, BEFORE_US, ManualClock()) if step.quarantined]
+    steps = [step.set_aside for step in retention.prune(engine, BEFORE_US, ManualClock()) if step.set_aside]
     assert steps == [50, 50, 20]
     assert reader.report(engine)["accounts"] == before

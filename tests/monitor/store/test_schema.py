@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Engine, MetaData, Table, insert, inspect, select, text, update
 
+from alerts.events import Kind, Word, from_json, to_json
 from monitor.errors import StoreError
 from monitor.kernel.books import Book
 from monitor.results import iso
 from monitor.store import dialect, lineage, reader, rollups, schema, tables, writer
 from monitor.store.tables import SCHEMA_VERSION
+from tests.alerts.told import alert, notification
 from tests.monitor.spooled import RULES, START_US
 from tests.monitor.store.stored import concluded, dump
 
@@ -123,6 +126,29 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
     assert differences(engine) == []
     for by, told in (("windows", reader.report(engine)), ("hours", rollups.report(engine, "hour"))):
         assert [one["partial"] for one in told["streams"][0][by]] == [0]
+
+
+def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None:
+    """A store of version 0010 called it quarantine, in its tables and in what alerts have told."""
+    engine = dialect.engine(url)
+    wrong = replace(alert(), kind=Kind.SET_ASIDE, word=Word.SET_ASIDE)
+    told = to_json(notification(kind=Kind.SET_ASIDE, alerts=(wrong,)))
+    before = told.replace('"kind": "set_aside"', '"kind": "quarantine"').replace('"set aside"', '"quarantined"')
+    assert before.count("quarantine") == 3
+    with engine.execution_options(writes=True).begin() as connection:
+        config = scripts()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0010")
+        connection.execute(text("INSERT INTO quarantine VALUES ('s.seg', 6, 10, 7, 'bad_crc', 'why')"))
+        connection.execute(text("INSERT INTO pruned_quarantine VALUES ('bad_crc', 4)"))
+        row = {"number": 1, "key": "k", "event": "firing", "at_us": 0, "notification": before}
+        connection.execute(insert(tables.alert_history), [row])
+    assert schema.migrate(engine) == ("0010", SCHEMA_VERSION)
+    assert differences(engine) == []
+    with schema.reading(engine) as connection:
+        assert reader.set_aside_by_reason(connection) == {"bad_crc": 5}
+        kept = connection.execute(select(tables.alert_history.c.notification)).scalar_one()
+    assert from_json(kept) == from_json(told)
 
 
 def test_the_newest_migration_is_the_version_of_the_program() -> None:

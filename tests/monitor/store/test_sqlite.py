@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from sqlalchemy import Engine, event, text
@@ -101,6 +104,58 @@ def test_the_folder_of_a_store_is_made(tmp_path: Path) -> None:
     """Whoever begins has none yet."""
     with dialect.sole_writer(f"sqlite:///{tmp_path}/new/deep/store.db"):
         assert (tmp_path / "new/deep/store.db.lock").exists()
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "deleted": (lambda folder: (folder / "store.db").unlink(), "store.db", "deleted"),
+    "replaced": (
+        lambda folder: (folder / "backup.db").rename(folder / "store.db"),
+        "store.db",
+        "replaced by another file",
+    ),
+    "its lock deleted": (lambda folder: (folder / "store.db.lock").unlink(), "store.db.lock", "deleted"),
+    "its folder gone": (lambda folder: folder.rename(folder.with_name("away")), "store.db", "deleted"),
+}
+
+
+@pytest.mark.parametrize(("change", "name", "what"), CHANGES.values(), ids=CHANGES)
+def test_a_store_whose_file_is_another_is_held_no_more(
+    change: Callable[[Path], object], name: str, what: str, tmp_path: Path
+) -> None:
+    """SQLite itself would go on writing to a file that nobody can open any more."""
+    folder = tmp_path / "var"
+    folder.mkdir()
+    url = f"sqlite:///{folder}/store.db"
+    schema.prepare(dialect.engine(url))
+    schema.prepare(dialect.engine(f"sqlite:///{folder}/backup.db"))
+    with dialect.sole_writer(url) as hold:
+        hold.renew()
+        hold.renew()
+        change(folder)
+        with pytest.raises(StoreError) as caught:
+            hold.renew()
+    assert str(caught.value) == (
+        f"the store's file {folder}/{name} was {what} under the running monitor, which deletes no segment any more: "
+        "bring it back and start again, or pass --begin-anew"
+    )
+
+
+def test_a_store_that_cannot_be_looked_at_is_not_held(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk fails, say: nobody knows whether it is still the same."""
+    schema.prepare(dialect.engine(url))
+    with dialect.sole_writer(url) as hold:
+        hold.renew()
+
+        def fail(*_: object, **__: object) -> NoReturn:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr(Path, "stat", fail)
+        told = failed(hold.renew)
+    assert told == (
+        f"the store's file {tmp_path}/store.db cannot be looked at: Input/output error; mend that, and start again"
+    )
 
 
 def test_a_store_in_memory_needs_no_lock() -> None:

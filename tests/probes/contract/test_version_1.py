@@ -16,7 +16,7 @@ from monitor.pathway import Pathway
 from monitor.rules import StreamRules
 from monitor.spark import redeem
 from monitor.spark.decode import decode
-from monitor.spark.rows import CLAIMS_ROW, QUARANTINE_ROW
+from monitor.spark.rows import CLAIMS_ROW, SET_ASIDE_ROW
 from probes.contract import envelope, segment
 from probes.contract.batch import Batch, Drop, IdKind, Kind
 from probes.contract.ids import id_bytes
@@ -69,7 +69,7 @@ def tally_of(tmp_path: Path) -> Tally:
         at_ns = (EPOCH_US + 50_000_000) * 1_000
         os.utime(path, ns=(at_ns, at_ns))
     rows = list(decode(map(str, paths), RULES))
-    assert not [row for row in rows if row.kind == QUARANTINE_ROW]
+    assert not [row for row in rows if row.kind == SET_ASIDE_ROW]
     claims = [
         Claims.unpack(row.payload)
         for row in rows

@@ -1,0 +1,108 @@
+"""What was left uncounted of late, or looks as if a probe errs: sums of one span, by stream and node."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Select, func, select
+
+from monitor.store import instances, reader, tables, undeclared
+from monitor.undeclared import UNKNOWN_NODE, UNKNOWN_STREAM, Undeclared
+from probes.contract.limits import MONITOR_STREAM
+
+NAMED: Final = ("ignored_node", UNKNOWN_NODE, UNKNOWN_STREAM)
+"""Reasons of records whose names tell more, or that are not meant."""
+_book, _aside, _node, _window = (
+    tables.books.c,
+    tables.set_aside.c,
+    tables.node_windows.c,
+    tables.windows.c,
+)
+
+
+class Implausible(NamedTuple):
+    """The implausible observations of a node's instances that were heard in the span, since they started."""
+
+    stream: str
+    node: str
+    observations: int
+
+
+class NodeSums(NamedTuple):
+    """Sums over the final windows of the span at one node; ``messages`` are distinct ids at each of its stamps."""
+
+    stream: str
+    node: str
+    seen: int
+    dropped: int
+    orphans: int
+    messages: int
+    duplicates: int
+
+
+class Recent(NamedTuple):
+    """All of the span; ``unread`` counts records by reason, ``empty`` are streams that have windows and no message."""
+
+    implausible: tuple[Implausible, ...]
+    unread: tuple[tuple[str, int], ...]
+    names: tuple[Undeclared, ...]
+    nodes: tuple[NodeSums, ...]
+    empty: tuple[str, ...]
+
+
+def of(connection: Connection, streams: Collection[str], span_us: int) -> Recent:
+    """Return what is odd of streams: in arrivals of the span up to now, and in windows of the span up to the newest.
+
+    Now is the moment up to which the store was written.
+    """
+    since_us = instances.moment_us(connection) - span_us
+    known = select(_window.stream).where(*_lately(streams, span_us))
+    empty = known.group_by(_window.stream).having(func.sum(_window.known) == 0).order_by(_window.stream)
+    return Recent(
+        tuple(Implausible(*row) for row in connection.execute(_implausible(since_us))),
+        tuple((row[0], int(row[1])) for row in connection.execute(_unread(since_us))),
+        undeclared.names(connection, since_us),
+        tuple(NodeSums(row[0], row[1], *map(int, row[2:])) for row in connection.execute(_nodes(streams, span_us))),
+        tuple(connection.execute(empty).scalars()),
+    )
+
+
+def _implausible(since_us: int) -> Select[Any]:
+    total = func.sum(_book.implausible)
+    wanted = select(_book.stream, _book.node, total).where(
+        _book.stream != MONITOR_STREAM, _book.implausible > 0, _book.last_arrival_us >= since_us
+    )
+    return wanted.group_by(_book.stream, _book.node).order_by(total.desc(), _book.stream, _book.node)
+
+
+def _unread(since_us: int) -> Select[Any]:
+    wanted = select(_aside.reason, func.count()).where(_aside.arrival_us >= since_us, _aside.reason.not_in(NAMED))
+    return wanted.group_by(_aside.reason).order_by(func.count().desc(), _aside.reason)
+
+
+def _nodes(streams: Collection[str], span_us: int) -> Select[Any]:
+    sums = (_node.seen, _node.dropped, _node.orphans, _node.arrived + _node.departed)
+    same = (_window.stream == _node.stream) & (_window.window_start_us == _node.window_start_us)
+    duplicates = _node.duplicates_in + _node.duplicates_out
+    return (
+        select(_node.stream, _node.node, *map(func.sum, sums), func.sum(duplicates))
+        .select_from(tables.node_windows.join(tables.windows, same))
+        .where(*_lately(streams, span_us))
+        .group_by(_node.stream, _node.node)
+        .order_by(_node.stream, func.min(_node.place))
+    )
+
+
+def _lately(streams: Collection[str], span_us: int) -> tuple[ColumnElement[bool], ...]:
+    """Return conditions: a final window of these streams, of the span up to the newest of its own stream."""
+    newest = tables.windows.alias().c
+    of_stream = select(func.max(newest.window_start_us)).where(
+        newest.stream == _window.stream, newest.status.in_(reader.FINAL)
+    )
+    newest_us = of_stream.correlate(tables.windows).scalar_subquery()
+    return (
+        _window.stream.in_(streams),
+        _window.status.in_(reader.FINAL),
+        _window.window_start_us > newest_us - span_us,
+    )

@@ -1,0 +1,130 @@
+"""Tests of the names that no configuration declares: gathered from records, kept within bounds, told in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor import undeclared
+from monitor.kernel.window import Terms
+from monitor.parcels import Sender, SetAside
+from monitor.pathway import Pathway
+from monitor.rules import StreamRules
+from monitor.spark.decode import decode
+from monitor.spark.rows import SET_ASIDE_ROW
+from monitor.undeclared import MOST_NAMES, Undeclared
+from tests.monitor.spooled import RULES, TERMS, at, observed, write_segment
+
+DECLARED = {"orders": StreamRules(Pathway.parse("ingest -> router"), TERMS), "payments": RULES["orders"]}
+
+
+def aside(sender: Sender, reason: str = "unknown_node", arrival_us: int = at(70)) -> SetAside:
+    """Return a record that was set aside for its name."""
+    return SetAside("s.seg", 6, 10, arrival_us, reason, "why", sender)
+
+
+@pytest.mark.parametrize(
+    ("stream", "node", "reason"), [("orders", "z", "unknown_node"), ("odrers", "a", "unknown_stream")]
+)
+def test_a_record_that_is_set_aside_for_its_name_says_whose_it_is(
+    stream: str, node: str, reason: str, tmp_path: Path
+) -> None:
+    """Stream, node, probe and start of the instance travel with it."""
+    path = write_segment(tmp_path / "s.seg", observed([1], node, stream=stream))
+    (row,) = [row for row in decode([str(path)], RULES) if row.kind == SET_ASIDE_ROW]
+    found = SetAside.unpack(row.payload)
+    assert (found.reason, found.sender) == (reason, Sender(stream, node, f"probe-of-{node}", at(-10)))
+
+
+def test_a_record_that_cannot_be_read_is_nobodys(tmp_path: Path) -> None:
+    """There is no name to tell."""
+    (row,) = [
+        row for row in decode([str(write_segment(tmp_path / "s.seg", b"broken"))], RULES) if row.kind == SET_ASIDE_ROW
+    ]
+    assert SetAside.unpack(row.payload).sender is None
+
+
+NEAREST = {
+    "a letter too many": ("routerr", ("ingest", "router"), "router"),
+    "other letters": ("ROUTER", ("ingest", "router"), "router"),
+    "swapped": ("odrers", ("orders", "payments"), "orders"),
+    "nothing near": ("zzz", ("orders", "payments"), ""),
+    "nothing declared": ("orders", (), ""),
+}
+
+
+@pytest.mark.parametrize(("name", "declared", "expected"), NEAREST.values(), ids=NEAREST)
+def test_the_nearest_declared_name_is_found(name: str, declared: tuple[str, ...], expected: str) -> None:
+    """Small and capital letters are alike."""
+    assert undeclared.nearest(name, declared) == expected
+
+
+@given(st.lists(st.integers(0, MOST_NAMES + 50), max_size=600))
+def test_there_are_never_more_names_than_the_bound(numbers: list[int]) -> None:
+    """However many names strangers make up: what is beyond the bound is counted as one, and no record is left out."""
+    records = [aside(Sender("orders", f"n{number}", "p", 0)) for number in numbers]
+    kept: dict[undeclared.Key, Undeclared] = {}
+    for start in range(0, len(records), 100):
+        kept = undeclared.merged(kept, records[start : start + 100], DECLARED)
+    named = [one for one in kept.values() if one.node]
+    assert len(named) == min(MOST_NAMES, len(set(numbers)))
+    assert len(kept) <= MOST_NAMES + 1
+    assert sum(one.records for one in kept.values()) == len(numbers)
+
+
+SAID = {
+    "a node": (
+        Undeclared("unknown_node", "orders", "routr", "h-1", at(0), "router", 1_200, 0, at(70)),
+        (
+            "1,200 records of 'orders' name the node 'routr', which its path does not have: did you mean 'router'? "
+            "From the probe 'h-1', started 2026-01-01T00:00:00Z; the last arrived 2026-01-01T00:01:10Z"
+        ),
+    ),
+    "a stream": (
+        Undeclared("unknown_stream", "ordres", "a", "h-1", at(0), "orders", 1, 0, at(70)),
+        (
+            "1 record names the stream 'ordres', which is not declared: did you mean 'orders'? "
+            "From the probe 'h-1' at node 'a', started 2026-01-01T00:00:00Z; the last arrived 2026-01-01T00:01:10Z"
+        ),
+    ),
+    "nothing near, and a hostile probe": (
+        Undeclared("unknown_stream", "x", "a", "\x1b[2J\n\u202e", 2**62, "", 2, 0, at(70)),
+        (
+            "2 records name the stream 'x', which is not declared. "
+            "From the probe '\\x1b[2J\\n\\u202e' at node 'a'; the last arrived 2026-01-01T00:01:10Z"
+        ),
+    ),
+    "others": (
+        Undeclared("unknown_node", "", "", "", 0, "", 7, 0, at(70)),
+        (
+            f"7 records name other nodes that no path has: only the first {MOST_NAMES} names are kept; "
+            "the last arrived 2026-01-01T00:01:10Z"
+        ),
+    ),
+    "other streams": (
+        Undeclared("unknown_stream", "", "", "", 0, "", 1, 0, at(70)),
+        (
+            f"1 record names other streams that are not declared: only the first {MOST_NAMES} names are kept; "
+            "the last arrived 2026-01-01T00:01:10Z"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "words"), SAID.values(), ids=SAID)
+def test_a_name_is_told_with_what_may_be_meant(one: Undeclared, words: str) -> None:
+    """Escaped, because strangers chose it."""
+    assert undeclared.said(one) == words
+
+
+def test_rules_need_no_terms_to_be_near() -> None:
+    """A node is looked for in its own stream's path alone."""
+    rules = {
+        "a": StreamRules(Pathway.parse("in -> out"), Terms(1, 1, 1, 1)),
+        "b": StreamRules(Pathway.parse("inn -> x"), TERMS),
+    }
+    kept = undeclared.merged({}, [aside(Sender("a", "inn", "p", 0))], rules)
+    assert [one.nearest for one in kept.values()] == ["in"]
