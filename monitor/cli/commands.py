@@ -60,7 +60,9 @@ def _listed() -> None:
 
 def _show_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the flag's value
     if asked:
-        typer.echo(f"hopwatch {monitor.__version__}")
+        from monitor.cli import console
+
+        console.data().print(f"hopwatch {monitor.__version__}")
         raise typer.Exit
 
 

@@ -29,7 +29,8 @@ def show(console: Console, told: Json) -> None:
     for stream in told["streams"]:
         windows = stream["windows"]
         if not windows:
-            console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown\n")
+            console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown")
+            console.print()
         if len(windows) > 1:
             print_whole(console, listing(stream["stream"], windows))
         for window in _telling(windows):

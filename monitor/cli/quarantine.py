@@ -78,7 +78,7 @@ def show(
     """Show one of them: why it was rejected, and what was sent."""
     (one,) = _named(_rejected(_chosen(config, stream), stream), [event])
     if data:
-        typer.get_binary_stream("stdout").write(one.data)
+        console.emit_bytes(one.data)
         return
     told = _said(one) | {"data": one.data.decode("utf-8", "replace")}
     if as_json:
@@ -89,7 +89,8 @@ def show(
         out.print(f"{name.replace('_', ' ')}: {told[name]}")
     for reason in told["reasons"]:
         out.print(f"reason: {reason['place'] or '/'}: {reason['detail']}")
-    out.print(told["data"])
+    for line in told["data"].split("\n"):
+        out.print(line)
 
 
 @command.command("replay")

@@ -220,7 +220,7 @@ def generate(
     except NotWritableError as error:
         raise ConfigurationError(str(error)) from None
     if out is None:
-        typer.echo(text, nl=False)
+        console.emit_text(text)
         return
     try:
         out.write_text(text, "utf-8")
@@ -247,7 +247,8 @@ def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, a
         return
     data = console.data()
     for one in told:
-        data.print(f"{one['place']}: {one['problem']}: {one['breaks']}\n    {one['fix']}")
+        data.print(f"{one['place']}: {one['problem']}: {one['breaks']}")
+        data.print(f"    {one['fix']}")
     console.words().print(f"or {new_major(new.name)}")
 
 

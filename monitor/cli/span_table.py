@@ -22,7 +22,8 @@ def show(console: Console, told: Json, name: str) -> None:
         if stream[name]:
             print_whole(console, listing(stream["stream"], stream[name], name))
         else:
-            console.print(f"stream {stream['stream']}: no final window for the time that is shown\n")
+            console.print(f"stream {stream['stream']}: no final window for the time that is shown")
+            console.print()
     show_accounts(console, told["accounts"])
 
 
