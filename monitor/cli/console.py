@@ -6,6 +6,8 @@ All that a command writes passes here. Names, ids and reasons are a stranger's, 
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Iterable, MutableMapping
 from typing import Any, Final
@@ -16,8 +18,8 @@ from rich.text import Text
 
 from monitor.printable import in_json, in_lines, on_a_line
 
-PIPED_WIDTH: Final = 1_000
-"""Characters a line when nobody looks: no table is folded for a program that reads it."""
+PIPED_WIDTH: Final = 120
+"""Characters a line of a table through a pipe, unless COLUMNS says how many; sentences are never folded there."""
 
 
 class PlainConsole(Console):
@@ -73,5 +75,11 @@ def escape_log(logger: object, method: str, told: MutableMapping[str, Any]) -> M
 
 def _console(*, to_stderr: bool) -> Console:
     stream = sys.stderr if to_stderr else sys.stdout
-    width = None if stream.isatty() else PIPED_WIDTH
-    return PlainConsole(stderr=to_stderr, width=width, markup=False, highlight=False, emoji=False)
+    is_piped = not stream.isatty()
+    width = _piped_width() if is_piped else None
+    return PlainConsole(stderr=to_stderr, width=width, soft_wrap=is_piped, markup=False, highlight=False, emoji=False)
+
+
+def _piped_width() -> int:
+    asked = os.environ.get("COLUMNS", "")
+    return int(asked) if re.fullmatch("[1-9][0-9]{0,5}", asked) else PIPED_WIDTH

@@ -55,7 +55,9 @@ def list_(
     if not found:
         console.words().print(f"no event of {stream} is rejected{'' if reason is None else f' for {reason!r:.80}'}")
         return
-    table = Table("id", "arrived", "producer", "held", "bytes", "reasons", title=f"{len(found):,} rejected of {stream}")
+    table = Table(title=f"{len(found):,} rejected of {stream}")
+    for name in ("id", "arrived", "producer", "held", "bytes", "reasons"):
+        table.add_column(name, overflow="fold", no_wrap=name in {"id", "arrived", "bytes"})
     for one in found[-limit:]:
         told = _said(one)
         reasons = "; ".join(f"{reason['place'] or '/'}: {reason['detail']}" for reason in told["reasons"])

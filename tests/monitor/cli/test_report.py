@@ -186,7 +186,7 @@ def test_a_single_window_is_drawn_as_text(workplace: Workplace, capsys: Captured
     """Piped: plain text without colour or line drawing, one line a row, end to end below."""
     workplace.watch(*one_of_ten_lost())
     assert workplace.run("report", "--to", "2026-01-01T00:01:00Z") == 0
-    told = capsys.readouterr()
+    told, parts = capsys.readouterr(), ("p50", "p95", "p99", "max")
     assert [line.split() for line in told.out.splitlines() if line.strip("─ ")] == [
         ["orders", "2026-01-01", "00:00Z", "FINAL", "LOSSY"],
         ["a", "b"],
@@ -195,11 +195,14 @@ def test_a_single_window_is_drawn_as_text(workplace: Workplace, capsys: Captured
         ["loss", "%", "0.00%", "10.00%"],
         ["lost", "in", "transit", "-", "1"],
         ["coverage", "100.00%", "100.00%"],
-        ["p95", "lag", "in", "1.0", "ms", "1.0", "ms"],
-        ["p95", "lag", "out", "2.0", "ms", "2.0", "ms"],
-        ["p95", "inside", "1.0", "ms", "1.0", "ms"],
+        *(["lag", "in", part, "1.0", "ms", "1.0", "ms"] for part in parts),
+        *(["lag", "out", part, "2.0", "ms", "2.0", "ms"] for part in parts),
+        *(["inside", part, "1.0", "ms", "1.0", "ms"] for part in parts),
         ["process", "duration", "p95", "1.0", "ms", "1.0", "ms"],
         ["end", "to", "end:", "10", "known,", "9", "delivered,", "1", "lost", "(10.00%)"],
+        ["lag", "end", "to", "end:", "p50", "2.0", "ms,", "p95", "2.0", "ms,", "p99", "2.0", "ms,", "max", "2.0", "ms"],
+        ["lost", "at", "b,", "1:"],
+        [f"{9:032x}"],
         ["4", "records,", "19", "observations"],
     ]
     assert ("\x1b" in told.out, told.err) == (False, "")

@@ -227,9 +227,10 @@ def strings(told: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
 
 @pytest.mark.parametrize("command", CALLS)
 def test_nothing_that_a_stranger_wrote_reaches_a_terminal_raw(
-    command: str, given: dict[str, str], capsys: Captured
+    command: str, given: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     """What is printed has no control but line ends, and the text is there to be read."""
+    monkeypatch.setenv("COLUMNS", "1000")
     assert called(command, given) in {0, 1, 2, 3}
     out, err = capsys.readouterr()
     assert controls(out + err) == set()
