@@ -11,6 +11,7 @@ import typer
 import monitor
 
 COMMANDS: Final = {
+    "init": "Write a first hopwatch.toml, and say what services need.",
     "demo": "Run a small pipeline under watch, with faults at will.",
     "run": "Run the monitor, as a stream or once over all there is.",
     "report": "Show the loss and lag of each window and node.",

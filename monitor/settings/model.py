@@ -41,7 +41,8 @@ MAX_SHARDS: Final = 256
 """Over how many state keys a window may be split."""
 
 
-def _stream_name(name: str) -> str:
+def stream_name(name: str) -> str:
+    """Return the name of a stream; raise ValueError where it can be none."""
     if name == MONITOR_STREAM:
         msg = f"the stream name {MONITOR_STREAM!r} is reserved for the monitor's own pulse: choose another"
         raise ValueError(msg)
@@ -197,7 +198,7 @@ class Settings(BaseSettings):
     transport: TransportSettings
     store: StoreSettings
     monitor: MonitorSettings
-    streams: Mapping[Annotated[str, AfterValidator(_stream_name)], StreamSettings] = {}
+    streams: Mapping[Annotated[str, AfterValidator(stream_name)], StreamSettings] = {}
     alerts: AlertsSettings = AlertsSettings()
     metrics: MetricsSettings = MetricsSettings()
     dashboard: DashboardSettings = DashboardSettings()

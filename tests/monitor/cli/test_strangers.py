@@ -72,6 +72,7 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "find": (*CONFIG, "{strange}"),
     "gate": ELSEWHERE,
     "gate token": (),
+    "init": ("--config", "{new}", "--stream", "a={strange}"),
     "outliers list": CONFIG,
     "outliers score": ("{strange}", "--out", "{out}"),
     "pathway check": ("{wrong}",),
@@ -138,6 +139,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {
         "config": str(place.config),
         "strange": STRANGE,
+        "new": str(place.folder / "new.toml"),
         "out": str(place.folder / "out"),
         "event": event,
         "wrong": str(wrong),
