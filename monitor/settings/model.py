@@ -26,7 +26,7 @@ from monitor.rules import StreamRules
 from monitor.settings.alerting import AlertsSettings, rule_misfits
 from monitor.settings.channels import channel_misfits
 from monitor.settings.dashboard import DashboardSettings
-from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole
+from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole, as_tuple
 from monitor.settings.gate import GateSettings, gate_misfits
 from monitor.settings.kafka import KafkaSettings
 from monitor.settings.metrics import MetricsSettings
@@ -154,7 +154,7 @@ class StreamSettings(Table):
     max_age_us: PositiveDuration = Field(86_400_000_000, alias="max_age")
     loss_alarm: Ratio = 0.01
     shards: Annotated[int, BeforeValidator(_shards)] = 1
-    ignore_nodes: tuple[Annotated[str, AfterValidator(_node_name)], ...] = ()
+    ignore_nodes: Annotated[tuple[Annotated[str, AfterValidator(_node_name)], ...], BeforeValidator(as_tuple)] = ()
 
     @field_validator("ignore_nodes")
     @classmethod
