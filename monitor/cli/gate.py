@@ -41,7 +41,7 @@ def gate(
 ) -> None:
     """Let events into streams and keep their schemas, see /openapi.json; Confluent's clients find the registry here."""
     if context.invoked_subcommand is None:
-        _serve(settings.load(config, flags={}, environ=os.environ), host, port)
+        _serve(settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS), host, port)
 
 
 @command.command("token")

@@ -134,7 +134,7 @@ def replay(  # noqa: PLR0913 - one parameter a flag
 
 
 def _chosen(config: Path, stream: str) -> Settings:
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     if stream not in chosen.gate.streams:
         names = ", ".join(chosen.gate.streams) or "none"
         raise ConfigurationError(f"--stream names {stream!r:.80}, [gate.streams] has: {names}")

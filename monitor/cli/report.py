@@ -47,7 +47,7 @@ def command(  # noqa: PLR0913 - one a flag
     ] = None,
 ) -> None:
     """Show the loss and lag of each window and node, or of each hour or day."""
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     chosen.check_stream(stream)
     from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
     schema.require(chosen.store.url)

@@ -284,7 +284,7 @@ def _registry(config: Path, *, is_made: bool) -> Registry:
     from monitor.store.subjects import StoredShelves
     from probes.registry.subjects import Registry
 
-    url = settings.load(config, flags={}, environ=os.environ).store.url
+    url = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS).store.url
     engine = dialect.engine(url)
     if is_made:
         store_schema.prepare(engine)

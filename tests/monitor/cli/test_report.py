@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import pytest
 
+from monitor.cli.main import main
 from monitor.store import dialect, schema
 from probes.contract.batch import Drop, Kind
-from tests.monitor.cli.workplace import Workplace, all_told, one_of_ten_lost
+from tests.monitor.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import START_MS, at, minute, observed, said
 
 Captured = pytest.CaptureFixture[str]
@@ -334,3 +335,25 @@ def test_a_configuration_that_is_wrong_is_told_with_its_line(workplace: Workplac
     assert told.startswith(
         f"{workplace.config}:3: streams.orders.transits: there is no such key; did you mean 'transit'?"
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("report", 0),
+        ("find 9", 0),
+        ("outliers list", 0),
+        ("schema list", 0),
+        ("store migrate", 0),
+        ("alerts list", 2),
+        ("store prune --keep 1d", 2),
+        ("doctor", 2),
+    ],
+)
+def test_alerts_that_are_wrong_keep_only_whoever_needs_them(
+    command: str, code: int, workplace: Workplace, capsys: Captured
+) -> None:
+    """A report is wanted most while somebody is at the rules."""
+    workplace.watch(*one_of_ten_lost()).configure(CONFIGURATION + "[[alerts.rules]]\nkind = 'typo'\n")
+    assert main([*command.split(), "--config", str(workplace.config)]) == code
+    assert ("there is no such kind of rule as 'typo'" in capsys.readouterr().err) == (code == 2)
