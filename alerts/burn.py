@@ -6,6 +6,7 @@ Bad are messages surely lost, or those over the target by the distribution funct
 
 from __future__ import annotations
 
+from alerts.events import MOST_LOST_IDS
 from alerts.minute import Counts, Minute, Past
 from alerts.reading import Reading, bad, good
 from alerts.rules import Objective, Rule, Stream
@@ -32,8 +33,11 @@ def late_in(digest: tdigest.Digest, target_us: float) -> int:
     return count - round(tdigest.cdf(digest, target_us) * count) if count else 0
 
 
-def reading(rule: Rule, minute: Minute, past: Past) -> Reading | None:
-    """Return what the budget looks like at the end of a window, by the first pair of spans that is exceeded."""
+def reading(rule: Rule, stream: Stream, minute: Minute, past: Past) -> Reading | None:
+    """Return what the budget looks like at the end of a window, by the first pair of spans that is exceeded.
+
+    It names the node where most of the window is burnt, with some ids that it lost, where the window has burnt any.
+    """
     result, objective = minute.result, rule.objective
     if objective is None or result.verdict in IGNORANT:
         return None
@@ -48,8 +52,23 @@ def reading(rule: Rule, minute: Minute, past: Past) -> Reading | None:
             continue
         found = past.counts(result.stream, objective.name, end_us - pair.long_us, end_us)
         if (rate := _rate(rule, found)) > pair.rate:
-            return bad("", rate, pair.rate, (found.bad, found.total))
+            node, lost_ids = _worst(objective, stream, minute)
+            told = bad("", rate, pair.rate, (found.bad, found.total), f"worst at {node}" if node else "")
+            return told._replace(lost_ids=lost_ids)
     return good("")
+
+
+def _worst(objective: Objective, stream: Stream, minute: Minute) -> tuple[str, tuple[str, ...]]:
+    """Return the node where most of a window's budget is burnt, and some ids that it lost; none where none is."""
+    if objective.target_us is None:
+        burnt = [node.loss_lower for node in minute.result.nodes]
+    else:
+        ends = zip(minute.lags, stream.pathway.terminals, strict=True)
+        burnt = [late_in(lags.lag_out_us, objective.target_us) if is_end else 0 for lags, is_end in ends]
+    if not any(burnt):
+        return "", ()
+    node = minute.result.nodes[burnt.index(max(burnt))].node
+    return node, minute.lost_ids.get(node, ())[:MOST_LOST_IDS] if objective.target_us is None else ()
 
 
 def _rate(rule: Rule, found: Counts) -> float:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from alerts.events import Kind
 from alerts.reading import Reading, good
 from alerts.rules import Rule
 from probes.contract.limits import WINDOW_US
@@ -118,7 +119,7 @@ def heed(state: State, start_us: int, rule: Rule, reading: Reading) -> State:
     if start_us <= state.base.upto_us:
         return state
     if reading.is_bad and start_us >= state.worst_us:
-        state = replace(state, worst=reading, worst_us=start_us)
+        state = replace(state, worst=_placed(reading, state, rule), worst_us=start_us)
     # 2. The same reading again changes nothing.
     if state.marks.get(start_us) is reading.is_bad:
         return state
@@ -127,6 +128,13 @@ def heed(state: State, start_us: int, rule: Rule, reading: Reading) -> State:
     if start_us <= state.run.upto_us:
         return replace(state, marks=marks, run=_fold(state.base, marks, rule))
     return replace(state, marks=marks, run=step(state.run, start_us, rule, is_bad=reading.is_bad))
+
+
+def _placed(reading: Reading, state: State, rule: Rule) -> Reading:
+    """Return a reading with the place that is known of the episode: a budget burns on where a window loses nothing."""
+    if rule.kind is not Kind.BURN_RATE or reading.note or not state.run.bads:
+        return reading
+    return reading._replace(note=state.worst.note, lost_ids=state.worst.lost_ids)
 
 
 def settle(state: State, before_us: int, rule: Rule) -> State:

@@ -16,6 +16,7 @@ from alerts.ways import Routes, nowhere
 from monitor.kernel import naming
 from monitor.kernel.naming import Names
 from monitor.ledger import Conclusion
+from monitor.printable import on_a_line
 from monitor.results import NodeResult
 from monitor.watch import Finding
 from probes.contract.limits import ID_BYTES, WINDOW_US
@@ -75,6 +76,6 @@ def _shown(node: NodeResult, packed: bytes, names: Names) -> tuple[str, ...]:
         return ()
     ids = (packed[at : at + ID_BYTES] for at in range(0, min(len(packed), ID_BYTES * MOST_LOST_IDS), ID_BYTES))
     return tuple(
-        naming.on_a_line(naming.shown(message_id, kind, text))
+        on_a_line(naming.shown(message_id, kind, text))
         for message_id, kind, text in zip(ids, names.kinds.tolist(), names.texts.tolist(), strict=False)
     )

@@ -23,7 +23,7 @@ UNHURT: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
 def of(rule: Rule, stream: Stream, minute: Minute, past: Past) -> Iterator[Reading]:
     """Yield what a rule makes of a window, at each of its places."""
     if rule.kind is Kind.BURN_RATE:
-        burnt = burn.reading(rule, minute, past)
+        burnt = burn.reading(rule, stream, minute, past)
         if burnt is not None:
             yield burnt
         return

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from sqlalchemy import Engine, select
+from sqlalchemy import ColumnElement, Engine, select
 
 from alerts import recorded
-from alerts.events import Notification, to_json
-from alerts.record import Open, Sending, Untold
+from alerts.events import Kind, Notification, to_json
+from alerts.record import Open, Sending, Taken, Untold
 from monitor.errors import ConfigurationError
 from monitor.results import iso
 from monitor.store import dialect, schema, tables
@@ -18,18 +18,22 @@ Json = dict[str, Any]
 MOST_SHOWN: Final = 1_000
 
 _incidents, _history = tables.alert_incidents.c, tables.alert_history.c
+_taken = tables.alert_acknowledgements.c
 
 
 def standing(engine: Engine) -> Json:
-    """Return the incidents that are open, and the alerts that are bad for too short a time yet.
+    """Return the incidents that are open, the alerts that are bad for too short a time yet, and apart the heartbeats.
 
     Raises:
         StoreError: the store cannot be read.
     """
     with schema.reading(engine) as connection:
-        incidents = [_incident(one) for one in recorded.open_incidents(connection)]
+        every = recorded.open_incidents(connection)
         waiting = [_place(one) for one in recorded.pending(connection)]
-    return {"incidents": incidents, "pending": waiting}
+    # A heartbeat stands for as long as all is well.
+    beats = [one for one in every if one.notification.kind is Kind.HEARTBEAT]
+    incidents = [_incident(one) for one in every if one not in beats]
+    return {"incidents": incidents, "pending": waiting, "heartbeats": [_incident(one) for one in beats]}
 
 
 def history(engine: Engine, key: str | None, from_us: int | None, most: int) -> list[Json]:
@@ -46,8 +50,8 @@ def history(engine: Engine, key: str | None, from_us: int | None, most: int) -> 
     return [shown(one.notification) | {"channels": [_sent(sending) for sending in one.sendings]} for one in told]
 
 
-def acknowledge(engine: Engine, key: str, by: str, note: str, now_us: int) -> None:
-    """Note that somebody has taken an incident on; it lasts as long as the incident.
+def acknowledge(engine: Engine, key: str, taken: Taken) -> Taken:
+    """Note who has taken an incident on, and return who has: it is the first, for as long as the incident lasts.
 
     Raises:
         ConfigurationError: no incident of this key is open.
@@ -59,8 +63,17 @@ def acknowledge(engine: Engine, key: str, by: str, note: str, now_us: int) -> No
         if key not in opened:
             known = ", ".join(sorted(opened)) or "none"
             raise ConfigurationError(f"no incident {key!r:.200} is open; open are: {known}")
-        row = {"key": key, "opened_us": opened[key], "at_us": now_us, "by": by, "note": note}
+        first = connection.execute(select(_taken.by, _taken.at_us, _taken.note).where(*_of(key, opened[key]))).first()
+        if first is not None:
+            return Taken(*first)
+        row = {"key": key, "opened_us": opened[key], "at_us": taken.at_us, "by": taken.by, "note": taken.note}
         connection.execute(dialect.upsert(connection, tables.alert_acknowledgements), [row])
+    return taken
+
+
+def _of(key: str, opened_us: int) -> tuple[ColumnElement[bool], ...]:
+    """Return what holds of the acknowledgement of an incident, and of none before it under the same key."""
+    return _taken.key == key, _taken.opened_us == opened_us
 
 
 def shown(notification: Notification) -> Json:
@@ -80,8 +93,13 @@ def _sent(sending: Sending) -> Json:
 
 
 def _incident(one: Open) -> Json:
-    taken = {"by": one.taken.by, "at": iso(one.taken.at_us), "note": one.taken.note} if one.taken else None
-    return shown(one.notification) | {"opened": iso(one.opened_us), "acknowledged": taken}
+    told = taken_on(one.taken) if one.taken else None
+    return shown(one.notification) | {"opened": iso(one.opened_us), "acknowledged": told}
+
+
+def taken_on(taken: Taken) -> Json:
+    """Return who has taken an incident on as ``--json`` shows it."""
+    return {"by": taken.by, "at": iso(taken.at_us), "note": taken.note}
 
 
 def _place(one: Untold) -> Json:

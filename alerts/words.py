@@ -39,7 +39,7 @@ _SENTENCES: Final = {
     Kind.CLOCK_SKEW: "skewed: {parts} stamps ({ratio}) are earlier than their message {where}, since {since}",
     Kind.REJECTED: "rejected: {parts} messages ({ratio}) rejected as bad {where}, over {most}, since {since}",
     Kind.SET_ASIDE: "set aside: {records} records of the transport could not be read, since {since}",
-    Kind.BURN_RATE: "{word}: the budget burns {rate} times too fast {where} ({parts} messages), since {since}",
+    Kind.BURN_RATE: "{word}: the budget burns {rate} times too fast {where}{worst} ({parts} messages), since {since}",
     Kind.HEARTBEAT: "alive: the monitor has judged up to {newest}",
 }
 
@@ -103,6 +103,7 @@ def _summary(rule: Rule, state: State, observed: float) -> str:
         edge=f" on {bad.edge}" if bad.edge else "",
         note=bad.note[:MOST_NOTE],
         because=f" ({bad.note[:MOST_NOTE]})" if bad.note else "",
+        worst=f", {bad.note[:MOST_NOTE]}" if bad.note else "",
         word="late" if rule.subject == "lag" else "lost",
         since=iso(state.run.since_us),
         newest=iso(state.worst_us),

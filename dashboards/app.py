@@ -59,7 +59,7 @@ def answers_of(config: str) -> Answers:
     Raises:
         ConfigurationError: it has become wrong since the dashboard was started.
     """
-    chosen = settings.load(Path(config), flags={}, environ=os.environ)
+    chosen = settings.load(Path(config), flags={}, environ=os.environ, without=settings.ALERTS)
     entrance.check(chosen.dashboard.login)
     return Answers(chosen.store.url, SystemClock(), chosen)
 

@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from demo.line import Line
 from demo.measured import Json, is_final
@@ -85,7 +86,7 @@ def _window_table(windows: Iterable[Json], nodes: Sequence[str], without: Sequen
     named = headings(nodes)
     kept = [place for place, heading in enumerate(named) if heading not in without]
     for place in kept:
-        table.add_column(named[place], justify="right", no_wrap=True)
+        table.add_column(Text(named[place]), justify="right", no_wrap=True)
     for window in windows:
         cells = window_cells(window)
         table.add_row(*(cells[place] for place in kept), style=COLOURS.get(window["verdict"] or "", ""))

@@ -11,7 +11,7 @@ from dashboards.looking import Looking
 from dashboards.reading.window_told import LostOf, WholeWindow
 from dashboards.views import lost_ids
 from dashboards.views.address import Page
-from monitor.kernel.naming import on_a_line
+from monitor.printable import on_a_line
 from monitor.results import WindowResult
 
 HEAD = (("Message id", "hw-name"), ("Last seen", ""))

@@ -11,7 +11,8 @@ from dashboards.reading.reported import StreamReport
 from dashboards.reading.told import Stretch
 from dashboards.views import judged, loss, loss_table, series, texts
 from dashboards.views.judged import Judged
-from monitor.kernel.naming import HASH_OF_A_TEXT, on_a_line
+from monitor.kernel.naming import HASH_OF_A_TEXT
+from monitor.printable import on_a_line
 from monitor.results import RollUp, Verdict, WindowResult
 from monitor.watch import Finding
 

@@ -13,7 +13,8 @@ from dashboards.views.colours import Mark
 from monitor import bounds
 from monitor.finding import Lost
 from monitor.journey import Stamp
-from monitor.kernel.naming import HASH_OF_A_TEXT, on_a_line
+from monitor.kernel.naming import HASH_OF_A_TEXT
+from monitor.printable import on_a_line
 from monitor.results import WindowResult
 from probes.contract.batch import IdKind, Outcome
 from probes.contract.limits import WINDOW_US

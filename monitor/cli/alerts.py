@@ -13,13 +13,17 @@ from sqlalchemy import Engine
 from alerts import drill, shown, ways
 from alerts.channels.channel import Channel
 from alerts.events import Severity, key_at_home
+from alerts.record import Taken
 from alerts.ways import Ways
 from monitor import settings
 from monitor.cli import console
 from monitor.cli.report import moment_us
 from monitor.clock import SystemClock
 from monitor.errors import ConfigurationError, DependencyError
+from monitor.results import iso
 from monitor.store import dialect, schema
+
+A_FINDING = 1
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
@@ -36,7 +40,7 @@ def _alerts() -> None:
 def list_(config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
     """Show the incidents that are open.
 
-    And what is bad for too short a time yet.
+    And what is bad for too short a time yet, and apart from both the heartbeat.
     """
     told = shown.standing(_store(config))
     if as_json:
@@ -45,7 +49,9 @@ def list_(config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) ->
     _show_incidents(told["incidents"])
     for one in told["pending"]:
         where = " ".join(part for part in (one["stream"], one["node"]) if part)
-        console.data().print(f"pending: {one['rule']} ({one['severity']}) {where}, since {one['since']}")
+        _say(f"pending: {one['rule']} ({one['severity']}) {where}, since {one['since']}")
+    for one in told["heartbeats"]:
+        _say(f"heartbeat: {one['key']}, {one['summary']}")
 
 
 @command.command()
@@ -57,18 +63,23 @@ def ack(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Take an incident on, for as long as it lasts."""
+    """Take an incident on, for as long as it lasts. Exit 1 when somebody else was first."""
     who = by or _user()
     for text in (who, note):
         if not text.isprintable():
             raise ConfigurationError(f"--by and --note are one line of printable text, got {text!r:.80}")
     chosen = settings.load(config, flags={}, environ=os.environ)
     key = key_at_home(key, chosen.alerts.installation)
-    shown.acknowledge(_opened(chosen.store.url), key, who, note, SystemClock().now_us())
+    asked = Taken(who, SystemClock().now_us(), note)
+    first = shown.acknowledge(_opened(chosen.store.url), key, asked)
     if as_json:
-        console.emit_json({"key": key, "by": who, "note": note})
-    else:
+        console.emit_json({"key": key} | shown.taken_on(first))
+    elif first is asked:
         console.data().print(f"{key} is taken on by {who}")
+    else:
+        console.data().print(f"{key} was taken on by {first.by} at {iso(first.at_us)} already{_note(first.note)}")
+    if (first.by, first.note) != (who, note):
+        raise typer.Exit(A_FINDING)
 
 
 @command.command()
@@ -160,10 +171,13 @@ def _show_incidents(incidents: list[dict[str, Any]]) -> None:
         _say("no incident is open")
     for one in incidents:
         taken = one["acknowledged"]
-        by = f", taken on by {taken['by']}" if taken else ""
-        note = f": {taken['note']}" if taken and taken["note"] else ""
-        _say(f"{one['key']}  since {one['since']}, places: {one['total']:,}{by}{note}")
+        by = f", taken on by {taken['by']}{_note(taken['note'])}" if taken else ""
+        _say(f"{one['key']}  since {one['since']}, places: {one['total']:,}{by}")
         _say(f"    {one['summary']}")
+
+
+def _note(note: str) -> str:
+    return f": {note}" if note else ""
 
 
 def _say(line: str) -> None:

@@ -11,6 +11,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import TextType
 
+from monitor.printable import on_a_line
+
 MOST_WIDTH: Final = 10_000
 
 
@@ -62,7 +64,7 @@ def _fold_head(table: Table, excess: int) -> None:
 
 
 def _cell_width(cell: RenderableType) -> int:
-    return cell_len(str(cell))
+    return cell_len(on_a_line(str(cell)))
 
 
 def _width(console: Console, table: Table) -> int:

@@ -11,6 +11,7 @@ import typer
 import monitor
 
 COMMANDS: Final = {
+    "init": "Write a first hopwatch.toml, and say what services need.",
     "demo": "Run a small pipeline under watch, with faults at will.",
     "run": "Run the monitor, as a stream or once over all there is.",
     "report": "Show the loss and lag of each window and node.",
@@ -60,7 +61,9 @@ def _listed() -> None:
 
 def _show_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the flag's value
     if asked:
-        typer.echo(f"hopwatch {monitor.__version__}")
+        from monitor.cli import console
+
+        console.data().print(f"hopwatch {monitor.__version__}")
         raise typer.Exit
 
 

@@ -1,37 +1,45 @@
-"""Where a command speaks: data on stdout, words on stderr; colour and shape on a terminal, plain text when piped."""
+"""Where a command speaks: data on stdout, words on stderr; colour and shape on a terminal, plain text when piped.
+
+All that a command writes passes here. Names, ids and reasons are a stranger's, and can steer no terminal.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
+from collections.abc import Iterable, MutableMapping
 from typing import Any, Final
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
-PIPED_WIDTH: Final = 1_000
-"""Characters a line when nobody looks: no table is folded for a program that reads it."""
+from monitor.printable import in_json, in_lines, on_a_line
 
-_CONTROLS: Final = (
-    *range(0x09),
-    *range(0x0B, 0x20),
-    *range(0x7F, 0xA0),
-    *range(0x2028, 0x202F),
-    *range(0x2066, 0x206A),
-)
-_ESCAPES: Final = {one: f"\\u{one:04x}" for one in _CONTROLS}
-"""Characters that a terminal obeys or that turn text around, tabs and ends of lines aside, and how they are shown."""
+PIPED_WIDTH: Final = 120
+"""Characters a line of a table through a pipe, unless COLUMNS says how many; sentences are never folded there."""
 
 
-class _Escaping(Console):
-    """Shows characters that a terminal would obey as JSON writes them: a text may be a stranger's."""
+class PlainConsole(Console):
+    """A console that shows texts as they are, ``[bold]`` too, and what cannot be printed as a visible escape.
 
-    def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401 - as the library has them
-        return super().render_str(text.translate(_ESCAPES), **how)
+    A string is one line, in a cell of a table as well: what has several is printed line by line, or is a ``Text``.
+    """
+
+    def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401 - as the library has it
+        """Return a string as a text of one line; widths are measured by it."""
+        return super().render_str(on_a_line(text), **how)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield what is written; whatever it was made of, line ends are the only controls that texts keep."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(in_lines(segment.text), segment.style)
 
 
 def data() -> Console:
-    """Return the console for what was asked for; it takes names and ids as they are, ``[bold]`` too."""
+    """Return the console for what was asked for."""
     return _console(to_stderr=False)
 
 
@@ -41,12 +49,37 @@ def words() -> Console:
 
 
 def emit_json(value: object) -> None:
-    """Write one JSON value to stdout."""
-    json.dump(value, sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
-    sys.stdout.write("\n")
+    """Write one JSON value to stdout, letters of all alphabets as they are; what cannot be printed as an escape."""
+    sys.stdout.write(in_json(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n")
+
+
+def emit_text(text: str) -> None:
+    """Write a text of several lines to stdout, for a file rather than for a person."""
+    sys.stdout.write(in_lines(text))
+
+
+def emit_bytes(data: bytes) -> None:
+    """Write bytes to stdout as they are, for a file or a program; to a terminal as a text."""
+    if sys.stdout.isatty():
+        emit_text(data.decode("utf-8", "backslashreplace") + "\n")
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+
+
+def escape_log(logger: object, method: str, told: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Return what is logged so that each text of it is one line: a processor of structlog."""
+    del logger, method
+    return {name: on_a_line(value) if isinstance(value, str) else value for name, value in told.items()}
 
 
 def _console(*, to_stderr: bool) -> Console:
     stream = sys.stderr if to_stderr else sys.stdout
-    width = None if stream.isatty() else PIPED_WIDTH
-    return _Escaping(stderr=to_stderr, width=width, markup=False, highlight=False, emoji=False)
+    is_piped = not stream.isatty()
+    width = _piped_width() if is_piped else None
+    return PlainConsole(stderr=to_stderr, width=width, soft_wrap=is_piped, markup=False, highlight=False, emoji=False)
+
+
+def _piped_width() -> int:
+    asked = os.environ.get("COLUMNS", "")
+    return int(asked) if re.fullmatch("[1-9][0-9]{0,5}", asked) else PIPED_WIDTH

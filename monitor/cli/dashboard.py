@@ -27,7 +27,7 @@ def command(
     ] = "",
 ) -> None:
     """Show the dashboard in a browser: which stream is unhealthy, where, and since when."""
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     from dashboards import serving
 
     below = _path(base_path)

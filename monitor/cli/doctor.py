@@ -15,6 +15,7 @@ from monitor.cli import console
 from monitor.clock import SystemClock
 from monitor.doctor import Finding, Level, examine
 from monitor.errors import DependencyError
+from monitor.printable import on_a_line
 
 A_FINDING: Final = 1
 HERE: Final = Path("hopwatch.toml")
@@ -56,7 +57,9 @@ def exit_code(levels: list[Level]) -> int:
 
 
 def _told(finding: Finding) -> Text:
-    told = Text.assemble((f"{finding.level:<5}", _STYLES[finding.level]), f"{finding.check:<10} {finding.message}")
+    told = Text.assemble(
+        (f"{finding.level:<5}", _STYLES[finding.level]), f"{finding.check:<10} {on_a_line(finding.message)}"
+    )
     if finding.advice:
-        told.append(f"\n{'':<16}{finding.advice}")
+        told.append(f"\n{'':<16}{on_a_line(finding.advice)}")
     return told

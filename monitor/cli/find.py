@@ -17,7 +17,6 @@ from monitor.cli import console, find_many
 from monitor.cli.blocks import print_whole
 from monitor.cli.loss_table import span
 from monitor.errors import ConfigurationError
-from monitor.kernel.naming import on_a_line
 from monitor.results import iso
 from probes.contract.limits import WINDOW_US
 
@@ -40,7 +39,7 @@ def command(
     """Show one message's journey, as far as it is kept. Exit 1 when nothing is known of it, or of one of many."""
     if (message_id is None) == (ids_from is None):
         raise ConfigurationError("one id is looked for, or those of --ids-from FILE: name one of the two")
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     chosen.check_stream(stream)
     if message_id is None:
         find_many.run(chosen, str(ids_from), stream, as_json=as_json)
@@ -83,7 +82,7 @@ def _show(told: dict[str, Any]) -> None:
     for stamp in told["stamps"]:
         lags = (span(stamp["lag_in_us"]), span(stamp["lag_out_us"]))
         before, behind = ("event_time", "stream", "node", "probe"), ("outcome", "reason")
-        table.add_row(*(on_a_line(stamp[name]) for name in before), *lags, *(on_a_line(stamp[name]) for name in behind))
+        table.add_row(*(stamp[name] for name in before), *lags, *(stamp[name] for name in behind))
     data = console.data()
     print_whole(data, table)
     for lost in told["lost"]:

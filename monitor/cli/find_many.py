@@ -14,7 +14,6 @@ from monitor import finding, journey
 from monitor.cli import console
 from monitor.errors import ConfigurationError
 from monitor.fates import MOST_IDS, MOST_MESSAGES, Fate, Wanted
-from monitor.kernel.naming import on_a_line
 from monitor.results import iso
 from monitor.settings import Settings
 
@@ -39,7 +38,7 @@ def run(chosen: Settings, ids_from: str, stream: str | None, *, as_json: bool) -
     else:
         for text in given:
             for line in map(_line, told[text]) if told[text] else [NOTHING]:
-                console.data().print(f"{on_a_line(text)}  {line}", soft_wrap=True, markup=False, highlight=False)
+                console.data().print(f"{text}  {line}", soft_wrap=True)
     if is_cut:
         words.print(f"only {MOST_MESSAGES:,} messages were kept in memory: ask for fewer ids at once")
     if not all(told.values()):
@@ -48,7 +47,7 @@ def run(chosen: Settings, ids_from: str, stream: str | None, *, as_json: bool) -
 
 def _line(fate: Fate) -> str:
     where = fate.message
-    return on_a_line(f"{fate.told} ({where.stream}, window {iso(where.window_start_us)})")
+    return f"{fate.told} ({where.stream}, window {iso(where.window_start_us)})"
 
 
 def _as_json(fate: Fate) -> dict[str, Any]:

@@ -46,7 +46,8 @@ def gate(
 ) -> None:
     """Let events into streams and keep their schemas, see /openapi.json; Confluent's clients find the registry here."""
     if context.invoked_subcommand is None:
-        _serve(settings.load(config, flags={}, environ=os.environ), host, port, health_port)
+        found = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+        _serve(found, host, port, health_port)
 
 
 @command.command("token")

@@ -5,7 +5,8 @@ A single window is drawn in full. Several are listed first, one row a window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from rich import box
@@ -15,6 +16,8 @@ from rich.text import Text
 
 from monitor import bounds
 from monitor.cli.blocks import print_whole
+from monitor.kernel.window import Terms
+from monitor.results import Status
 
 Json = dict[str, Any]
 
@@ -24,18 +27,22 @@ COLOURS: Final = {"CLEAN": "green", "LOSSY": "red", "UNKNOWN": "yellow", "SILENT
 REPORTED_REASONS: Final = 3
 REPORTED_NAMES: Final = 5
 """How many of the names that are not declared are told; ``--json`` has more."""
+SHOWN_IDS: Final = 5
+PARTS: Final = ("p50", "p95", "p99", "max")
+"""What is shown of a lag: it is at most so long for so many of 100 messages, and for all."""
 
 
-def show(console: Console, told: Json) -> None:
-    """Draw the object of ``report --json`` for a person."""
+def show(console: Console, told: Json, terms: Mapping[str, Terms]) -> None:
+    """Draw the object of ``report --json`` for a person; by the terms of a stream its windows become final."""
     for stream in told["streams"]:
         windows = stream["windows"]
         if not windows:
-            console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown\n")
+            console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown")
+            console.print()
         if len(windows) > 1:
-            print_whole(console, listing(stream["stream"], windows))
+            print_whole(console, listing(stream["stream"], windows, terms.get(stream["stream"])))
         for window in _telling(windows):
-            _show_window(console, stream["stream"], window)
+            _show_window(console, stream["stream"], window, terms.get(stream["stream"]))
     if not told["streams"]:
         console.print("no window yet: nothing was read of what was asked for")
     show_accounts(console, told["accounts"])
@@ -50,19 +57,19 @@ def _telling(windows: Sequence[Json]) -> Sequence[Json]:
     return ([one for one in known if one["verdict"]] or known or windows)[-1:]
 
 
-def listing(stream: str, windows: Sequence[Json]) -> Table:
+def listing(stream: str, windows: Sequence[Json], terms: Terms | None) -> Table:
     """Return the table with one row a window: the loss of each node, and end to end."""
     nodes = [node["node"] for node in windows[0]["nodes"]]
     table = Table(title=f"stream {stream}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("window", "status", "verdict"):
         table.add_column(name, no_wrap=True)
-    for name in ("known", "delivered", "lost", "lost %", *(f"loss {node}" for node in nodes), "p95 lag"):
+    for name in ("known", "delivered", "lost", "lost %", *(f"loss {node}" for node in nodes), "lag p95"):
         table.add_column(name, justify="right", no_wrap=True)
     for window in windows:
         lag = window["lag_us"]["p95"] if window["lag_us"] else None
         counts = [count(window[name]) for name in ("known", "delivered")]
         figures = (*counts, lost(window), lost_share(window), *map(loss, window["nodes"]), span(lag))
-        table.add_row(_minute(window), window["status"], _verdict(window), *figures)
+        table.add_row(_minute(window), _status(window, terms), _verdict(window), *figures)
     return table
 
 
@@ -89,19 +96,36 @@ def span(lag_us: int | None) -> str:
     return f"{lag_us / 60_000_000:,.1f} min"
 
 
-def _show_window(console: Console, stream: str, window: Json) -> None:
-    head = Text.assemble(f"{stream}  {_minute(window)}  {window['status']}  ", _verdict(window))
+def _show_window(console: Console, stream: str, window: Json, terms: Terms | None) -> None:
+    head = Text.assemble(f"{stream}  {_minute(window)}  {_status(window, terms)}  ", _verdict(window))
     console.print(head)
     print_whole(console, node_table(window))
     came = f"{window['known']:,} known, {window['delivered']:,} delivered"
     console.print(f"end to end: {came}, {_stopped(window)}{_lost(window)}")
+    if window["lag_us"]:
+        lags = (f"{part} {span(window['lag_us'][part])}" for part in PARTS)
+        console.print(f"lag end to end: {', '.join(lags)}")
     if window["verdict"] == "UNKNOWN":
         console.print(f"surely lost: {window['lost_lower']:,}, at most {count(window['lost_upper'])}")
     for reason in window["reasons"][:REPORTED_REASONS]:
         console.print(f"  {reason}")
     if len(window["reasons"]) > REPORTED_REASONS:
         console.print(f"  and {len(window['reasons']) - REPORTED_REASONS} more, which --json shows")
+    for node in window["nodes"]:
+        _show_ids(console, node)
     console.print()
+
+
+def _show_ids(console: Console, node: Json) -> None:
+    """Print the first ids that a node lost, or that are missing there, each as a line: it is copied into ``find``."""
+    shown = node["lost_ids"][:SHOWN_IDS]
+    if not shown:
+        return
+    word = "lost" if node["loss"] == node["loss_lower"] else "missing"
+    part = f"{len(shown):,} of " if len(shown) < node["loss"] else ""
+    console.print(f"{word} at {node['node']}, {part}{node['loss']:,}:")
+    for message_id in shown:
+        console.print(f"    {message_id}", soft_wrap=True)
 
 
 def _lost(window: Json) -> str:
@@ -137,6 +161,18 @@ def show_accounts(console: Console, accounts: Json) -> None:
 
 def _minute(window: Json) -> str:
     return str(window["window_start"]).replace("T", " ").replace(":00Z", "Z")
+
+
+def _status(window: Json, terms: Terms | None) -> str:
+    """Return where a window stands in its life, and of one that is not final when it is."""
+    status = str(window["status"])
+    if Status(status).is_final or terms is None:
+        return status
+    try:
+        final = datetime.fromisoformat(window["window_start"]) + timedelta(microseconds=terms.final_at_us(0))
+    except (ValueError, OverflowError):
+        return status
+    return f"{status}, final at {final:%H:%M:%S}Z"
 
 
 def _verdict(window: Json) -> Text:
@@ -190,8 +226,8 @@ def _missing(node: Json) -> str:
     return count(node["loss"]) if node["loss"] != node["loss_lower"] else NONE
 
 
-def _p95(name: str) -> Callable[[Json], str]:
-    return lambda node: span(node[name]["p95"]) if node[name] else NONE
+def _lag(name: str, part: str) -> Callable[[Json], str]:
+    return lambda node: span(node[name][part]) if node[name] else NONE
 
 
 _ROWS: Final[tuple[tuple[str, Callable[[Json], str]], ...]] = (
@@ -211,8 +247,8 @@ _ROWS: Final[tuple[tuple[str, Callable[[Json], str]], ...]] = (
     ("duplicates out", _some("duplicates_out")),
     ("dropped by probe", _some("dropped")),
     ("coverage", lambda node: percent(node["coverage"])),
-    ("p95 lag in", _p95("lag_in_us")),
-    ("p95 lag out", _p95("lag_out_us")),
-    ("p95 inside", _p95("inside_us")),
+    *((f"lag in {part}", _lag("lag_in_us", part)) for part in PARTS),
+    *((f"lag out {part}", _lag("lag_out_us", part)) for part in PARTS),
+    *((f"inside {part}", _lag("inside_us", part)) for part in PARTS),
     ("process duration p95", lambda node: span(node["process_duration_p95_us"])),
 )

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
 from monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
+from monitor.printable import in_lines
 
 INTERRUPTED_EXIT_CODE: Final = 130
 GATE_EXTRAS: Final = "monitor,taps,gate"
@@ -108,7 +109,7 @@ def _kept(error: Exception) -> str:
 
 
 def _say(words: str) -> None:
-    sys.stderr.write(words.rstrip("\n") + "\n")
+    sys.stderr.write(in_lines(words.rstrip("\n")) + "\n")
 
 
 if __name__ == "__main__":

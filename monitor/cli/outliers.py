@@ -77,7 +77,7 @@ def list_(  # noqa: PLR0913 - one a flag
 
     Outliers of final windows; what was only noticed with --notices.
     """
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     chosen.check_stream(stream)
     from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
     schema.require(chosen.store.url)

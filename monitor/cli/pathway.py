@@ -44,7 +44,8 @@ def check(
         emit_json({"file": str(file), "problems": [], "streams": streams})
         return
     for name, stream in settings.streams.items():
-        data().print("\n".join(drawn(name, stream.pathway)))
+        for line in drawn(name, stream.pathway):
+            data().print(line, soft_wrap=True)
 
 
 def drawn(stream: str, pathway: Pathway) -> list[str]:

@@ -55,7 +55,9 @@ def list_(
     if not found:
         console.words().print(f"no event of {stream} is rejected{'' if reason is None else f' for {reason!r:.80}'}")
         return
-    table = Table("id", "arrived", "producer", "held", "bytes", "reasons", title=f"{len(found):,} rejected of {stream}")
+    table = Table(title=f"{len(found):,} rejected of {stream}")
+    for name in ("id", "arrived", "producer", "held", "bytes", "reasons"):
+        table.add_column(name, overflow="fold", no_wrap=name in {"id", "arrived", "bytes"})
     for one in found[-limit:]:
         told = _said(one)
         reasons = "; ".join(f"{reason['place'] or '/'}: {reason['detail']}" for reason in told["reasons"])
@@ -78,7 +80,7 @@ def show(
     """Show one of them: why it was rejected, and what was sent."""
     (one,) = _named(_rejected(_chosen(config, stream), stream), [event])
     if data:
-        typer.get_binary_stream("stdout").write(one.data)
+        console.emit_bytes(one.data)
         return
     told = _said(one) | {"data": one.data.decode("utf-8", "replace")}
     if as_json:
@@ -89,7 +91,8 @@ def show(
         out.print(f"{name.replace('_', ' ')}: {told[name]}")
     for reason in told["reasons"]:
         out.print(f"reason: {reason['place'] or '/'}: {reason['detail']}")
-    out.print(told["data"])
+    for line in told["data"].split("\n"):
+        out.print(line)
 
 
 @command.command("replay")
@@ -131,7 +134,7 @@ def replay(  # noqa: PLR0913 - one parameter a flag
 
 
 def _chosen(config: Path, stream: str) -> Settings:
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     if stream not in chosen.gate.streams:
         names = ", ".join(chosen.gate.streams) or "none"
         raise ConfigurationError(f"--stream names {stream!r:.80}, [gate.streams] has: {names}")

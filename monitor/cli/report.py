@@ -47,7 +47,7 @@ def command(  # noqa: PLR0913 - one a flag
     ] = None,
 ) -> None:
     """Show the loss and lag of each window and node, or of each hour or day."""
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     chosen.check_stream(stream)
     from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
     schema.require(chosen.store.url)
@@ -65,7 +65,7 @@ def command(  # noqa: PLR0913 - one a flag
     elif html is not None:
         pass
     elif by is None:
-        loss_table.show(console.data(), told)
+        loss_table.show(console.data(), told, {name: of.rules.terms for name, of in chosen.streams.items()})
     else:
         span_table.show(console.data(), told, f"{by.value}s")
     if fail_on_loss is not None and any(_lost_part(one) > fail_on_loss for one in _judged(told, by)):

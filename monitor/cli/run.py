@@ -142,7 +142,10 @@ def _stream(place: Place, chosen: Settings, people: Ways) -> None:
     from alerts import rounds
 
     # A log is words too; what was asked for goes to stdout.
-    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+    *before, rendered = structlog.get_config()["processors"]
+    structlog.configure(
+        [*before, console.escape_log, rendered], logger_factory=lambda *_: structlog.PrintLogger(sys.stderr)
+    )
     words, stop = console.words(), threading.Event()
     # For Ctrl-C Spark sets a handler of its own when it starts; until then it ends us as it ends any program.
     signals.on(signal.SIGTERM, stop)

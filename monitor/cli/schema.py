@@ -269,7 +269,7 @@ def generate(
     except NotWritableError as error:
         raise ConfigurationError(str(error)) from None
     if out is None:
-        typer.echo(text, nl=False)
+        console.emit_text(text)
         return
     try:
         out.write_text(text, "utf-8")
@@ -296,7 +296,8 @@ def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, a
         return
     data = console.data()
     for one in told:
-        data.print(f"{one['place']}: {one['problem']}: {one['breaks']}\n    {one['fix']}")
+        data.print(f"{one['place']}: {one['problem']}: {one['breaks']}")
+        data.print(f"    {one['fix']}")
     console.words().print(f"or {new_major(new.name)}")
 
 
@@ -332,7 +333,7 @@ def _registry(config: Path, *, is_made: bool) -> Registry:
     from monitor.store.subjects import StoredShelves
     from probes.registry.subjects import Registry
 
-    url = settings.load(config, flags={}, environ=os.environ).store.url
+    url = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS).store.url
     engine = dialect.engine(url)
     if is_made:
         store_schema.prepare(engine)

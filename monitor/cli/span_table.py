@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from monitor.cli.blocks import print_whole
-from monitor.cli.loss_table import Json, count, loss, lost_share, show_accounts, span
+from monitor.cli.loss_table import PARTS, Json, count, loss, lost_share, show_accounts, span
 from monitor.results import Verdict
 
 _VERDICTS: Final = (Verdict.CLEAN, Verdict.LOSSY, Verdict.UNKNOWN, Verdict.SILENT, Verdict.IDLE)
@@ -22,7 +22,8 @@ def show(console: Console, told: Json, name: str) -> None:
         if stream[name]:
             print_whole(console, listing(stream["stream"], stream[name], name))
         else:
-            console.print(f"stream {stream['stream']}: no final window for the time that is shown\n")
+            console.print(f"stream {stream['stream']}: no final window for the time that is shown")
+            console.print()
     show_accounts(console, told["accounts"])
 
 
@@ -37,12 +38,13 @@ def listing(stream: str, spans: Sequence[Json], name: str) -> Table:
     sums = ("known", "delivered", "missing", *more, "surely lost", "at most", "lost %")
     for head in (*sums, *(f"loss {node}" for node in nodes)):
         table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("p95 lag", justify="right", no_wrap=True)
+    for part in PARTS:
+        table.add_column(f"lag {part}", justify="right", no_wrap=True)
     for one in spans:
         judged = [count(one["verdicts"][verdict]) for verdict in _VERDICTS]
         fields = ("known", "delivered", "lost", *more, "lost_lower", "lost_upper")
         counts = [count(one[field]) for field in fields]
-        lag = span(one["lag_us"]["p95"] if one["lag_us"] else None)
+        lags = [span(one["lag_us"][part] if one["lag_us"] else None) for part in PARTS]
         start = one["start"].replace("T", " ").replace(":00:00Z", ":00Z") if name == "hours" else one["start"][:10]
-        table.add_row(start, count(one["windows"]), *judged, *counts, lost_share(one), *map(loss, one["nodes"]), lag)
+        table.add_row(start, count(one["windows"]), *judged, *counts, lost_share(one), *map(loss, one["nodes"]), *lags)
     return table

@@ -35,7 +35,7 @@ def migrate(config: Config = Path("hopwatch.toml")) -> None:
 
     In one transaction, while no monitor runs. A store that is not there yet is made.
     """
-    url = settings.load(config, flags={}, environ=os.environ).store.url
+    url = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS).store.url
     with dialect.errors_named(url), dialect.sole_writer(url):
         found, now = schema.migrate(dialect.engine(url))
     name = dialect.name_of(url)

@@ -46,7 +46,7 @@ def create(  # noqa: PLR0913 - what a topic is made of
 
     It has the broker's time of arrival, and takes the largest batch of a probe.
     """
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     place = _place(chosen)
     _check_numbers(replication, min_insync, allow_weak=allow_weak)
     topics.create(
@@ -73,7 +73,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Say what is wrong with the topic, and how to mend it. Exit 1 when something is."""
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     place = _place(chosen)
     topic = topics.describe(place, chosen.transport.access)
     all_found = [topics.missing(place)] if topic is None else list(topics.problems(place, topic))

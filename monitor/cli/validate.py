@@ -73,7 +73,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     as_json: Annotated[bool, typer.Option("--json", help="At the end, the counts as one JSON object.")] = False,
 ) -> None:
     """Write what of a topic may enter a stream, and what may not."""
-    chosen = settings.load(config, flags={}, environ=os.environ)
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     around = Surroundings(_tell)
     with signals.ending(around.stop), _named_errors():
         outputs, brokers = _outputs(chosen, stream, source)

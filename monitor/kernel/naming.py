@@ -124,11 +124,6 @@ def shown(message_id: bytes, kind: int, text: bytes | None = None) -> str:
     return bytes(message_id).hex() + HASH_OF_A_TEXT if told is None else told
 
 
-def on_a_line(told: str) -> str:
-    """Return what came from outside so that it can neither steer a terminal nor break a line."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in told)
-
-
 def known(message_id: bytes, text: bytes | None) -> str | None:
     """Return a text if it is the id's own and can be read; a batch may say anything."""
     if text is None or digest(text) != message_id:

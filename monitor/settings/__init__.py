@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -15,6 +15,7 @@ from monitor.settings.places import anchored
 from monitor.settings.problems import problems_of
 
 __all__ = [
+    "ALERTS",
     "DEFAULTS",
     "MonitorSettings",
     "Settings",
@@ -32,35 +33,33 @@ DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """The defaults that depend on where one stands; those of other keys are in the model."""
 
+ALERTS: Final = ("alerts",)
+"""What a command leaves out that needs nothing of alerts."""
+
 
 def load(
-    path: Path | None, *, flags: Mapping[str, Any], environ: Mapping[str, str], named_by: str = "--config"
+    path: Path | None,
+    *,
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    named_by: str = "--config",
+    without: Collection[str] = (),
 ) -> Settings:
     """Read the settings: ``flags`` before ``environ`` before the file at ``path`` before the defaults.
 
     ``flags`` is nested as the file is, ``{"monitor": {"workdir": …}}``; a flag that is None was not given. Relative
     paths of the file and of the defaults are relative to the file, those of flags and environment, and all of them when
-    there is no file, to the current folder. ``named_by`` is the flag that names the file, if one does.
+    there is no file, to the current folder. ``named_by`` is the flag that names the file, if one does. ``without`` are
+    tables that a command needs nothing of: they have their defaults, and what is wrong with them keeps nobody.
 
     Raises:
         SettingsError: something is wrong with them; it holds all that is.
         ConfigurationError: the file cannot be read.
     """
-    here = Path.cwd()
-    base = here / path.parent if path else here
-    file = from_file(path, named_by) if path else Layer()
-    flag = from_flags(flags)
-    streams = [name for layer in (flag, file) for name in _names(layer, "streams")]
-    environment = from_environ(environ, streams, _names(file, "alerts", "channels"))
-    try:
-        return Settings(
-            anchored(flag.values, here),
-            anchored(environment.values, here),
-            anchored(file.values, base),
-            anchored(DEFAULTS, base),
-        )
-    except ValidationError as error:
-        raise SettingsError(problems_of(error, (flag, environment, file))) from None
+    found = _read(path, flags, environ, named_by, without)
+    if found.problems:
+        raise SettingsError(found.problems)
+    return found.settings
 
 
 def load_with_streams(
@@ -72,11 +71,46 @@ def load_with_streams(
         SettingsError: something is wrong with them, or they declare no stream.
         ConfigurationError: the file cannot be read.
     """
-    settings = load(path, flags=flags, environ=environ, named_by=named_by)
-    if not settings.streams:
-        message = 'no stream is declared: add a table [streams.NAME] with path = "a -> b -> c"'
-        raise SettingsError([Problem(message, "streams", str(path))])
-    return settings
+    found = _read(path, flags, environ, named_by)
+    message = 'no stream is declared: add a table [streams.NAME] with path = "a -> b -> c"'
+    missing = [] if found.has_streams else [Problem(message, "streams", str(path))]
+    if found.problems or missing:
+        raise SettingsError([*found.problems, *missing])
+    return found.settings
+
+
+class _Read(NamedTuple):
+    """The settings, whatever they are where there are problems; ``has_streams`` says whether any stream is named."""
+
+    settings: Settings
+    problems: Sequence[Problem]
+    has_streams: bool
+
+
+def _read(
+    path: Path | None,
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    named_by: str,
+    without: Collection[str] = (),
+) -> _Read:
+    here = Path.cwd()
+    base = here / path.parent if path else here
+    file = from_file(path, named_by) if path else Layer()
+    flag = from_flags(flags)
+    streams = [name for layer in (flag, file) for name in _names(layer, "streams")]
+    environment = from_environ(environ, streams, _names(file, "alerts", "channels"))
+    has_streams = bool(streams or _names(environment, "streams"))
+    said = [(flag.values, here), (environment.values, here), (file.values, base), (DEFAULTS, base)]
+    layers = [anchored(_left(values, without), around) for values, around in said]
+    try:
+        return _Read(Settings(*layers), (), has_streams)
+    except ValidationError as error:
+        return _Read(Settings(anchored(DEFAULTS, base)), problems_of(error, (flag, environment, file)), has_streams)
+
+
+def _left(values: Mapping[str, Any], without: Collection[str]) -> dict[str, Any]:
+    return {name: table for name, table in values.items() if name not in without}
 
 
 def _names(layer: Layer, *tables: str) -> list[str]:

@@ -295,22 +295,29 @@ class AlertsSettings(Table):
         return max((window.long_us for rule in burning for window in rule.windows), default=0)
 
 
-def rule_misfits(alerts: AlertsSettings, nodes: Mapping[str, Sequence[str]]) -> list[InitErrorDetails]:
-    """Return what of the rules does not fit the streams, their nodes, the known labels or each other."""
+def rule_misfits(
+    rules: Mapping[int, AnyRule], labels: Sequence[str], nodes: Mapping[str, Sequence[str] | None]
+) -> list[InitErrorDetails]:
+    """Return what of some rules, by their places, does not fit the streams, their nodes, the labels or each other.
+
+    The nodes of a stream are None where its path is wrong.
+    """
     found: list[InitErrorDetails] = []
     names: set[str] = set()
-    for place, rule in enumerate(alerts.rules):
+    for place, rule in rules.items():
         where = ("rules", place, rule.kind)
         if rule.called in names:
             told = f"another rule is called {rule.called!r} already: give this one a name of its own"
             found.append(misfits.told((*where, "name"), rule.called, told))
         names.add(rule.called)
         more = '; [alerts] labels = ["…"] lists those that there are'
-        found += misfits.unknown((*where, "labels"), list(rule.labels), alerts.labels, "label", more)
+        found += misfits.unknown((*where, "labels"), list(rule.labels), labels, "label", more)
         if not isinstance(rule, StreamRule):
             continue
         found += misfits.unknown((*where, "streams"), rule.streams, list(nodes), "stream")
-        asked = [stream for stream in rule.streams or nodes if stream in nodes]
-        known = list(dict.fromkeys(node for stream in asked for node in nodes[stream]))
+        asked = [nodes[stream] for stream in rule.streams or nodes if stream in nodes]
+        if None in asked:
+            continue
+        known = list(dict.fromkeys(node for of_stream in asked for node in of_stream or ()))
         found += misfits.unknown((*where, "nodes"), getattr(rule, "nodes", ()), known, "node")
     return found

@@ -174,15 +174,16 @@ AnyChannel = AlertmanagerChannel | PagerDutyChannel | SlackChannel | WebhookChan
 KINDS: Final[Mapping[str, type[AnyChannel]]] = {of.model_fields["kind"].default: of for of in get_args(AnyChannel)}
 
 
-def channel_misfits(channels: Mapping[str, AnyChannel], streams: Sequence[str] | None) -> list[InitErrorDetails]:
-    """Return what of the channels does not fit each other, or the streams, where these are known."""
+def channel_misfits(
+    channels: Mapping[str, AnyChannel], names: Sequence[str], streams: Sequence[str]
+) -> list[InitErrorDetails]:
+    """Return what of some channels does not fit the streams, or each other; ``names`` are those of all channels."""
     found: list[InitErrorDetails] = []
     for name, channel in channels.items():
         where = ("channels", name, channel.kind)
-        if streams is not None:
-            found += misfits.unknown((*where, "streams"), channel.streams, streams, "stream")
-        if channel.fallback and channel.fallback not in channels:
-            told = f"there is no channel {channel.fallback!r:.80}{misfits.nearest(channel.fallback, list(channels))}"
+        found += misfits.unknown((*where, "streams"), channel.streams, streams, "stream")
+        if channel.fallback and channel.fallback not in names:
+            told = f"there is no channel {channel.fallback!r:.80}{misfits.nearest(channel.fallback, names)}"
             found.append(misfits.told((*where, "fallback"), channel.fallback, told))
         elif name in _after(name, channels):
             told = "a channel falls back on another one, and in the end never on itself"

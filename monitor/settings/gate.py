@@ -217,12 +217,15 @@ class GateSettings(Table):
     tls: TlsSettings | None = None
 
 
-def gate_misfits(
-    gate: GateSettings, nodes: Mapping[str, Sequence[str]], transport: str | None
+def entrance_misfits(
+    entrances: Mapping[str, EntranceSettings], nodes: Mapping[str, Sequence[str] | None], transport: str | None
 ) -> list[InitErrorDetails]:
-    """Return what of the gate does not go with the transport's URL, or with the streams and their nodes."""
+    """Return what of some entrances does not go with the transport's URL, or with the streams and their nodes.
+
+    The nodes of a stream are None where its path is wrong.
+    """
     found: list[InitErrorDetails] = []
-    for stream, entrance in gate.streams.items():
+    for stream, entrance in entrances.items():
         if stream not in nodes:
             told = f"there is no [streams.{stream}], and the monitor would not know its messages: declare its path"
             found.append(misfits.told(("streams", stream), stream, told))
@@ -232,23 +235,34 @@ def gate_misfits(
         elif entrance.rejected_url(stream) == entrance.to:
             told = "what may not enter goes to a place of its own, got the one that to names"
             found.append(misfits.told(("streams", stream, "rejected"), entrance.to, told))
-        elif entrance.node not in nodes[stream]:
+        elif (known := nodes[stream]) is not None and entrance.node not in known:
             told = f'the path of {stream} has no node {entrance.node!r}: let it begin with "{entrance.node} -> …"'
             found.append(misfits.told(("streams", stream, "node"), entrance.node, told))
-    subjects = [entrance.subject or stream for stream, entrance in gate.streams.items()]
-    for place, rule in enumerate(gate.rules):
+    return found
+
+
+def gate_rule_misfits(rules: Mapping[int, AnyRule], subjects: Sequence[str]) -> list[InitErrorDetails]:
+    """Return which of some rules, by their places, are for a subject that no entrance has."""
+    found: list[InitErrorDetails] = []
+    for place, rule in rules.items():
         if rule.subject not in subjects:
             told = (
                 f"no stream of the gate has the subject {rule.subject!r:.80}{misfits.nearest(rule.subject, subjects)}"
             )
             found.append(misfits.told(("rules", place, rule.kind, "subject"), rule.subject, told))
-    hashes = [one for producer in gate.producers.values() for one in producer.tokens]
-    for name, producer in gate.producers.items():
+    return found
+
+
+def producer_misfits(producers: Mapping[str, ProducerSettings], entrances: Sequence[str]) -> list[InitErrorDetails]:
+    """Return what of some producers does not fit each other, or the streams that have an entrance."""
+    found: list[InitErrorDetails] = []
+    hashes = [one for producer in producers.values() for one in producer.tokens]
+    for name, producer in producers.items():
         if any(hashes.count(one) > 1 for one in producer.tokens):
             told = "a token belongs to one producer, and is named once: make another with 'hopwatch gate token'"
             found.append(misfits.told(("producers", name, "tokens"), "", told))
         where = ("producers", name, "streams")
-        found += misfits.unknown(where, producer.streams, list(gate.streams), "entrance to a stream")
+        found += misfits.unknown(where, producer.streams, entrances, "entrance to a stream")
     return found
 
 

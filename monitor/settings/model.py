@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self, cast
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    ModelWrapValidatorHandler,
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from monitor.errors import ConfigurationError
@@ -23,11 +25,11 @@ from monitor.kernel.window import Terms
 from monitor.metrics.metric import OTHER
 from monitor.pathway import Pathway, PathwayError
 from monitor.rules import StreamRules
-from monitor.settings.alerting import AlertsSettings, rule_misfits
-from monitor.settings.channels import channel_misfits
+from monitor.settings import misfits, together
+from monitor.settings.alerting import AlertsSettings
 from monitor.settings.dashboard import DashboardSettings
-from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole
-from monitor.settings.gate import GateSettings, gate_misfits
+from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole, as_tuple
+from monitor.settings.gate import GateSettings
 from monitor.settings.kafka import KafkaSettings
 from monitor.settings.metrics import MetricsSettings
 from monitor.settings.places import folder, store_url, transport_url
@@ -41,7 +43,8 @@ MAX_SHARDS: Final = 256
 """Over how many state keys a window may be split."""
 
 
-def _stream_name(name: str) -> str:
+def stream_name(name: str) -> str:
+    """Return the name of a stream; raise ValueError where it can be none."""
     if name == MONITOR_STREAM:
         msg = f"the stream name {MONITOR_STREAM!r} is reserved for the monitor's own pulse: choose another"
         raise ValueError(msg)
@@ -153,7 +156,7 @@ class StreamSettings(Table):
     max_age_us: PositiveDuration = Field(86_400_000_000, alias="max_age")
     loss_alarm: Ratio = 0.01
     shards: Annotated[int, BeforeValidator(_shards)] = 1
-    ignore_nodes: tuple[Annotated[str, AfterValidator(_node_name)], ...] = ()
+    ignore_nodes: Annotated[tuple[Annotated[str, AfterValidator(_node_name)], ...], BeforeValidator(as_tuple)] = ()
 
     @field_validator("ignore_nodes")
     @classmethod
@@ -189,6 +192,12 @@ class StreamSettings(Table):
         return StreamRules(self.pathway, terms, self.shards, self.ignore_nodes)
 
 
+def _again(details: ErrorDetails) -> InitErrorDetails:
+    """Return what was told once, to be told with more."""
+    kept = ("type", "loc", "input", "ctx")
+    return cast("InitErrorDetails", {name: value for name, value in details.items() if name in kept})
+
+
 class Settings(BaseSettings):
     """All settings, merged from their layers and checked; nothing is read from this process by itself."""
 
@@ -197,7 +206,7 @@ class Settings(BaseSettings):
     transport: TransportSettings
     store: StoreSettings
     monitor: MonitorSettings
-    streams: Mapping[Annotated[str, AfterValidator(_stream_name)], StreamSettings] = {}
+    streams: Mapping[Annotated[str, AfterValidator(stream_name)], StreamSettings] = {}
     alerts: AlertsSettings = AlertsSettings()
     metrics: MetricsSettings = MetricsSettings()
     dashboard: DashboardSettings = DashboardSettings()
@@ -211,28 +220,17 @@ class Settings(BaseSettings):
         """
         super().__init__(**{str(rank): layer for rank, layer in enumerate(layers)})  # type: ignore[arg-type]
 
-    @field_validator("alerts")
+    @model_validator(mode="wrap")
     @classmethod
-    def _of_the_streams(cls, alerts: AlertsSettings, info: ValidationInfo) -> AlertsSettings:
-        # Streams that are wrong themselves are told already.
-        streams = info.data.get("streams")
-        found = channel_misfits(alerts.channels, None if streams is None else list(streams))
-        if streams is not None:
-            found += rule_misfits(alerts, {name: of.pathway.nodes for name, of in streams.items()})
+    def _told_at_once(cls, values: Mapping[str, Any], check: ModelWrapValidatorHandler[Self]) -> Self:
+        found = together.misfits(values)
+        try:
+            settings = check(values)
+        except ValidationError as error:
+            raise misfits.of(cls.__name__, [*map(_again, error.errors()), *found]) from None
         if found:
-            raise ValidationError.from_exception_data("alerts", found)
-        return alerts
-
-    @field_validator("gate")
-    @classmethod
-    def _before_the_streams(cls, gate: GateSettings, info: ValidationInfo) -> GateSettings:
-        streams = info.data.get("streams")
-        transport = info.data.get("transport")
-        nodes = {name: of.pathway.nodes for name, of in (streams or {}).items()}
-        found = [] if streams is None else gate_misfits(gate, nodes, None if transport is None else transport.url)
-        if found:
-            raise ValidationError.from_exception_data("gate", found)
-        return gate
+            raise misfits.of(cls.__name__, found)
+        return settings
 
     def check_stream(self, stream: str | None) -> None:
         """Check a stream that was named on the command line; none means all.

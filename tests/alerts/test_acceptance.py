@@ -123,6 +123,20 @@ def test_a_total_loss_pages_at_minute_1_and_a_small_one_at_minute_58() -> None:
         play.want(4_320 + minute, 4_320 + minute, FIRING, BURN).run(4_320 + minute + 10, begin=4_320)
 
 
+def test_a_page_of_a_burnt_budget_names_the_worst_node_and_lost_ids() -> None:
+    """In its sentence and its alert; they stay while the budget burns on and nothing more is lost."""
+    play = Play(rules_of(ONLY_BURN)).push(0, 99).push(100, lost={"a": 200, "b": 700}).push(101, 103)
+    play.want(101, 101, FIRING, BURN).run(103.5, begin=100)
+    ids = tuple(f"{n:032x}" for n in range(5))
+    page = next(one for _, one in play.said if one.key == BURN)
+    now = play.standing.incidents[BURN].notification
+    assert now is not None
+    for told in (page, now):
+        (alert,) = told.alerts
+        assert ", worst at b (900 of " in alert.summary
+        assert alert.lost_ids == ids
+
+
 @pytest.mark.parametrize("period", [2, 3, 5, 7, 11, 30, 59])
 def test_flapping_makes_a_bounded_number_of_notifications(period: int) -> None:
     """A day of it: each time that it fires again it waits longer for its end, up to an hour."""

@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 from alerts import shown
 from alerts.channels.channel import Failed
 from alerts.courier import Courier
+from alerts.record import Taken
 from alerts.ways import Ways
 from tests.alerts.channels.openings import of_alertmanager
 from tests.alerts.channels.receiver import answers, receiving
@@ -130,7 +131,7 @@ def test_an_incident_that_somebody_has_taken_on_wakes_nobody_else(store: Engine)
     post.want(20, 25, FIRING, LOSS).want(30, 30.1, RESOLVED, LOSS)
     for number in range(67):
         post.step(number / BATCHES_A_MINUTE)
-    shown.acknowledge(store, LOSS, "ann", "", at(11))
+    shown.acknowledge(store, LOSS, Taken("ann", at(11), ""))
     post.run(35, begin=67 / BATCHES_A_MINUTE)
     assert post.receivers["mail"].asked == []
 

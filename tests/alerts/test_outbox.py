@@ -13,6 +13,7 @@ from alerts.evaluate import Standing
 from alerts.events import Event, Kind, Notification, Severity
 from alerts.incidents import Incident
 from alerts.outbox import LONGEST_WAIT_US, Delivery, Waiting, census, due, failed, give_up, hand_over, look, sent
+from alerts.record import Taken
 from monitor.store import tables
 from tests.alerts.told import notification
 from tests.alerts.windows import at
@@ -261,12 +262,12 @@ def test_an_acknowledgement_is_of_one_incident(taken_us: int, engine: Engine) ->
     from alerts import shown  # noqa: PLC0415 - of this test alone
 
     put(engine, notification(at_us=taken_us))
-    shown.acknowledge(engine, notification().key, "me", "", NOW_US)
+    shown.acknowledge(engine, notification().key, Taken("me", NOW_US, ""))
     put(engine, RESOLVED)
     put(engine, notification())
     put(engine, notification(total=2))
     assert not due(engine, NOW_US)[0].is_acknowledged
-    shown.acknowledge(engine, notification().key, "me", "", NOW_US)
+    shown.acknowledge(engine, notification().key, Taken("me", NOW_US, ""))
     assert due(engine, NOW_US)[0].is_acknowledged
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from monitor.kernel import tdigest
 from monitor.kernel.tally import NodeLags
 from monitor.results import Verdict
 from tests.alerts.play import rules_of
-from tests.alerts.windows import Memory, judged, lag, node, window
+from tests.alerts.windows import START_US, Memory, judged, lag, node, window
 
 SECOND: Final = 1_000_000
 LAGS: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1s"\n' for kind in ("lag", "end_to_end_lag"))
@@ -217,9 +218,41 @@ def test_a_budget_burns_when_both_spans_say_so(lost: list[int], least: int, expe
     found = [judged(minute, lost={"b": of_minute}) for minute, of_minute in enumerate(lost)]
     for minute in found:
         memory.count(minute)
-    reading = burn.reading(rule, found[-1], memory)
+    reading = burn.reading(rule, rules.streams["orders"], found[-1], memory)
     assert reading is not None
     assert (reading.is_bad, round(reading.observed, 2)) == expected
+    place = ("worst at b", tuple(f"{n:032x}" for n in range(5))) if reading.is_bad else ("", ())
+    assert (reading.note, reading.lost_ids) == place
+
+
+def test_a_burnt_budget_names_the_node_that_lost_most_in_its_window() -> None:
+    """With no more than five of its ids; no node where the window itself lost none."""
+    rules = rules_of('[[alerts.rules]]\nkind = "burn_rate"')
+    rule = next(rule for rule in rules.rules if rule.kind is Kind.BURN_RATE and rule.severity == "page")
+    memory = Memory()
+    both = judged(0, lost={"a": 400, "b": 300})
+    many = replace(both, lost_ids={"a": tuple("abcdefg"), "b": tuple("hijklmn")})
+    for minute in (both, quiet := judged(1)):
+        memory.count(minute)
+    found = [burn.reading(rule, rules.streams["orders"], minute, memory) for minute in (many, quiet)]
+    assert [(one.is_bad, one.note, one.lost_ids) for one in found if one] == [
+        (True, "worst at a", tuple("abcde")),
+        (True, "", ()),
+    ]
+
+
+def test_a_burnt_budget_of_lag_names_the_end_where_most_came_late() -> None:
+    """Of several ends; ids of what was late are not kept."""
+    text = '[[alerts.rules]]\nkind = "burn_rate"\nof = "lag"\ntarget = "1ms"'
+    rules = rules_of(text, path="a -> b & c")
+    rule = next(rule for rule in rules.rules if rule.kind is Kind.BURN_RATE and rule.severity == "page")
+    late = [tdigest.build(np.full(count, 9_000, np.int64)) for count in (900, 5, 9)]
+    lags = tuple(NodeLags(tdigest.EMPTY, digest, tdigest.EMPTY) for digest in late)
+    minute, memory = Minute(window(0, names=("a", "b", "c")), lags, {"c": ("x",)}), Memory()
+    memory.minutes["orders", rule.objective.name if rule.objective else "", START_US] = Counts(1_000, 900)
+    reading = burn.reading(rule, rules.streams["orders"], minute, memory)
+    assert reading is not None
+    assert (reading.is_bad, reading.note, reading.lost_ids) == (True, "worst at c", ())
 
 
 def test_a_node_has_the_defaults_of_a_node_that_is_well() -> None:

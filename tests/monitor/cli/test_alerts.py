@@ -6,6 +6,7 @@ import getpass
 import json
 
 import pytest
+from sqlalchemy import delete, update
 
 from alerts import configured, outbox, ways
 from alerts.channels.channel import Failed, Outcome, Taken
@@ -15,7 +16,7 @@ from alerts.outbox import Delivery
 from alerts.ways import Ways
 from monitor import rules, settings
 from monitor.cli.main import main
-from monitor.store import dialect, schema
+from monitor.store import dialect, schema, tables
 from tests.alerts.receiver import Receiver, Spell
 from tests.alerts.windows import at
 from tests.micro_batches import MicroBatches
@@ -88,14 +89,52 @@ def test_what_is_wrong_now_is_told_to_programs(watched: Workplace, capsys: Captu
     assert {"rule": "lag", "severity": "ticket", "stream": "orders", "node": "b"}.items() <= told["pending"][1].items()
 
 
-def test_an_incident_is_taken_on(watched: Workplace, capsys: Captured) -> None:
-    """Everybody sees by whom; the last one to do so stands."""
-    for who in ("ann", "bob"):
-        assert alerts(watched, "ack", PAGE, "--by", who, "--note", "looking") == 0
-        assert capsys.readouterr().out == f"{PAGE} is taken on by {who}\n"
+def test_an_incident_is_taken_on_by_the_first(watched: Workplace, capsys: Captured) -> None:
+    """Everybody sees by whom; whoever comes second is told who was first and when, with exit code 1."""
+    assert alerts(watched, "ack", PAGE, "--by", "ann", "--note", "looking") == 0
+    assert capsys.readouterr().out == f"{PAGE} is taken on by ann\n"
     assert alerts(watched, "list", "--json") == 0
     page = next(one for one in json.loads(capsys.readouterr().out)["incidents"] if one["key"] == PAGE)
-    assert (page["acknowledged"]["by"], page["acknowledged"]["note"]) == ("bob", "looking")
+    assert (page["acknowledged"]["by"], page["acknowledged"]["note"]) == ("ann", "looking")
+    at_once = page["acknowledged"]["at"]
+    for who, note, code in (("bob", "me too", 1), ("ann", "other words", 1), ("ann", "looking", 0)):
+        assert alerts(watched, "ack", PAGE, "--by", who, "--note", note) == code
+        assert capsys.readouterr().out == f"{PAGE} was taken on by ann at {at_once} already: looking\n"
+    assert alerts(watched, "ack", PAGE, "--by", "bob", "--json") == 1
+    assert json.loads(capsys.readouterr().out) == {"key": PAGE, "by": "ann", "at": at_once, "note": "looking"}
+
+
+def test_an_incident_that_came_again_is_taken_on_anew(watched: Workplace, capsys: Captured) -> None:
+    """Who took on the one before, under the same key, is done with it."""
+    assert alerts(watched, "ack", PAGE, "--by", "ann") == 0
+    engine = dialect.engine(watched.store_url)
+    incidents = tables.alert_incidents
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(update(incidents).values(opened_us=incidents.c.opened_us + 1))
+    engine.dispose()
+    capsys.readouterr()
+    assert alerts(watched, "ack", PAGE, "--by", "bob") == 0
+    assert capsys.readouterr().out == f"{PAGE} is taken on by bob\n"
+
+
+def test_the_heartbeat_is_shown_apart(watched: Workplace, capsys: Captured) -> None:
+    """It says that all is well, and is no incident: behind the others, on a line of its own."""
+    assert alerts(watched, "list", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["key"] for one in told["heartbeats"]] == ["heartbeat/ticket/*"]
+    assert PAGE in [one["key"] for one in told["incidents"]]
+    assert "heartbeat" not in {one["kind"] for one in told["incidents"]}
+    assert alerts(watched, "list") == 0
+    *_, last = lines = capsys.readouterr().out.splitlines()
+    assert last.startswith("heartbeat: heartbeat/ticket/*, alive: the monitor has judged up to 2026-01-01T")
+    assert sum("heartbeat" in line for line in lines) == 1
+    watched.configure(CONFIGURATION)
+    engine = dialect.engine(watched.store_url)
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(delete(tables.alert_incidents).where(tables.alert_incidents.c.key != "heartbeat/ticket/*"))
+    engine.dispose()
+    assert alerts(watched, "list") == 0
+    assert capsys.readouterr().out.splitlines()[0] == "no incident is open"
 
 
 def test_who_takes_it_on_is_the_user(watched: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,10 +145,10 @@ def test_who_takes_it_on_is_the_user(watched: Workplace, capsys: Captured, monke
 
     monkeypatch.setattr(getpass, "getuser", lambda: "eve")
     assert alerts(watched, "ack", PAGE, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"key": PAGE, "by": "eve", "note": ""}
+    assert json.loads(capsys.readouterr().out).items() >= {"key": PAGE, "by": "eve", "note": ""}.items()
     monkeypatch.setattr(getpass, "getuser", nobody)
-    assert alerts(watched, "ack", PAGE, "--note", "looking") == 0
-    assert capsys.readouterr().out == f"{PAGE} is taken on by somebody\n"
+    assert alerts(watched, "ack", "quarantine/ticket/*", "--note", "looking") == 0
+    assert capsys.readouterr().out == "quarantine/ticket/* is taken on by somebody\n"
     assert alerts(watched, "list") == 0
     assert "places: 1, taken on by somebody: looking\n" in capsys.readouterr().out
 
@@ -263,4 +302,4 @@ def test_where_nothing_is_wrong_that_is_said(workplace: Workplace, capsys: Captu
     assert alerts(workplace, "list") == 0
     assert capsys.readouterr().out == "no incident is open\n"
     assert alerts(workplace, "list", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"incidents": [], "pending": []}
+    assert json.loads(capsys.readouterr().out) == {"incidents": [], "pending": [], "heartbeats": []}

@@ -17,9 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from monitor.cli import blocks
-from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
+from tests.monitor.cli.workplace import CONFIGURATION, Workplace, one_of_ten_lost
 from tests.repository import ROOT
 
+Captured = pytest.CaptureFixture[str]
 KEY = "2026-01-01 00:00Z"
 PROGRAM = (sys.executable, "-m", "monitor.cli.main")
 
@@ -88,6 +89,21 @@ def test_a_report_fits_a_terminal_of_80_columns(
     lines = text.replace("\r", "").splitlines()
     assert lines[-1] == "4 records, 19 observations"
     assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(("columns", "most"), [(None, 120), ("0", 120), ("wide", 120), ("90", 90), ("300", 300)])
+def test_a_report_of_many_nodes_is_no_wider_through_a_pipe(
+    columns: str | None, most: int, workplace: Workplace, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """In blocks of columns, as on a terminal; COLUMNS says how wide."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    nodes = " -> ".join(["a", "b", *(f"normalise-{place}" for place in range(40))])
+    workplace.configure(CONFIGURATION.replace("a -> b", nodes)).watch(*one_of_ten_lost())
+    assert workplace.run("report") == 0
+    widest = max(map(cell_len, capsys.readouterr().out.splitlines()))
+    assert most - 40 < widest <= most
 
 
 def on_a_terminal(*arguments: str, home: Path) -> str:

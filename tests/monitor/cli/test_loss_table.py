@@ -9,14 +9,18 @@ import pytest
 from rich.console import Console
 
 from monitor.cli import loss_table
+from monitor.kernel.window import Terms
 
 Json = dict[str, Any]
-LAG = {"count": 9, "min": 1, "p50": 2, "p95": 1_500, "p99": 4, "max": 5}
+LAG = {"count": 9, "min": 1, "p50": 2, "p95": 1_500, "p99": 2_500, "max": 3_000_000}
+SHOWN = (("p50", "2 µs"), ("p95", "1.5 ms"), ("p99", "2.5 ms"), ("max", "3.0 s"))
+TERMS = {"orders": Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)}
 
 
 def node(name: str, **figures: object) -> Json:
     """Return a node of the report: ten seen, nothing lost."""
     zeroes = ("loss", "filtered", "rejected", "in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out")
+    figures.setdefault("lost_ids", [])
     nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us")
     lost = ("lost_in_transit", "lost_inside", "lost_after")
     base: Json = dict.fromkeys((*zeroes, *lost, "dropped"), 0) | dict.fromkeys(nulls)
@@ -47,7 +51,7 @@ def drawn(report: Json, *, is_terminal: bool = False) -> str:
     file = io.StringIO()
     colours = "truecolor" if is_terminal else None
     settings: Json = {"markup": False, "highlight": False, "emoji": False, "color_system": colours}
-    loss_table.show(Console(file=file, width=300, force_terminal=is_terminal, **settings), report)
+    loss_table.show(Console(file=file, width=300, force_terminal=is_terminal, **settings), report, TERMS)
     return file.getvalue()
 
 
@@ -81,9 +85,9 @@ def test_a_single_window_shows_its_nodes_as_columns() -> None:
         ("duplicates in", {"duplicates_in": 8}, "8"),
         ("duplicates out", {"duplicates_out": 9}, "9"),
         ("dropped by probe", {"dropped": 1_000}, "1,000"),
-        ("p95 lag in", {"lag_in_us": LAG}, "1.5 ms"),
-        ("p95 lag out", {"lag_out_us": LAG}, "1.5 ms"),
-        ("p95 inside", {"inside_us": LAG}, "1.5 ms"),
+        *((f"lag in {part}", {"lag_in_us": LAG}, text) for part, text in SHOWN),
+        *((f"lag out {part}", {"lag_out_us": LAG}, text) for part, text in SHOWN),
+        *((f"inside {part}", {"inside_us": LAG}, text) for part, text in SHOWN),
         ("process duration p95", {"process_duration_p95_us": -7}, "-7 µs"),
     ],
 )
@@ -104,7 +108,7 @@ def test_several_windows_are_listed_and_the_last_is_drawn() -> None:
     late = window(window_start="2026-01-01T00:01:00Z", lost=1_500, loss_ratio=0.15, lag_us=None)
     text = drawn(told(window(), late))
     assert "stream orders" in text
-    names = "status verdict known delivered lost lost % loss a loss b p95 lag"
+    names = "status verdict known delivered lost lost % loss a loss b lag p95"
     assert " ".join(row(text, "window")) == names
     first, second = [line.split()[1:] for line in text.splitlines() if line.startswith(" 2026")]
     assert first == ["00:00Z", "FINAL", "CLEAN", "10", "10", "0", "0.00%", "0", "0", "1.5", "ms"]
@@ -140,6 +144,47 @@ def test_a_window_that_is_open_has_no_verdict() -> None:
     text = drawn(told(window(status="OPEN", verdict=None, in_flight=4)))
     assert "orders  2026-01-01 00:00Z  OPEN" in text
     assert "end to end: 10 known, 10 delivered, 4 in flight, 0 lost (0.00%)" in text
+
+
+@pytest.mark.parametrize("status", ["OPEN", "PROVISIONAL"])
+def test_a_window_that_is_not_final_says_when_it_is(status: str) -> None:
+    """By the terms of its stream: a minute, transit and settle after its start; in the list as well."""
+    coming = window(status=status, verdict=None)
+    assert f"orders  2026-01-01 00:00Z  {status}, final at 00:04:00Z" in drawn(told(coming))
+    listed = drawn(told(coming, window(window_start="2026-01-02T00:00:00Z")))
+    assert row(listed, "2026-01-01")[:5] == ["00:00Z", f"{status},", "final", "at", "00:04:00Z"]
+    assert "final at" not in drawn(told(window(), window(status="AMENDED")))
+
+
+def test_a_window_of_no_stream_that_is_configured_or_of_no_year_says_no_time() -> None:
+    """Who knows no terms, or a clock that was broken, can promise nothing."""
+    assert "final at" not in drawn(told(window(status="OPEN"), stream="gone"))
+    assert "final at" not in drawn(told(window(status="OPEN", window_start="253402300800000000 µs since 1970")))
+    assert "final at" not in drawn(told(window(status="OPEN", window_start="9999-12-31T23:59:00Z")))
+
+
+def test_five_lost_ids_of_a_node_are_told() -> None:
+    """Each on a line, with how many there are; none of a node that lost none."""
+    ids = [f"order-{number}" for number in range(100)]
+    text = drawn(told(window(node("a"), node("b", loss=23_528, lost_ids=ids), node("c", loss=2, lost_ids=ids[:2]))))
+    first, others = text.partition("lost at b, 5 of 23,528:\n")[2].split("lost at c, 2:\n")
+    assert first.split() == ids[:5]
+    assert others.splitlines()[:3] == ["    order-0", "    order-1", ""]
+    assert "lost at a" not in text
+
+
+def test_ids_of_what_is_not_known_to_be_lost_are_missing() -> None:
+    """Where the lower bound of a node's loss is less than the loss; without ids there is no line."""
+    unsure = node("b", loss=7, loss_lower=0, loss_upper=None, lost_ids=["x"])
+    text = drawn(told(window(node("a", loss=3), unsure, verdict="UNKNOWN")))
+    assert "missing at b, 1 of 7:\n    x\n" in text
+    assert "at a" not in text
+
+
+def test_end_to_end_lag_is_told_by_its_quantiles() -> None:
+    """Half, 95 and 99 of 100, and the slowest; not of a window without one."""
+    assert "lag end to end: p50 2 µs, p95 1.5 ms, p99 2.5 ms, max 3.0 s\n" in drawn(told(window()))
+    assert "lag end to end" not in drawn(told(window(lag_us=None)))
 
 
 def test_end_to_end_adds_up_in_words() -> None:
@@ -203,7 +248,7 @@ def test_no_figure_is_cut_on_a_narrow_terminal(width: int) -> None:
     """Lines are folded by the terminal instead, in the list of windows and in the detail of one."""
     big = window(node("a", seen=123_456_789), known=123_456_789, delivered=123_456_780)
     out = io.StringIO()
-    loss_table.show(Console(file=out, width=width, force_terminal=True, color_system=None), told(big, big))
+    loss_table.show(Console(file=out, width=width, force_terminal=True, color_system=None), told(big, big), TERMS)
     assert "…" not in out.getvalue()
     assert out.getvalue().count("123,456,789") == 4
 

@@ -106,8 +106,11 @@ def listed(place: Place, capsys: Captured, *arguments: str) -> list[dict[str, An
     return list(told["events"])
 
 
-def test_what_was_rejected_is_listed_with_its_reasons(place: Place, capsys: Captured) -> None:
+def test_what_was_rejected_is_listed_with_its_reasons(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
     """The oldest first, those of one moment by their ids, what is held too; what entered is not."""
+    monkeypatch.setenv("COLUMNS", "300")
     good, held, bad = place.send(GOOD, {"price": 11, "item": "x"}, {"price": "x"})
     assert place.entered() == [good]
     found = listed(place, capsys)

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import pytest
 
+from monitor.cli.main import main
 from monitor.store import dialect, schema
 from probes.contract.batch import Drop, Kind
-from tests.monitor.cli.workplace import Workplace, all_told, one_of_ten_lost
+from tests.monitor.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import START_MS, at, minute, observed, said
 
 Captured = pytest.CaptureFixture[str]
@@ -201,7 +202,7 @@ def test_a_single_window_is_drawn_as_text(workplace: Workplace, capsys: Captured
     """Piped: plain text without colour or line drawing, one line a row, end to end below."""
     workplace.watch(*one_of_ten_lost())
     assert workplace.run("report", "--to", "2026-01-01T00:01:00Z") == 0
-    told = capsys.readouterr()
+    told, parts = capsys.readouterr(), ("p50", "p95", "p99", "max")
     assert [line.split() for line in told.out.splitlines() if line.strip("─ ")] == [
         ["orders", "2026-01-01", "00:00Z", "FINAL", "LOSSY"],
         ["a", "b"],
@@ -210,11 +211,14 @@ def test_a_single_window_is_drawn_as_text(workplace: Workplace, capsys: Captured
         ["loss", "%", "0.00%", "10.00%"],
         ["lost", "in", "transit", "-", "1"],
         ["coverage", "100.00%", "100.00%"],
-        ["p95", "lag", "in", "1.0", "ms", "1.0", "ms"],
-        ["p95", "lag", "out", "2.0", "ms", "2.0", "ms"],
-        ["p95", "inside", "1.0", "ms", "1.0", "ms"],
+        *(["lag", "in", part, "1.0", "ms", "1.0", "ms"] for part in parts),
+        *(["lag", "out", part, "2.0", "ms", "2.0", "ms"] for part in parts),
+        *(["inside", part, "1.0", "ms", "1.0", "ms"] for part in parts),
         ["process", "duration", "p95", "1.0", "ms", "1.0", "ms"],
         ["end", "to", "end:", "10", "known,", "9", "delivered,", "1", "lost", "(10.00%)"],
+        ["lag", "end", "to", "end:", "p50", "2.0", "ms,", "p95", "2.0", "ms,", "p99", "2.0", "ms,", "max", "2.0", "ms"],
+        ["lost", "at", "b,", "1:"],
+        [f"{9:032x}"],
         ["4", "records,", "19", "observations"],
     ]
     assert ("\x1b" in told.out, told.err) == (False, "")
@@ -346,3 +350,25 @@ def test_a_configuration_that_is_wrong_is_told_with_its_line(workplace: Workplac
     assert told.startswith(
         f"{workplace.config}:3: streams.orders.transits: there is no such key; did you mean 'transit'?"
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("report", 0),
+        ("find 9", 0),
+        ("outliers list", 0),
+        ("schema list", 0),
+        ("store migrate", 0),
+        ("alerts list", 2),
+        ("store prune --keep 1d", 2),
+        ("doctor", 2),
+    ],
+)
+def test_alerts_that_are_wrong_keep_only_whoever_needs_them(
+    command: str, code: int, workplace: Workplace, capsys: Captured
+) -> None:
+    """A report is wanted most while somebody is at the rules."""
+    workplace.watch(*one_of_ten_lost()).configure(CONFIGURATION + "[[alerts.rules]]\nkind = 'typo'\n")
+    assert main([*command.split(), "--config", str(workplace.config)]) == code
+    assert ("there is no such kind of rule as 'typo'" in capsys.readouterr().err) == (code == 2)

@@ -34,17 +34,19 @@ def test_hours_and_days_are_told_to_the_digit(by: str, name: str, workplace: Wor
     assert (b["node"], b["seen"], b["loss"], b["loss_ratio"], b["process_duration_p95_us"]) == ("b", 9, 1, 0.1, 1_000)
 
 
-def test_hours_are_drawn_one_a_row(workplace: Workplace, capsys: Captured) -> None:
+def test_hours_are_drawn_one_a_row(workplace: Workplace, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     """Verdicts counted, loss end to end with its bounds, loss of each node, lag; and the accounts."""
+    monkeypatch.setenv("COLUMNS", "300")
     workplace.watch(*one_of_ten_lost())
     assert workplace.run("report", "--by", "hour") == 0
     title, head, _, row, accounts = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert title.strip() == "stream orders"
     assert head.split() == [
         *("hour", "windows", "clean", "lossy", "unknown", "silent", "idle", "known", "delivered", "missing"),
-        *("surely", "lost", "at", "most", "lost", "%", "loss", "a", "loss", "b", "p95", "lag"),
+        *("surely", "lost", "at", "most", "lost", "%", "loss", "a", "loss", "b"),
+        *("lag", "p50", "lag", "p95", "lag", "p99", "lag", "max"),
     ]
-    assert " ".join(row.split()) == "2026-01-01 00:00Z 1 0 1 0 0 0 10 9 1 1 1 10.00% 0 1 2.0 ms"
+    assert " ".join(row.split()) == "2026-01-01 00:00Z 1 0 1 0 0 0 10 9 1 1 1 10.00% 0 1" + 4 * " 2.0 ms"
     assert accounts == "4 records, 19 observations"
 
 

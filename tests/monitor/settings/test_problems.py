@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from monitor.errors import SettingsError
-from monitor.settings import load
+from monitor.settings import ALERTS, load, load_with_streams
+from monitor.settings.alerting import AlertsSettings
 
 PATH = '[streams.s]\npath = "a -> b"\n'
 NAME = "is 1 to 128 of the characters A-Za-z0-9._-, got"
@@ -250,3 +251,108 @@ def test_what_was_got_is_cut_short(tmp_path: Path) -> None:
     """Ten thousand characters of value do not hide what is wrong with them."""
     (told,) = _told(tmp_path, f'{PATH}shards = "{"x" * 10_000}"')
     assert len(told) < 200
+
+
+def test_what_does_not_fit_is_told_beside_what_is_wrong_by_itself(tmp_path: Path) -> None:
+    """Names of streams, nodes, channels, labels and subjects; also in a table that is wrong by another key."""
+    text = """
+[alerts]
+installation = "not one"
+[[alerts.rules]]
+kind = "loss"
+threshold = 7
+streams = ["gone"]
+labels = { colour = "red" }
+[[alerts.rules]]
+kind = "no kind"
+[alerts.channels.chat]
+kind = "slack"
+fallback = "pager"
+[alerts.channels.post]
+kind = "webhook"
+url = "https://host.example/x"
+streams = ["gone"]
+fallback = "chat"
+[gate.streams.gone]
+to = "spool:./gone"
+[gate.streams.good]
+to = "nowhere"
+node = "y"
+[gate.streams.other]
+to = "spool:./spool"
+[[gate.rules]]
+kind = "required"
+field = ""
+subject = "gone too"
+[gate.producers.shop]
+tokens = ["x"]
+streams = ["gone too"]
+[streams.good]
+path = "a -> b"
+[streams.other]
+path = "a ->"
+[transport]
+url = "spool:./spool"
+"""
+    assert [":".join(line.split(": ")[:2]).removeprefix("h.toml:") for line in _told(tmp_path, text)] == [
+        "3:alerts.installation",
+        "6:alerts.rules.threshold",
+        "7:alerts.rules.streams",
+        "8:alerts.rules.labels.colour",
+        "9:alerts.rules",
+        "11:alerts.channels.chat.url",
+        "17:alerts.channels.post.streams",
+        "19:gate.streams.gone",
+        "22:gate.streams.good.to",
+        "25:gate.streams.other.to",
+        "28:gate.rules.field",
+        "31:gate.producers.shop.tokens",
+        "36:streams.other.path",
+    ]
+
+
+def test_nodes_of_a_path_that_is_wrong_are_not_held_against_anybody(tmp_path: Path) -> None:
+    """Nobody knows which they are: the path alone is told."""
+    text = (
+        '[streams.s]\npath = "a ->"\n[gate.streams.s]\nto = "spool:./x"\n[[alerts.rules]]\nkind = "loss"\nnodes = ["b"]'
+    )
+    (told,) = _told(tmp_path, text)
+    assert told.startswith("h.toml:2: streams.s.path: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["alerts = 3", "streams = 3", "gate = [1]", "[alerts]\nrules = 3\nlabels = 3\nchannels = 3", "[gate]\nrules = [3]"],
+)
+def test_what_is_no_table_is_told_alone(tmp_path: Path, text: str) -> None:
+    """Whatever would stand in it."""
+    assert all("this is a" in line or "valid" in line for line in _told(tmp_path, text))
+
+
+def test_that_no_stream_is_declared_is_told_beside_what_is_wrong(tmp_path: Path) -> None:
+    """Both, to whom needs a stream."""
+    file = tmp_path / "h.toml"
+    file.write_text('[store]\nurl = "x"')
+    with pytest.raises(SettingsError) as refused:
+        load_with_streams(file, flags={}, environ={})
+    assert [problem.key for problem in refused.value.problems] == ["store.url", "streams"]
+    with pytest.raises(SettingsError) as refused:
+        load_with_streams(file, flags={}, environ={"HOPWATCH_STREAMS__S__PATH": "a"})
+    assert [problem.key for problem in refused.value.problems] == ["store.url"]
+
+
+def test_a_table_that_is_left_out_may_be_wrong(tmp_path: Path) -> None:
+    """In the file and in the environment; what is wrong elsewhere is told."""
+    file = tmp_path / "h.toml"
+    file.write_text('[alerts]\nenabled = "perhaps"\n[[alerts.rules]]\nkind = "x"')
+    environ = {"HOPWATCH_ALERTS__INSTALLATION": "not one"}
+    assert load(file, flags={}, environ=environ, without=ALERTS).alerts == AlertsSettings()
+    with pytest.raises(SettingsError, match=r"store\.url"):
+        load(file, flags={}, environ=environ | {"HOPWATCH_STORE__URL": "x"}, without=ALERTS)
+
+
+def test_nodes_to_ignore_are_a_list_of_names(tmp_path: Path) -> None:
+    """As TOML has lists."""
+    file = tmp_path / "h.toml"
+    file.write_text(PATH + 'ignore_nodes = ["audit", "trail.log"]')
+    assert load(file, flags={}, environ={}).streams["s"].ignore_nodes == ("audit", "trail.log")
