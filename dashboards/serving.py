@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -57,16 +58,24 @@ def listen(host: str, port: int) -> socket.socket:
     return place
 
 
-def serve(config: Path, place: socket.socket, *, base_path: str = "", login: LoginSettings | None = None) -> None:
+def serve(
+    config: Path,
+    place: socket.socket,
+    opened_at: Iterable[str] = (),
+    *,
+    base_path: str = "",
+    login: LoginSettings | None = None,
+) -> None:
     """Serve the dashboard over the store of a configuration; return when SIGINT or SIGTERM ends it.
 
-    It is below ``base_path`` of its host.
+    It is below ``base_path`` of its host. ``opened_at`` are URLs at which people open it beside the machine's addresses.
     """
     import streamlit as st  # noqa: PLC0415 - a second, and of use here alone
     import uvicorn  # noqa: PLC0415
     from streamlit.web import bootstrap  # noqa: PLC0415
 
     from dashboards import entrance, look  # noqa: PLC0415
+    from dashboards.origins import Origins  # noqa: PLC0415
     from dashboards.unchanging import Unchanging  # noqa: PLC0415
 
     host, port, *_ = place.getsockname()
@@ -77,7 +86,7 @@ def serve(config: Path, place: socket.socket, *, base_path: str = "", login: Log
         flags["server.cookieSecret"] = secrets[entrance.AUTH]["cookie_secret"]
     bootstrap.load_config_options({name.replace(".", "_"): value for name, value in flags.items()})
     sys.argv = [str(APP), str(config.absolute())]
-    app = Unchanging(st.App(APP, secrets=secrets))
+    app = Origins(Unchanging(st.App(APP, secrets=secrets)), opened_at)
     served = uvicorn.Config(
         app,
         log_level="warning",
