@@ -1,8 +1,8 @@
 """The page of metrics by HTTP: ``GET /metrics``, from threads of its own, which no client can use up.
 
 The server is Python's own and the answers are prometheus_client's; bounds are ours: so many connections at once, so
-many of them of one address, each with a moment at which it is cut, however slowly its client sends or reads. It speaks no TLS and asks for no password:
-it belongs on an address that only scrapers reach.
+many of them of one address, each with a moment at which it is cut, however slowly its client sends or reads. It speaks
+no TLS and asks for no password: it belongs on an address that only scrapers reach.
 """
 
 from __future__ import annotations
