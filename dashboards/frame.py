@@ -48,7 +48,8 @@ def _ways(looking: Looking, standing: Answer[Standing]) -> str:
         for page, name in PAGES.items()
     }
     if firing:
-        ways[Page.ALERTS] += f'<span class="hw-loud">⚠ {firing:,} firing</span>'
+        told = markup.link(f"⚠ {firing:,} firing", looking.there(page=Page.ALERTS))
+        ways[Page.ALERTS] += f'<span class="hw-loud">{told}</span>'
     return "".join(ways.values())
 
 

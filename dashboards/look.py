@@ -76,6 +76,7 @@ _STYLES: Final = """
 .hw-second {display: block; color: var(--hw-muted); font-size: .8rem;}
 .hw-table .hw-why {white-space: normal; max-width: 18rem;}
 .hw-loud {color: var(--hw-lossy); font-weight: 600;}
+[data-testid="stHtml"] .hw-loud a {color: inherit;}
 .hw-old {color: var(--hw-unknown); font-weight: 600;}
 .hw-chip {display: inline-block; border: 1px solid; border-radius: 999px; padding: .1rem .6rem; font-size: .8rem;
   font-weight: 600; white-space: nowrap; letter-spacing: .02em;}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -16,8 +17,8 @@ APP: Final = Path(__file__).with_name("app.py")
 NEEDED: Final = ("streamlit", "uvicorn")
 NEEDED_FOR_LOGIN: Final = "authlib.integrations.starlette_client"
 """What Streamlit talks to a provider with."""
-WAITS: Final = 1_024
-"""How many connections may wait to be taken."""
+WAITS: Final = 128
+"""How many connections may wait to be taken; so many are taken at once, before those beyond their bound are let go."""
 ENDS_WITHIN_S: Final = 5
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Of one message of a browser: it says what a person has clicked."""
@@ -57,16 +58,25 @@ def listen(host: str, port: int) -> socket.socket:
     return place
 
 
-def serve(config: Path, place: socket.socket, *, base_path: str = "", login: LoginSettings | None = None) -> None:
+def serve(
+    config: Path,
+    place: socket.socket,
+    opened_at: Iterable[str] = (),
+    *,
+    base_path: str = "",
+    login: LoginSettings | None = None,
+) -> None:
     """Serve the dashboard over the store of a configuration; return when SIGINT or SIGTERM ends it.
 
-    It is below ``base_path`` of its host.
+    It is below ``base_path`` of its host. ``opened_at`` are URLs at which people open it beside this machine's own.
     """
     import streamlit as st  # noqa: PLC0415 - a second, and of use here alone
     import uvicorn  # noqa: PLC0415
     from streamlit.web import bootstrap  # noqa: PLC0415
 
     from dashboards import entrance, look  # noqa: PLC0415
+    from dashboards.connections import Bounded  # noqa: PLC0415
+    from dashboards.origins import Origins  # noqa: PLC0415
     from dashboards.unchanging import Unchanging  # noqa: PLC0415
 
     host, port, *_ = place.getsockname()
@@ -77,9 +87,11 @@ def serve(config: Path, place: socket.socket, *, base_path: str = "", login: Log
         flags["server.cookieSecret"] = secrets[entrance.AUTH]["cookie_secret"]
     bootstrap.load_config_options({name.replace(".", "_"): value for name, value in flags.items()})
     sys.argv = [str(APP), str(config.absolute())]
-    app = Unchanging(st.App(APP, secrets=secrets))
+    app = Origins(Unchanging(st.App(APP, secrets=secrets)), opened_at)
     served = uvicorn.Config(
         app,
+        http=Bounded,
+        backlog=WAITS,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=ENDS_WITHIN_S,

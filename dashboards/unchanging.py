@@ -13,6 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Of all that is kept."""
+PART_BYTES: Final = 64 * 1024
+"""Of a body at once: as much as Streamlit reads of a file."""
 _IMMUTABLE: Final = b"immutable"
 _OF_ONE: Final = frozenset({b"set-cookie", b"vary", b"content-encoding"})
 """Headers of an answer that is for one browser, or for some."""
@@ -32,36 +34,69 @@ class Unchanging:
         """Stand before an app."""
         self._app, self._left = app, most_bytes
         self._kept: dict[str, _Answer] = {}
+        self._asking: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with what was kept, or let the app answer."""
         if not _is_whole(scope):
             await self._app(scope, receive, send)
             return
-        if (answer := self._kept.get(scope["path"])) is not None:
+        if (answer := self._kept.get(scope["path"])) is None:
+            answer = await self._asked(scope, receive, send)
+        if answer is not None:
             await send(answer.start)
-            await send({"type": "http.response.body", "body": answer.body})
-            return
-        noted: list[Message] = []
+            await _send_in_parts(answer.body, send)
+
+    async def _asked(self, scope: Scope, receive: Receive, send: Send) -> _Answer | None:
+        """Let the app answer; what never changes is kept and returned, all else goes to who asked.
+
+        It is gathered at the pace of the app, and for one at a time: clients that do not read cost no memory each.
+        """
+        path, noted = scope["path"], list[Message]()
 
         async def note(message: Message) -> None:
-            if noted or (message["type"] == "http.response.start" and _never_changes(message)):
+            if noted or (message["type"] == "http.response.start" and self._is_to_be_kept(message, path)):
                 noted.append(message)
-            await send(message)
-            if noted and message["type"] == "http.response.body" and not message.get("more_body", False):
-                start, *parts = noted
-                self._keep(scope["path"], _Answer(start, b"".join(part.get("body", b"") for part in parts)))
+            else:
+                await send(message)
 
-        await self._app(scope, receive, note)
+        if path in self._asking:
+            await self._app(scope, receive, send)
+            return None
+        self._asking.add(path)
+        try:
+            await self._app(scope, receive, note)
+        finally:
+            self._asking.discard(path)
+        if not noted:
+            return None
+        start, *parts = noted
+        answer = _Answer(start, b"".join(part.get("body", b"") for part in parts))
+        self._keep(path, answer)
+        return answer
+
+    def _is_to_be_kept(self, start: Message, path: str) -> bool:
+        """Return whether an answer never changes, and is one that there is room for, under the one name of its file."""
+        said = _headers(start).get(b"content-length", b"")
+        has_room = said.isdigit() and int(said) + _size(start, path) <= self._left
+        return _never_changes(start) and path == normpath(path) and has_room
 
     def _keep(self, path: str, answer: _Answer) -> None:
-        """Keep an answer that is whole, under the one name that its file has."""
-        headers = _headers(answer.start)
-        size = len(answer.body) + len(path) + sum(len(name) + len(value) for name, value in headers.items())
-        is_whole = headers.get(b"content-length") == str(len(answer.body)).encode()
-        if is_whole and path not in self._kept and path == normpath(path) and size <= self._left:
+        """Keep an answer, if it is whole."""
+        size = len(answer.body) + _size(answer.start, path)
+        is_whole = _headers(answer.start)[b"content-length"] == str(len(answer.body)).encode()
+        if is_whole and path not in self._kept and size <= self._left:
             self._left -= size
             self._kept[path] = answer
+
+
+async def _send_in_parts(body: bytes, send: Send) -> None:
+    """Send a body so that little of it waits in memory for a client that is slow to read it."""
+    for start in range(0, len(body), PART_BYTES):
+        part = body[start : start + PART_BYTES]
+        await send({"type": "http.response.body", "body": part, "more_body": start + PART_BYTES < len(body)})
+    if not body:
+        await send({"type": "http.response.body", "body": b""})
 
 
 def _is_whole(scope: Scope) -> bool:
@@ -75,6 +110,10 @@ def _never_changes(start: Message) -> bool:
     headers = _headers(start)
     is_for_all = start["status"] == HTTPStatus.OK and not headers.keys() & _OF_ONE
     return is_for_all and _IMMUTABLE in headers.get(b"cache-control", b"")
+
+
+def _size(start: Message, path: str) -> int:
+    return len(path) + sum(len(name) + len(value) for name, value in start["headers"])
 
 
 def _headers(start: Message) -> dict[bytes, bytes]:

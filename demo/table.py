@@ -14,6 +14,7 @@ from rich.text import Text
 from demo.line import Line
 from demo.measured import Json, is_final
 from demo.nodes import GATE, NODES
+from monitor import spans
 
 WIDTHS: Final = {
     "window": 6,
@@ -28,7 +29,6 @@ WIDTHS: Final = {
 """Characters a column when piped: the widest status, counts into the tens of millions, losses with their bounds."""
 NODE_WIDTH: Final = 13
 MOST_WIDTH: Final = 1_000
-SECOND_US: Final = 1_000_000
 NOTHING: Final = "·"
 COLOURS: Final = {"LOSSY": "red", "CLEAN": "green", "UNKNOWN": "yellow"}
 
@@ -56,7 +56,7 @@ def window_cells(window: Json) -> tuple[str, ...]:
         f"{window['delivered']:,}",
         *([f"{window['rejected']:,}"] if has_gate else []),
         *(losses if final else [NOTHING] * len(losses)),
-        NOTHING if window["lag_us"] is None else _duration(window["lag_us"]["p95"]),
+        NOTHING if window["lag_us"] is None else spans.words(window["lag_us"]["p95"]),
     )
 
 
@@ -115,7 +115,3 @@ def _bounds(entry: Json, name: str) -> str:
     if lower == value == upper:
         return f"{value:,}"
     return f"{lower:,}…{'?' if upper is None else f'{upper:,}'}"
-
-
-def _duration(value_us: int) -> str:
-    return f"{value_us / 1e3:,.1f} ms" if abs(value_us) < SECOND_US else f"{value_us / 1e6:,.1f} s"

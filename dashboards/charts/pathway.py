@@ -9,7 +9,7 @@ from dashboards.views.pathway import Arrow, Drawing, Node
 
 ROW_PX: Final = 104
 SIDE_PX: Final = 84
-ABOVE_PX, BELOW_PX = 30, 58
+ABOVE_PX, BELOW_PX = 30, 73
 LEAST_PX: Final = 210
 MOST_WORD: Final = 18
 CLOSE_ROW_PX: Final = 54
@@ -71,7 +71,9 @@ def _close_node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, A
 def _node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
     colour = node.mark.colour(palette)
     name = node.name if len(node.name) <= MOST_WORD else f"{node.name[: MOST_WORD - 1]}…"
-    below = "\n".join(part for part in (f"{node.mark.icon} {node.mark.word} · {node.count}", node.loss) if part)
+    below = "\n".join(
+        part for part in (f"{node.mark.icon} {node.mark.word} · {node.count}", node.loss, node.after) if part
+    )
     return {
         "itemStyle": _ring(node, palette, is_chosen=is_chosen),
         "label": {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from itertools import pairwise
 from typing import Final
@@ -18,6 +18,7 @@ from xml.etree import ElementTree as ET
 from dashboards.charts import axes
 from dashboards.charts.axes import Axis
 from dashboards.views.series import Band, Cell, Outlier, Piece, Point
+from monitor import spans
 
 WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM = 960, 230, 96, 12, 34, 28
 ROW: Final = 22
@@ -136,6 +137,13 @@ class Picture:
         self.text(0, TOP - 16, unit)
         return axis
 
+    def spans(self, low_ms: float, high_ms: float, what: str) -> Axis:
+        """Draw an axis of spans of time, in the unit that suits the longest of them, and return it in ms."""
+        unit, size_us = spans.unit_of(max(abs(low_ms), abs(high_ms)) * 1e3)
+        size_ms = size_us / 1e3
+        axis = self.values(low_ms / size_ms, high_ms / size_ms, f"{what}, {unit}")
+        return replace(axis, low=axis.low * size_ms, high=axis.high * size_ms)
+
     def bands(self, bands: Sequence[Band]) -> None:
         """Shade what is not final or not known."""
         for band in bands:
@@ -174,9 +182,9 @@ def arrivals(picture: Picture, points: Sequence[Point], bands: Sequence[Band], s
 
 
 def lags(picture: Picture, points: Sequence[Point], found: Sequence[Outlier], bands: Sequence[Band]) -> Picture:
-    """Return a line a percentile of one side's lag, in ms, outliers as diamonds."""
+    """Return a line a percentile of one side's lag, outliers as diamonds."""
     values = [point.value for point in points] + [one.value for one in found]
-    axis = picture.values(min(0, *values), max(values) or 1, f"{points[0].line}, ms")
+    axis = picture.spans(min(0, *values), max(values) or 1, points[0].line)
     picture.bands(bands)
     parts = tuple(dict.fromkeys(point.part for point in points))
     for part in parts:
@@ -192,7 +200,7 @@ def lags(picture: Picture, points: Sequence[Point], found: Sequence[Outlier], ba
 
 def durations(picture: Picture, pieces: Sequence[Piece], nodes: Sequence[str], bands: Sequence[Band]) -> Picture:
     """Return the process duration p95 of the nodes, one on top of the other."""
-    axis = picture.values(0, max((piece.high for piece in pieces), default=1), "p95, ms")
+    axis = picture.spans(0, max((piece.high for piece in pieces), default=1), "p95")
     picture.bands(bands)
     shapes: dict[str, list[str]] = defaultdict(list)
     for piece in pieces:

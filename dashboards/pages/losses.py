@@ -17,6 +17,11 @@ NOTE: Final = (
     "duration is the p95 of lag out less that of lag in."
 )
 
+NEGATIVE = (
+    " One below 0 is no time: late messages ended at the node or are still in it, so that they count in lag in alone, "
+    "or the clocks of its sides differ."
+)
+
 
 def show(looking: Looking, one: Judged) -> None:
     """Draw the table, the node that is looked at with a ground of its own."""
@@ -30,7 +35,8 @@ def show(looking: Looking, one: Judged) -> None:
         for line in table.lines
     ]
     with st.container(border=True):
-        files.titled("Loss of each node", NOTE, looking.address.stream, "loss", lambda: sheets.losses(one))
+        below = NEGATIVE if loss_table.has_negative_duration(one) else ""
+        files.titled("Loss of each node", NOTE + below, looking.address.stream, "loss", lambda: sheets.losses(one))
         st.html(markup.table(head, [marks, *rows], "hw-matrix", "Counts, loss and lag of each node"))
 
 

@@ -65,7 +65,7 @@ def _heat(looking: Looking, shown: Shown) -> None:
 
 def _heated(looking: Looking, shown: Shown) -> Live:
     """Return the heat map."""
-    unit = "loss, %" if looking.address.heat is Measure.LOSS else "lag out p95, ms"
+    unit = "loss, %" if looking.address.heat is Measure.LOSS else "lag out p95"
     stretch = shown.stretch
     cells = series.heat(stretch, looking.address.heat, looking.zone)
     rows = tuple(dict.fromkeys(cell.row for cell in cells))
@@ -95,8 +95,20 @@ def _arrivals(looking: Looking, shown: Shown) -> None:
         return live.of(pictures.arrivals(picture, points, _bands(looking, stretch), span.STEP_WORDS[stretch.step_us]))
 
     note = f"{name}: what should have arrived, what did. Drag across to choose a range.{_shaded(looking, stretch)}"
-    with _panel("Expected and arrived", note, stretch.stream, "arrivals", lambda: sheets.arrivals(stretch, node)):
+    with _panel(
+        "Expected and arrived",
+        note + _running(stretch),
+        stretch.stream,
+        "arrivals",
+        lambda: sheets.arrivals(stretch, node),
+    ):
         _drawn(looking, looking.once(stretch, "arrivals", make), "arrivals", _dragged)
+
+
+def _running(stretch: Stretch) -> str:
+    """Return that the newest step is left out, where it is."""
+    step = span.STEP_WORDS[stretch.step_us]
+    return f" The newest {step} is not over yet, and left out." if series.is_running(stretch, stretch.steps[-1]) else ""
 
 
 def _lags(looking: Looking, shown: Shown, node: str) -> None:
@@ -129,7 +141,7 @@ def _lag(looking: Looking, shown: Shown, node: str, side: str) -> Live | None:
 def _durations(looking: Looking, shown: Shown) -> None:
     stretch, one = shown.stretch, shown.one
     nodes = series.slowest(one, span.thinned(len(stretch.steps), series.MOST_COLOURS)) if one is not None else ()
-    if not nodes:
+    if one is None or not nodes:
         return
 
     def make() -> Live:
@@ -138,7 +150,8 @@ def _durations(looking: Looking, shown: Shown) -> None:
         picture = _picture(looking, shown, "Process duration p95", said, pictures.HIGH)
         return live.of(pictures.durations(picture, pieces, nodes, _bands(looking, stretch)))
 
-    note = f"p95 of lag out less p95 of lag in, one node on top of the other.{_shaded(looking, stretch)}"
+    left_out = series.left_out(one, nodes)
+    note = f"p95 of lag out less p95 of lag in, one node on top of the other.{left_out}{_shaded(looking, stretch)}"
     made = partial(_sheet_of_all, shown, sheets.durations)
     with _panel("Process duration p95", note, stretch.stream, "durations", made):
         _drawn(looking, looking.once(stretch, "durations", make), "durations", _dragged)

@@ -16,6 +16,7 @@ from monitor.results import Verdict
 HEAD = (
     ("Stream", "hw-name"),
     ("Verdict now", "hw-narrow"),
+    ("Worst of the last hour", "hw-narrow"),
     ("Surely lost", "hw-number"),
     ("End-to-end lag p95", "hw-number"),
     ("Messages", "hw-number"),
@@ -39,6 +40,7 @@ def _cells(looking: Looking, row: Row) -> tuple[str, ...]:
     return (
         markup.link(row.stream, looking.query(page=Page.STREAM, stream=row.stream)),
         markup.chip(row.mark, looking.palette) + markup.because(row.reasons),
+        _worst(looking, row),
         markup.two(
             row.loss_ppm, ", ".join(part for part in (row.loss_percent, row.loss_note) if part), is_loud=is_lossy
         ),
@@ -47,6 +49,19 @@ def _cells(looking: Looking, row: Row) -> tuple[str, ...]:
         markup.two(row.coverage, row.coverage_note),
         markup.sparkline(row.bars, row.bars_said, looking.palette),
         ended,
+    )
+
+
+def _worst(looking: Looking, row: Row) -> str:
+    """Return the worst minute of the last hour, a link to its page."""
+    if row.worst is None:
+        return texts.NONE
+    at = texts.moment(row.worst.start_us, looking.zone, "%H:%M")
+    query = looking.query(page=Page.WINDOW, stream=row.stream, window_us=row.worst.start_us)
+    lost = f"{row.worst.loss_percent} lost, " if row.worst.loss_percent else ""
+    return (
+        f"{markup.chip(row.worst.mark, looking.palette)}"
+        f'<span class="hw-second">{markup.text(lost)}{markup.link(at, query)}</span>'
     )
 
 

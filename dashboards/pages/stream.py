@@ -121,7 +121,10 @@ def _graph(looking: Looking, stretch: Stretch, one: Judged | None) -> None:
     high = drawn.high_px(drawing)
     left, right = st.columns([5, 3], gap="medium")
     with left.container(border=True, height=WIDE):
-        note, stream = "Click a node to look at it. Dashed: one of several ways.", stretch.stream
+        note, stream = (
+            "Click a node to look at it. Dashed: one of several ways; what was lost on them stands where they begin.",
+            stretch.stream,
+        )
         files.titled("Pathway", note, stream, "pathway", lambda: sheets.pathway_of(stretch.graph, one))
         nodes, chosen = stretch.graph.nodes, looking.address.node
         key = f"pathway-{looking.address.node}-{looking.address.window_us}"
@@ -134,9 +137,10 @@ def _graph(looking: Looking, stretch: Stretch, one: Judged | None) -> None:
             alt=drawing.said,
         )
     with right.container(border=True, height=WIDE):
-        note = "The share of each node in the time inside."
-        files.titled("Process duration p95", note, stretch.stream, "shares", lambda: sheets.shares(one))
         nodes = series.slowest(one) if one is not None else ()
+        note = "The share of each node in the sum of all that are shown."
+        more = series.left_out(one, nodes) if one is not None and nodes else ""
+        files.titled("Process duration p95", note + more, stretch.stream, "shares", lambda: sheets.shares(one))
         points = series.shares(one, nodes) if one is not None else ()
         if points:
             said = ", ".join(f"{point.line} {point.said} ({point.part})" for point in points)

@@ -49,6 +49,11 @@ def of(one: Judged) -> LossTable:
     return LossTable(tuple(node.node for node in one.nodes), marks, kept)
 
 
+def has_negative_duration(one: Judged) -> bool:
+    """Return whether a process duration is below 0, as no time is."""
+    return any((node.process_duration_p95_us or 0) < 0 for node in one.nodes)
+
+
 def figures(one: Judged) -> tuple[tuple[str, str], ...]:
     """Return what is told of the whole, end to end: name and figure."""
     return (

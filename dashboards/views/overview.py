@@ -10,7 +10,7 @@ from dashboards.reading.told import Minute, Standing, StreamNow
 from dashboards.views import texts
 from dashboards.views.colours import NOTHING, ORDER, Mark, mark
 from monitor import bounds
-from monitor.results import NodeResult, Verdict, WindowResult
+from monitor.results import NodeResult, Status, Verdict, WindowResult
 from probes.contract.limits import WINDOW_US
 
 OLD_US: Final = 600_000_000
@@ -25,6 +25,15 @@ class Bar:
     height: float
     mark: Mark | None
     is_final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The worst minute of the last hour: how it is seen, what was surely lost in it as a part, and its start, µs."""
+
+    mark: Mark
+    loss_percent: str
+    start_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +54,11 @@ class Row:
     bars_said: str
     age: str
     is_old: bool
+    worst: Worst | None
 
 
 def rows(standing: Standing, now_us: int) -> tuple[Row, ...]:
-    """Return the rows, unhealthy ones first, then by name."""
+    """Return the rows by the worst minute of their last hour, then by their newest, then by name."""
     newest_us = max((one.last_us for one in standing.streams if one.last_us is not None), default=0)
     reached_us = now_us if standing.watermark_us is None else standing.watermark_us
     is_once = standing.watermark_us is None
@@ -65,17 +75,43 @@ def summary(shown: Iterable[Row]) -> str:
     return f"{len(marks):,} {'stream' if len(marks) == 1 else 'streams'}: {told}"
 
 
-def _rank(one: StreamNow, row: Row) -> float:
+def _rank(one: StreamNow, row: Row) -> tuple[float, float, float]:
+    """Return how soon a stream is to be looked at: by its worst minute, how much that lost, and its newest."""
     verdict = one.newest.verdict if one.newest else None
-    rank = len(ORDER) if verdict is None else ORDER.index(verdict)
+    rank: float = len(ORDER) if verdict is None else ORDER.index(verdict)
     # What was well long ago is not as well as what is.
-    return min(rank, ORDER.index(Verdict.CLEAN) - 0.5) if row.is_old else rank
+    newest = min(rank, ORDER.index(Verdict.CLEAN) - 0.5) if row.is_old else rank
+    worst = _worst(one.lately)
+    if worst is None or worst.verdict is None:
+        return newest, 0.0, newest
+    return min(newest, ORDER.index(worst.verdict)), -_part(worst), newest
+
+
+def _worst(lately: Iterable[Minute]) -> Minute | None:
+    """Return the worst final minute of some, of those that are as bad the newest."""
+    judged = (one for one in lately if one.status.is_final and one.verdict is not None)
+    return min(
+        judged, key=lambda one: (ORDER.index(one.verdict or Verdict.IDLE), -_part(one), -one.start_us), default=None
+    )
+
+
+def _part(minute: Minute) -> float:
+    """Return what was surely lost, as a part of the known."""
+    return minute.lost_lower / minute.known if minute.known else 0.0
+
+
+def _worst_shown(lately: Iterable[Minute]) -> Worst | None:
+    worst = _worst(lately)
+    if worst is None:
+        return None
+    lost = texts.percent(worst.lost_lower, worst.known) if worst.lost_lower else ""
+    return Worst(mark(worst.verdict, worst.status), lost, worst.start_us)
 
 
 def _row(one: StreamNow, now_us: int, reached_us: int, newest_us: int, is_once: bool) -> Row:  # noqa: FBT001 - a fact
     newest = one.newest
     bars = _bars(one.lately, newest_us)
-    told = {"bars": bars, "bars_said": _said(one.lately), "stream": one.stream}
+    told = {"bars": bars, "bars_said": _said(one.lately), "stream": one.stream, "worst": _worst_shown(one.lately)}
     if newest is None:
         nothing = dict.fromkeys(("loss_ppm", "loss_percent", "lag", "rate", "coverage", "age"), texts.NONE)
         waits = "no window is final yet" if one.last_us is not None else "nothing came yet"
@@ -124,9 +160,12 @@ def _coverage(nodes: tuple[NodeResult, ...]) -> tuple[str, str]:
 
 
 def _bars(lately: tuple[Minute, ...], newest_us: int) -> tuple[Bar, ...]:
-    """Return a bar a minute of the hour up to the newest window of all; a minute without a window has no mark."""
-    found = {minute.start_us: minute for minute in lately}
-    most = max((minute.known for minute in lately), default=0) or 1
+    """Return a bar a minute of the hour up to the newest window of all; a minute without a window has no mark.
+
+    Nor has one that still receives: it would be drawn as a collapse.
+    """
+    found = {minute.start_us: minute for minute in lately if minute.status is not Status.OPEN}
+    most = max((minute.known for minute in found.values()), default=0) or 1
     starts = range(newest_us - (MINUTES - 1) * WINDOW_US, newest_us + 1, WINDOW_US)
     return tuple(_bar(found.get(start_us), most) for start_us in starts)
 

@@ -8,7 +8,7 @@ from typing import Final
 from dashboards.reading.told import Edge, Graph
 from dashboards.views import loss, texts
 from dashboards.views.colours import NOTHING, Mark
-from dashboards.views.judged import Judged, is_final, of_node
+from dashboards.views.judged import Judged, JudgedNode, is_final, of_node
 from monitor import bounds
 
 MOST_COLUMNS: Final = 8
@@ -19,7 +19,10 @@ CLOSE_COLUMNS: Final = 14
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: where it stands, in columns and rows from 0; what it is seen as; its figures in words."""
+    """A node: where it stands, in columns and rows from 0; what it is seen as; its figures in words.
+
+    ``after`` is what of its loss was lost after it, where a message takes one of several ways: nobody knows on which.
+    """
 
     name: str
     column: int
@@ -27,13 +30,15 @@ class Node:
     mark: Mark
     count: str
     loss: str
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
     """An edge by the places of its nodes: how many are missing at its end, how many surely lost and at most.
 
-    ``label`` is that in short, ``said`` in words; both are empty where nothing is known of the edge.
+    ``label`` is that in short, ``said`` in words; both are empty where nothing is known of the edge, as of each of
+    several ways of which a message takes one.
     """
 
     source: int
@@ -73,26 +78,34 @@ def of(graph: Graph, one: Judged | None) -> Drawing:
         seen = of_node(node, is_final=one is not None and is_final(one)).mark if node else NOTHING
         count = texts.count(node.seen) if node else texts.NONE
         lost = f"{loss.of_node(node)} lost ({loss.share_of_node(node)})" if node and node.loss else ""
-        nodes.append(Node(name, columns[place], rows[place], seen, count, lost))
+        after = _lost(node, "lost_after", "after it") if node and node.lost_after else ""
+        nodes.append(Node(name, columns[place], rows[place], seen, count, lost, after))
     arrows = tuple(_arrow(graph, edge, one) for edge in graph.edges)
-    said = "; ".join(f"{node.name}: {node.mark.word}, {node.count} messages {node.loss}".strip() for node in nodes)
+    said = "; ".join(
+        " ".join(filter(None, (f"{node.name}: {node.mark.word}, {node.count} messages", node.loss, node.after)))
+        for node in nodes
+    )
     return Drawing(tuple(nodes), arrows, f"Pathway. {said}", is_close)
 
 
 def _arrow(graph: Graph, edge: Edge, one: Judged | None) -> Arrow:
     source, target = graph.nodes[edge.source], graph.nodes[edge.target]
     found = {node.node: node for node in one.nodes} if one else {}
-    if target not in found or source not in found:
+    if target not in found or source not in found or not edge.is_must:
         return Arrow(edge.source, edge.target, edge.is_must, 0, 0, 0, "", "")
-    if edge.is_must:
-        node, name, where = found[target], "lost_in_transit", f"lost on the way to {target}"
-    else:
-        node, name, where = found[source], "lost_after", f"lost after {source}, on one of its ways"
+    node, name = found[target], "lost_in_transit"
     missing = int(getattr(node, name))
     lower, upper = loss.part(node, name) if missing else (0, 0)
-    told, unknown = bounds.said(missing, lower, upper), loss.unknown(lower, upper)
-    label = f"{told}{unknown or ' lost'}"
-    return Arrow(edge.source, edge.target, edge.is_must, missing, lower, upper, label, f"{told} {where}{unknown}")
+    label = f"{bounds.said(missing, lower, upper)}{loss.unknown(lower, upper) or ' lost'}"
+    said = _lost(node, name, f"on the way to {target}")
+    return Arrow(edge.source, edge.target, edge.is_must, missing, lower, upper, label, said)
+
+
+def _lost(node: JudgedNode, name: str, where: str) -> str:
+    """Return a part of the loss of a node by its bounds, and where it was lost."""
+    missing = int(getattr(node, name))
+    lower, upper = loss.part(node, name) if missing else (0, 0)
+    return f"{bounds.said(missing, lower, upper)} lost {where}{loss.unknown(lower, upper)}"
 
 
 def _columns(graph: Graph) -> tuple[int, ...]:

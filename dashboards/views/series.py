@@ -14,7 +14,8 @@ from dashboards.views.address import Measure
 from dashboards.views.judged import Judged, JudgedNode
 from dashboards.views.span import MOST_POINTS, thinned
 from monitor.outliers.quantities import Quantity
-from monitor.results import Quantiles, Verdict, WindowResult
+from monitor.results import Quantiles, Status, Verdict, WindowResult
+from probes.contract.limits import WINDOW_US
 
 END_TO_END: Final = "end to end"
 PERCENTILES: Final = ("p50", "p95", "p99")
@@ -128,10 +129,25 @@ def outliers(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Outlier, ...]:
     )
 
 
+def is_running(stretch: Stretch, one: Judged) -> bool:
+    """Return whether messages of a step still come, so that it would be drawn as a collapse.
+
+    Of hours and days that is the newest one, where it has not all of its windows yet.
+    """
+    if isinstance(one, WindowResult):
+        return one.status is Status.OPEN
+    return one is stretch.steps[-1] and one.windows < stretch.step_us // WINDOW_US
+
+
 def arrivals(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Point, ...]:
-    """Return what should have arrived and what did: at a node, or end to end where none is named."""
+    """Return what should have arrived and what did: at a node, or end to end where none is named.
+
+    A step that still receives has no points.
+    """
     points = []
     for one in stretch.steps:
+        if is_running(stretch, one):
+            continue
         expected, seen = due_and_seen(one, node)
         at, when = judged.start_us(one), texts.moment(judged.start_us(one), zone)
         points.append(Point(at, when, "expected", "", expected, texts.count(expected)))
@@ -164,6 +180,24 @@ def durations(stretch: Stretch, nodes: Sequence[str], zone: tzinfo) -> tuple[Pie
 def slowest(one: Judged, most: int = MOST_COLOURS) -> tuple[str, ...]:
     """Return the nodes that have a process duration, the longest ones if there are many, in the pathway's order."""
     return chosen.slowest(one, most)
+
+
+def left_out(one: Judged, nodes: Sequence[str]) -> str:
+    """Return which process durations a chart of some nodes does not show, and why; nothing where it has all."""
+    timed = [node for node in one.nodes if node.process_duration_p95_us is not None]
+    below = [node.node for node in timed if (node.process_duration_p95_us or 0) < 0]
+    shorter, untimed = (len(timed) - len(nodes)), len(one.nodes) - len(timed)
+    parts = (
+        f"{shorter:,} {_nodes(shorter)} with shorter ones" if shorter else "",
+        f"{untimed:,} {_nodes(untimed)} without one, as not both sides were stamped" if untimed else "",
+        f"{below[0]}{f' and {len(below) - 1:,} more' if below[1:] else ''}, below 0" if below else "",
+    )
+    told = "; ".join(part for part in parts if part)
+    return f" Not shown: {told}." if told else ""
+
+
+def _nodes(count: int) -> str:
+    return "node" if count == 1 else "nodes"
 
 
 def shares(one: Judged, nodes: Sequence[str]) -> tuple[Point, ...]:

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
+from monitor import spans
+
 NONE: Final = "\u2013"
 """There is nothing to tell of."""
 UNKNOWN: Final = "?"
 """There is something, and nobody knows it."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SPANS: Final = (
-    *(("µs", 1, 1_000), ("ms", 1_000, 1_000_000), ("s", 1_000_000, 120_000_000)),
-    *(("min", 60_000_000, 7_200_000_000), ("h", 3_600_000_000, 172_800_000_000), ("d", 86_400_000_000, 0)),
-)
 _PERCENT_FIGURES: Final = ((0.1, 1), (0.001, 2), (0.00001, 4))
 
 
@@ -53,10 +51,7 @@ def ratio(fraction: float | None) -> str:
 
 def span(lag_us: int | None) -> str:
     """Return a lag in the unit that a person would choose."""
-    if lag_us is None:
-        return NONE
-    unit, size_us, _ = next(one for one in _SPANS if abs(lag_us) < one[2] or not one[2])
-    return f"{lag_us / size_us:,.{0 if size_us == 1 else 1}f} {unit}"
+    return NONE if lag_us is None else spans.words(lag_us)
 
 
 def age(for_us: int) -> str:

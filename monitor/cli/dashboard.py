@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Annotated, Final
 
+import structlog
 import typer
 
 from monitor import settings
@@ -34,10 +36,14 @@ def command(
     login = chosen.dashboard.login
     serving.check(login)
     place = serving.listen(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    where = login.url if login else f"http://{shown}:{port}{below}"
+    # A log is words too.
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+    shown = f"[{host}]" if ":" in host else host.encode("idna").decode()
+    own = f"http://{shown}:{port}"
+    where = login.url if login else own + below
+    said = (login.url if login else "", chosen.alerts.dashboard, *chosen.dashboard.origins)
     console.words().print(f"hopwatch: the dashboard is at {where}/, Ctrl-C ends it")
-    serving.serve(config, place, base_path=below, login=login)
+    serving.serve(config, place, (own, *filter(None, said)), base_path=below, login=login)
 
 
 def _path(asked: str) -> str:

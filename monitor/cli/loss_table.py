@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from monitor import bounds
+from monitor import bounds, spans
 from monitor.cli.blocks import print_whole
 from monitor.kernel.window import Terms
 from monitor.results import Status
@@ -88,12 +88,7 @@ def node_table(window: Json) -> Table:
 
 def span(lag_us: int | None) -> str:
     """Return a lag in the unit that a person would choose."""
-    if lag_us is None:
-        return NONE
-    for unit, size_us, most_us in (("µs", 1, 1_000), ("ms", 1_000, 1_000_000), ("s", 1_000_000, 120_000_000)):
-        if abs(lag_us) < most_us:
-            return f"{lag_us / size_us:,.{0 if size_us == 1 else 1}f} {unit}"
-    return f"{lag_us / 60_000_000:,.1f} min"
+    return NONE if lag_us is None else spans.words(lag_us)
 
 
 def _show_window(console: Console, stream: str, window: Json, terms: Terms | None) -> None:

@@ -49,13 +49,18 @@ def check(
 
 
 def drawn(stream: str, pathway: Pathway) -> list[str]:
-    """Return one line for the stream and one for each node, in pathway order: where its messages go, what it stamps."""
+    """Return a line for the stream and one for each arrow of a node, in pathway order, and what the node stamps.
+
+    A node that sends a message to several places is a fork, with a prong each.
+    """
     width = max(map(len, pathway.nodes))
     lines = [stream]
     for place, node in enumerate(pathway.nodes):
-        arrows = [f"-> {' | '.join(targets)}" for targets in _targets(pathway, place)] or ["(end)"]
+        first, *others = [f"-> {' | '.join(targets)}" for targets in _targets(pathway, place)] or ["(end)"]
         one_sided = "" if pathway.stamps[place] == "both" else f"   stamps {pathway.stamps[place]} only"
-        lines.append(f"  {node.ljust(width)} {'  '.join(arrows)}{one_sided}")
+        stem, prong = ("-+", " +") if others else ("", "")
+        lines.append(f"  {node.ljust(width)} {stem}{first}{one_sided}")
+        lines += [f"  {' ' * width} {prong}{other}" for other in others]
     return lines
 
 

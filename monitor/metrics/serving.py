@@ -1,8 +1,8 @@
 """The page of metrics by HTTP: ``GET /metrics``, from threads of its own, which no client can use up.
 
-The server is Python's own and the answers are prometheus_client's; bounds are ours: so many connections at once, each
-with a moment at which it is cut, however slowly its client sends or reads. It speaks no TLS and asks for no password:
-it belongs on an address that only scrapers reach.
+The server is Python's own and the answers are prometheus_client's; bounds are ours: so many connections at once, so
+many of them of one address, each with a moment at which it is cut, however slowly its client sends or reads. It speaks
+no TLS and asks for no password: it belongs on an address that only scrapers reach.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
@@ -25,10 +26,13 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from monitor.errors import DependencyError
 from monitor.metrics.exposition import registry
 from monitor.metrics.known import Known
+from monitor.owners import owner_of
 
 PATH: Final = "/metrics"
 MOST_CONNECTIONS: Final = 8
 """Those beyond wait in the kernel's queue until one of these is done or cut."""
+MOST_PER_ADDRESS: Final = 4
+"""Those beyond are cut at once, so that one that does not read keeps nobody else waiting."""
 CUT_AFTER_S: Final = 10.0
 """As long as Prometheus waits by default."""
 LOOK_S: Final = 0.25
@@ -74,6 +78,8 @@ class Server(ThreadingHTTPServer):
         """
         self._free, self._cut_after_s = threading.BoundedSemaphore(MOST_CONNECTIONS), cut_after_s
         self._is_closing = threading.Event()
+        self._of_owner: Counter[str] = Counter()
+        self._counting = threading.Lock()
         handler = type("Handler", (_Handler,), {"registry": registry(known)})
         try:
             self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -102,11 +108,15 @@ class Server(ThreadingHTTPServer):
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the library's
-        """Wait for a free place: meanwhile nobody else is let in."""
+        """Wait for a free place: meanwhile nobody else is let in; cut a connection beyond those of its address."""
+        if self._of_owner[owner_of(client_address[0])] >= MOST_PER_ADDRESS:
+            self.shutdown_request(request)
+            return
         while not self._free.acquire(timeout=LOOK_S):
             if self._is_closing.is_set():
                 self.shutdown_request(request)
                 return
+        self._count(client_address, 1)
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the library's
@@ -118,7 +128,12 @@ class Server(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             cut.cancel()
+            self._count(client_address, -1)
             self._free.release()
+
+    def _count(self, client_address: tuple[str, int], change: int) -> None:
+        with self._counting:
+            self._of_owner += Counter({owner_of(client_address[0]): change})
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002 - the library's
         """Say nothing of a client that has gone or was cut; what is our own fault is told."""

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import InitErrorDetails
 
-from monitor.settings import misfits
+from monitor.settings import misfits, receivers
 from monitor.settings.channels import AnyChannel, ChannelName
 from monitor.settings.fields import NAME, Duration, Names, PositiveDuration, Ratio, Severity, Whole, as_tuple, name_of
 from monitor.settings.labels import label_name
@@ -30,10 +30,11 @@ def _installation(name: str) -> str:
 
 
 def _link(value: str) -> str:
-    if value and not value.startswith(("http://", "https://")):
+    try:
+        return value and receivers.url(value)
+    except ValueError:
         msg = f'this is a URL such as "http://127.0.0.1:8501/", or "" for none; got {value!r:.80}'
-        raise ValueError(msg)
-    return value
+        raise ValueError(msg) from None
 
 
 def _objective(value: float) -> float:

@@ -1,9 +1,12 @@
-"""``[dashboard.login]``: who may look at the dashboard, asked of an OpenID Connect provider."""
+"""``[dashboard]``: where people open the dashboard, and who may look at it, asked of an OpenID Connect provider."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, ClassVar, Final
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
@@ -14,7 +17,29 @@ from monitor.settings.table import Table
 DISCOVERY: Final = "/.well-known/openid-configuration"
 CALLBACK: Final = "/oauth2callback"
 """Where the provider sends people back to, below the dashboard's own URL."""
+_PORTS: Final = {"http": 80, "https": 443}
 _DOMAIN: Final = re.compile(r"@[A-Za-z0-9.-]{1,250}")
+
+
+def origin_of(url: str) -> str:
+    """Return the origin of a URL as a browser writes it: scheme, host, and the port unless it is the usual one.
+
+    Raises:
+        ValueError: it is no URL of the web.
+    """
+    parts = urlsplit(receivers.url(url))
+    host, port = (parts.hostname or "").rstrip("."), parts.port
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}" if port in {None, _PORTS[parts.scheme]} else f"{parts.scheme}://{shown}:{port}"
+
+
+def _origin(text: str) -> str:
+    parts = None
+    with suppress(ValueError):
+        parts = urlsplit(receivers.url(text))
+    if parts is None or parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError(f'an origin is a scheme, a host and a port, such as "https://host.example"; got {text!r:.80}')
+    return origin_of(text)
 
 
 def _place(text: str) -> str:
@@ -34,11 +59,16 @@ def _some(text: str) -> str:
     return text
 
 
-def _entries(value: object) -> tuple[str, ...]:
-    said = value.split() if isinstance(value, str) else value
-    if isinstance(said, list | tuple) and all(isinstance(entry, str) for entry in said):
-        return tuple(said)
-    raise ValueError(f'this is a list such as ["@host.example", "on-call@host.example"], got {value!r:.80}')
+def _listed(example: str) -> Callable[[object], tuple[str, ...]]:
+    """Return what reads a list of texts; a variable has them with blanks between them."""
+
+    def read(value: object) -> tuple[str, ...]:
+        said = value.split() if isinstance(value, str) else value
+        if isinstance(said, list | tuple) and all(isinstance(entry, str) for entry in said):
+            return tuple(said)
+        raise ValueError(f"this is a list such as {example}, got {value!r:.80}")
+
+    return read
 
 
 def _entry(text: str) -> str:
@@ -52,7 +82,13 @@ def _entry(text: str) -> str:
 
 
 Place = Annotated[str, AfterValidator(_place)]
-Entries = Annotated[tuple[Annotated[str, AfterValidator(_entry)], ...], BeforeValidator(_entries)]
+Entries = Annotated[
+    tuple[Annotated[str, AfterValidator(_entry)], ...],
+    BeforeValidator(_listed('["@host.example", "on-call@host.example"]')),
+]
+Origins = Annotated[
+    tuple[Annotated[str, AfterValidator(_origin)], ...], BeforeValidator(_listed('["https://host.example"]'))
+]
 
 
 class LoginSettings(SecretTable):
@@ -81,6 +117,7 @@ class LoginSettings(SecretTable):
 
 
 class DashboardSettings(Table):
-    """``[dashboard]``: nobody is asked who they are without a login."""
+    """``[dashboard]``: where it is opened beside its own addresses; nobody is asked who they are without a login."""
 
+    origins: Origins = ()
     login: LoginSettings | None = None

@@ -242,5 +242,5 @@ def test_what_fires_stands_in_the_navigation(tmp_path: Path) -> None:
     signs.fire(engine, beat)
     assert "firing" not in words(looked_at(url_of(tmp_path)))
     signs.fire(engine, notification())
-    assert "⚠ 1 firing" in words(looked_at(url_of(tmp_path)))
-    assert "⚠ 1 firing" in words(looked_at(url_of(tmp_path), stream="orders"))
+    for query in ({}, {"stream": "orders"}, {"page": "alerts"}):
+        assert '<a href="?page=alerts" target="_self">⚠ 1 firing</a>' in words(looked_at(url_of(tmp_path), **query))

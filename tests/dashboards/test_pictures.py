@@ -17,6 +17,7 @@ from dashboards.charts.pictures import Picture
 from dashboards.reading.told import Edge, Graph, Stretch
 from dashboards.views import series
 from dashboards.views.address import Measure
+from dashboards.views.series import Point
 from monitor.results import Verdict
 from tests.alerts.windows import at, lag, window
 from tests.dashboards.places import HOSTILE
@@ -114,6 +115,23 @@ def test_every_picture_has_a_title_and_is_told_in_words() -> None:
         assert "var(--hw-" in made
     assert "messages a minute" in figures[1]
     assert ">lag in, ms<" in figures[2]
+
+
+def test_an_axis_of_lags_has_the_unit_of_its_longest() -> None:
+    """4,000,000 ms are 66.7 min; where a line lies does not depend on it."""
+
+    def lags(*values_ms: float) -> str:
+        points = [Point(at(place), "", "lag in", "p95", value, "") for place, value in enumerate(values_ms)]
+        return pictures.lags(picture(), points, (), ()).svg()
+
+    long = lags(1_000_000, 4_000_000)
+    assert ">lag in, min<" in long
+    assert ">80<" in long
+    assert ",000<" not in long
+    assert ">lag in, µs<" in lags(0.5)
+    axis = picture().spans(0, 4_000_000, "lag in")
+    assert (axis.low, axis.high) == (0, 80 * 60_000)
+    assert axis.at(40 * 60_000) == (axis.start + axis.end) / 2
 
 
 def test_what_is_pointed_at_is_told_step_by_step() -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import httpx
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from dashboards.unchanging import Unchanging
+from dashboards.unchanging import PART_BYTES, Unchanging
 
 OF_ONE = ("set-cookie", "vary", "content-encoding")
 FOR_EVER = "public, immutable, max-age=31536000"
@@ -85,3 +85,56 @@ def test_no_more_is_kept_than_there_is_room_for() -> None:
     for path in ("/a.js", "/b.js", "/a.js", "/b.js"):
         assert get(app, path)[2] == "half and half"
     assert files.asked == ["/a.js", "/b.js", "/b.js"]
+
+
+def test_a_client_that_does_not_read_holds_little_in_memory() -> None:
+    """What is kept goes out in parts, each when the one before is on its way; an empty answer is one part."""
+    sizes: list[tuple[int, bool]] = []
+
+    async def ask(body: bytes) -> None:
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            del scope, receive
+            headers = [(b"cache-control", FOR_EVER.encode()), (b"content-length", str(len(body)).encode())]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+
+        async def receive() -> Message:
+            return {"type": "http.request"}
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                sizes.append((len(message["body"]), message.get("more_body", False)))
+
+        scope = {"type": "http", "method": "GET", "path": "/a.js", "query_string": b"", "headers": []}
+        await Unchanging(answer)(scope, receive, send)
+
+    asyncio.run(ask(b"x" * (2 * PART_BYTES + 1)))
+    assert sizes == [(PART_BYTES, True), (PART_BYTES, True), (1, False)]
+    sizes.clear()
+    asyncio.run(ask(b""))
+    assert sizes == [(0, False)]
+
+
+def test_one_answer_at_a_time_is_gathered() -> None:
+    """Whoever asks for the same meanwhile gets it from the app, and leaves nothing in memory."""
+    files, begun, gate = Files(), asyncio.Event(), asyncio.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        if not files.asked:
+            files.asked.append("first")
+            begun.set()
+            await gate.wait()
+        await files(scope, receive, send)
+
+    async def ask() -> list[str]:
+        app = Unchanging(slow)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
+            first = asyncio.create_task(client.get("/a.js"))
+            await begun.wait()
+            second = await client.get("/a.js")
+            assert files.asked == ["first", "/a.js"]
+            gate.set()
+            return [(await first).text, second.text, (await client.get("/a.js")).text]
+
+    assert asyncio.run(ask()) == ["half and half"] * 3
+    assert files.asked == ["first", "/a.js", "/a.js"]

@@ -14,15 +14,21 @@ from hypothesis import strategies as st
 
 from dashboards import markup
 from dashboards.charts import pathway as drawn
-from dashboards.reading.told import Edge, Graph, Standing, StreamNow, Stretch
+from dashboards.reading.told import Edge, Graph, Minute, Standing, StreamNow, Stretch
 from dashboards.views import colours, conservation, freshness, loss_table, overview, pathway, series, texts
 from dashboards.views.address import Measure
 from dashboards.views.colours import DARK, LIGHT, Palette, contrast
-from monitor.results import Quantiles, Status, Verdict, WindowResult
+from monitor.results import Quantiles, RollUp, Status, Verdict, WindowResult
 from tests.alerts.windows import at, lag, window
 from tests.dashboards.places import judged_or_not
 
 MINUTE_US = 60_000_000
+
+
+def rolled_up(start_us: int, windows: int) -> RollUp:
+    """Return an hour of so many final windows, in which nothing else is."""
+    told: dict[str, Any] = dict.fromkeys((one.name for one in fields(RollUp)), 0)
+    return RollUp(**told | {"start_us": start_us, "windows": windows, "nodes": (), "lag_us": None})
 
 
 def stretch(*steps: WindowResult) -> Stretch:
@@ -271,14 +277,20 @@ def test_a_long_pathway_is_folded_and_no_node_hides_another(length: int, wide: i
 
 
 def test_edges_are_loud_where_messages_were_lost() -> None:
-    """On the way to a node of a must edge, after the node of a one-of group."""
+    """On the way to a node of a must edge; what was lost on one of several ways stands once, where they begin."""
     graph = Graph(("a", "b"), (Edge(0, 1, is_must=True),))
     (arrow,) = pathway.of(graph, window(0, lost={"b": 1_200}, known=5_000)).arrows
     assert (arrow.missing, arrow.surely, arrow.said) == (1_200, 1_200, "1,200 lost on the way to b")
-    branch = replace(graph, edges=(Edge(0, 1, is_must=False),))
-    losses = {"lost_after": 3, "loss": 3, "loss_lower": 3, "loss_upper": 3}
-    (way,) = pathway.of(branch, window(0, nodes={"a": losses})).arrows
-    assert (way.surely, way.label, way.said) == (3, "3 lost", "3 lost after a, on one of its ways")
+    ways = Graph(("a", "b", "c"), (Edge(0, 1, is_must=False), Edge(0, 2, is_must=False)))
+    losses = {"lost_after": 3, "loss": 3, "loss_lower": 0, "loss_upper": 4}
+    one = window(0, names=("a", "b", "c"), nodes={"a": losses})
+    drawing = pathway.of(ways, one)
+    assert [(way.missing, way.label, way.said) for way in drawing.arrows] == [(0, "", "")] * 2
+    assert [node.after for node in drawing.nodes] == ["0 to 4 lost after it, unknown", "", ""]
+    assert "0 to 4 lost after it, unknown; b:" in drawing.said
+    chart = drawn.option(drawing, LIGHT, "")["series"][0]
+    assert str(chart["data"]).count("lost after it") == 1
+    assert "lost" not in str(chart["links"])
 
 
 UNSURE: dict[str, tuple[int, int | None, str, str, str]] = {
@@ -371,3 +383,82 @@ def test_process_durations_stand_on_each_other_and_negative_ones_nowhere() -> No
     assert [one.part for one in shares] == ["40.0 %", "60.0 %"]
     skewed = timed | {"a": {"process_duration_p95_us": -1}}
     assert [one.line for one in series.durations(stretch(window(0, nodes=skewed)), ("a", "b"), UTC)] == ["b"]
+
+
+def test_what_a_ring_and_a_stack_do_not_show_is_said() -> None:
+    """Nodes with shorter durations than those that have a colour, with none, and below 0."""
+    names = tuple(f"n{place}" for place in range(12))
+    lasting: dict[str, Any] = {
+        name: {"process_duration_p95_us": 1_000 + place} for place, name in enumerate(names[:11])
+    }
+    one = window(0, names=names, nodes=lasting)
+    assert series.left_out(one, series.slowest(one)) == (
+        " Not shown: 3 nodes with shorter ones; 1 node without one, as not both sides were stamped."
+    )
+    below = {"a": {"process_duration_p95_us": -1}, "b": {"process_duration_p95_us": 2_000}}
+    both = window(0, nodes=below)
+    assert series.left_out(both, series.slowest(both)) == " Not shown: a, below 0."
+    assert loss_table.has_negative_duration(both)
+    more = window(0, nodes={name: {"process_duration_p95_us": -1} for name in ("a", "b")})
+    assert series.left_out(more, series.slowest(more)) == " Not shown: a and 1 more, below 0."
+    well = window(0, nodes={name: {"process_duration_p95_us": 0} for name in ("a", "b")})
+    assert series.left_out(well, series.slowest(well)) == ""
+    assert not loss_table.has_negative_duration(well)
+
+
+def test_a_minute_that_still_receives_is_not_drawn_as_a_collapse() -> None:
+    """Neither over time nor in the hour of the overview; one that waits for what is in flight is drawn."""
+    steps = [
+        judged_or_not(replace(window(place, status=one), known=10, delivered=10))
+        for place, one in enumerate((Status.FINAL, Status.PROVISIONAL, Status.OPEN))
+    ]
+    made = stretch(*steps)
+    assert {point.start_us for point in series.arrivals(made, "", UTC)} == {at(0), at(1)}
+    assert [series.is_running(made, one) for one in made.steps] == [False, False, True]
+    lately = tuple(
+        Minute(one.window_start_us, one.status, one.verdict, known, 0)
+        for one, known in zip(steps, (100, 50, 1_000), strict=True)
+    )
+    bars = row(steps[0], lately=lately, last_us=at(2)).bars[-3:]
+    assert [(bar.height, bar.mark is None) for bar in bars] == [(1.0, False), (0.5, False), (0.0, True)]
+
+
+def test_an_hour_that_has_not_all_of_its_minutes_is_not_drawn_where_it_is_the_newest() -> None:
+    """One before it that has a gap is: nothing more comes of it."""
+    hours = tuple(rolled_up(at(60 * place), windows) for place, windows in enumerate((60, 50, 30)))
+    made = replace(stretch(), steps=hours, step_us=60 * MINUTE_US)
+    assert [series.is_running(made, one) for one in hours] == [False, False, True]
+    assert not series.is_running(replace(made, steps=hours[:1]), hours[0])
+
+
+def test_the_worst_of_the_last_hour_stands_beside_the_newest_minute() -> None:
+    """Of those that are as bad the one that lost most, then the newest; one that is not final is none."""
+
+    def minute(place: int, verdict: Verdict | None, lost: int = 0, status: Status = Status.FINAL) -> Minute:
+        return Minute(at(place), status, verdict, 1_000, lost)
+
+    lossy = minute(1, Verdict.LOSSY, 20), minute(2, Verdict.LOSSY, 50), minute(3, Verdict.LOSSY, 50)
+    lately = (*lossy, minute(4, Verdict.UNKNOWN), minute(5, Verdict.CLEAN), minute(6, None, 900, Status.PROVISIONAL))
+    shown = row(window(5), lately=lately)
+    assert shown.mark.word == "CLEAN"
+    assert shown.worst == overview.Worst(colours.mark(Verdict.LOSSY), "5.00 %", at(3))
+    assert row(window(5), lately=lately[4:]).worst == overview.Worst(colours.mark(Verdict.CLEAN), "", at(5))
+    assert row(None, lately=lately[5:]).worst is None
+
+
+def test_streams_stand_by_the_worst_of_their_last_hour() -> None:
+    """Then by their newest minute, then by name: a loss of ten minutes ago is not hidden by a minute that is well."""
+
+    def stream(name: str, newest: WindowResult, *lately: tuple[Verdict, int]) -> StreamNow:
+        told = tuple(Minute(at(20 + n), Status.FINAL, one, 1_000, lost) for n, (one, lost) in enumerate(lately))
+        return StreamNow(name, newest, told, at(0), at(29))
+
+    found = (
+        stream("a-well", window(29), (Verdict.CLEAN, 0)),
+        stream("b-lost-little", window(29), (Verdict.LOSSY, 1), (Verdict.CLEAN, 0)),
+        stream("c-lost-much", window(29), (Verdict.LOSSY, 900), (Verdict.CLEAN, 0)),
+        stream("d-unknown", window(29), (Verdict.UNKNOWN, 0), (Verdict.CLEAN, 0)),
+        stream("e-loses-little", window(29, lost={"b": 1}), (Verdict.LOSSY, 1)),
+    )
+    shown = [one.stream for one in overview.rows(Standing(found, at(30)), at(30))]
+    assert shown == ["c-lost-much", "e-loses-little", "b-lost-little", "d-unknown", "a-well"]

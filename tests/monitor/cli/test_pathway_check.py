@@ -20,7 +20,8 @@ DRAWN = """\
 orders
   ingest -> router
   router -> eu | us   stamps in only
-  eu     -> sink  -> audit
+  eu     -+-> sink
+          +-> audit
   us     -> sink
   sink   (end)
   audit  (end)
@@ -41,7 +42,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_good_configuration_is_drawn(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line a node in pathway order: an arrow each for what goes to all, | for one of several."""
+    """One line a node in pathway order, | for one of several; what takes all is a prong of a fork."""
     file.write_text(GOOD)
     assert main(["pathway", "check", str(file)]) == 0
     assert capsys.readouterr() == (DRAWN, "")

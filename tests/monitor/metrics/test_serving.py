@@ -6,7 +6,7 @@ import gzip
 import http.client
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import pytest
@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from monitor.errors import DependencyError
 from monitor.metrics.known import Known
-from monitor.metrics.serving import MOST_CONNECTIONS, Server
+from monitor.metrics.serving import MOST_CONNECTIONS, MOST_PER_ADDRESS, Server
 from tests.monitor.metrics.pages import FIGURES, measured
 
 OPENMETRICS: Final = {"Accept": "application/openmetrics-text; version=1.0.0; charset=utf-8"}
@@ -96,10 +96,35 @@ def test_nothing_else_is_served(path: str, method: str, expected: int) -> None:
         assert ask(server, path, method)[0] == expected
 
 
+def connected(server: Server, number: int) -> socket.socket:
+    """Return a connection of one of many addresses, each of which has as many as it may."""
+    address = f"127.0.1.{1 + number // MOST_PER_ADDRESS}"
+    return socket.create_connection(("127.0.0.1", server.port), PATIENCE_S, (address, 0))
+
+
+def test_an_address_that_takes_all_it_can_keeps_nobody_waiting() -> None:
+    """What it has beyond its share is cut at once, and what it gives up it may have again."""
+    with serving(cut_after_s=3_600) as server:
+        greedy = [connected(server, 0) for _ in range(MOST_PER_ADDRESS)]
+        for _ in range(3 * MOST_CONNECTIONS):
+            with connected(server, 0) as beyond:
+                assert beyond.recv(1) == b""
+        assert ask(server)[0] == 200
+        for one in greedy:
+            one.sendall(b"HEAD /metrics HTTP/1.0\r\n\r\n")
+            assert one.recv(12) == b"HTTP/1.0 200"
+            one.close()
+        while True:
+            with suppress(OSError), connected(server, 0) as again:
+                again.sendall(b"HEAD /metrics HTTP/1.0\r\n\r\n")
+                if again.recv(12) == b"HTTP/1.0 200":
+                    break
+
+
 def test_clients_that_say_nothing_are_cut_and_others_are_served_meanwhile() -> None:
     """More of them than there are places; each is let in and cut in its time, and then whoever waited has its turn."""
     with serving(cut_after_s=0.2) as server:
-        silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(MOST_CONNECTIONS + 3)]
+        silent = [connected(server, number) for number in range(MOST_CONNECTIONS + 3)]
         assert ask(server)[0] == 200
         for one in silent:
             one.settimeout(PATIENCE_S)
@@ -114,8 +139,9 @@ def test_a_client_that_does_not_read_is_cut_too() -> None:
     )
     with serving(large.known, cut_after_s=1.0) as server:
         slow = [socket.socket() for _ in range(MOST_CONNECTIONS)]
-        for one in slow:
+        for number, one in enumerate(slow):
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            one.bind((f"127.0.1.{1 + number // MOST_PER_ADDRESS}", 0))
             one.connect(("127.0.0.1", server.port))
             one.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         assert ask(server, method="HEAD")[0] == 200
@@ -126,7 +152,7 @@ def test_a_client_that_does_not_read_is_cut_too() -> None:
 def test_a_server_that_is_full_can_be_closed() -> None:
     """It waits for nobody."""
     with serving() as server:
-        silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(MOST_CONNECTIONS + 1)]
+        silent = [connected(server, number) for number in range(MOST_CONNECTIONS + 1)]
     for one in silent:
         one.close()
 

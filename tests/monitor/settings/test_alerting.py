@@ -34,6 +34,10 @@ SPANS = '{ rate = 1, long = "1h", short = "5m", severity = "page" }'
             '[alerts]\ndashboard = "localhost"',
             '2: alerts.dashboard: this is a URL such as "http://127.0.0.1:8501/", or "" for none; got \'localhost\'',
         ),
+        (
+            '[alerts]\ndashboard = "http://"',
+            '2: alerts.dashboard: this is a URL such as "http://127.0.0.1:8501/", or "" for none; got \'http://\'',
+        ),
         (RULE + 'name = "x"', f"3: alerts.rules: a rule has a kind, one of {ALL_KINDS}"),
         (
             RULE + 'kind = "los"',

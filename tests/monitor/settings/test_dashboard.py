@@ -1,4 +1,4 @@
-"""Tests of ``[dashboard.login]``: what is right, what is said of what is not, and where its secrets may stand."""
+"""Tests of ``[dashboard]`` and its login: what is right, what is said of what is not, where secrets may stand."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from monitor.errors import SettingsError
 from monitor.settings import load
+from monitor.settings.dashboard import origin_of
 
 HIDDEN: Final = "T0P-5ECRET"
 LOGIN: Final = f"""[dashboard.login]
@@ -69,6 +70,27 @@ def test_a_secret_may_stand_in_a_file_or_a_variable(tmp_path: Path) -> None:
     assert login(tmp_path, HOPWATCH_DASHBOARD__LOGIN__COOKIE_SECRET_FILE=file).said("cookie_secret") == SIGNING
 
 
+def test_origins_are_kept_as_browsers_write_them(tmp_path: Path) -> None:
+    """As a list in the file, with blanks between them in a variable; none without a word."""
+    (tmp_path / "h.toml").write_text('[dashboard]\norigins = ["HTTPS://Host.example:443/", "http://[::1]:8501"]\n')
+    expected = ("https://host.example", "http://[::1]:8501")
+    assert load(tmp_path / "h.toml", flags={}, environ={}).dashboard.origins == expected
+    environ = {"HOPWATCH_DASHBOARD__ORIGINS": "http://a.example:80 https://b.example:80"}
+    found = load(tmp_path / "h.toml", flags={}, environ=environ).dashboard.origins
+    assert found == ("http://a.example", "https://b.example:80")
+    (tmp_path / "h.toml").write_text("")
+    assert load(tmp_path / "h.toml", flags={}, environ={}).dashboard.origins == ()
+
+
+def test_an_origin_is_what_a_url_begins_with() -> None:
+    """Without the usual port, path and query."""
+    assert origin_of("https://Host.example.:443/path?query#part") == "https://host.example"
+    assert origin_of("http://host.example:443") == "http://host.example:443"
+    with pytest.raises(ValueError, match=r"this is a URL such as"):
+        origin_of("host.example")
+
+
+ORIGIN: Final = 'an origin is a scheme, a host and a port, such as "https://host.example"; got'
 URL: Final = 'this is a URL such as "https://host.example/path", without user, password or blanks in it'
 WRONG: Final = {
     "no url": (LOGIN.replace("url =", "#"), "dashboard.login.url: this is required"),
@@ -107,6 +129,10 @@ WRONG: Final = {
         'who is let in is an address such as "on-call@host.example", or "@host.example" for all of a domain; got',
     ),
     "unknown": (LOGIN + 'client = "x"\n', "dashboard.login.client: there is no such key; did you mean 'client_id'?"),
+    "no origin": ('[dashboard]\norigins = ["host.example"]\n', f"dashboard.origins: {ORIGIN} 'host.example'"),
+    "a page": ('[dashboard]\norigins = ["http://h/p"]\n', f"dashboard.origins: {ORIGIN} 'http://h/p'"),
+    "any origin": ('[dashboard]\norigins = "*"\n', f"dashboard.origins: {ORIGIN} '*'"),
+    "no origins": ("[dashboard]\norigins = 7\n", 'this is a list such as ["https://host.example"], got 7'),
     "no table": ('[dashboard]\nlogin = "T0P-5ECRET"\n', "dashboard.login: this is a table, got ***"),
     "no such table": ("[dashboard]\nlogins = 1\n", "dashboard.logins: there is no such key; did you mean 'login'?"),
 }

@@ -1,0 +1,22 @@
+"""Spans of time as people read them, in the unit that a person would choose."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_UNITS: Final = (
+    *(("µs", 1, 1_000), ("ms", 1_000, 1_000_000), ("s", 1_000_000, 120_000_000)),
+    *(("min", 60_000_000, 7_200_000_000), ("h", 3_600_000_000, 172_800_000_000), ("d", 86_400_000_000, 0)),
+)
+"""Each unit, its size in µs, and the span from which the next one is chosen."""
+
+
+def unit_of(span_us: float) -> tuple[str, int]:
+    """Return the unit that suits a span, and its size in µs."""
+    return next((unit, size_us) for unit, size_us, most_us in _UNITS if abs(span_us) < most_us or not most_us)
+
+
+def words(span_us: float) -> str:
+    """Return a span in its unit; a negative one too."""
+    unit, size_us = unit_of(span_us)
+    return f"{span_us / size_us:,.{0 if size_us == 1 else 1}f} {unit}"

@@ -1,0 +1,34 @@
+"""Tests of whose a connection is."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.owners import owner_of
+
+
+@given(st.ip_addresses(v=4))
+def test_an_address_of_ipv4_is_one_owner_in_both_families(address: IPv4Address) -> None:
+    """A socket of IPv6 writes it another way."""
+    assert owner_of(str(address)) == owner_of(f"::ffff:{address}") == str(address)
+
+
+@given(st.ip_addresses(v=6), st.integers(0, 2**64 - 1))
+def test_a_network_of_ipv6_is_one_owner(address: IPv6Address, host: int) -> None:
+    """Whoever has one of its addresses has all of them, and no other network."""
+    if address.ipv4_mapped is not None:
+        return
+    network = int(address) >> 64 << 64
+    if network:
+        assert owner_of(str(address)) == owner_of(str(IPv6Address(network | host))) == owner_of(f"{address}%eth0")
+    assert owner_of(str(address)) != owner_of(str(IPv6Address(int(address) ^ 1 << 64)))
+
+
+@pytest.mark.parametrize("host", ["", "192.0.2.1"])
+def test_what_has_no_network_owns_itself(host: str) -> None:
+    """A socket without an address too."""
+    assert owner_of(host) == host

@@ -1,0 +1,35 @@
+"""Tests of spans of time in words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor import spans
+
+
+@pytest.mark.parametrize(
+    ("span_us", "words"),
+    [
+        (0, "0 µs"),
+        (-1_500, "-1.5 ms"),
+        (119_999_999, "120.0 s"),
+        (4_000_000_000, "66.7 min"),
+        (7_200_000_000, "2.0 h"),
+        (172_800_000_000, "2.0 d"),
+    ],
+)
+def test_a_span_is_told_in_the_unit_that_a_person_would_choose(span_us: int, words: str) -> None:
+    """4,000,000 ms are 66.7 min."""
+    assert spans.words(span_us) == words
+
+
+@given(st.integers(-(2**63), 2**63))
+def test_no_span_is_told_in_a_unit_that_is_too_small(span_us: int) -> None:
+    """Below a day no number has more than four digits before its point, and what is told is right to its last digit."""
+    unit, size_us = spans.unit_of(span_us)
+    number, said = spans.words(span_us).split(" ")
+    assert said == unit
+    assert abs(float(number.replace(",", "")) * size_us - span_us) <= max(0.0500001 * size_us, 1e-12 * abs(span_us))
+    assert unit == "d" or abs(span_us) / size_us < 1_000
