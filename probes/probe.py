@@ -22,7 +22,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, ParamSpec, Self
 
-from probes import event_times, exits, recorder
+from probes import event_times, exits, recorder, sigterm
 from probes.arrays import EventTimes, MessageIds, columns_of, length_of, microseconds
 from probes.clock import Clock, SystemClock
 from probes.contract.ids import id_bytes
@@ -95,6 +95,7 @@ class Probe:
         max_age_s: float | None = MAX_AGE_S,
         follows: bool = False,
         id_text: bool = True,
+        close_on_sigterm: bool = True,
         clock: Clock | None = None,
     ) -> None:
         """Start the probe and its thread, and announce it: the transport has its hello, or a line is logged.
@@ -108,6 +109,9 @@ class Probe:
         ``id_text=False`` keeps ids that are texts to themselves: what leaves this process is their hashes, where texts
         are secret or too many. ``follows`` is for taps, which stamp what they read from a file or a topic, and may be
         behind: nothing counts as complete before :meth:`caught_up` says so.
+
+        SIGTERM closes probes, and then ends the process as it would have, if this is the main thread and nothing else
+        handles the signal by then; ``close_on_sigterm=False`` leaves it alone.
 
         Raises:
             ProbeError: with ``strict`` only: a name, label, number or sink cannot be.
@@ -125,7 +129,7 @@ class Probe:
             sink = sink if sink is not None else os.environ.get(SINK_VARIABLE) or None
             self._settings = ProbeSettings(
                 stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps,
-                announce_within_s, max_age_s, clock,
+                announce_within_s, max_age_s, close_on_sigterm, clock,
             )  # fmt: skip
             self._begin(self._settings, None)
         except Exception as error:
@@ -155,6 +159,8 @@ class Probe:
         self._most, self._max_age_us = asked.most_stamps, asked.max_age_us
         self._sender, self._queue, self._append = sender, sender.queue, sender.queue.append
         exits.watch(self)
+        if asked.close_on_sigterm:
+            sigterm.close_at_sigterm()
 
     def _silence(self) -> None:
         """Become the twin that does nothing: a queue of no room takes every stamp and keeps none."""

@@ -35,6 +35,7 @@ class ProbeSettings:
     most_stamps: int
     announce_within_s: float
     max_age_s: float | None
+    close_on_sigterm: bool
     clock: Clock
 
     def __post_init__(self) -> None:
