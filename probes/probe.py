@@ -45,6 +45,7 @@ MAX_AGE_S: Final = 86_400.0
 CLOSE_S: Final = 2.0
 QUEUE_FULL: Final = "queue full"
 BAD_ARRAYS: Final = "bad arrays"
+CLOSED: Final = "closed"
 
 _ARRIVED, _DEPARTED, _FILTERED, _REJECTED = map(int, Side)
 _log = logging.getLogger("hopwatch.probe")
@@ -120,6 +121,9 @@ class Probe:
         self._ending: Sender | None = None
         self._of_parent: object = None
         self._most, self._max_age_us = MOST_STAMPS, None
+        self._is_closed, self._has_told_closed = False, False
+        # In the child of a fork that closed its probe before it began.
+        self._dropped_unheard = 0
         self._follows, self._id_text = follows, id_text
         clock = clock or SystemClock()
         self._wall_ns, self._monotonic_ns = clock.wall_ns, clock.monotonic_ns
@@ -173,6 +177,7 @@ class Probe:
         # What the parent had is kept: to let go of 200,000 stamps would cost each of its children memory and time.
         self._of_parent, self._ending = (self._of_parent, self._sender, self._ending), None
         self._sender, self._queue, self._append = None, deque(), self._append_first
+        self._is_closed, self._most = False, self._settings.most_stamps
         # Another thread of the parent may have held the lock.
         self._waking, self._is_dormant, self._is_waking = threading.RLock(), True, False
 
@@ -274,7 +279,7 @@ class Probe:
 
     @_harmless
     def close(self, *, bye: bool = True) -> None:
-        """Send what is left and the bye; give up after two seconds. Nothing is stamped any more.
+        """Send what is left and the bye; give up after two seconds. What is stamped from then on is dropped.
 
         Without a bye, the service that is watched goes on: what it handles from now on is unknown, and never lost.
         """
@@ -286,20 +291,22 @@ class Probe:
     def end(self, *, bye: bool = True) -> None:
         """Begin to close, so that a process with many probes waits for them all at once; :meth:`close` waits."""
         with self._waking:
-            sender, self._is_dormant = self._sender, False
+            sender, was_dormant, self._is_dormant = self._sender, self._is_dormant, False
             exits.forget(self)
             # The moment is read before nothing is taken any more: what is stamped between is not vouched for.
             until_us = self._wall_ns() // 1_000
+            if sender is not None or was_dormant:
+                # A queue without room: each stamp takes the careful way, where it is counted.
+                self._ending, self._is_closed, self._most = sender, True, 0
             self._silence()
         if sender is not None:
-            self._ending = sender
             sender.end(CLOSE_S, bye=bye, until_us=until_us)
 
     @property
     def dropped(self) -> int:
         """Observations that this probe had to drop so far."""
         sender = self._sender or self._ending
-        return 0 if sender is None else sender.dropped_total
+        return self._dropped_unheard if sender is None else sender.dropped_total
 
     def __enter__(self) -> Self:
         """Return the probe."""
@@ -314,6 +321,9 @@ class Probe:
         self, side: int, message_id: MessageId, event_time: EventTime, at_ns: int, reason: str | None = None
     ) -> None:
         """Stamp, checking what the fast path leaves to the sender, and counting what does not fit."""
+        if self._is_closed:
+            self._drop(recorder.refused_one(event_time, at_ns, CLOSED, self._max_age_us))
+            return
         if self.strict:
             _refuse_bad(message_id, event_time, at_ns // 1_000, self._max_age_us)
         if len(self._queue) < self._most:
@@ -338,15 +348,34 @@ class Probe:
             raise ProbeError(told)
         if self._is_dormant and len(taken.ids):
             self._wake()
-        if self._sender is not None and len(taken.ids) and not self._sender.append_many(stamps, self._most):
+        if self._is_closed and len(taken.ids):
+            self._drop(recorder.refused(taken.events_us, at_ns, CLOSED, self._max_age_us))
+        elif self._sender is not None and len(taken.ids) and not self._sender.append_many(stamps, self._most):
             self._drop(recorder.refused(taken.events_us, at_ns, QUEUE_FULL, self._max_age_us))
 
     def _drop(self, refusals: Refusals) -> None:
         if self._is_dormant:
             self._wake()
-        if self._sender is not None:
-            self._sender.drop(refusals)
-            self._sender.wake()
+        if self._is_closed:
+            self._tell_closed()
+        elif self._sender is None:
+            return
+        sender = self._sender or self._ending
+        if sender is not None:
+            sender.drop(refusals)
+            sender.wake()
+        else:
+            self._dropped_unheard += sum(count for (_, cause), count in refusals.items() if cause != recorder.PERHAPS)
+
+    def _tell_closed(self) -> None:
+        """Say that nothing is stamped any more, once; of what is stamped all the same the transport hears nothing."""
+        who = f"a probe of {self.stream} at {self.node}"
+        told = f"{who} is closed, and drops what is stamped: close it after the last message"
+        if self.strict:
+            raise ProbeError(told)
+        if not self._has_told_closed:
+            self._has_told_closed = True
+            _log.warning(told)
 
 
 class _Passing:
