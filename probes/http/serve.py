@@ -16,12 +16,15 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
+from probes.http.connections import LOOK_EVERY_S, Connections
 from probes.http.limits import App
 
 MOST_CONNECTIONS: Final = 4_096
 """So many are open at once: more than are worked on, because slow clients have one each, and keep nobody out."""
 HEADERS_S: Final = 10.0
 """How long a client has for its headers; its body has a deadline of its own."""
+STOP_S: Final = 5.0
+"""How long requests may take to be answered once it is to stop; then their connections are ended."""
 
 
 class PortTakenError(OSError):
@@ -114,12 +117,24 @@ async def _serve(app: App, listening: Listening, stop: Event, ready: Callable[[]
         websockets=False,
         log_enabled=False,
     )
+    connections = Connections(listening.port)
     running = asyncio.create_task(server.serve())
     ready()
     stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
+    watching = asyncio.create_task(_watch(connections))
     await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     if not running.done():
         server.stop()  # type: ignore[no-untyped-call]  # granian's own
+        await asyncio.wait({running}, timeout=STOP_S)
+        if not running.done():
+            connections.end_all()
     await running
+    watching.cancel()
     stop.set()
     await stopping
+
+
+async def _watch(connections: Connections) -> None:
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        await asyncio.to_thread(connections.look)

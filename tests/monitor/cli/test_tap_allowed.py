@@ -8,6 +8,7 @@ import pytest
 
 from monitor.cli.main import main
 from monitor.cli.tap import allowed_nodes
+from probes.taps.http.refused import NodeName
 
 CONFIG = '[streams.orders]\npath = "router -> sink"\n[streams."a.b"]\npath = "x -> y"\n'
 
@@ -16,11 +17,14 @@ def test_nodes_are_those_of_the_file_and_those_that_are_named(tmp_path: Path) ->
     """Either may be left out; without both any name is taken."""
     file = tmp_path / "hopwatch.toml"
     file.write_text(CONFIG)
-    of_file = {("orders", "router"), ("orders", "sink"), ("a.b", "x"), ("a.b", "y")}
+    of_file = frozenset(
+        NodeName(*one) for one in (("orders", "router"), ("orders", "sink"), ("a.b", "x"), ("a.b", "y"))
+    )
     assert allowed_nodes(None, []) is None
-    assert allowed_nodes(None, ["orders/router", "a.b/x"]) == {("orders", "router"), ("a.b", "x")}
+    named = frozenset({NodeName("orders", "router"), NodeName("a.b", "x")})
+    assert allowed_nodes(None, ["orders/router", "a.b/x"]) == named
     assert allowed_nodes(file, []) == of_file
-    assert allowed_nodes(file, ["bills/in"]) == of_file | {("bills", "in")}
+    assert allowed_nodes(file, ["bills/in"]) == of_file | {NodeName("bills", "in")}
 
 
 @pytest.mark.parametrize("said", ["orders", "orders/", "/router", "orders/a/b", "or ders/router", ""])
