@@ -24,6 +24,7 @@ from typing import Final, ParamSpec, Self
 
 from probes import event_times, exits, recorder, sigterm
 from probes.arrays import EventTimes, MessageIds, columns_of, length_of, microseconds
+from probes.backlog import MOST_BYTES, SMALL_CHARS, weight
 from probes.clock import Clock, SystemClock
 from probes.contract.ids import id_bytes
 from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
@@ -92,6 +93,7 @@ class Probe:
         flush_every_s: float = 2.0,
         heartbeat_every_s: float = 10.0,
         most_stamps: int = MOST_STAMPS,
+        most_bytes: int = MOST_BYTES,
         announce_within_s: float = ANNOUNCE_WITHIN_S,
         max_age_s: float | None = MAX_AGE_S,
         follows: bool = False,
@@ -114,6 +116,9 @@ class Probe:
         SIGTERM closes probes, and then ends the process as it would have, if this is the main thread and nothing else
         handles the signal by then; ``close_on_sigterm=False`` leaves it alone.
 
+        What waits to be sent is bounded by ``most_stamps``, and, of ids of more than 64 characters and the texts of
+        arrays, by ``most_bytes``, with 4 bytes a character: what finds no room is dropped, and counted.
+
         Raises:
             ProbeError: with ``strict`` only: a name, label, number or sink cannot be.
         """
@@ -132,7 +137,7 @@ class Probe:
         try:
             sink = sink if sink is not None else os.environ.get(SINK_VARIABLE) or None
             self._settings = ProbeSettings(
-                stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps,
+                stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps, most_bytes,
                 announce_within_s, max_age_s, close_on_sigterm, clock,
             )  # fmt: skip
             self._begin(self._settings, None)
@@ -156,7 +161,7 @@ class Probe:
             who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s,
             queue=queue, max_age_us=asked.max_age_us,
         )  # fmt: skip
-        sender.backlog.id_text = self._id_text
+        sender.backlog.id_text, sender.backlog.most_bytes = self._id_text, asked.most_bytes
         if self._follows:
             sender.follow()
         sender.start(asked.announce_within_s)
@@ -214,14 +219,18 @@ class Probe:
 
     def arrived(self, message_id: MessageId, event_time: EventTime) -> None:
         """Stamp ``in``: the message arrives at this node."""
-        if len(self._queue) < self._most and not self.strict:
+        kind = type(message_id)
+        is_light = (kind is not str and kind is not bytes) or len(message_id) <= SMALL_CHARS  # type: ignore[arg-type]  # what is sized
+        if is_light and len(self._queue) < self._most and not self.strict:
             self._append(Stamp(_ARRIVED, message_id, event_time, self._wall_ns()))
         else:
             self._carefully(_ARRIVED, message_id, event_time, self._wall_ns())
 
     def departed(self, message_id: MessageId, event_time: EventTime) -> None:
         """Stamp ``out``: the message leaves this node."""
-        if len(self._queue) < self._most and not self.strict:
+        kind = type(message_id)
+        is_light = (kind is not str and kind is not bytes) or len(message_id) <= SMALL_CHARS  # type: ignore[arg-type]  # what is sized
+        if is_light and len(self._queue) < self._most and not self.strict:
             self._append(Stamp(_DEPARTED, message_id, event_time, self._wall_ns()))
         else:
             self._carefully(_DEPARTED, message_id, event_time, self._wall_ns())
@@ -326,10 +335,19 @@ class Probe:
             return
         if self.strict:
             _refuse_bad(message_id, event_time, at_ns // 1_000, self._max_age_us)
-        if len(self._queue) < self._most:
-            self._append(Stamp(side, message_id, event_time, at_ns, _text(reason)))
-        else:
+        if not self._take(Stamp(side, message_id, event_time, at_ns, _text(reason))):
             self._drop(recorder.refused_one(event_time, at_ns, QUEUE_FULL, self._max_age_us))
+
+    def _take(self, stamp: Stamp) -> bool:
+        """Queue a stamp, if there is room for it."""
+        if len(self._queue) >= self._most:
+            return False
+        if not weight(stamp):
+            self._append(stamp)
+            return True
+        if self._is_dormant:
+            self._wake()
+        return self._sender is None or self._sender.backlog.append_heavy(stamp)
 
     @_harmless
     def _many(self, side: int, message_ids: MessageIds, event_times: EventTimes) -> None:
@@ -381,16 +399,18 @@ class Probe:
 class _Passing:
     """One message inside the node: ``in`` at the start of the block, ``out`` at its end."""
 
-    __slots__ = ("_event_time", "_message_id", "_probe", "_since_ns", "_wall_ns")
+    __slots__ = ("_event_time", "_is_light", "_message_id", "_probe", "_since_ns", "_wall_ns")
 
     def __init__(self, probe: Probe, message_id: MessageId, event_time: EventTime) -> None:
         self._probe, self._message_id, self._event_time = probe, message_id, event_time
+        kind = type(message_id)
+        self._is_light = (kind is not str and kind is not bytes) or len(message_id) <= SMALL_CHARS  # type: ignore[arg-type]  # what is sized
 
     def __enter__(self) -> None:
         probe = self._probe
         self._since_ns = probe._monotonic_ns()
         self._wall_ns = probe._wall_ns()
-        if len(probe._queue) < probe._most and not probe.strict:
+        if self._is_light and len(probe._queue) < probe._most and not probe.strict:
             probe._append(Stamp(_ARRIVED, self._message_id, self._event_time, self._wall_ns))
         else:
             probe._carefully(_ARRIVED, self._message_id, self._event_time, self._wall_ns)
@@ -403,7 +423,7 @@ class _Passing:
         probe = self._probe
         # The time inside is monotonic: a step of the wall clock must not show as a duration.
         at_ns = self._wall_ns + probe._monotonic_ns() - self._since_ns
-        if len(probe._queue) < probe._most:
+        if self._is_light and len(probe._queue) < probe._most:
             probe._append(Stamp(_DEPARTED, self._message_id, self._event_time, at_ns))
         else:
             probe._carefully(_DEPARTED, self._message_id, self._event_time, at_ns)

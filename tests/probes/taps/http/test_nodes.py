@@ -19,7 +19,7 @@ from tests.probes.taps.http.asked import GOOD, Asked, told
 
 RECORD = {"content-type": "application/octet-stream"}
 NOW_MS = EPOCH_US // 1_000
-UNKNOWN = (422, "unknown-node", [])
+UNKNOWN: tuple[int, str, list[str]] = (422, "unknown-node", [])
 
 
 @pytest.fixture
