@@ -23,4 +23,4 @@ def start(url: str, access: KafkaAccess, every_s: float) -> Probe:
     """
     is_kafka = url.startswith(KAFKA)
     sink = KafkaSink(KafkaPlace.parse(url), f"{MONITOR_STREAM}.{NODE}", access=access) if is_kafka else url
-    return Probe(stream=MONITOR_STREAM, node=NODE, sink=sink, heartbeat_every_s=every_s, flush_every_s=every_s)
+    return Probe(MONITOR_STREAM, NODE, sink, heartbeat_every_s=every_s, flush_every_s=every_s, close_on_sigterm=False)

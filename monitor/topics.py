@@ -156,24 +156,40 @@ def create(  # noqa: PLR0913 - what a topic is made of
 ) -> None:
     """Make the topic.
 
+    A client sends its request again where the answer is late, and then hears that the topic exists: it is the one it
+    asked for where there was none before.
+
     Raises:
         ConfigurationError: it is there already, or the brokers do not take these numbers.
         TransportError: no broker answers, or none lets us in.
     """
+    there_already = f"the topic {place.topic} is there already: 'hopwatch topics check' says whether it will do"
+    if describe(place, access) is not None:
+        raise ConfigurationError(there_already)
     admin, trouble = _admin(place, access)
+    wanted = Topic(partitions, replication, config_of(min_insync, retention_hours))
     try:
-        asked = NewTopic(place.topic, partitions, replication, config=config_of(min_insync, retention_hours))
+        asked = NewTopic(place.topic, partitions, replication, config=wanted.config)
         (answer,) = admin.create_topics([asked], request_timeout=PATIENCE_S).values()
         answer.result()
     except KafkaException as error:
         code = _of(error).code()
         if code == KafkaError.TOPIC_ALREADY_EXISTS:
-            what = f"the topic {place.topic} is there already"
-            raise ConfigurationError(f"{what}: 'hopwatch topics check' says whether it will do") from None
+            if not _is_as_wanted(describe(place, access), wanted):
+                raise ConfigurationError(there_already) from None
+            return
         if code in (KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_CONFIG):
             what = f"the brokers do not take {partitions} partitions with replication {replication}: {_of(error).str()}"
             raise ConfigurationError(f"{what}{_with_fewer(admin, replication, min_insync)}") from None
         raise _unreachable(place, admin, error, trouble) from None
+
+
+def _is_as_wanted(found: Topic | None, wanted: Topic) -> bool:
+    """Return whether a topic is what was asked for; one that no broker describes yet was made just now."""
+    if found is None:
+        return True
+    is_as_large = (found.partitions, found.replication) == (wanted.partitions, wanted.replication)
+    return is_as_large and wanted.config.items() <= found.config.items()
 
 
 def config_of(min_insync: int, retention_hours: int) -> dict[str, str]:
@@ -242,8 +258,7 @@ def _admin(place: KafkaPlace, access: KafkaAccess) -> tuple[AdminClient, list[Ka
     """Return a client, and the list in which it writes down what it has trouble with."""
     trouble: list[KafkaError] = []
     config = {
-        **access.for_librdkafka(),
-        "bootstrap.servers": place.brokers,
+        **access.for_librdkafka(place.brokers),
         "client.id": "hopwatch",
         "log_level": 0,
         "error_cb": trouble.append,

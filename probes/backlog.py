@@ -18,6 +18,11 @@ from probes.recorder import Refusals, Stamp, Stamps
 CALLS_AT_ONCE: Final = 2 * BATCH_OBSERVATIONS
 """How many calls are packed at once: it takes the interpreter's lock for some 5 ms."""
 UNRECORDABLE: Final = "unrecordable"
+SMALL_CHARS: Final = 64
+"""An id of so many characters costs what any stamp does, and is not weighed."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""How much the longer ones that wait may weigh."""
+_BYTES_A_CHAR: Final = 4
 _OF_EVENT_TIMES: Final = {recorder.IMPLAUSIBLE, recorder.BAD_EVENT_TIME}
 
 
@@ -27,6 +32,8 @@ class Backlog:
     def __init__(self, queue: deque[Stamp | Stamps] | None = None, max_age_us: int | None = None) -> None:
         """Start empty, or with the stamps of a queue; event times that are older than that, if given, are refused."""
         self.max_age_us = max_age_us
+        self.most_bytes = MOST_BYTES
+        self._waiting_bytes = 0 if queue is None else sum(map(weight, queue))
         self.id_text = True
         """Whether the texts of ids are sent beside their hashes."""
         self.faults: dict[str, str | None] = {}
@@ -52,16 +59,27 @@ class Backlog:
         return not (self._held or self.packed or self.refused)
 
     def append_many(self, stamps: Stamps, most: int) -> bool:
-        """Take arrays into the queue; False if more than ``most`` stamps would wait.
+        """Take arrays into the queue; False if more than ``most`` stamps would wait, or their ids weigh too much.
 
         Two arrays of one length always find room, because an arrival and its departure belong together.
         """
-        count = len(stamps.event_times_us)
+        count, weighs = len(stamps.event_times_us), weight(stamps)
         with self._counting:
-            if self.waiting + count > max(most, 2 * count):
+            if self.waiting + count > max(most, 2 * count) or self._waiting_bytes + weighs > self.most_bytes:
                 return False
             self._folded += count - 1
+            self._waiting_bytes += weighs
         self.queue.append(stamps)
+        return True
+
+    def append_heavy(self, stamp: Stamp) -> bool:
+        """Take a stamp whose id may be long; False if the ids that wait would weigh too much."""
+        weighs = weight(stamp)
+        with self._counting:
+            if self._waiting_bytes + weighs > self.most_bytes:
+                return False
+            self._waiting_bytes += weighs
+        self.queue.append(stamp)
         return True
 
     def pack(self, not_before_us: int) -> None:
@@ -85,9 +103,11 @@ class Backlog:
             call = queue[0]
             held.append(call)
             queue.popleft()
-            if isinstance(call, Stamps):
+            weighs = weight(call)
+            if weighs or isinstance(call, Stamps):
                 with self._counting:
-                    self._folded -= len(call.event_times_us) - 1
+                    self._waiting_bytes -= weighs
+                    self._folded -= len(call.event_times_us) - 1 if isinstance(call, Stamps) else 0
 
     def _find_fault(self, refusals: Refusals) -> None:
         """Keep the words for the first event time that cannot be, when its cause is met first."""
@@ -120,3 +140,14 @@ class Backlog:
             self.has_lost_count = True
             count = len(call.event_times_us) if isinstance(call, Stamps) else 1
             return recorder.refused_count(count, call.at_ns, UNRECORDABLE)
+
+
+def weight(call: Stamp | Stamps) -> int:
+    """Return what the ids of a call weigh in bytes, at most; nothing where they are no longer than most are."""
+    if isinstance(call, Stamps):
+        return sum(len(text) for text in call.id_texts or () if text is not None)
+    message_id: object = call.message_id
+    # Exactly these: a class of a host's own may raise when it is asked for its length.
+    if type(message_id) is not str and type(message_id) is not bytes:
+        return 0
+    return _BYTES_A_CHAR * len(message_id) if len(message_id) > SMALL_CHARS else 0

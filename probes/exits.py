@@ -71,7 +71,8 @@ def others() -> list[str]:
     return [one.name for one in threading.enumerate() if one not in ours and not isinstance(one, OwnThread)]
 
 
-def _close_all() -> None:
+def close_all() -> None:
+    """Close all that lives, with a bye where no other thread may stamp; waits for the slowest, some seconds at most."""
     things, going_on = list(_alive), others()
     if things and going_on:
         told = "probes end without a bye, as threads are alive that may stamp (%s): close them after the last message"
@@ -88,7 +89,7 @@ def _close_all() -> None:
 
 def _close_with_worker(_: object = None) -> None:
     # A worker of multiprocessing ends by os._exit, which runs no atexit; its own finalizers are all it runs.
-    util.Finalize(None, _close_all, exitpriority=0)
+    util.Finalize(None, close_all, exitpriority=0)
 
 
 def _start_all_anew() -> None:
@@ -96,7 +97,7 @@ def _start_all_anew() -> None:
         thing.start_anew()
 
 
-atexit.register(_close_all)
+atexit.register(close_all)
 os.register_at_fork(after_in_child=_start_all_anew)
 # A forked worker first forgets the finalizers of its parent, and then runs this.
 util.register_after_fork(_close_with_worker, _close_with_worker)

@@ -22,8 +22,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, ParamSpec, Self
 
-from probes import event_times, exits, recorder
+from probes import event_times, exits, recorder, sigterm
 from probes.arrays import EventTimes, MessageIds, columns_of, length_of, microseconds
+from probes.backlog import MOST_BYTES, SMALL_CHARS, weight
 from probes.clock import Clock, SystemClock
 from probes.contract.ids import id_bytes
 from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
@@ -45,6 +46,7 @@ MAX_AGE_S: Final = 86_400.0
 CLOSE_S: Final = 2.0
 QUEUE_FULL: Final = "queue full"
 BAD_ARRAYS: Final = "bad arrays"
+CLOSED: Final = "closed"
 
 _ARRIVED, _DEPARTED, _FILTERED, _REJECTED = map(int, Side)
 _log = logging.getLogger("hopwatch.probe")
@@ -91,10 +93,12 @@ class Probe:
         flush_every_s: float = 2.0,
         heartbeat_every_s: float = 10.0,
         most_stamps: int = MOST_STAMPS,
+        most_bytes: int = MOST_BYTES,
         announce_within_s: float = ANNOUNCE_WITHIN_S,
         max_age_s: float | None = MAX_AGE_S,
         follows: bool = False,
         id_text: bool = True,
+        close_on_sigterm: bool = True,
         clock: Clock | None = None,
     ) -> None:
         """Start the probe and its thread, and announce it: the transport has its hello, or a line is logged.
@@ -109,6 +113,12 @@ class Probe:
         are secret or too many. ``follows`` is for taps, which stamp what they read from a file or a topic, and may be
         behind: nothing counts as complete before :meth:`caught_up` says so.
 
+        SIGTERM closes probes, and then ends the process as it would have, if this is the main thread and nothing else
+        handles the signal by then; ``close_on_sigterm=False`` leaves it alone.
+
+        What waits to be sent is bounded by ``most_stamps``, and, of ids of more than 64 characters and the texts of
+        arrays, by ``most_bytes``, with 4 bytes a character: what finds no room is dropped, and counted.
+
         Raises:
             ProbeError: with ``strict`` only: a name, label, number or sink cannot be.
         """
@@ -116,6 +126,9 @@ class Probe:
         self._ending: Sender | None = None
         self._of_parent: object = None
         self._most, self._max_age_us = MOST_STAMPS, None
+        self._is_closed, self._has_told_closed = False, False
+        # In the child of a fork that closed its probe before it began.
+        self._dropped_unheard = 0
         self._follows, self._id_text = follows, id_text
         clock = clock or SystemClock()
         self._wall_ns, self._monotonic_ns = clock.wall_ns, clock.monotonic_ns
@@ -124,8 +137,8 @@ class Probe:
         try:
             sink = sink if sink is not None else os.environ.get(SINK_VARIABLE) or None
             self._settings = ProbeSettings(
-                stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps,
-                announce_within_s, max_age_s, clock,
+                stream, node, sink, probe, labels or {}, flush_every_s, heartbeat_every_s, most_stamps, most_bytes,
+                announce_within_s, max_age_s, close_on_sigterm, clock,
             )  # fmt: skip
             self._begin(self._settings, None)
         except Exception as error:
@@ -148,13 +161,15 @@ class Probe:
             who, sink, asked.clock, flush_every_s=asked.flush_every_s, heartbeat_every_s=asked.heartbeat_every_s,
             queue=queue, max_age_us=asked.max_age_us,
         )  # fmt: skip
-        sender.backlog.id_text = self._id_text
+        sender.backlog.id_text, sender.backlog.most_bytes = self._id_text, asked.most_bytes
         if self._follows:
             sender.follow()
         sender.start(asked.announce_within_s)
         self._most, self._max_age_us = asked.most_stamps, asked.max_age_us
         self._sender, self._queue, self._append = sender, sender.queue, sender.queue.append
         exits.watch(self)
+        if asked.close_on_sigterm:
+            sigterm.close_at_sigterm()
 
     def _silence(self) -> None:
         """Become the twin that does nothing: a queue of no room takes every stamp and keeps none."""
@@ -167,6 +182,7 @@ class Probe:
         # What the parent had is kept: to let go of 200,000 stamps would cost each of its children memory and time.
         self._of_parent, self._ending = (self._of_parent, self._sender, self._ending), None
         self._sender, self._queue, self._append = None, deque(), self._append_first
+        self._is_closed, self._most = False, self._settings.most_stamps
         # Another thread of the parent may have held the lock.
         self._waking, self._is_dormant, self._is_waking = threading.RLock(), True, False
 
@@ -203,14 +219,18 @@ class Probe:
 
     def arrived(self, message_id: MessageId, event_time: EventTime) -> None:
         """Stamp ``in``: the message arrives at this node."""
-        if len(self._queue) < self._most and not self.strict:
+        kind = type(message_id)
+        is_light = (kind is not str and kind is not bytes) or len(message_id) <= SMALL_CHARS  # type: ignore[arg-type]  # what is sized
+        if is_light and len(self._queue) < self._most and not self.strict:
             self._append(Stamp(_ARRIVED, message_id, event_time, self._wall_ns()))
         else:
             self._carefully(_ARRIVED, message_id, event_time, self._wall_ns())
 
     def departed(self, message_id: MessageId, event_time: EventTime) -> None:
         """Stamp ``out``: the message leaves this node."""
-        if len(self._queue) < self._most and not self.strict:
+        kind = type(message_id)
+        is_light = (kind is not str and kind is not bytes) or len(message_id) <= SMALL_CHARS  # type: ignore[arg-type]  # what is sized
+        if is_light and len(self._queue) < self._most and not self.strict:
             self._append(Stamp(_DEPARTED, message_id, event_time, self._wall_ns()))
         else:
             self._carefully(_DEPARTED, message_id, event_time, self._wall_ns())
@@ -268,7 +288,7 @@ class Probe:
 
     @_harmless
     def close(self, *, bye: bool = True) -> None:
-        """Send what is left and the bye; give up after two seconds. Nothing is stamped any more.
+        """Send what is left and the bye; give up after two seconds. What is stamped from then on is dropped.
 
         Without a bye, the service that is watched goes on: what it handles from now on is unknown, and never lost.
         """
@@ -280,20 +300,22 @@ class Probe:
     def end(self, *, bye: bool = True) -> None:
         """Begin to close, so that a process with many probes waits for them all at once; :meth:`close` waits."""
         with self._waking:
-            sender, self._is_dormant = self._sender, False
+            sender, was_dormant, self._is_dormant = self._sender, self._is_dormant, False
             exits.forget(self)
             # The moment is read before nothing is taken any more: what is stamped between is not vouched for.
             until_us = self._wall_ns() // 1_000
+            if sender is not None or was_dormant:
+                # A queue without room: each stamp takes the careful way, where it is counted.
+                self._ending, self._is_closed, self._most = sender, True, 0
             self._silence()
         if sender is not None:
-            self._ending = sender
             sender.end(CLOSE_S, bye=bye, until_us=until_us)
 
     @property
     def dropped(self) -> int:
         """Observations that this probe had to drop so far."""
         sender = self._sender or self._ending
-        return 0 if sender is None else sender.dropped_total
+        return self._dropped_unheard if sender is None else sender.dropped_total
 
     def __enter__(self) -> Self:
         """Return the probe."""
@@ -308,12 +330,24 @@ class Probe:
         self, side: int, message_id: MessageId, event_time: EventTime, at_ns: int, reason: str | None = None
     ) -> None:
         """Stamp, checking what the fast path leaves to the sender, and counting what does not fit."""
+        if self._is_closed:
+            self._drop(recorder.refused_one(event_time, at_ns, CLOSED, self._max_age_us))
+            return
         if self.strict:
             _refuse_bad(message_id, event_time, at_ns // 1_000, self._max_age_us)
-        if len(self._queue) < self._most:
-            self._append(Stamp(side, message_id, event_time, at_ns, _text(reason)))
-        else:
+        if not self._take(Stamp(side, message_id, event_time, at_ns, _text(reason))):
             self._drop(recorder.refused_one(event_time, at_ns, QUEUE_FULL, self._max_age_us))
+
+    def _take(self, stamp: Stamp) -> bool:
+        """Queue a stamp, if there is room for it."""
+        if len(self._queue) >= self._most:
+            return False
+        if not weight(stamp):
+            self._append(stamp)
+            return True
+        if self._is_dormant:
+            self._wake()
+        return self._sender is None or self._sender.backlog.append_heavy(stamp)
 
     @_harmless
     def _many(self, side: int, message_ids: MessageIds, event_times: EventTimes) -> None:
@@ -332,30 +366,51 @@ class Probe:
             raise ProbeError(told)
         if self._is_dormant and len(taken.ids):
             self._wake()
-        if self._sender is not None and len(taken.ids) and not self._sender.append_many(stamps, self._most):
+        if self._is_closed and len(taken.ids):
+            self._drop(recorder.refused(taken.events_us, at_ns, CLOSED, self._max_age_us))
+        elif self._sender is not None and len(taken.ids) and not self._sender.append_many(stamps, self._most):
             self._drop(recorder.refused(taken.events_us, at_ns, QUEUE_FULL, self._max_age_us))
 
     def _drop(self, refusals: Refusals) -> None:
         if self._is_dormant:
             self._wake()
-        if self._sender is not None:
-            self._sender.drop(refusals)
-            self._sender.wake()
+        if self._is_closed:
+            self._tell_closed()
+        elif self._sender is None:
+            return
+        sender = self._sender or self._ending
+        if sender is not None:
+            sender.drop(refusals)
+            sender.wake()
+        else:
+            self._dropped_unheard += sum(count for (_, cause), count in refusals.items() if cause != recorder.PERHAPS)
+
+    def _tell_closed(self) -> None:
+        """Say that nothing is stamped any more, once; of what is stamped all the same the transport hears nothing."""
+        who = f"a probe of {self.stream} at {self.node}"
+        told = f"{who} is closed, and drops what is stamped: close it after the last message"
+        if self.strict:
+            raise ProbeError(told)
+        if not self._has_told_closed:
+            self._has_told_closed = True
+            _log.warning(told)
 
 
 class _Passing:
     """One message inside the node: ``in`` at the start of the block, ``out`` at its end."""
 
-    __slots__ = ("_event_time", "_message_id", "_probe", "_since_ns", "_wall_ns")
+    __slots__ = ("_event_time", "_is_light", "_message_id", "_probe", "_since_ns", "_wall_ns")
 
     def __init__(self, probe: Probe, message_id: MessageId, event_time: EventTime) -> None:
         self._probe, self._message_id, self._event_time = probe, message_id, event_time
+        kind = type(message_id)
+        self._is_light = (kind is not str and kind is not bytes) or len(message_id) <= SMALL_CHARS  # type: ignore[arg-type]  # what is sized
 
     def __enter__(self) -> None:
         probe = self._probe
         self._since_ns = probe._monotonic_ns()
         self._wall_ns = probe._wall_ns()
-        if len(probe._queue) < probe._most and not probe.strict:
+        if self._is_light and len(probe._queue) < probe._most and not probe.strict:
             probe._append(Stamp(_ARRIVED, self._message_id, self._event_time, self._wall_ns))
         else:
             probe._carefully(_ARRIVED, self._message_id, self._event_time, self._wall_ns)
@@ -368,7 +423,7 @@ class _Passing:
         probe = self._probe
         # The time inside is monotonic: a step of the wall clock must not show as a duration.
         at_ns = self._wall_ns + probe._monotonic_ns() - self._since_ns
-        if len(probe._queue) < probe._most:
+        if self._is_light and len(probe._queue) < probe._most:
             probe._append(Stamp(_DEPARTED, self._message_id, self._event_time, at_ns))
         else:
             probe._carefully(_DEPARTED, self._message_id, self._event_time, at_ns)

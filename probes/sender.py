@@ -41,6 +41,8 @@ out for stamps of an instance that says nothing more.
 """
 NEVER_US: Final = 2**62
 """Later than any moment."""
+MOST_CAUSES: Final = 1_000
+"""So many causes of drops are logged; a host may make up one for each message."""
 LAST_TRIES: Final = 2
 """How often the last flush is tried."""
 LET_GO_S: Final = 1.0
@@ -184,7 +186,8 @@ class Sender:
             try:
                 self._count(refusals)
                 self.dropped_total += sum(count for (_, cause), count in refusals.items() if cause != PERHAPS)
-                self._causes.update(cause for _, cause in refusals if cause != PERHAPS)
+                if len(self._causes) < MOST_CAUSES:
+                    self._causes.update(cause for _, cause in refusals if cause != PERHAPS)
                 if isinstance(refusals, Refusals):
                     self._got |= refusals.got
             except Exception:  # noqa: BLE001 - memory may be short; what is not counted is a hole in the books

@@ -33,8 +33,10 @@ class ProbeSettings:
     flush_every_s: float
     heartbeat_every_s: float
     most_stamps: int
+    most_bytes: int
     announce_within_s: float
     max_age_s: float | None
+    close_on_sigterm: bool
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -45,7 +47,7 @@ class ProbeSettings:
             _check_probe(self.name)
         _check_labels(self.labels)
         _check_sink(self.sink)
-        for what in ("flush_every_s", "heartbeat_every_s", "most_stamps", "announce_within_s"):
+        for what in ("flush_every_s", "heartbeat_every_s", "most_stamps", "most_bytes", "announce_within_s"):
             _check_number(what, getattr(self, what))
         if self.max_age_s != float("inf") and self.max_age_s is not None:
             _check_number("max_age_s", self.max_age_s)

@@ -191,8 +191,7 @@ class TopicInlet:
 def _settings(brokers: str) -> dict[str, Any]:
     """Return what reader and writer have in common; who they are stands in the environment, as it does for probes."""
     return {
-        **access_of(os.environ).for_librdkafka(),
-        "bootstrap.servers": brokers,
+        **access_of(os.environ).for_librdkafka(brokers),
         "client.id": "hopwatch-demo",
         "log_level": 0,
         "error_cb": _tell,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from monitor import settings
 from monitor.cli import console, signals
 from monitor.errors import ConfigurationError, TapDownError
+from probes.contract.limits import NAME_PATTERN
 from probes.marks import ID_HEADER, TIME_HEADER
 from probes.taps.avro import Framing
 from probes.taps.errors import TapSourceError, TapUsageError
@@ -19,6 +22,7 @@ from probes.taps.surroundings import Surroundings
 from probes.values import IdKind, TimeUnit
 
 if TYPE_CHECKING:
+    from probes.taps.http.refused import NodeName
     from probes.taps.stamping import Stamping
 
 STANDARD_INPUT: Final = "-"
@@ -177,6 +181,13 @@ def http(  # noqa: PLR0913 - one parameter a flag
     host: Annotated[
         str, typer.Option("--host", help="The address to listen on; nobody is asked who they are.")
     ] = LOCAL,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Stamp for the nodes that this file declares, and no others.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", metavar="STREAM/NODE", help="Stamp for this node, and no others; may be repeated."),
+    ] = None,
     no_id_text: NoIdText = False,
     bye: Bye = False,
     as_json: AsJson = False,
@@ -189,8 +200,11 @@ def http(  # noqa: PLR0913 - one parameter a flag
 
     around = Surroundings(_tell)
     with signals.ending(around.stop), _named_errors():
+        allowed = allowed_nodes(config, allow or [])
         check_port(host, port)
-        intake = Intake(sink_url(sink), around, id_text=not no_id_text)
+        intake = Intake(sink_url(sink), around, id_text=not no_id_text, allowed=allowed)
+        if allowed is None:
+            _tell("any name of a node is taken: --config or --allow say which there are")
         try:
             listening = f"listening on http://{host}:{port}, which asks nobody who they are"
             serve(app(intake), Listening(host, port), around.stop, lambda: _tell(listening))
@@ -202,6 +216,28 @@ def http(  # noqa: PLR0913 - one parameter a flag
             if as_json:
                 told_of = {"observations": intake.observations, "records": intake.records, "refused": refused}
                 console.emit_json(told_of)
+
+
+def allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[NodeName] | None:
+    """Return the nodes that a file declares and those that are named; None, for any, where neither says one.
+
+    Raises:
+        ConfigurationError: a name cannot be, or the file is wrong or declares no stream.
+    """
+    from probes.taps.http.refused import NodeName
+
+    if config is None and not allow:
+        return None
+    found = set()
+    for said in allow:
+        stream, _, node = said.partition("/")
+        if not all(NAME_PATTERN.fullmatch(name) for name in (stream, node)):
+            raise ConfigurationError(f"--allow is STREAM/NODE, such as orders/router, got {said!r:.80}")
+        found.add(NodeName(stream, node))
+    if config is not None:
+        streams = settings.load_with_streams(config, flags={}, environ=os.environ).streams
+        found |= {NodeName(stream, node) for stream, of in streams.items() for node in of.pathway.nodes}
+    return frozenset(found)
 
 
 def _check_places(context: typer.Context) -> None:

@@ -98,9 +98,12 @@ class KafkaAccess:
         """Whether what is said is encrypted."""
         return self.security_protocol.endswith("SSL")
 
-    def for_librdkafka(self) -> dict[str, str]:
-        """Return the settings under the names of librdkafka, which confluent-kafka is made of."""
-        said = {"security.protocol": self.security_protocol}
+    def for_librdkafka(self, brokers: str) -> dict[str, str | bool]:
+        """Return how a client of these brokers is set up, under the names of librdkafka, which confluent-kafka is.
+
+        It makes no topic: brokers make, by default, each one that a client asks for, with settings that nobody chose.
+        """
+        said: dict[str, str | bool] = {"bootstrap.servers": brokers, "security.protocol": self.security_protocol}
         if self.is_sasl:
             said |= {"sasl.mechanisms": self.sasl_mechanism, "sasl.username": self.sasl_username}
             said |= {"sasl.password": self.sasl_password}
@@ -111,7 +114,7 @@ class KafkaAccess:
                 "ssl.key.location": self.ssl_key_file,
                 "ssl.key.password": self.ssl_key_password,
             }
-        return {name: value for name, value in said.items() if value}
+        return {name: value for name, value in said.items() if value} | {"allow.auto.create.topics": False}
 
 
 def secret_of(secret: str, said: Mapping[str, str], read: Callable[[str], str]) -> str:

@@ -70,8 +70,7 @@ def _of_topic(place: KafkaPlace, access: KafkaAccess) -> Iterator[bytes]:
 
     consumer = Consumer(
         {
-            **access.for_librdkafka(),
-            "bootstrap.servers": place.brokers,
+            **access.for_librdkafka(place.brokers),
             "group.id": "hopwatch-quarantine",
             "enable.auto.commit": False,
             "enable.partition.eof": False,

@@ -74,11 +74,10 @@ class Turns:
             TapUsageError: they are in another cluster.
         """
         config: dict[str, Any] = {
-            **self._access.for_librdkafka(),
-            "bootstrap.servers": self._place.brokers,
+            **self._access.for_librdkafka(self._place.brokers),
             "log_level": 0,
         }
-        asking = Producer(config | {"allow.auto.create.topics": False})
+        asking = Producer(config)
         for topic in self.outputs:
             where = f"the topic {topic} at {self._place.brokers}"
             try:

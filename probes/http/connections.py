@@ -12,15 +12,17 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 from typing import Final
 
 MOST_OF_ADDRESS: Final = 1_024
-"""So many connections one address has at once."""
+"""So many connections one address has at once; of IPv6, all of a network of 64 bits, which one host may have."""
 UNREAD_S: Final = 10.0
 """So long a client may leave unread what was sent to it, when its buffers are full."""
 LOOK_S: Final = 1.0
 """How often they are looked after."""
+_NETWORK_BITS: Final = 64
 _DESCRIPTORS: Final = Path("/dev/fd")
 _TIMEOUT: Final = getattr(socket, "TCP_USER_TIMEOUT", None)
 """The kernel's own deadline for what is sent (tcp(7), RFC 5482), where it has one."""
@@ -43,12 +45,19 @@ class Connections:
         counts: Counter[str] = Counter()
         for one in self._known:
             address, connection = open_[one]
-            counts[address] += 1
+            client = network(address)
+            counts[client] += 1
             with connection, suppress(OSError):
-                if counts[address] > self._most:
+                if counts[client] > self._most:
                     connection.shutdown(socket.SHUT_RDWR)
                 elif _TIMEOUT is not None:
                     connection.setsockopt(socket.IPPROTO_TCP, _TIMEOUT, self._unread_ms)
+
+    def end_all(self) -> None:
+        """End all that are open."""
+        for _, connection in dict(self._open()).values():
+            with connection, suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _open(self) -> Iterator[tuple[int, tuple[str, socket.socket]]]:
         """Yield the connections that are open, each by a number that is its own, with its address and a handle."""
@@ -84,3 +93,11 @@ class Connections:
     def _run(self) -> None:
         while not self._stop.wait(LOOK_S):
             self.look()
+
+
+def network(address: str) -> str:
+    """Return what counts as one client: an address of IPv4, or a network of IPv6."""
+    found = ip_address(address.partition("%")[0])
+    if not isinstance(found, IPv6Address):
+        return str(found)
+    return str(found.ipv4_mapped or IPv6Network((found, _NETWORK_BITS), strict=False))

@@ -29,6 +29,8 @@ MOST_CONNECTIONS: Final = 4_096
 """So many are open at once: more than are worked on, because slow clients have one each, and keep nobody out."""
 HEADERS_S: Final = 10.0
 """How long a client has for its headers; its body has a deadline of its own."""
+STOP_S: Final = 5.0
+"""How long requests may take to be answered once it is to stop; then their connections are ended."""
 _log = logging.getLogger("hopwatch.http")
 
 
@@ -158,7 +160,8 @@ async def _serve(app: App, listening: Listening, stop: Event, ready: Callable[[]
         health, plain = Contained(Health(app)), Listening(listening.host, listening.health_port)
         servers.append(_server(health, plain, plain.port, MOST_HEALTH_CONNECTIONS, interface=Interfaces.ASGINL))
     ports = {listening.port, listening.health_port or listening.port}
-    with Connections(ports).looked_after():
+    connections = Connections(ports)
+    with connections.looked_after():
         running = [asyncio.create_task(server.serve()) for server in servers]
         ready()
         stopping = asyncio.create_task(asyncio.to_thread(stop.wait))
@@ -166,6 +169,8 @@ async def _serve(app: App, listening: Listening, stop: Event, ready: Callable[[]
         for server, task in zip(servers, running, strict=True):
             if not task.done():
                 server.stop()  # type: ignore[no-untyped-call]  # granian's own
+        await asyncio.wait(running, timeout=STOP_S)
+        connections.end_all()
         await asyncio.gather(*running)
     stop.set()
     await stopping

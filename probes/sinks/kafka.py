@@ -33,8 +33,7 @@ _log = logging.getLogger("hopwatch.probe")
 def settings(place: KafkaPlace, access: KafkaAccess, most_bytes: int) -> dict[str, str | int | bool]:
     """Return how the client is set up, under librdkafka's names."""
     return {
-        **access.for_librdkafka(),
-        "bootstrap.servers": place.brokers,
+        **access.for_librdkafka(place.brokers),
         "client.id": "hopwatch-probe",
         "acks": "all",
         "enable.idempotence": True,

@@ -70,8 +70,9 @@ def open_probe(
     try:
         # Strict while it starts, so that a mistake ends the tap; later on what is bad is counted and not raised.
         probe = Probe(
-            stream, node, patient, strict=True, follows=True, id_text=id_text, max_age_s=None, clock=around.clock
-        )
+            stream, node, patient, strict=True, follows=True, id_text=id_text, max_age_s=None, close_on_sigterm=False,
+            clock=around.clock,
+        )  # fmt: skip
     except ProbeError as error:
         raise TapUsageError(str(error)) from None
     probe.strict = False

@@ -52,8 +52,8 @@ class Topic:
             self.place = KafkaPlace.parse(url)
             if url.removeprefix("kafka://").rstrip("/") == self.place.brokers:
                 raise ValueError(f"it names no topic, got {url!r:.80}")  # noqa: TRY301 - one sentence for all
-            let_in = (access or access_of(os.environ)).for_librdkafka()
-            common = {**let_in, "bootstrap.servers": self.place.brokers, "log_level": 0}
+            let_in = (access or access_of(os.environ)).for_librdkafka(self.place.brokers)
+            common = {**let_in, "log_level": 0}
             self.consumer = Consumer(
                 common
                 | {
@@ -67,7 +67,6 @@ class Topic:
                     "auto.offset.reset": "earliest" if from_start else "latest",
                     "partition.assignment.strategy": "cooperative-sticky",
                     "enable.partition.eof": True,
-                    "allow.auto.create.topics": False,
                 }
             )
             self._admin = AdminClient(common)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from unittest.mock import Mock
+
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from monitor import topics
+from monitor.errors import ConfigurationError
 from monitor.topics import Topic, problems
-from probes.contract.kafka import KafkaPlace
+from probes.contract.kafka import KafkaAccess, KafkaPlace
 
 PLACE = KafkaPlace("host:9092", "t")
 GOOD = topics.config_of(2, 168)
@@ -117,3 +122,42 @@ def test_no_remedy_makes_it_worse(in_sync: str, expected: tuple[str, tuple[bool,
 def test_flags_are_those_that_are_taken(numbers: tuple[int, int], flags: str) -> None:
     """The one for weak topics where it is needed."""
     assert topics.flags_of(*numbers) == flags
+
+
+AS_ASKED = Topic(2, 1, topics.config_of(1, 168) | {"compression.type": "producer"}, "an id")
+
+
+def create_twice_asked(monkeypatch: pytest.MonkeyPatch, *found: Topic | None) -> None:
+    """Make a topic where the answer to the request is that it exists; ``found`` is what is there, look by look."""
+    answer: Future[None] = Future()
+    answer.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_ALREADY_EXISTS)))
+    admin = Mock()
+    admin.create_topics.return_value = {PLACE.topic: answer}
+    monkeypatch.setattr(topics, "_admin", lambda *_: (admin, []))
+    monkeypatch.setattr(topics, "describe", Mock(side_effect=found))
+    topics.create(PLACE, KafkaAccess(), partitions=2, replication=1, min_insync=1)
+
+
+@pytest.mark.parametrize("found", [AS_ASKED, None], ids=["told", "not told yet"])
+def test_what_a_request_that_was_sent_again_finds_is_ours(found: Topic | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was not there before, and is as it was asked for, or so new that no broker describes it."""
+    create_twice_asked(monkeypatch, None, found)
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        (AS_ASKED,),
+        (None, Topic(3, 1, AS_ASKED.config)),
+        (None, Topic(2, 3, AS_ASKED.config)),
+        (None, Topic(2, 1, AS_ASKED.config | {"message.timestamp.type": "CreateTime"})),
+    ],
+    ids=["before", "partitions", "replication", "settings"],
+)
+def test_what_another_has_made_is_there_already(
+    looks: tuple[Topic | None, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before we asked, or meanwhile and otherwise."""
+    told = "the topic t is there already: 'hopwatch topics check' says whether it will do"
+    with pytest.raises(ConfigurationError, match=told):
+        create_twice_asked(monkeypatch, *looks)

@@ -163,14 +163,14 @@ if __name__ == "__main__":
     worker.start()
     stamped.wait(30)
     if not is_followed:
-        worker.terminate()
+        worker.kill()
     worker.join()
 """
 
 
-@pytest.mark.parametrize("how", ["terminated", "followed"])
-def test_a_worker_that_is_ended_or_leaves_a_thread_says_no_bye(tmp_path: Path, how: str) -> None:
-    """A terminated worker was there; one whose threads may go on does not vouch for them."""
+@pytest.mark.parametrize("how", ["killed", "followed"])
+def test_a_worker_that_is_killed_or_leaves_a_thread_says_no_bye(tmp_path: Path, how: str) -> None:
+    """A killed worker was there; one whose threads may go on does not vouch for them."""
     script, spool = tmp_path / "worker.py", tmp_path / "spool"
     script.write_text(WORKER)
     command = [sys.executable, str(script), str(spool), how]

@@ -26,8 +26,8 @@ def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
 
 @pytest.fixture
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    """Yield a cluster of three brokers, for one test to kill."""
-    yield from _running(Kafka(tmp_path_factory.mktemp("kafka"), 3))
+    """Yield a cluster of three brokers, for one test to kill, of which two acknowledge what is not to be lost."""
+    yield from _running(Kafka(tmp_path_factory.mktemp("kafka"), 3, {"min.insync.replicas": "2"}))
 
 
 @pytest.fixture

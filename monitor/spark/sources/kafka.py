@@ -137,6 +137,8 @@ class KafkaSource:
         return {
             "subscribe": self.place.topic,
             "kafka.bootstrap.servers": self.place.brokers,
+            # Brokers make, by default, each topic that a client asks for: one that was deleted would come back, empty.
+            "kafka.allow.auto.create.topics": "false",
             "groupIdPrefix": "hopwatch",
             # A topic of one partition is read by all cores.
             "minPartitions": str(tasks),

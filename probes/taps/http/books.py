@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Collection
 from http import HTTPStatus
 from typing import Final
 
@@ -19,6 +20,8 @@ from probes.taps.surroundings import Surroundings
 
 MOST_NODES: Final = 64
 """For so many nodes one tap stamps at most; each has a thread of its own."""
+IDLE_S: Final = 60.0
+"""A node that nothing was posted of for so long gives its place to another one, where there is no other place."""
 MOST_PASSED: Final = 64
 """Of so many nodes it is known that records of their own probes come here."""
 CLOSE_S: Final = 2.0
@@ -29,10 +32,12 @@ HEARTBEAT_EVERY_S: Final = 10.0
 class Books:
     """The accounts of all nodes; safe for threads."""
 
-    def __init__(self, url: str, name: str, around: Surroundings) -> None:
-        """Open none yet; all will send to ``url``."""
+    def __init__(self, url: str, name: str, around: Surroundings, allowed: Collection[NodeName] | None = None) -> None:
+        """Open none yet; all will send to ``url``. Nothing is taken of nodes that are not allowed; None allows any."""
         self._url, self._name, self._around = url, name, around
+        self._allowed = None if allowed is None else frozenset(allowed)
         self._senders: dict[NodeName, Sender] = {}
+        self._used_s: dict[NodeName, float] = {}
         self._opening = threading.Lock()
         self._unheard, self._owed = Unheard(name), Owed()
         self._passed: OrderedDict[NodeName, None] = OrderedDict()
@@ -45,13 +50,16 @@ class Books:
         """Return the sender of a node, which is opened at first.
 
         Raises:
-            Refusal: there are too many, or its sink cannot be opened.
+            Refusal: it is none that is allowed, there are too many, or its sink cannot be opened.
         """
+        self.check(name)
         with self._opening:
+            self._used_s[name] = self._around.monotonic_s()
             found = self._senders.get(name)
             if found is not None:
                 return found
-            if len(self._senders) >= MOST_NODES:
+            if len(self._senders) >= MOST_NODES and not self._let_idle_go():
+                del self._used_s[name]
                 which = f"{name.node!r} of {name.stream!r}"
                 told = f"this tap stamps for {MOST_NODES} nodes already, of which {which} is none"
                 raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "too-many-nodes", told)
@@ -63,6 +71,32 @@ class Books:
                 self._senders = {**self._senders, name: opened}
                 opened.hold(self._owed.since_us)
             return opened
+
+    def check(self, name: NodeName) -> None:
+        """Check that a node is one that this tap is to stamp for.
+
+        Raises:
+            Refusal: it is not.
+        """
+        if not self._is_allowed(name):
+            which = f"{name.node!r} of {name.stream!r}"
+            told = f"this tap stamps for {len(self._allowed or ())} nodes that it was told of, of which {which} is none"
+            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "unknown-node", told)
+
+    def _is_allowed(self, name: NodeName) -> bool:
+        return self._allowed is None or name in self._allowed
+
+    def _let_idle_go(self) -> bool:
+        """Let go of the node that was posted of longest ago, without a bye; False if none is idle."""
+        name = min(self._senders, key=self._used_s.__getitem__)
+        if self._around.monotonic_s() - self._used_s[name] < IDLE_S:
+            return False
+        with self._counting:
+            idle = self._senders[name]
+            self._senders = {one: sender for one, sender in self._senders.items() if one != name}
+        del self._used_s[name]
+        idle.close(CLOSE_S, bye=False)
+        return True
 
     def _opened(self, name: NodeName) -> Sender:
         who = Instance(name.stream, name.node, self._name, self._around.wall_us())
@@ -123,8 +157,10 @@ class Books:
     def _count(self, refused: Refused, cause: str, now_us: int) -> None:
         drops = refused.drops(cause, now_us)
         self.refused += 1
-        names = [] if refused.node is None else [refused.node]
-        if refused.node is None:
+        if refused.node is not None and self._is_allowed(refused.node):
+            names = [refused.node]
+        else:
+            # A node that is not allowed may be any that is: somebody may have misspelt its name.
             names = [*self._senders, *(self._passed if refused.is_record else ())]
         for name in dict.fromkeys(names):
             sender = self._senders.get(name)

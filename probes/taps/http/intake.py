@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -38,8 +38,10 @@ RECORDS: Final = "http-records"
 class Intake:
     """Takes observations and records; both may come from many threads at once."""
 
-    def __init__(self, sink: str, around: Surroundings, *, id_text: bool = True) -> None:
-        """Open the sink.
+    def __init__(
+        self, sink: str, around: Surroundings, *, id_text: bool = True, allowed: Collection[NodeName] | None = None
+    ) -> None:
+        """Open the sink; of other nodes than those ``allowed`` nothing is taken, None allows any.
 
         Raises:
             TapUsageError: the URL cannot be.
@@ -50,14 +52,14 @@ class Intake:
         self._records: Sink = checked_sink(sink, f"{RECORDS}.{self._name}.{around.wall_us()}", around.clock)
         self._refused_s = float("-inf")
         self._sending = threading.Lock()
-        self.books = Books(sink, self._name, around)
+        self.books = Books(sink, self._name, around, allowed)
         self.observations = self.records = 0
 
     def observe(self, data: bytes) -> Posted:
         """Send the observations of a body that can be taken, and return what it held.
 
         Raises:
-            Refusal: none can be, the sink does not take them, or there are too many nodes.
+            Refusal: none can be, the sink does not take them, the node is not allowed, or there are too many.
         """
         posted = read(data)
         try:
@@ -74,7 +76,7 @@ class Intake:
         """Send a record of another probe as it is, and return how many observations are in it.
 
         Raises:
-            Refusal: it is no record, or the sink does not take it.
+            Refusal: it is no record, of a node that is not allowed, or the sink does not take it.
         """
         refused = Refused(untimed=at_most(len(record)), is_record=record[:1] == bytes([envelope.MARKER]))
         try:
@@ -88,6 +90,11 @@ class Intake:
         if view.stream == MONITOR_STREAM:
             told = f"{MONITOR_STREAM} is the monitor's own stream"
             raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "record-bad_name", told)
+        try:
+            self.books.check(NodeName(view.stream, view.node))
+        except Refusal as refusal:
+            refusal.refused = refused
+            raise
         with self._sending:
             is_taken = self._records.send(record)
         if not is_taken:
@@ -138,7 +145,7 @@ class Intake:
 def _in_record(view: envelope.RecordView) -> Refused:
     """Return what is in a record; one without observations says of its instance that it was there."""
     windows = Counter({view.window_start_ms: view.count} if view.count else {})
-    return Refused(NodeName(view.stream, view.node), windows, 0 if view.count else 1)
+    return Refused(NodeName(view.stream, view.node), windows, 0 if view.count else 1, is_record=True)
 
 
 def packed(observations: Sequence[Observation], now_us: int, *, id_text: bool = True) -> list[Packed]:

@@ -76,3 +76,8 @@ def test_how_far_all_was_read_is_told_to_the_workers_until_the_next_start(source
     assert read_through_us(source.landed) == 9
     source.tidy(())
     assert not (source.landed / READ_THROUGH).exists()
+
+
+def test_sparks_readers_make_no_topic(source: KafkaSource) -> None:
+    """Neither the driver's nor the workers', however the brokers are set up: one that was deleted stays away."""
+    assert source._options(2)["kafka.allow.auto.create.topics"] == "false"

@@ -71,10 +71,11 @@ def test_access_that_cannot_be_says_why(said: dict[str, str], message: str) -> N
 
 
 def test_access_is_told_to_librdkafka_in_its_own_words() -> None:
-    """Only what was said; what is not encrypted says nothing of certificates."""
-    assert KafkaAccess().for_librdkafka() == {"security.protocol": "PLAINTEXT"}
+    """Only what was said, and that no topic is to be made; what is not encrypted says nothing of certificates."""
+    common = {"bootstrap.servers": "h:1", "allow.auto.create.topics": False}
+    assert KafkaAccess().for_librdkafka("h:1") == {"security.protocol": "PLAINTEXT"} | common
     full = KafkaAccess("SASL_SSL", **SASL, ssl_ca_file="ca.pem", ssl_certificate_file="c.pem", ssl_key_file="k.pem")
-    assert full.for_librdkafka() == {
+    assert full.for_librdkafka("h:1") == common | {
         "security.protocol": "SASL_SSL",
         "sasl.mechanisms": "SCRAM-SHA-512",
         "sasl.username": "me",

@@ -6,10 +6,14 @@ import errno
 import select
 import socket
 from collections.abc import Iterator
+from threading import Event, Thread
 
 import pytest
 
-from probes.http.connections import Connections
+from probes.http import serve
+from probes.http.connections import Connections, network
+from probes.http.limits import Receive, Scope, Send
+from probes.http.serve import Listening
 
 PATIENCE_S = 60.0
 
@@ -90,3 +94,60 @@ def test_who_does_not_read_is_cut(server: socket.socket) -> None:
     assert reader.recv(1) == b"x"
     for end in (silent, unread, reader, read):
         end.close()
+
+
+def test_all_are_ended_at_the_end(server: socket.socket) -> None:
+    """Those of other servers go on."""
+    other = socket.create_server(("127.0.0.1", 0))
+    ends = [connected(server, "127.0.0.1"), connected(other, "127.0.0.1")]
+    Connections({server.getsockname()[1]}).end_all()
+    assert [is_open(client) for client, _ in ends] == [False, True]
+    for pair in ends:
+        for end in pair:
+            end.close()
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+    ],
+)
+def test_one_host_is_one_client(address: str, expected: str) -> None:
+    """An address of IPv4, however it is written; of IPv6 the network that a host has addresses of as it likes."""
+    assert network(address) == expected
+
+
+async def large(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with more than a connection holds."""
+    if scope["type"] == "lifespan":
+        return
+    await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": bytes(16 * 1024 * 1024)})
+
+
+def test_a_client_that_does_not_read_keeps_no_server_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for answers for a while only, here for none."""
+    monkeypatch.setattr(serve, "STOP_S", 0.0)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    ready, stop = Event(), Event()
+    serving = Thread(target=serve.serve, args=(large, Listening("127.0.0.1", port), stop, ready.set), daemon=True)
+    serving.start()
+    assert ready.wait(PATIENCE_S)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1_024)
+        client.settimeout(PATIENCE_S)
+        while client.connect_ex(("127.0.0.1", port)):
+            assert serving.is_alive()
+        client.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert client.recv(5) == b"HTTP/"
+        stop.set()
+        serving.join(PATIENCE_S)
+        assert not serving.is_alive()

@@ -22,7 +22,11 @@ LOG_APPEND: Final = {"message.timestamp.type": "LogAppendTime", "max.message.byt
 
 
 class Kafka:
-    """A cluster of so many brokers; ``more`` are lines for the properties of each, who talk by ``listener``."""
+    """A cluster of so many brokers; ``more`` are lines for the properties of each, who talk by ``listener``.
+
+    Beyond ports, folders and what so few brokers need they run with the defaults of Kafka, as a user's do: for one,
+    they make each topic that somebody asks for and that is not there.
+    """
 
     def __init__(
         self, folder: Path, brokers: int = 1, more: Mapping[str, str] | None = None, listener: str = "PLAINTEXT"
@@ -80,8 +84,8 @@ class Kafka:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def admin(self) -> AdminClient:
-        """Return a client that may change topics."""
-        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        """Return a client that may change topics, and makes none by asking for it."""
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, "allow.auto.create.topics": False})
 
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None, replicas: int = 0
@@ -150,10 +154,7 @@ class Kafka:
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": "1",
-            "min.insync.replicas": str(min(2, self.size)),
             "group.initial.rebalance.delay.ms": "0",
-            "auto.create.topics.enable": "false",
-            "log.retention.check.interval.ms": "1000",
         } | self.more
 
     def _place(self, number: int) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from probes.contract.batch import Batch
 from probes.http.limits import Limits
 from probes.taps.http.app import app
 from probes.taps.http.intake import Intake
+from probes.taps.http.refused import NodeName
 from probes.taps.surroundings import Surroundings
 from tests.probes.hosts import EPOCH_US, ManualClock, Said
 from tests.probes.test_process import rows, spooled
@@ -24,10 +26,10 @@ GOOD: dict[str, Any] = {"stream": "orders", "node": "router", "observations": [O
 class Asked:
     """The app of an intake, on a clock set by hand."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None) -> None:
+    def __init__(self, folder: Path, limits: Limits | None = None, allowed: Collection[NodeName] | None = None) -> None:
         """Open it on a spool."""
         self.spool, self.clock = folder / "spool", ManualClock()
-        self.intake = Intake(f"spool:{self.spool}", Surroundings(print, self.clock))
+        self.intake = Intake(f"spool:{self.spool}", Surroundings(print, self.clock), allowed=allowed)
         self.app = app(self.intake, limits)
 
     def ask(self, method: str, path: str = PATH, **request: Any) -> httpx.Response:  # noqa: ANN401 - as httpx takes it

@@ -1,0 +1,118 @@
+"""Tests of what waits in a probe: bounded in bytes, too, whatever ids a host has."""
+
+from __future__ import annotations
+
+import logging
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from probes import Probe, sender
+from probes.backlog import SMALL_CHARS, Backlog, weight
+from probes.recorder import Stamp, Stamps
+from probes.sinks.memory import MemorySink
+from tests.probes.hosts import EPOCH_US, ManualClock, drops, told
+
+MOST_BYTES = 100_000
+LONG = 1_000
+"""So many characters has an id; 25 of them find room."""
+
+
+def long_id(number: int) -> str:
+    """Return an id of its own that is long."""
+    return f"{number:0{LONG}}"
+
+
+def passing(probe: Probe, number: int) -> None:
+    """Stamp both sides of a message."""
+    with probe.passing(long_id(number), EPOCH_US):
+        pass
+
+
+STAMPS: dict[str, tuple[Callable[[Probe, int], object], int]] = {
+    "arrived": (lambda probe, number: probe.arrived(long_id(number), EPOCH_US), 25),
+    "departed": (lambda probe, number: probe.departed(long_id(number), EPOCH_US), 25),
+    "passing": (passing, 25),
+    "filtered": (lambda probe, number: probe.filtered(long_id(number), EPOCH_US), 25),
+    "bytes": (lambda probe, number: probe.arrived(long_id(number).encode(), EPOCH_US), 25),
+    "arrays": (lambda probe, number: probe.arrived_many([long_id(number)] * 2, [EPOCH_US] * 2), 100),
+}
+
+
+@pytest.mark.parametrize(("stamp", "most"), STAMPS.values(), ids=STAMPS)
+def test_long_ids_that_wait_are_bounded(stamp: Callable[[Probe, int], object], most: int) -> None:
+    """What finds no room is dropped and counted, and once what waited is sent there is room again."""
+    sink = MemorySink()
+    with Probe("orders", "router", sink, clock=ManualClock(), most_bytes=MOST_BYTES) as probe:
+        for _ in range(2):
+            before = probe.dropped
+            for number in range(60):
+                stamp(probe, number)
+            assert len(probe._queue) <= most
+            taken = probe._sender.waiting if probe._sender else 0
+            dropped = probe.dropped - before
+            assert taken + dropped in {60, 120}
+            assert {drop.cause for drop in drops(sink.records)} <= {"queue full", "bad message id"}
+            probe.flush()
+        assert probe.dropped > 0
+
+
+def test_many_long_ids_cost_what_is_said() -> None:
+    """While the sink takes nothing, memory stays below the bound and what a few of them cost."""
+    sink = MemorySink()
+    with Probe("orders", "router", sink, clock=ManualClock(), most_bytes=1_000_000) as probe:
+        tracemalloc.start()
+        for number in range(2_000):
+            probe.arrived(f"{number:010000}", EPOCH_US)
+        used_bytes, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert used_bytes < 1_000_000
+        assert probe.dropped == 2_000 - 25
+
+
+def test_small_ids_are_not_weighed() -> None:
+    """They cost what any stamp does, however little room there is for long ones."""
+    sink = MemorySink()
+    with Probe("orders", "router", sink, clock=ManualClock(), most_bytes=1) as probe:
+        probe.arrived("x" * SMALL_CHARS, EPOCH_US)
+        probe.arrived("x" * (SMALL_CHARS + 1), EPOCH_US)
+        probe.flush()
+    assert (len(told(sink.records)), probe.dropped) == (1, 1)
+
+
+def test_what_was_taken_weighs_nothing_more() -> None:
+    """Of stamps and arrays alike, also of a queue that has some already, as in the child of a fork."""
+    heavy = Stamp(0, long_id(1), EPOCH_US, EPOCH_US * 1_000)
+    first = Backlog()
+    first.queue.append(heavy)
+    backlog = Backlog(first.queue)
+    assert backlog._waiting_bytes == weight(heavy) == 4 * LONG
+    assert backlog.append_heavy(heavy)
+    assert backlog._waiting_bytes == 8 * LONG
+    backlog.pack(0)
+    assert (backlog._waiting_bytes, len(backlog.packed)) == (0, 1)
+
+
+def test_causes_that_a_host_makes_up_are_bounded(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many are logged; all are counted."""
+    monkeypatch.setattr(sender, "MOST_CAUSES", 10)
+    with Probe("orders", "router", MemorySink(), clock=ManualClock()) as probe, caplog.at_level(logging.WARNING):
+        for number in range(100):
+            probe.missed(f"cause {number}")
+        probe.flush()
+        assert probe._sender is not None
+        assert len(probe._sender._causes) == 10
+        assert probe.dropped == 100
+    assert len([one for one in caplog.records if "cause" in one.getMessage()]) == 10
+
+
+def test_what_no_text_weighs() -> None:
+    """Arrays of ids without texts are bounded by their number alone."""
+    with Probe("orders", "router", MemorySink(), clock=ManualClock(), most_bytes=1) as probe:
+        probe.arrived_many([1, 2, 3], [EPOCH_US] * 3)
+        (call,) = probe._queue
+        assert isinstance(call, Stamps)
+        assert (weight(call), probe.dropped) == (0, 0)

@@ -1,0 +1,102 @@
+"""Tests of a broker as it comes, which makes each topic that a client asks for: no client of ours asks so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from demo.links import LinkError
+from demo.links.topics import TopicInlet, TopicOutlet
+from monitor import topics
+from probes.contract.kafka import KafkaAccess, KafkaPlace
+from probes.gate import quarantine
+from probes.gate.outlets import OutletError
+from probes.gate.outlets.kafka import KafkaOutlet
+from probes.gate.persistent import Patience
+from probes.gate.quarantine import QuarantineError
+from probes.gate.turns import Outputs, Turns
+from probes.sinks.kafka import KafkaSink
+from probes.taps.errors import TapSourceError
+from probes.taps.surroundings import Surroundings
+from probes.taps.topic import Topic
+from tests.real.servers.kafka import Kafka
+from tests.real.servers.process import until
+from tests.real.workplace import Workplace
+
+ACCESS = KafkaAccess()
+ONE_COPY = ("--partitions", "3", "--replication", "1", "--min-insync", "1", "--allow-weak")
+
+
+def test_a_topic_that_was_looked_for_is_not_there_and_can_be_made(kafka: Kafka, tmp_path: Path) -> None:
+    """By the check, the doctor and a monitor: each says that it is not there, and it is made as it was asked for."""
+    work = Workplace(tmp_path, kafka.url("looked-for"))
+    missing = f"the topic looked-for is not on {kafka.bootstrap}"
+    for command in (("topics", "check"), ("doctor",), ("run",)):
+        done = work.run(*command)
+        assert missing in done.stdout + done.stderr, command
+    made = work.run("topics", "create", *ONE_COPY)
+    assert made.returncode == 0, made.stderr
+    assert made.stderr.startswith("made the topic looked-for: 3 partitions, ")
+
+
+def probe(place: KafkaPlace) -> None:
+    """Look as the sink of a probe does, and send a record all the same."""
+    with closing(KafkaSink(place, "orders.a")) as sink:
+        with pytest.raises(OSError, match="cannot be written"):
+            sink.check()
+        assert sink.send(b"x")
+        assert not sink.settle(1.0)
+
+
+def tap(place: KafkaPlace) -> None:
+    """Look as ``hopwatch tap kafka`` and ``hopwatch validate`` do, and for the ends of its partitions."""
+    topic = Topic(str(place), "g", Surroundings(print), from_start=True, access=ACCESS)
+    with closing(topic.consumer), closing(topic.apart()) as apart:
+        with pytest.raises(TapSourceError, match="cannot be read"):
+            topic.check()
+        topic.cluster()
+        assert topic.ends([0])[0].exception(10) is not None
+        topic.consumer.subscribe([place.topic])
+        topic.consumer.consume(1, 1.0)
+        apart.list_topics(place.topic, 10)
+
+
+def gate(place: KafkaPlace) -> None:
+    """Look as a gate's outlet does."""
+    with closing(KafkaOutlet(place, ACCESS)) as outlet, pytest.raises(OutletError, match="create it"):
+        outlet.check()
+
+
+def validator(place: KafkaPlace) -> None:
+    """Look for what ``hopwatch validate`` writes to."""
+    turns = Turns(
+        place.brokers, Outputs(place.topic, place.topic), ACCESS, group="g", patience=Patience(Surroundings(print))
+    )
+    with pytest.raises(TapSourceError, match="create it"):
+        turns.check("")
+
+
+def replay(place: KafkaPlace) -> None:
+    """Look as ``hopwatch quarantine`` does."""
+    with pytest.raises(QuarantineError, match="cannot be read"):
+        quarantine.rejected(str(place), ACCESS)
+
+
+def node(place: KafkaPlace) -> None:
+    """Look as a node of the demo does whose topics are deleted already."""
+    TopicOutlet.open(place.brokers, place.topic)._producer.list_topics(place.topic, 10)
+    inlet = TopicInlet.open(place.brokers, place.topic)
+    with suppress(LinkError):
+        inlet.receive(2.0)
+
+
+@pytest.mark.parametrize("look", [probe, tap, gate, validator, replay, node], ids=lambda look: look.__name__)
+def test_who_looks_for_a_topic_does_not_make_it(look: Callable[[KafkaPlace], None], kafka: Kafka) -> None:
+    """Whatever reads or writes topics: behind it the topic is made as it was asked for."""
+    place = KafkaPlace.parse(kafka.url(f"unmade-{look.__name__}"))
+    look(place)
+    topics.create(place, ACCESS, partitions=3, replication=1, min_insync=1)
+    until(lambda: (found := topics.describe(place, ACCESS)) is not None and found.partitions == 3, "the topic")
