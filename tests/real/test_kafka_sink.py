@@ -71,14 +71,14 @@ def test_what_a_probe_stamps_is_on_the_topic(kafka: Kafka, topic: str) -> None:
 KILLED = """
 import os, sys, time
 from probes import Probe
-probe = Probe("orders", "router", sys.argv[1], announce_within_s=30)
+probe = Probe("orders", "router", sys.argv[1], announce_within_s=120)
 os.kill(os.getpid(), 9)
 """
 
 
 def test_a_probe_that_is_killed_as_soon_as_it_is_made_was_there(kafka: Kafka, topic: str) -> None:
     """Its hello was acknowledged before its host went on."""
-    done = subprocess.run([sys.executable, "-c", KILLED, kafka.url(topic)], cwd=ROOT, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", KILLED, kafka.url(topic)], cwd=ROOT, check=False, timeout=180)
     assert done.returncode == -signal.SIGKILL
     with Probe("orders", "router", kafka.url(topic), probe="behind"):
         pass

@@ -49,7 +49,7 @@ def test_numbers_on_the_page_are_those_of_the_program() -> None:
     assert f"No stream may be called `{OTHER}`." in text
     assert f"**The store is read every {EVERY_S:.0f} s**" in text
     assert (MOST_CONNECTIONS, CUT_AFTER_S, RECENT_US) == (8, 10, 600_000_000)
-    assert "At most eight clients are served at once, each for ten seconds." in text
+    assert "At most eight clients are served at once, four of one address, each for ten seconds." in text
     assert "Ten minutes after the next one was due" in text
     folded = (RUNBOOKS / "metrics_folded.md").read_text("utf-8")
     assert f"a node takes {A_NODE} series, a stream {A_STREAM}" in folded
