@@ -17,7 +17,7 @@ from tests.e2e.worked_example import NODES, stamp
 from tests.real.servers.postgres import PASSWORD, Postgres
 
 RUN: Final = (sys.executable, "-m", "monitor.cli.main")
-PATIENCE_S: Final = 180
+PATIENCE_S: Final = 600
 
 
 def configure(folder: Path, url: str, name: str = "hopwatch.toml") -> Path:

@@ -16,7 +16,7 @@ from tests.real.servers.process import Process
 from tests.reported import reported
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 240
+PATIENCE_S = 600
 
 
 @dataclass
