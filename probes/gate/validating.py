@@ -115,7 +115,7 @@ class Validating:
             found = framed(data, self.framing)
             if found is None:
                 if faults := bodies.repeats(data):
-                    raise MisfitError(faults)
+                    raise MisfitError(faults)  # noqa: TRY301 - one sentence of many
                 codec = self.versions.reader()
                 return codec.read(data), codec
             resolution, codec = self.versions.resolution(found.writer)

@@ -50,7 +50,7 @@ def is_repeated(value: Any) -> bool:  # noqa: ANN401 - as above
 
 @given(VALUES, st.booleans(), st.booleans())
 def test_what_stands_twice_is_found_and_nothing_else(value: Any, is_ascii: bool, is_escaped: bool) -> None:  # noqa: ANN401, FBT001 - drawn
-    """However names and texts are written, colons of theirs as escapes too; what is surely single needs no second look."""
+    """However names and texts are written, colons of theirs as escapes too; what is surely single is so."""
     text = written(value, is_ascii)
     if is_escaped:
         text = text.replace('":"', '"\\u003a"').replace('\\":"', '\\"\\u003A"')
