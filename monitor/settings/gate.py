@@ -81,6 +81,14 @@ def _tokens(value: object) -> tuple[str, ...]:
     raise ValueError(msg)
 
 
+def _somebody(value: object) -> object:
+    """Return a table of producers that names one: where there is no such table, anybody may send."""
+    if value == {}:
+        msg = "it names nobody, and without it anybody may send: name a producer, or leave the table out"
+        raise ValueError(msg)
+    return value
+
+
 OutletUrl = Annotated[str, BeforeValidator(outlet_url)]
 FieldName = Annotated[str, AfterValidator(_field)]
 Action = Literal["reject", "quarantine", "note"]
@@ -213,7 +221,9 @@ class GateSettings(Table):
         BeforeValidator(as_tuple),
         Field(max_length=MOST_RULES),
     ] = ()
-    producers: Mapping[Annotated[str, AfterValidator(name_of("a producer"))], ProducerSettings] = {}
+    producers: Annotated[
+        Mapping[Annotated[str, AfterValidator(name_of("a producer"))], ProducerSettings], BeforeValidator(_somebody)
+    ] = {}
     tls: TlsSettings | None = None
 
 

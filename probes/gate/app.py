@@ -14,10 +14,11 @@ from probes.clock import SystemClock
 from probes.gate import routes as entrance
 from probes.gate.codecs import Codecs
 from probes.gate.gate import Gate
+from probes.gate.judging import EVENT_BYTES
 from probes.gate.producers import STATE, Guarded
 from probes.http import handlers
 from probes.http.handlers import Well
-from probes.http.limits import App, Bounded, Limits
+from probes.http.limits import App, Bounded, Limits, Most, Scope
 from probes.http.problems import MOST_FAULTS, Fault, Problem, pointer
 from probes.registry import confluent, routes
 from probes.registry.avro_schema import MAX_BYTES
@@ -81,7 +82,15 @@ def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = No
 
     api.add_exception_handler(confluent.Refusal, _on_refusal)
     api.add_exception_handler(RequestValidationError, _on_invalid)
-    return Guarded(Bounded(api, limits or Limits(BODY_BYTES, MOST_REQUESTS)), producers)
+    return Guarded(Bounded(api, limits or Limits(BODY_BYTES, MOST_REQUESTS), _most_of), producers)
+
+
+def _most_of(scope: Scope) -> Most:
+    """Return how large the body of a request may be."""
+    is_put = scope["method"] == "PUT"
+    if scope["path"].startswith("/streams/"):
+        return Most(EVENT_BYTES, "an event") if is_put else Most(entrance.BODY_BYTES, "a request with events")
+    return Most(MAX_BYTES, "a schema") if is_put else Most(BODY_BYTES, "a request with a schema")
 
 
 async def _on_refusal(_: Request, refusal: Exception) -> Response:

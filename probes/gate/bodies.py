@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from probes.gate import members
 from probes.http.problems import Fault, Problem
 
 MOST_EVENTS: Final = 1_000
@@ -34,6 +35,7 @@ class _Item(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_EVENTS: Final = msgspec.json.Decoder(list[_Item])
 _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _ITEM: Final = msgspec.json.Decoder(_Item)
 _LOOSE: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -45,6 +47,14 @@ def batch(body: bytes) -> list[Sent]:
     Raises:
         Problem: it is no JSON, no list, empty, or too long.
     """
+    if not members.may_repeat(body):
+        try:
+            found = _EVENTS.decode(body)
+        except _UNREADABLE:
+            pass  # what is wrong with one is told of it alone
+        else:
+            _check_count(len(found))
+            return [Sent(one.id, one.time, bytes(one.data), f"/{at}", f"/{at}/data") for at, one in enumerate(found)]
     try:
         items = _ITEMS.decode(body)
     except msgspec.ValidationError:
@@ -52,18 +62,36 @@ def batch(body: bytes) -> list[Sent]:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-events", told, [Fault("", "it is no list")]) from None
     except _UNREADABLE as error:
         raise Problem(HTTPStatus.BAD_REQUEST, "not-json", f"the body is no JSON: {error!s:.200}") from None
-    if not 0 < len(items) <= MOST_EVENTS:
-        told = f"a request has 1 to {MOST_EVENTS:,} events, got {len(items):,}"
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-events", told, [Fault("", told)])
+    _check_count(len(items))
     return [_sent(bytes(item), f"/{number}") for number, item in enumerate(items)]
 
 
+def single(event_id: str, time: object, body: bytes) -> Sent:
+    """Return the event of a body that is its data."""
+    return Sent(event_id, time, body, faults=repeats(body))
+
+
+def repeats(data: bytes, place: str = "") -> tuple[Fault, ...]:
+    """Return what is wrong with JSON in which a member stands twice, with the place of the first such member."""
+    found = members.repeated(data) if members.may_repeat(data) else None
+    return () if found is None else (Fault(place + found, members.TOLD),)
+
+
+def _check_count(count: int) -> None:
+    if not 0 < count <= MOST_EVENTS:
+        told = f"a request has 1 to {MOST_EVENTS:,} events, got {count:,}"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-events", told, [Fault("", told)])
+
+
 def _sent(item: bytes, place: str) -> Sent:
+    faults = repeats(item, place)
     try:
         found = _ITEM.decode(item)
     except _UNREADABLE as error:
         return _misshapen(item, place, error)
-    return Sent(found.id, found.time, bytes(found.data), place, f"{place}/data")
+    # Under which of two ids it was sent nobody knows either.
+    event_id = None if any(one.place == f"{place}/id" for one in faults) else found.id
+    return Sent(event_id, found.time, bytes(found.data), place, f"{place}/data", faults)
 
 
 def _misshapen(item: bytes, place: str, error: Exception) -> Sent:

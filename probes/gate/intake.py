@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from http import HTTPStatus
@@ -26,7 +25,6 @@ REMEMBERED: Final = 250_000
 """So many events of a stream are known again at least, when they come a second time."""
 MOST_WAITING: Final = 256
 """So many requests of one stream wait at once: a transport that is slow keeps the other streams from nothing."""
-_log = logging.getLogger("hopwatch.gate")
 
 
 class Fate(IntEnum):
@@ -104,7 +102,7 @@ class Intake:
         self.stream, self.subject, self.terms = entrance.stream, entrance.subject, entrance.terms
         self.outlet, self.rejected, self.stamping = outlet, rejected, stamping
         self._clock = clock
-        self._unkept = self._waiting = 0
+        self._waiting = 0
         self._recent: Recent[bytes, _Known | _Brief] = Recent(REMEMBERED)
 
     async def take(
@@ -113,10 +111,11 @@ class Intake:
         """Let events in, and return what became of them once the transport has them.
 
         With ``each`` every event has a fate of its own. Without it all of them enter, or none. What may not enter is
-        stamped and kept, unless ``keeps`` says that it is already.
+        kept and stamped before that is said, unless ``keeps`` says that it is already; what cannot be kept stays with
+        its sender, as what was not written does.
 
         Raises:
-            Problem: without ``each``, one of them may not enter, or was not written; or too many wait already.
+            Problem: without ``each``, one of them may not enter, or was not written or kept; or too many wait already.
         """
         if self._waiting >= MOST_WAITING:
             told = f"{MOST_WAITING} requests wait for the transport of {self.stream} already: come again"
@@ -134,17 +133,18 @@ class Intake:
         new: dict[bytes, _New] = {}
         looked = [self._look(one, codec, new, arrived_us) for one in sent]
         bad = [one for one in looked if one.known.fate >= Fate.TAKEN_ID]
-        if bad:
-            if keeps:
-                self._refuse(bad, arrived_us, producer)
-            if not each:
-                for one in new.values():
-                    rules.release(one.claims)
-                raise _refusal([one.known for one in bad], len(looked))
+        keeping = self._refuse(bad, arrived_us, producer) if bad and keeps else None
+        if bad and not each:
+            for one in new.values():
+                rules.release(one.claims)
+            if keeping is not None and (unkept := await asyncio.shield(keeping)):
+                raise _not_kept(len(unkept))
+            raise _refusal([one.known for one in bad], len(looked))
         self._enter(new, producer, keeps=keeps)
         for writing in {one.known.writing for one in looked if one.known.writing is not None}:
             await asyncio.shield(writing)
-        outcomes = [_outcome(one) for one in looked]
+        unkept = frozenset() if keeping is None else await asyncio.shield(keeping)
+        outcomes = [_outcome(one, unkept) for one in looked]
         if not each and any(one.fate is Fate.NOT_WRITTEN for one in outcomes):
             raise _not_written(outcomes)
         return outcomes
@@ -240,31 +240,35 @@ class Intake:
             ids_, times_us = [one.event_id for one in entered], [one.event_us for one in entered]
             self.stamping.entered(ids_, times_us, written[0].known.arrived_us, self._clock.wall_ns() // 1_000)
 
-    def _refuse(self, bad: Sequence[_Looked], arrived_us: int, producer: str) -> None:
-        """Stamp and keep what may not enter; its sender has it, so nobody waits until it is kept."""
-        leaving = []
+    def _refuse(self, bad: Sequence[_Looked], arrived_us: int, producer: str) -> asyncio.Future[frozenset[bytes]]:
+        """Keep what may not enter, and stamp what is kept; the ids of what is not are known once that was tried."""
+        refused, leaving = [], []
         for _, known, judged in bad:
             if judged is None:
                 continue
             owns_id = judged.owns_id and known.fate is not Fate.TAKEN_ID
             one = replace(judged, faults=known.faults, owns_id=owns_id)
-            self._stamp_rejected(one, arrived_us)
+            refused.append(one)
             record = self._rejected(one, arrived_us, producer).record()
             leaving.append(Leaving(one.event_id, one.event_us, arrived_us, record))
+        loop = asyncio.get_running_loop()
+        keeping: asyncio.Future[frozenset[bytes]] = loop.create_future()
+
+        def settle(unkept: frozenset[bytes]) -> None:
+            for one in refused:
+                if one.event_id not in unkept:
+                    self._stamp_rejected(one, arrived_us)
+            keeping.set_result(unkept)
+
         try:
-            self.rejected.write(leaving, lambda failed: self._tell_unkept(len(failed)))
+            self.rejected.write(leaving, lambda failed: loop.call_soon_threadsafe(settle, failed))
         except OutletError:
-            self._tell_unkept(len(leaving))
+            settle(frozenset(one.event_id for one in refused))
+        return keeping
 
     def _stamp_rejected(self, judged: Judged, arrived_us: int) -> None:
         booked_us = arrived_us if judged.is_stale else judged.event_us
         self.stamping.rejected(judged.event_id, booked_us, arrived_us, judged.reason)
-
-    def _tell_unkept(self, count: int) -> None:
-        """Log rejected events that could not be kept: the first, and then each time that they are ten times as many."""
-        before, self._unkept = self._unkept, self._unkept + count
-        if len(str(self._unkept)) > len(str(before)) or (count and not before):
-            _log.warning("%d rejected events of %s could not be kept since the start", self._unkept, self.stream)
 
     def _rejected(self, one: Judged, arrived_us: int, producer: str, *, is_held: bool = False) -> Rejected:
         data = one.sent.data[: judging.EVENT_BYTES]
@@ -288,10 +292,11 @@ def _id_of(sent: Sent) -> bytes | None:
         return None
 
 
-def _outcome(looked: _Looked) -> Outcome:
+def _outcome(looked: _Looked, unkept: Container[bytes]) -> Outcome:
     """Return what became of an event; what still waits when its write is over was not written."""
     known = looked.known
-    fate = known.fate if known.writing is None else Fate.NOT_WRITTEN
+    is_unkept = known.fate >= Fate.TAKEN_ID and looked.event_id in unkept
+    fate = Fate.NOT_WRITTEN if is_unkept or known.writing is not None else known.fate
     return Outcome(ids.written(looked.event_id), fate, known.arrived_us, known.faults)
 
 
@@ -301,6 +306,11 @@ def _refusal(bad: Sequence[_Known], count: int) -> Problem:
     is_taken = all(one.fate is Fate.TAKEN_ID for one in bad)
     status = HTTPStatus.CONFLICT if is_taken else HTTPStatus.UNPROCESSABLE_ENTITY
     return Problem(status, "id-taken" if is_taken else "bad-events", told, faults)
+
+
+def _not_kept(count: int) -> Problem:
+    told = f"{count} events may not enter, and cannot be kept now: send all of them again, with the same ids"
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "not-kept", told)
 
 
 def _not_written(outcomes: Sequence[Outcome]) -> Problem:

@@ -12,11 +12,9 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel
 
 from probes.gate import bodies
-from probes.gate.bodies import Sent
 from probes.gate.codecs import Codecs
 from probes.gate.ids import FORM
 from probes.gate.intake import Fate, Intake, Outcome
-from probes.gate.judging import EVENT_BYTES
 from probes.gate.producers import STATE, Producers
 from probes.http import handlers
 from probes.http.problems import Fault, Problem
@@ -27,7 +25,7 @@ BODY_BYTES: Final = 1024 * 1024
 """A request with events has at most, unpacked."""
 
 _WHEN: Final = {
-    400: "the body is no JSON, or no gzip",
+    400: "the body is no JSON, or no gzip, or ends too early",
     401: "there is no token, or nobody knows it",
     403: "the producer may not send to this stream",
     404: "there is no such stream",
@@ -107,12 +105,9 @@ def router(intakes: Mapping[str, Intake], codecs: Codecs, producers: Producers) 
         intake = _intake(intakes, stream)
         _check_kind(request)
         body = await request.body()
-        if len(body) > EVENT_BYTES:
-            told = f"an event has at most {EVENT_BYTES:,} bytes, got {len(body):,}"
-            raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "event-too-large", told)
         producer = request.scope[STATE]
         producers.spend(producer, stream, 1, len(body))
-        sent = Sent(event_id, _time(request), body)
+        sent = bodies.single(event_id, _time(request), body)
         codec = await codecs.of(intake.subject, _bytes(schema))
         (outcome,) = await intake.take([sent], codec, producer=producer.name, each=False)
         return _answer(int(outcome.fate), _one(outcome))
@@ -135,9 +130,6 @@ def router(intakes: Mapping[str, Intake], codecs: Codecs, producers: Producers) 
         intake = _intake(intakes, stream)
         _check_kind(request)
         body = await request.body()
-        if len(body) > BODY_BYTES:
-            told = f"a request with events has at most {BODY_BYTES:,} bytes, got {len(body):,}: send two"
-            raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", told)
         sent = bodies.batch(body)
         producer = request.scope[STATE]
         producers.spend(producer, stream, len(sent), len(body))

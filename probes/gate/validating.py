@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from probes.contract.ids import TextId
+from probes.gate import bodies
 from probes.gate.avro_body import UnresolvableError
 from probes.gate.bodies import Sent
 from probes.gate.codec import Codec, MisfitError
@@ -113,6 +114,8 @@ class Validating:
         try:
             found = framed(data, self.framing)
             if found is None:
+                if faults := bodies.repeats(data):
+                    raise MisfitError(faults)  # noqa: TRY301 - one sentence of many
                 codec = self.versions.reader()
                 return codec.read(data), codec
             resolution, codec = self.versions.resolution(found.writer)

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from probes.contract.limits import MAX_RECORD_BYTES
 from probes.http.problems import Problem
@@ -36,16 +36,20 @@ class Limits:
     body_s: float = 10.0
 
 
-class Gone(Exception):  # noqa: N818 - no error: a client that hangs up owes nobody anything
-    """The client has hung up."""
+class Most(NamedTuple):
+    """The bytes that a body has at most, unpacked, and what it is a body of."""
+
+    size: int
+    noun: str = "a body"
 
 
 class Bounded:
     """An ASGI app behind its bounds; it is handed bodies whole."""
 
-    def __init__(self, app: App, limits: Limits) -> None:
-        """Stand before an app."""
+    def __init__(self, app: App, limits: Limits, most_of: Callable[[Scope], Most] | None = None) -> None:
+        """Stand before an app; ``most_of`` says how large the body of a request may be, where that is not all one."""
         self._app, self._limits = app, limits
+        self._most_of = most_of or (lambda _: Most(limits.most_body_bytes))
         self._running = self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,14 +58,12 @@ class Bounded:
             await self._app(scope, receive, send)
             return
         is_packed = _is_packed(scope)
-        body = _Body(self._limits.most_body_bytes, is_packed=is_packed)
+        body = _Body(self._most_of(scope), is_packed=is_packed)
         try:
             await self._read(scope, receive, body)
             await self._run(_plain(scope) if is_packed else scope, body.whole(), receive, send)
         except Problem as problem:
             await send_problem(problem, send)
-        except Gone:
-            return
         finally:
             self._held_bytes -= body.size
 
@@ -76,10 +78,9 @@ class Bounded:
             self._running -= 1
 
     async def _read(self, scope: Scope, receive: Receive, body: _Body) -> None:
-        most = self._limits.most_body_bytes
         for name, value in scope["headers"]:
-            if name == b"content-length" and value.isdigit() and int(value[:20]) > most:
-                raise _too_large(most)
+            if name == b"content-length" and value.isdigit() and int(value[:20]) > body.most.size:
+                raise _too_large(body.most)
         try:
             async with asyncio.timeout(self._limits.body_s):
                 while await self._take(receive, body):
@@ -92,7 +93,9 @@ class Bounded:
         """Take the next part of a body; whether there is more of it."""
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            # The client has hung up and hears nothing, or its chunks cannot be read, which the server tells alike.
+            told = "the body ended before its end: the client hung up, or its chunks are none"
+            raise Problem(HTTPStatus.BAD_REQUEST, "cut-body", told)
         self._held_bytes += body.add(message.get("body", b""))
         if self._held_bytes > self._limits.most_held_bytes:
             raise _busy(f"bodies of {self._limits.most_held_bytes:,} bytes are being worked on already")
@@ -102,8 +105,8 @@ class Bounded:
 class _Body:
     """A body that comes in parts, and is unpacked as it comes, so that nothing grows beyond its bound."""
 
-    def __init__(self, most_bytes: int, *, is_packed: bool) -> None:
-        self._most_bytes, self.size = most_bytes, 0
+    def __init__(self, most: Most, *, is_packed: bool) -> None:
+        self.most, self.size = most, 0
         self._parts: list[bytes] = []
         self._unpacking = zlib.decompressobj(_GZIP_BITS) if is_packed else None
 
@@ -111,13 +114,13 @@ class _Body:
         """Take a part, and return how many bytes it is when it is unpacked."""
         if self._unpacking is not None:
             try:
-                part = self._unpacking.decompress(part, self._most_bytes - self.size + 1)
+                part = self._unpacking.decompress(part, self.most.size - self.size + 1)
             except zlib.error as error:
                 raise _not_gzip(str(error)) from None
             if self._unpacking.unused_data:
                 raise _not_gzip("bytes follow its end")
-        if self.size + len(part) > self._most_bytes:
-            raise _too_large(self._most_bytes)
+        if self.size + len(part) > self.most.size:
+            raise _too_large(self.most)
         self._parts.append(part)
         self.size += len(part)
         return len(part)
@@ -160,8 +163,9 @@ def _whole(body: bytes, receive: Receive) -> Receive:
     return hand_out
 
 
-def _too_large(most: int) -> Problem:
-    return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", f"a body has at most {most} bytes: send two")
+def _too_large(most: Most) -> Problem:
+    told = f"{most.noun} has at most {most.size:,} bytes, unpacked"
+    return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", told)
 
 
 def _busy(why: str) -> Problem:

@@ -28,6 +28,7 @@ Found = TypeVar("Found")
 
 Subject = Annotated[str, Path(pattern=NAME, description="1 to 255 of the characters A-Za-z0-9._-")]
 _WHEN: Final = {
+    400: "the body ends too early, or is no gzip",
     401: "there is no token, or nobody knows it",
     403: "the schemas of the subject are not the producer's",
     404: "there is no such subject, version or schema",
@@ -78,7 +79,7 @@ def router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:  #
         status_code=HTTPStatus.CREATED,
         dependencies=writing,
         responses={
-            **responses(403, 408, 409, 413, 422, 503),
+            **responses(400, 403, 408, 409, 413, 422, 503),
             200: {"description": "it is the latest version of the subject already", "model": VersionAnswer},
         },
         openapi_extra=_BODY,

@@ -29,8 +29,17 @@ _log = logging.getLogger("hopwatch.probe")
 class SpoolSink:
     """Writes the segments of one probe instance below ``root``."""
 
-    def __init__(self, root: Path, instance: str, clock: Clock | None = None, *, most_bytes: int = MOST_BYTES) -> None:
-        """Name the place; nothing is touched before the first record."""
+    def __init__(
+        self,
+        root: Path,
+        instance: str,
+        clock: Clock | None = None,
+        *,
+        most_bytes: int = MOST_BYTES,
+        is_private: bool = False,
+    ) -> None:
+        """Name the place; nothing is touched before the first record. A private one is for its owner's eyes alone."""
+        self._folder_mode, self._file_mode = (0o700, 0o600) if is_private else (0o777, 0o644)
         self.folder = root / folder_name(instance)
         self.most_bytes = most_bytes
         self._monotonic_ns = (clock or SystemClock()).monotonic_ns
@@ -53,9 +62,17 @@ class SpoolSink:
         Raises:
             OSError: one of them cannot be.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         with TemporaryFile(dir=self.folder):
             pass
+
+    def _make_folder(self) -> None:
+        """Make the folder and those above it; one that is there stays as it is."""
+        try:
+            self.folder.mkdir(self._folder_mode, exist_ok=True)
+        except FileNotFoundError:
+            self.folder.parent.mkdir(self._folder_mode, parents=True, exist_ok=True)
+            self.folder.mkdir(self._folder_mode, exist_ok=True)
 
     def check_room(self, size: int) -> None:
         """Look whether so many bytes more can be kept; nothing is.
@@ -136,7 +153,7 @@ class SpoolSink:
     def _has_room(self, needed: int) -> bool:
         """Whether so many bytes more fit; what the monitor has deleted is looked for before a segment is opened."""
         if self._file is None:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
             self._kept_bytes = kept_bytes(self.folder)
         return self._kept_bytes + self._bytes + needed <= self.most_bytes
 
@@ -144,7 +161,7 @@ class SpoolSink:
         """Write a record behind the last whole one, over whatever a write that failed has left there."""
         if self._file is None:
             self._path = self.folder / f"{self._number:010d}{OPEN_SUFFIX}"
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, self._file_mode)
             self._since_s = self._now_s()
         written = 0
         while written < len(data):

@@ -43,7 +43,7 @@ class SpoolOutlet:
     def __init__(self, root: Path, stream: str, clock: Clock, *, most_waiting_bytes: int = MOST_BYTES) -> None:
         """Name the place; nothing is touched before :meth:`check`, or the first record."""
         self.root, self._stream, self._most = root, stream, most_waiting_bytes
-        self._sink = SpoolSink(root, f"gate-{os.getpid()}-{clock.wall_ns() // 1_000}", clock)
+        self._sink = SpoolSink(root, f"gate-{os.getpid()}-{clock.wall_ns() // 1_000}", clock, is_private=True)
         self._groups: queue.SimpleQueue[_Group | None] = queue.SimpleQueue()
         self._waiting_bytes = 0
         self._counting = threading.Lock()

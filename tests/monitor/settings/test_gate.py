@@ -134,6 +134,10 @@ def producer(text: str) -> str:
 
 
 WRONG: Final = {
+    "nobody": (
+        f"{ENTRANCE}[gate.producers]\n",
+        "gate.producers: it names nobody, and without it anybody may send: name a producer, or leave the table out",
+    ),
     "no stream": (
         '[gate.streams.orders]\nto = "spool:./x"\n',
         "there is no [streams.orders], and the monitor would not know its messages: declare its path",

@@ -185,8 +185,10 @@ def test_faults_are_bounded_however_many_there_are() -> None:
 
 def test_a_request_has_a_bound_of_its_own(gate: AtEntrance) -> None:
     """A megabyte, though a schema in Confluent's API may be larger."""
-    answer = post(gate, [gate.event({"price": 1, "item": "x" * 200_000}) for _ in range(6)])
-    assert told(answer)[:2] == (413, "body-too-large")
+    for count in (6, 20):
+        answer = post(gate, [gate.event({"price": 1, "item": "x" * 200_000}) for _ in range(count)])
+        assert told(answer)[:2] == (413, "body-too-large")
+        assert answer.json()["detail"] == "a request with events has at most 1,048,576 bytes, unpacked"
 
 
 def test_json_that_is_nested_without_end_is_refused(gate: AtEntrance) -> None:
@@ -346,8 +348,13 @@ def test_a_body_may_be_packed(gate: AtEntrance) -> None:
 def test_an_event_that_is_too_large_is_refused(gate: AtEntrance) -> None:
     """Before anything looks into it."""
     answer = put(gate, gate.new_id(), {"price": 1, "item": "x" * 262_144})
-    assert told(answer)[:2] == (413, "event-too-large")
-    assert answer.json()["detail"] == "an event has at most 262,144 bytes, got 262,165"
+    assert told(answer)[:2] == (413, "body-too-large")
+    assert answer.json()["detail"] == "an event has at most 262,144 bytes, unpacked"
+    for method, path, told_bytes in (
+        ("PUT", "/subjects/orders/schemas", "a schema has at most 1,048,576 bytes, unpacked"),
+        ("POST", "/subjects/orders/versions", "a request with a schema has at most 2,097,152 bytes, unpacked"),
+    ):
+        assert gate.ask(method, path, "x" * 3_000_000).json()["detail"] == told_bytes
 
 
 def test_an_entrance_that_is_not_there_is_told(gate: AtEntrance) -> None:

@@ -150,14 +150,37 @@ def test_a_transport_that_takes_nothing_is_told(gate: AtEntrance) -> None:
     assert len(gate.outlet.left) == 1
 
 
-def test_rejected_events_that_cannot_be_kept_are_logged(gate: AtEntrance, caplog: pytest.LogCaptureFixture) -> None:
-    """Their sender is told as ever; the log is not longer than it has to be."""
+def test_rejected_events_that_cannot_be_kept_stay_with_their_senders(gate: AtEntrance) -> None:
+    """503, and not stamped; sent again when there is room they are refused, kept and stamped, each once."""
+    event_id, bad = gate.new_id(), [gate.event({}), gate.event()]
     gate.rejected.is_full = True
-    assert [put(gate, gate.new_id(), {}).status_code for _ in range(12)] == [422] * 12
-    gate.rejected.is_full, event_id = False, gate.new_id()
+    for answer in (put(gate, event_id, {}), post(gate, bad)):
+        assert told(answer)[:2] == (503, "not-kept")
+        assert answer.headers["retry-after"] == "1"
+        assert answer.json()["detail"] == (
+            "1 events may not enter, and cannot be kept now: send all of them again, with the same ids"
+        )
+    gate.rejected.is_full = False
     gate.rejected.fails.add(ids.read(event_id))
-    assert put(gate, event_id, {}).status_code == 422
-    assert caplog.messages == [f"{n} rejected events of orders could not be kept since the start" for n in (1, 10)]
+    assert put(gate, event_id, {}).status_code == 503
+    assert (gate.refused(), gate.stamped(), gate.outlet.left) == ([], [], [])
+    gate.rejected.fails.clear()
+    assert [put(gate, event_id, {}).status_code, post(gate, bad).status_code] == [422, 422]
+    assert len(gate.refused()) == len(gate.stamped()) == 2
+
+
+def test_with_each_what_cannot_be_kept_is_told_alone(gate: AtEntrance) -> None:
+    """The others enter, or are refused and kept; another event's id is no less its own."""
+    good, bad, worse = gate.event(), gate.event({}), gate.event({})
+    taken = good | {"data": {"price": 2, "item": "y"}}
+    gate.rejected.fails = {ids.read(bad["id"]), ids.read(good["id"])}
+    events = [good, bad, worse, taken]
+    answer = post(gate, events, each="true")
+    assert [one["status"] for one in answer.json()["events"]] == [201, 503, 422, 503]
+    assert [kept.event_id for kept in gate.refused()] == [ids.read(worse["id"])]
+    gate.rejected.fails.clear()
+    again = [one["status"] for one in post(gate, events, each="true").json()["events"]]
+    assert again == [201, 422, 422, 409]
 
 
 def test_a_repeat_waits_for_the_first(gate: AtEntrance) -> None:

@@ -143,6 +143,22 @@ def test_a_disk_that_is_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not list(tmp_path.glob("*/*"))
 
 
+def test_nobody_else_reads_what_was_sent(tmp_path: Path) -> None:
+    """Segments are their owner's alone, open or published, and so are the folders; one that is there stays as it is."""
+    (tmp_path / "there").mkdir(mode=0o755)
+    for name, mode in (("made", 0o700), ("there", 0o755)):
+        outlet = SpoolOutlet(tmp_path / name, "", SystemClock())
+        outlet.check()
+        assert written(outlet, 1) == frozenset()
+        modes = {one.suffix: one.stat().st_mode & 0o777 for one in (tmp_path / name).glob("*/*")}
+        assert modes[".open"] == 0o600
+        outlet.close()
+        (segment,) = (tmp_path / name).glob("*/*.seg")
+        assert [one.stat().st_mode & 0o777 for one in (segment, segment.parent, segment.parent.parent)] == [
+            0o600, 0o700, mode,
+        ]  # fmt: skip
+
+
 @pytest.mark.parametrize("is_published", [False, True])
 def test_a_spool_that_is_full_is_told(tmp_path: Path, is_published: bool) -> None:  # noqa: FBT001 - drawn
     """Of segments that are open too: what would be 503 makes it not ready."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import orjson
@@ -179,3 +179,24 @@ def test_so_many_bytes_are_held_at_once() -> None:
         ]
 
     assert asyncio.run(many()) == [503, 200, 503, 200]
+
+
+def test_a_body_that_ends_before_its_end_is_told() -> None:
+    """The server says of chunks that are none what it says of a client that hung up."""
+    echo = Echo()
+    answer: list[Any] = []
+    messages: Iterator[dict[str, Any]] = iter(
+        [{"type": "http.request", "body": b"a", "more_body": True}, {"type": "http.disconnect"}]
+    )
+
+    async def receive() -> dict[str, Any]:
+        return next(messages)
+
+    async def send(message: Any) -> None:  # noqa: ANN401 - of ASGI
+        answer.append(message)
+
+    asyncio.run(Bounded(echo, Limits())({"type": "http", "method": "POST", "headers": []}, receive, send))
+    assert (answer[0]["status"], dict(answer[0]["headers"])[b"content-type"]) == (400, b"application/problem+json")
+    told = "the body ended before its end: the client hung up, or its chunks are none"
+    assert orjson.loads(answer[1]["body"])["detail"] == told
+    assert echo.bodies == []

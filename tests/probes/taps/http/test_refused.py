@@ -154,7 +154,7 @@ def test_a_slow_client_and_one_that_hangs_up_count(tmp_path: Path) -> None:
 
 
 def test_a_client_that_hangs_up_counts(tap: Asked) -> None:
-    """In the middle of its body."""
+    """In the middle of its body; that it is told so, nobody hears."""
     heard: Iterator[dict[str, Any]] = iter(
         [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
     )
@@ -163,7 +163,7 @@ def test_a_client_that_hangs_up_counts(tap: Asked) -> None:
         return next(heard)
 
     async def send(_: object) -> None:
-        raise AssertionError("nobody is there to be answered")
+        return
 
     scope = {"type": "http", "method": "POST", "path": PATH, "headers": [(b"content-length", b"160")]}
 
