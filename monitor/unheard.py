@@ -14,7 +14,8 @@ from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from monitor.holes import Hole
-from monitor.kernel.books import Book
+from monitor.kernel.books import RETIRED_AFTER_US, Book
+from monitor.kernel.window import AHEAD_US
 from monitor.parcels import SetAside
 from monitor.rules import StreamRules
 from monitor.segment_file import FOREIGN_FILE, UNREADABLE_FILE
@@ -84,6 +85,12 @@ class Unheard:
         self.records = {where: hole for where, hole in self.records.items() if hole.before_us >= before_us}
         self.folders = {name: folder for name, folder in self.folders.items() if folder.last_us >= before_us}
         self.read = {name: last_us for name, last_us in self.read.items() if last_us >= before_us}
+
+
+def needed_us(rules: Mapping[str, StreamRules]) -> int:
+    """Return for how long after its last change a folder may have a say in a window that can be judged again, µs."""
+    latest_us = RETIRED_AFTER_US + AHEAD_US
+    return latest_us + max((of_stream.terms.judged_until_us(0) for of_stream in rules.values()), default=0)
 
 
 def folder_of(place: SetAside) -> str | None:

@@ -96,6 +96,7 @@ def _begin_anew(place: Place) -> None:
 
 
 def _once(place: Place, chosen: Settings) -> None:
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     from monitor.spark import failures, job, session
@@ -121,6 +122,9 @@ def _once(place: Place, chosen: Settings) -> None:
         except PySparkException as error:
             # Of a failure without a name its own traceback says more than we could.
             raise failures.known(error, place) or error from None
+        except (Py4JError, ConnectionError):
+            session.end(spark.stop)
+            raise failures.of_java(session.java_status(), session.log_file(place.workdir)) from None
         spark.stop()
     with place.engine.begin() as connection:
         set_aside = sum(reader.accounts(connection)["set_aside"].values())
@@ -214,12 +218,12 @@ def _tell_retry(details: RetryDetails) -> None:
 def _raise_failure(query: StreamingQuery, place: Place) -> None:
     from py4j.protocol import Py4JError
 
-    from monitor.spark import failures
+    from monitor.spark import failures, session
 
     try:
         failure, is_active = query.exception(), query.isActive
-    except Py4JError as error:
-        failure, is_active = error, False
+    except (Py4JError, OSError):
+        raise failures.of_java(session.java_status(), session.log_file(place.workdir)) from None
     if failure is not None:
         raise failures.named(failure, place)
     if not is_active:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from typing import TYPE_CHECKING, Final
 
 from monitor.errors import CheckpointError, DependencyError, HopwatchError, StoreError, TransportError
@@ -80,6 +81,20 @@ def of_start(raised: str, printed: str, log: Path) -> DependencyError:
         return DependencyError(f"{what}: {advice}; its log is {log}")
     cause = next(_causes(printed.splitlines()), raised)[:400] if _JAVA_ENDED in raised else _last_cause(raised)
     return DependencyError(f"Spark does not start: {cause}; its log is {log}")
+
+
+def of_java(status: int | None, log: Path) -> DependencyError:
+    """Return the error to raise for a Java that answers no more; ``status`` is what it ended with, if it has."""
+    match status:
+        case None:
+            what = "Java does not answer any more"
+        case _ if status == -signal.SIGKILL:
+            what = "Java was killed: by the system, for want of memory, or by somebody"
+        case _ if status < 0:
+            what = f"Java was ended by signal {-status}"
+        case _:
+            what = f"Java ended by itself, with exit code {status}"
+    return DependencyError(f"{what}; nothing is lost: start again, the log of Spark is {log}")
 
 
 def _last_cause(text: str) -> str:

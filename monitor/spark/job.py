@@ -14,6 +14,7 @@ from monitor import commit
 from monitor.commit import Follower, Observer
 from monitor.ledger import Ledger
 from monitor.rules import StreamRules
+from monitor.spark import cluster, session
 from monitor.spark.once import WATERMARK_US, tallied
 from monitor.spark.rows import KEY, TALLIED
 from monitor.spark.sink import Report, Sink
@@ -76,6 +77,8 @@ def start_stream(
 
     Once ``stop`` is set, no failed transaction is tried again.
     """
+    if cluster.is_local(str(spark.sparkContext.master)):
+        place.checkpoint.mkdir(session.PRIVATE_FOLDER, parents=True, exist_ok=True)
     decoded = place.source.stream(spark, place.rules)
     rows = decoded.withWatermark("clock", "0 seconds").groupBy(*KEY)
     state = WindowState(place.rules)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,8 @@ ATTEMPTS: Final = 4
 Its Kafka connector can fail for a moment: after records aged out it gives a consumer back that it goes on to use.
 """
 LOOK_S: Final = 0.25
+PRIVATE_FOLDER: Final = 0o700
+"""What ids and names stand in is for this user alone; on a cluster the workers may be others."""
 
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The work is done in Python and in native code: Java's optimising compiler and its parallel collector only compete."""
@@ -49,6 +52,8 @@ def start(
     """
     scratch = workdir / "scratch"
     try:
+        if cluster.is_local(master) and not workdir.exists():
+            workdir.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         scratch.mkdir(parents=True, exist_ok=True)
         log = log_file(workdir).open("ab")
     except OSError as error:
@@ -194,15 +199,19 @@ def _standard_streams_to(descriptor: int) -> Iterator[None]:
 @contextmanager
 def watched(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
     """Say how far Spark is while the block runs: tasks done of all tasks of the stage at work."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - it comes with Spark
+
     done = threading.Event()
     tracker = spark.sparkContext.statusTracker()
 
     def look() -> None:
-        while not done.wait(LOOK_S):
-            for stage in tracker.getActiveStageIds():
-                info = tracker.getStageInfo(stage)
-                if info:
-                    say(f"{info.numCompletedTasks} of {info.numTasks} tasks")
+        # Of a Java that is gone the block itself tells.
+        with suppress(Py4JError, OSError):
+            while not done.wait(LOOK_S):
+                for stage in tracker.getActiveStageIds():
+                    info = tracker.getStageInfo(stage)
+                    if info:
+                        say(f"{info.numCompletedTasks} of {info.numTasks} tasks")
 
     watcher = threading.Thread(target=look, name="hopwatch-progress", daemon=True)
     watcher.start()
@@ -211,6 +220,17 @@ def watched(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
+
+
+def java_status(patience_s: float = 2.0) -> int | None:
+    """Return what Spark's Java has ended with, if it ends within a while; none of one that lives, or is elsewhere."""
+    from pyspark import SparkContext  # noqa: PLC0415 - what is imported with the module is imported by --help too
+
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - no other way leads to the process
+    try:
+        return None if process is None else process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def end(stop: Callable[[], None]) -> None:

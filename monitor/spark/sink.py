@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import stamina
 import structlog
 
-from monitor import commit
+from monitor import commit, unheard
 from monitor.clock import Clock, SystemClock
 from monitor.commit import Committed, Written
 from monitor.errors import StoreTakenError
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FIRST_WAIT_S: Final = 0.2
 LONGEST_WAIT_S: Final = 5.0
 """Between two attempts, so that a stop is heeded soon."""
+SWEEP_EVERY_US: Final = 600_000_000
+"""How often, by the watermark, folders are looked for that nothing needs."""
 
 _NOTHING: Final = Written((), ())
 _log = structlog.get_logger("hopwatch")
@@ -49,6 +51,8 @@ class Sink:
     written: Written = field(default=_NOTHING)
     """What the last attempt has written, or may have."""
     clock: Clock = field(default_factory=SystemClock)
+    removed_before_us: int = 0
+    """Folders that were last changed before were removed."""
 
     def commit(self, batch: DataFrame, batch_id: int) -> None:
         """Write one micro-batch; Spark may call this again with the same batch after a crash.
@@ -81,6 +85,7 @@ class Sink:
             # What was written into a store that is gone meanwhile is nowhere but in the segments.
             self.place.hold.renew()
         _delete(self.written.spent)
+        self._remove_folders()
 
     def _write(self, rows: Sequence[Any], query_id: str, batch_id: int) -> None:
         self.place.hold.renew()
@@ -96,6 +101,13 @@ class Sink:
             folders = self.place.source.folders()
             self.written = commit.batch(connection, ledger, rows, batch_id, expected, self.place.follower, folders)
         self.ledger = ledger
+
+    def _remove_folders(self) -> None:
+        """Remove now and then the folders that probe instances have left, once no window needs them."""
+        before_us = self.written.watermark_us - unheard.needed_us(self.place.rules)
+        if before_us >= self.removed_before_us + SWEEP_EVERY_US:
+            self.removed_before_us = before_us
+            self.place.source.remove_folders(before_us)
 
     def _may_pass(self, error: Exception) -> bool:
         # Of a session that died without a word the server lets go after a while only.

@@ -68,6 +68,9 @@ class Source(Protocol):
     def folders(self) -> Iterable[Folder]:
         """Yield the folders of probe instances, where the transport has such."""
 
+    def remove_folders(self, before_us: int) -> None:
+        """Remove the empty folders of probe instances that were last changed before a moment."""
+
     def note_read_through(self, moment_us: int) -> None:
         """Take note of the moment up to which all parts of the transport are read."""
 
@@ -135,6 +138,10 @@ class SpoolSource:
     def folders(self) -> Iterable[Folder]:
         """Yield all that are in the spool."""
         return spool.folders(self.folder)
+
+    def remove_folders(self, before_us: int) -> None:
+        """Remove those that are empty."""
+        spool.remove_empty(self.folder, before_us)
 
     def note_read_through(self, moment_us: int) -> None:
         """Do nothing: a spool is read in order of arrival."""

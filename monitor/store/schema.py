@@ -27,9 +27,8 @@ def prepare(engine: Engine) -> None:
     Raises:
         StoreError: there are others, or of a version that this program does not write.
     """
-    if (file := dialect.database_file(engine.url)) is not None:
-        with suppress(OSError):  # the database says it better
-            file.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):  # the database says it better
+        dialect.make_place(engine.url)
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
         if dialect.is_empty(connection):
             tables.metadata.create_all(connection)
@@ -44,6 +43,8 @@ def migrate(engine: Engine) -> tuple[str, str]:
     Raises:
         StoreError: there are others' tables, or of a newer version than this program knows.
     """
+    with suppress(OSError):  # the database says it better
+        dialect.make_place(engine.url)
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
         found = "" if dialect.is_empty(connection) else _version(connection)
         if found > SCHEMA_VERSION or not (found.isdigit() or not found):

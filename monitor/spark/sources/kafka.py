@@ -122,6 +122,9 @@ class KafkaSource:
         """Return nothing: a topic has no place for each instance."""
         return ()
 
+    def remove_folders(self, before_us: int) -> None:
+        """Do nothing: a topic has no place for each instance."""
+
     def note_read_through(self, moment_us: int) -> None:
         """Tell the workers of the next batch up to which moment all partitions are read."""
         note_read_through(self.landed, moment_us)

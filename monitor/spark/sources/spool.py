@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -88,6 +89,24 @@ def segments(folder: Path) -> list[Path]:
 
 def folders(folder: Path) -> Iterator[Folder]:
     """Yield every folder in a spool, with the time of its last change: it may be of an instance without a segment."""
+    for path, changed_us in _folders(folder):
+        yield Folder(path.name, changed_us, changed_us)
+
+
+def remove_empty(folder: Path, before_us: int) -> None:
+    """Remove the folders of probe instances that are empty and were last changed before a moment.
+
+    A probe that was silent for so long and goes on makes its folder anew.
+    """
+    for path, changed_us in _folders(folder):
+        if is_of_instance(path.name) and changed_us < before_us:
+            # Most have a segment, which somebody may want to look into.
+            with suppress(OSError):
+                path.rmdir()
+
+
+def _folders(folder: Path) -> Iterator[tuple[Path, int]]:
+    """Yield every folder below one, and the time of its last change, µs."""
     waiting = [folder]
     # Links may lead around in circles.
     looked_into: set[tuple[int, int]] = set()
@@ -100,8 +119,7 @@ def folders(folder: Path) -> Iterator[Folder]:
             except OSError:
                 # It is gone; the others are still there.
                 continue
-            changed_us = status.st_mtime_ns // 1_000
-            yield Folder(entry.name, changed_us, changed_us)
+            yield Path(entry.path), status.st_mtime_ns // 1_000
             where = status.st_dev, status.st_ino
             if not is_of_instance(entry.name) and where not in looked_into:
                 looked_into.add(where)

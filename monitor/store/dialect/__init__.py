@@ -26,6 +26,7 @@ __all__ = [
     "holding",
     "is_empty",
     "is_transient",
+    "make_place",
     "name_of",
     "sole_writer",
     "upsert",
@@ -94,6 +95,16 @@ def database_file(url: str | URL) -> Path | None:
     """Return the file behind a SQLite URL, none for a database in memory or on a server."""
     made = make_url(url)
     return sqlite.database_file(made) if made.get_backend_name() == "sqlite" else None
+
+
+def make_place(url: str | URL) -> None:
+    """Make what a database needs before it is opened: of a file an empty one that nobody else may read.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if (file := database_file(url)) is not None:
+        sqlite.make_file(file)
 
 
 def name_of(url: str | URL) -> str:

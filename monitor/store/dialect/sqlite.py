@@ -20,6 +20,7 @@ from monitor.errors import StoreError, StoreTakenError
 from monitor.store.dialect.hold import Hold, LastingHold
 
 BUSY_TIMEOUT_S = 30
+PRIVATE_FILE: Final = 0o600
 Upsert = sqlite.Insert
 
 _OF_THE_DATABASE: Final = (DatabaseError, OperationalError)
@@ -73,6 +74,19 @@ def place_of(part: bytes, column: ColumnElement[bytes]) -> ColumnElement[int]:
 def database_file(url: URL) -> Path | None:
     """Return the file behind the URL, none for a database in memory."""
     return Path(url.database) if url.database and url.database != ":memory:" else None
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file for a database, and its folder, where there is none; nobody else may read it.
+
+    SQLite gives what it puts beside a database the same rights.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))
 
 
 class _FileHold:
@@ -144,7 +158,7 @@ def sole_writer(url: URL, name: str) -> Iterator[Hold]:
     lock_path = path.with_name(path.name + ".lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = lock_path.open("a")
+        file = os.fdopen(os.open(lock_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE), "w")
     except OSError as error:
         advice = "make the folder writable for this user"
         raise StoreError(f"the store's lock {lock_path} cannot be written: {error.strerror}; {advice}") from None

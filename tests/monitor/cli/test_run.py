@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from sqlalchemy import text
 
@@ -256,6 +257,13 @@ def test_a_working_folder_that_cannot_be_written_is_told(flags: list[str], ready
     )
 
 
+def test_a_working_folder_is_for_its_user_alone(ready: Workplace) -> None:
+    """Ids of messages stand in checkpoint and log; so is the store."""
+    ready.run("run")
+    found = {name: oct((ready.folder / name).stat().st_mode & 0o777) for name in ("work", "store.db")}
+    assert found == {"work": "0o700", "store.db": "0o600"}
+
+
 # Whom it tells
 
 
@@ -321,6 +329,38 @@ def test_a_stream_that_died_is_told_by_its_cause(place: job.Place) -> None:
     gone = RuntimeError("FileNotFoundError: [Errno 2] No such file or directory: '/spool/1.seg'")
     with pytest.raises(TransportError, match=r"the segment /spool/1\.seg is gone before its windows were judged"):
         run._raise_failure(query(exception=lambda: gone, isActive=False), place)
+
+
+@pytest.mark.parametrize(
+    "error", [ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("empty")], ids=str
+)
+def test_a_java_that_is_gone_is_told(error: Exception, place: job.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line, with what ended it: exit code 3."""
+    monkeypatch.setattr(session, "java_status", lambda: -9)
+
+    def refuse() -> None:
+        raise error
+
+    with pytest.raises(DependencyError) as caught:
+        run._raise_failure(query(exception=refuse), place)
+    assert str(caught.value) == (
+        "Java was killed: by the system, for want of memory, or by somebody; nothing is lost: start again, "
+        f"the log of Spark is {place.workdir}/spark.log"
+    )
+
+
+def test_a_run_over_everything_whose_java_is_gone_is_told(place: job.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a stream."""
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=list), stop=lambda: None)
+    monkeypatch.setattr(session, "start", lambda *_, **__: spark)
+    monkeypatch.setattr(session, "java_status", lambda: -9)
+
+    def fail(*_: object) -> None:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    monkeypatch.setattr(job, "run_once", fail)
+    with pytest.raises(DependencyError, match=r"^Java was killed: by the system, for want of memory, or by somebody;"):
+        run._once(place, load(None, flags={}, environ={}))
 
 
 def test_a_stream_that_stopped_by_itself_is_told(place: job.Place) -> None:

@@ -155,6 +155,21 @@ def test_what_keeps_spark_from_starting_is_told(raised: str, printed: str, told:
     assert str(failures.of_start(raised, printed, Path("spark.log"))) == told
 
 
+GONE = {
+    None: "Java does not answer any more",
+    -9: "Java was killed: by the system, for want of memory, or by somebody",
+    -15: "Java was ended by signal 15",
+    3: "Java ended by itself, with exit code 3",
+}
+
+
+@pytest.mark.parametrize(("status", "what"), GONE.items(), ids=str)
+def test_a_java_that_is_gone_is_told_by_what_ended_it(status: int | None, what: str) -> None:
+    """In one line, with the log."""
+    told = f"{what}; nothing is lost: start again, the log of Spark is w/spark.log"
+    assert str(failures.of_java(status, Path("w/spark.log"))) == told
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> job.Place:
     """Return a place without a store."""

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -21,9 +22,10 @@ from monitor.commit import Committed
 from monitor.errors import StoreError, StoreTakenError
 from monitor.results import WindowResult
 from monitor.spark.job import Place
-from monitor.spark.sink import Sink
+from monitor.spark.sink import SWEEP_EVERY_US, Sink
 from monitor.spark.source import SpoolSource
 from monitor.store import dialect, lineage, schema
+from monitor.unheard import needed_us
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES
@@ -135,6 +137,18 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
         return Stream(RULES, engine, folder=tmp_path / name)
 
     return stream
+
+
+class _Asked(SpoolSource):
+    """A spool that notes until when folders are to be removed."""
+
+    def __init__(self, folder: Path, asked: list[int]) -> None:
+        super().__init__(folder)
+        object.__setattr__(self, "asked", asked)
+
+    def remove_folders(self, before_us: int) -> None:
+        """Note it."""
+        self.asked.append(before_us)  # type: ignore[attr-defined]  # a frozen class has it all the same
 
 
 Batches = Callable[[], Iterator[list[Path]]]
@@ -275,6 +289,19 @@ def test_a_fault_of_our_own_is_not_tried_again(make: Make, batches: Batches) -> 
     with pytest.raises(ProgrammingError):
         stream.run(next(batches()))
     assert len(tries) == 1
+
+
+def test_folders_of_instances_that_ended_are_removed_once_no_window_needs_them(make: Make, batches: Batches) -> None:
+    """By the watermark, and not at each batch."""
+    stream = make("folders")
+    asked: list[int] = []
+    stream.sink.place = replace(stream.sink.place, source=_Asked(stream.folder, asked))
+    run(stream, batches)
+    with stream.engine.begin() as connection:
+        latest_us = lineage.watermark_us(connection)
+    assert asked == sorted(asked)
+    assert all(later - earlier >= SWEEP_EVERY_US for earlier, later in pairwise(asked))
+    assert 0 <= latest_us - needed_us(RULES) - asked[-1] < SWEEP_EVERY_US
 
 
 def test_no_segment_is_deleted_once_the_store_is_gone(tmp_path: Path, batches: Batches) -> None:

@@ -185,6 +185,28 @@ def test_a_stream_reads_segments_in_order_of_arrival(root: str, spark: SparkSess
     ]
 
 
+def test_empty_folders_of_instances_that_ended_are_removed(tmp_path: Path) -> None:
+    """Those that nothing has changed in for long; what has a segment stays, and so does what is no instance's."""
+    names = {
+        "orders.a.old.1790000000000000": True,
+        "host/orders.a.old.1790000000000000": True,
+        "-hopwatch.monitor.h-1.1790000000000000-0123456789ab": True,
+        "orders.a.new.1790000000000000": False,
+        "orders.a.kept.1790000000000000": False,
+        "orders.a.open.1790000000000000": False,
+        "host": False,
+        "notes": False,
+    }
+    for name in names:
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    write_segment(tmp_path / "orders.a.kept.1790000000000000" / "0.seg")
+    (tmp_path / "orders.a.open.1790000000000000" / "1.open").touch()
+    for name in names:
+        os.utime(tmp_path / name, (0, 2 if name.startswith("orders.a.new") else 1))
+    spool.remove_empty(tmp_path, before_us=2_000_000)
+    assert {name: not (tmp_path / name).exists() for name in names} == names
+
+
 def test_folders_are_found_however_links_lead_around(tmp_path: Path) -> None:
     """Those of instances, and those above them; each is looked into once."""
     (tmp_path / "host" / "orders.a.p.1700000000000000").mkdir(parents=True)

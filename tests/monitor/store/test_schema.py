@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,13 @@ from monitor.store.tables import SCHEMA_VERSION
 from tests.alerts.told import alert, notification
 from tests.monitor.spooled import RULES, START_US
 from tests.monitor.store.stored import concluded, dump
+
+READERS: dict[str, Callable[[Engine], object]] = {
+    "run": schema.prepare,
+    "report": reader.report,
+    "find": lambda engine: reader.where_lost(engine, bytes(16)),
+    "lost ids": lambda engine: reader.lost_ids(engine, "orders", "a"),
+}
 
 
 def differences(engine: Engine) -> list[Any]:
@@ -151,6 +159,36 @@ def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None
     assert from_json(kept) == from_json(told)
 
 
+@pytest.mark.parametrize("read", list(READERS.values())[1:], ids=list(READERS)[1:])
+def test_whoever_reads_while_a_store_is_migrated_is_refused_or_reads_all_of_it(
+    read: Callable[[Engine], object], url: str
+) -> None:
+    """Until the migration is committed it is the older store, and then the newer one; nobody waits or meets half."""
+    engine, reading = dialect.engine(url), dialect.engine(url)
+    with engine.execution_options(writes=True).begin() as connection:
+        config = scripts()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0010")
+    with engine.execution_options(writes=True).begin() as connection:
+        schema._upgrade(connection)
+        told = refusal(lambda: read(reading))
+    assert "has schema version 0010, this program needs" in told
+    read(reading)
+
+
+def test_whoever_began_to_read_before_a_migration_reads_on(engine: Engine) -> None:
+    """What was there when it began, however the migration ends; on a server that waits for the reader."""
+    with schema.reading(engine) as connection:
+        before = reader.accounts(connection)
+        with suppress(StoreError), dialect.errors_named(engine.url):
+            other = dialect.engine(engine.url.render_as_string(hide_password=False)).execution_options(writes=True)
+            with other.begin() as migrating:
+                if engine.dialect.name == "postgresql":
+                    migrating.execute(text("SET LOCAL lock_timeout = '100ms'"))
+                migrating.execute(text("ALTER TABLE set_aside RENAME TO renamed"))
+        assert reader.accounts(connection) == before
+
+
 def test_the_newest_migration_is_the_version_of_the_program() -> None:
     """Versions are numbers of four digits that count up, in one line."""
     known = [script.revision for script in ScriptDirectory.from_config(scripts()).walk_revisions()]
@@ -165,14 +203,6 @@ def test_preparing_again_changes_nothing(engine: Engine) -> None:
     before = dump(engine)
     schema.prepare(engine)
     assert dump(engine) == before
-
-
-READERS: dict[str, Callable[[Engine], object]] = {
-    "run": schema.prepare,
-    "report": reader.report,
-    "find": lambda engine: reader.where_lost(engine, bytes(16)),
-    "lost ids": lambda engine: reader.lost_ids(engine, "orders", "a"),
-}
 
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)

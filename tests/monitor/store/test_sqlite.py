@@ -158,6 +158,26 @@ def test_a_store_that_cannot_be_looked_at_is_not_held(
     )
 
 
+def test_a_store_is_for_its_user_alone(url: str, tmp_path: Path) -> None:
+    """The file, what SQLite puts beside it, and the lock; one that was opened to others stays so."""
+    engine = dialect.engine(url)
+    with dialect.sole_writer(url):
+        schema.prepare(engine)
+        with engine.begin():
+            found = {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()}
+        assert found == dict.fromkeys(("store.db", "store.db-shm", "store.db-wal", "store.db.lock"), "0o600")
+    (tmp_path / "store.db").chmod(0o640)
+    schema.prepare(engine)
+    schema.migrate(engine)
+    assert oct((tmp_path / "store.db").stat().st_mode & 0o777) == "0o640"
+
+
+def test_a_migrated_store_is_for_its_user_alone(url: str, tmp_path: Path) -> None:
+    """It may be made by that."""
+    schema.migrate(dialect.engine(url))
+    assert oct((tmp_path / "store.db").stat().st_mode & 0o777) == "0o600"
+
+
 def test_a_store_in_memory_needs_no_lock() -> None:
     """Nobody else can write to it."""
     with dialect.sole_writer("sqlite:///:memory:"), dialect.sole_writer("sqlite://"):
