@@ -30,4 +30,8 @@ _WORDS: Final = {
 
 def said(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
     """Return the words for a kind of error of pydantic's; ``otherwise`` is what the library says itself."""
-    return _WORDS[kind].format_map(context) if kind in _WORDS else f"{otherwise[:1].lower()}{otherwise[1:]}"
+    if kind not in _WORDS:
+        return f"{otherwise[:1].lower()}{otherwise[1:]}"
+    # A bound is written as a person would, 1 and not 1.0.
+    whole = {name: int(of) if isinstance(of, float) and of.is_integer() else of for name, of in context.items()}
+    return _WORDS[kind].format_map(whole)
