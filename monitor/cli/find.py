@@ -39,6 +39,8 @@ def command(
     """Show one message's journey, as far as it is kept. Exit 1 when nothing is known of it, or of one of many."""
     if (message_id is None) == (ids_from is None):
         raise ConfigurationError("one id is looked for, or those of --ids-from FILE: name one of the two")
+    if not message_id and ids_from is None:
+        raise ConfigurationError("the id is empty: name one, as the message was given it")
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     chosen.check_stream(stream)
     if message_id is None:

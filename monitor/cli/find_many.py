@@ -69,10 +69,13 @@ def _ids(ids_from: str) -> list[str]:
         raise ConfigurationError(f"--ids-from {ids_from} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"--ids-from {ids_from} is a text in UTF-8, got bytes at {error.start}") from None
-    given = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    given = list(dict.fromkeys(line.strip() for line in lines))
     if len(given) > MOST_IDS or len(data) > _MOST_BYTES:
         told = f"--ids-from takes {MOST_IDS:,} ids, of {_MOST_BYTES // 2**20} MiB in all, at once"
         raise ConfigurationError(f"{told}, got {len(given):,} or more: cut the file up")
     if not given:
         raise ConfigurationError(f"--ids-from {ids_from} has no id: there is one on each line")
+    if "" in given:
+        number = next(place for place, line in enumerate(lines, 1) if not line.strip())
+        raise ConfigurationError(f"--ids-from {ids_from} has no id on line {number}: there is one on each line")
     return given

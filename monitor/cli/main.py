@@ -12,13 +12,14 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
+from monitor import wrong
 from monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
 from monitor.printable import in_lines
 
 INTERRUPTED_EXIT_CODE: Final = 130
 GATE_EXTRAS: Final = "monitor,taps,gate"
 TAPS_EXTRAS: Final = "taps,kafka"
-TAPS_PACKAGES: Final = frozenset({"confluent_kafka", "fastapi", "granian", "orjson"})
+TAPS_PACKAGES: Final = frozenset({"fastapi", "granian", "orjson"})
 """What the sidecars need and the monitor does not."""
 DASHBOARD_PACKAGES: Final = frozenset({"authlib", "httpx", "streamlit", "uvicorn"})
 OWN_PACKAGES: Final = frozenset({"alerts", "bench", "dashboards", "demo", "monitor", "probes"})
@@ -76,6 +77,8 @@ def _extras(package: str | None) -> str:
     """Return the extras of the distribution that bring a package."""
     if (package or "").partition(".")[0] == "avro":
         return GATE_EXTRAS
+    if (package or "").partition(".")[0] == "confluent_kafka":
+        return "kafka"
     if package in TAPS_PACKAGES:
         return TAPS_EXTRAS
     return "monitor,dashboards" if (package or "").partition(".")[0] in DASHBOARD_PACKAGES else "monitor,demo"
@@ -83,12 +86,16 @@ def _extras(package: str | None) -> str:
 
 def _usage(error: _UsageError) -> str:
     """Return what is wrong with a command line: what was got, and which help says what can be."""
-    what = error.format_message().replace("Value error, ", "").rstrip(".")
+    what = error.format_message().rstrip(".")
     if "\n" in what:
         # Nothing was asked for, and it is the help.
         return what
     cause: Any = getattr(error, "__cause__", None)
-    got = [f"{one['input']!r:.80}" for one in cause.errors()] if hasattr(cause, "errors") else []
+    found = cause.errors() if hasattr(cause, "errors") else []
+    for one in found:
+        what = what.replace(one["msg"], wrong.said(one["type"], one.get("ctx", {}), one["msg"]))
+    what = what.removeprefix("Value error, ").replace(" Value error, ", " ").replace(" value error, ", " ")
+    got = [f"{one['input']!r:.80}" for one in found]
     told = ", got ".join([what, *(one for one in got if one not in what)])
     command = getattr(getattr(error, "ctx", None), "command_path", "hopwatch")
     return f"hopwatch: {told}; see {command} --help"

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from monitor import series, settings
 from monitor.cli import console
-from monitor.cli.report import moment_us
+from monitor.cli.report import range_us
 from monitor.errors import ConfigurationError, SeriesError
 from monitor.outliers import detector, state
 from monitor.outliers.detector import Scores
@@ -79,7 +79,7 @@ def list_(  # noqa: PLR0913 - one a flag
     """
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     chosen.check_stream(stream)
-    from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
+    from_us, to_us = range_us(from_time, to_time)
     schema.require(chosen.store.url)
     found = outliers.found(dialect.engine(chosen.store.url), stream, from_us, to_us)
     asked = [(of_stream, one) for of_stream, one in found if one.is_outlier or notices]

@@ -49,7 +49,7 @@ def command(  # noqa: PLR0913 - one a flag
     """Show the loss and lag of each window and node, or of each hour or day."""
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     chosen.check_stream(stream)
-    from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
+    from_us, to_us = range_us(from_time, to_time)
     schema.require(chosen.store.url)
     engine = dialect.engine(chosen.store.url)
     if html is not None:
@@ -100,6 +100,20 @@ def _judged(told: reader.Json, by: Span | None) -> list[reader.Json]:
 def _lost_part(judged: reader.Json) -> float:
     """Return the part that was surely lost; of what nobody can know, nothing is held against anybody."""
     return judged["lost_lower"] / judged["known"] if judged["known"] else 0.0
+
+
+def range_us(from_time: str | None, to_time: str | None) -> tuple[int | None, int | None]:
+    """Return the moments of ``--from`` and ``--to`` as µs since 1970; None where one was not given.
+
+    Raises:
+        ConfigurationError: a text is no time, or nothing lies between the two.
+    """
+    from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
+    if from_us is not None and to_us is not None and from_us >= to_us:
+        what = "is the same moment as" if from_us == to_us else "is after"
+        told = f"--from {from_time} {what} --to {to_time}, and nothing starts between"
+        raise ConfigurationError(f"{told}: let --from be the earlier")
+    return from_us, to_us
 
 
 def moment_us(flag: str, text: str | None) -> int | None:

@@ -96,5 +96,7 @@ def _pruned(engine: Engine, before_us: int, clock: Clock) -> retention.Step:
 def _span_us(keep: str) -> int:
     try:
         return durations.positive_us(keep)
-    except ValueError as error:
-        raise ConfigurationError(f"--keep: {error}") from None
+    except ValueError:
+        form = "a whole number over 0 and its unit, h or d, such as 30d, at most 3650d"
+        days = f"; for days write {keep}d" if keep.isdecimal() and keep.isascii() and int(keep[:9]) else ""
+        raise ConfigurationError(f"--keep is {form}; got {keep or 'nothing':.80}{days}") from None

@@ -36,6 +36,8 @@ MOST_PER_ADDRESS: Final = 4
 CUT_AFTER_S: Final = 10.0
 """As long as Prometheus waits by default."""
 LOOK_S: Final = 0.25
+WAY: Final = f'<!doctype html><title>Hopwatch</title><a href="{PATH}">{PATH}</a>\n'.encode()
+"""What stands at the root: whoever opens the port in a browser finds the page."""
 
 _log = structlog.get_logger("hopwatch")
 
@@ -47,16 +49,31 @@ class _Handler(MetricsHandler):
     sys_version = ""
 
     def do_GET(self) -> None:  # noqa: N802 - the name is the library's
-        """Answer with the page, in the format that is asked for."""
-        if self._is_there():
+        """Answer with the page, in the format that is asked for, or with a way to it."""
+        if self._is_root():
+            self._send_way(has_body=True)
+        elif self._is_there():
             super().do_GET()
 
     def do_HEAD(self) -> None:  # noqa: N802 - the name is the library's
         """Say that the page is there, without making it."""
-        if self._is_there():
+        if self._is_root():
+            self._send_way(has_body=False)
+        elif self._is_there():
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", CONTENT_TYPE_LATEST)
             self.end_headers()
+
+    def _is_root(self) -> bool:
+        return urlsplit(self.path).path == "/"
+
+    def _send_way(self, *, has_body: bool) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(WAY)))
+        self.end_headers()
+        if has_body:
+            self.wfile.write(WAY)
 
     def _is_there(self) -> bool:
         if urlsplit(self.path).path == PATH:

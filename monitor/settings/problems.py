@@ -11,6 +11,7 @@ from typing import Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from monitor import wrong
 from monitor.errors import Problem
 from monitor.settings import channels, gate
 from monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
@@ -110,7 +111,7 @@ def _message(key: Key, details: ErrorDetails) -> str:
         case "model_type" | "dict_type" | "mapping_type" | "model_attributes_type":
             return f"this is a table, {got}"
         case _:
-            return f"{details['msg'][:1].lower()}{details['msg'][1:]}, {got}"
+            return f"{wrong.said(details['type'], details.get('ctx', {}), details['msg'])}, {got}"
 
 
 def _unknown(key: Key) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from probes.contract.kafka import SCHEME as KAFKA
 from probes.contract.kafka import KafkaAccess, KafkaPlace
+from probes.contract.segment import OPEN_SUFFIX, SEGMENT_SUFFIX, walk
 from probes.contract.segment import SCHEME as SPOOL
-from probes.contract.segment import SEGMENT_SUFFIX, walk
 from probes.gate import records
 from probes.gate.codec import EnvelopeError
 from probes.gate.records import Rejected
@@ -55,13 +57,27 @@ def still_rejected(found: Iterable[bytes]) -> list[Rejected]:
 
 
 def _of_spool(url: str) -> Iterator[bytes]:
+    """Yield all records of a spool, those too that a gate has synced and not published yet.
+
+    One that is published meanwhile comes twice, rather than not at all.
+    """
     root = Path(url.removeprefix(SPOOL))
     try:
-        for segment in sorted(root.glob(f"*/*{SEGMENT_SUFFIX}")):
-            data = segment.read_bytes()
+        opened = _opened(root)
+        published = (segment.read_bytes() for segment in sorted(root.glob(f"*/*{SEGMENT_SUFFIX}")))
+        for data in chain(opened, published):
             yield from (data[frame.start : frame.end] for frame in walk(data) if not frame.fault)
     except OSError as error:
         raise QuarantineError(f"the spool {root} cannot be read: {error.strerror}") from None
+
+
+def _opened(root: Path) -> list[bytes]:
+    """Return the segments that are still written to, as far as they are."""
+    found = []
+    for segment in sorted(root.glob(f"*/*{OPEN_SUFFIX}")):
+        with suppress(FileNotFoundError):
+            found.append(segment.read_bytes())
+    return found
 
 
 def _of_topic(place: KafkaPlace, access: KafkaAccess) -> Iterator[bytes]:

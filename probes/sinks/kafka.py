@@ -79,8 +79,10 @@ class KafkaSink:
         Raises:
             OSError: confluent-kafka is not installed, no broker answers, or none knows the topic.
         """
-        from confluent_kafka import KafkaException  # noqa: PLC0415 - a probe that spools does without it
-
+        try:
+            from confluent_kafka import KafkaException  # noqa: PLC0415 - a probe that spools does without it
+        except ModuleNotFoundError as error:
+            raise OSError(f"the topic {self.place} cannot be written: {words(error)}") from None
         try:
             topic = self._made().list_topics(self.place.topic, timeout=RETRY_S * 5).topics[self.place.topic]
         except KafkaException as error:
@@ -196,7 +198,9 @@ def _text(file: str) -> str:
 
 
 def words(error: Exception) -> str:
-    """Return what an error says; of Kafka's own the sentence within."""
+    """Return what an error says: of Kafka's own the sentence within, of a client that is not there how to get it."""
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "confluent_kafka":
+        return "confluent-kafka is not installed: pip install 'hopwatch[kafka]'"
     say = getattr(next(iter(error.args), None), "str", None)
     return str(say() if callable(say) else error)
 

@@ -175,7 +175,7 @@ def test_broken_records_hide_nothing(workplace: Workplace, capsys: Captured) -> 
     assert len(found(workplace, capsys, "7")["stamps"]) == 1
 
 
-@pytest.mark.parametrize("text", ["8", "no such id", "", "[bold]x[/bold]", "x" * 10_000])
+@pytest.mark.parametrize("text", ["8", "no such id", " ", "[bold]x[/bold]", "x" * 10_000])
 def test_a_message_that_nobody_knows_is_a_finding(text: str, workplace: Workplace, capsys: Captured) -> None:
     """Exit 1, with where it was looked for; JSON says the same with empty lists."""
     workplace.watch(stamped(7))

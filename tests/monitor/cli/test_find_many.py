@@ -52,7 +52,7 @@ def watched(workplace: Workplace) -> Workplace:
 def test_each_id_has_what_became_of_it(watched: Workplace, capsys: Captured) -> None:
     """Delivered, filtered with its reason, lost, or nothing known; ids as people have them, each once, in order."""
     hashed = id_bytes("order-2").hex()
-    code, found = told(watched, capsys, f"order-1\n\n order-3 \r\ngröße\nnobody\n{hashed}\norder-1\n")
+    code, found = told(watched, capsys, f"order-1\n order-3 \r\ngröße\nnobody\n{hashed}\norder-1\n")
     assert code == 1
     assert list(found) == ["order-1", "order-3", "größe", "nobody", hashed]
     where = {"stream": "orders", "window_start": START}
@@ -107,11 +107,14 @@ def test_memory_has_a_bound(watched: Workplace, capsys: Captured, monkeypatch: p
     ("content", "sentence"),
     [
         (b"", "has no id: there is one on each line"),
+        (b"1\n2\n\n3\n", "bad.txt has no id on line 3: there is one on each line"),
+        (b" \t\n1\n", "bad.txt has no id on line 1: there is one on each line"),
+        (b"1\n\n", "bad.txt has no id on line 2: there is one on each line"),
         (b"\xff\xfe1", "is a text in UTF-8, got bytes at 0"),
         (b"\n".join(b"%d" % number for number in range(100_001)), "takes 100,000 ids, of 64 MiB in all, at once"),
         (None, "cannot be read: No such file or directory"),
     ],
-    ids=["empty", "binary", "too many", "not there"],
+    ids=["empty", "blank", "spaces", "blank at the end", "binary", "too many", "not there"],
 )
 def test_a_file_that_cannot_be_says_why(
     watched: Workplace, capsys: Captured, content: bytes | None, sentence: str
@@ -122,6 +125,12 @@ def test_a_file_that_cannot_be_says_why(
         file.write_bytes(content)
     assert watched.run("find", "--ids-from", str(file)) == 2
     assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_no_id_is_no_id(watched: Workplace, capsys: Captured) -> None:
+    """It would be looked for as the hash of an empty text, and found nowhere."""
+    assert watched.run("find", "") == 2
+    assert capsys.readouterr().err == "hopwatch: the id is empty: name one, as the message was given it\n"
 
 
 @pytest.mark.parametrize("arguments", [(), ("7", "--ids-from", "ids.txt")], ids=["neither", "both"])

@@ -87,17 +87,23 @@ def test_the_arguments_of_the_process_are_taken_by_default(
         ),
         (
             "topics create --partitions 0",
-            (
-                "Invalid value for '--partitions': Input should be greater than or equal to 1, got '0'; "
-                "see hopwatch topics create --help"
-            ),
+            ("Invalid value for '--partitions': this is at least 1, got '0'; see hopwatch topics create --help"),
         ),
         (
             "tap http --port x",
-            (
-                "Invalid value for '--port': Input should be a valid integer, unable to parse string as an integer, "
-                "got 'x'; see hopwatch tap http --help"
-            ),
+            ("Invalid value for '--port': this is a whole number, got 'x'; see hopwatch tap http --help"),
+        ),
+        (
+            "report --fail-on-loss 2",
+            "Invalid value for '--fail-on-loss': this is at most 1, got '2'; see hopwatch report --help",
+        ),
+        (
+            "report --fail-on-loss x",
+            "Invalid value for '--fail-on-loss': this is a number, got 'x'; see hopwatch report --help",
+        ),
+        (
+            "alerts test --hold -1",
+            "Invalid value for '--hold': this is at least 0, got '-1'; see hopwatch alerts test --help",
         ),
         ("demo --minutes", "Option '--minutes' requires an argument; see hopwatch --help"),
     ],
@@ -175,6 +181,9 @@ def test_a_package_that_is_not_installed_is_named(
     """Who installed the probes only is told what else to install."""
     assert ended_by(ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql")) == DependencyError.exit_code
     told = "hopwatch: the Python package 'pyspark.sql' is not installed: pip install 'hopwatch[monitor,demo]'\n"
+    assert capsys.readouterr().err == told
+    told = "hopwatch: the Python package 'confluent_kafka.admin' is not installed: pip install 'hopwatch[kafka]'\n"
+    assert ended_by(ModuleNotFoundError(name="confluent_kafka.admin")) == DependencyError.exit_code
     assert capsys.readouterr().err == told
     assert ended_by(ModuleNotFoundError("No module named 'orjson'", name="orjson")) == DependencyError.exit_code
     told = "hopwatch: the Python package 'orjson' is not installed: pip install 'hopwatch[taps,kafka]'\n"

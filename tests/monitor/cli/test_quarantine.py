@@ -269,6 +269,39 @@ def test_brokers_that_do_not_answer_are_told(place: Place, capsys: Captured, mon
     assert told.startswith("hopwatch: the topic kafka://127.0.0.1:1/orders.rejected cannot be read: ")
 
 
+def test_what_was_rejected_a_moment_ago_is_listed(place: Place, capsys: Captured) -> None:
+    """The gate has synced it, and publishes its segment a second later: nobody waits for that."""
+    first, second = place.send({"price": "x"}, {"price": "y"})
+    (segment,) = place.folder.glob("events/orders.rejected/*/*.seg")
+    segment.rename(segment.with_suffix(".open"))
+    assert {one["id"] for one in listed(place, capsys)} == {first, second}
+    (third,) = place.send({"price": "z"})
+    assert {one["id"] for one in listed(place, capsys)} == {first, second, third}
+
+
+def test_what_is_written_just_now_is_read_as_far_as_it_is_whole(
+    place: Place, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a record is none yet; a segment that is published meanwhile is read under its other name."""
+    first, second = sorted(place.send({"price": "x"}, {"price": "y"}))
+    (segment,) = place.folder.glob("events/orders.rejected/*/*.seg")
+    data = segment.read_bytes()
+    opened = segment.with_suffix(".open")
+    opened.write_bytes(data[:-5])
+    segment.unlink()
+    assert len(listed(place, capsys)) == 1
+    opened.write_bytes(data)
+    read = Path.read_bytes
+
+    def published(path: Path) -> bytes:
+        if path == opened and opened.exists():
+            opened.rename(segment)
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", published)
+    assert [one["id"] for one in listed(place, capsys)] == [first, second]
+
+
 def test_a_spool_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     """With the reason."""
     (tmp_path / "gate-1").mkdir()

@@ -372,3 +372,23 @@ def test_alerts_that_are_wrong_keep_only_whoever_needs_them(
     workplace.watch(*one_of_ten_lost()).configure(CONFIGURATION + "[[alerts.rules]]\nkind = 'typo'\n")
     assert main([*command.split(), "--config", str(workplace.config)]) == code
     assert ("there is no such kind of rule as 'typo'" in capsys.readouterr().err) == (code == 2)
+
+
+@pytest.mark.parametrize("command", ["report", "report --by hour", "outliers list"])
+@pytest.mark.parametrize(
+    ("from_time", "to_time", "what"),
+    [
+        ("2026-01-01T00:01:00Z", "2026-01-01T00:00:00Z", "is after"),
+        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00", "is the same moment as"),
+        ("2026-01-01T01:00:00Z", "2026-01-01T01:30:00+01:00", "is after"),
+    ],
+)
+def test_a_range_in_which_nothing_can_be_is_refused(
+    command: str, from_time: str, to_time: str, what: str, workplace: Workplace, capsys: Captured
+) -> None:
+    """By moments, whatever their zones; it is a slip, and not the answer that nothing was lost."""
+    arguments = ("--config", str(workplace.config), "--from", from_time, "--to", to_time)
+    assert main([*command.split(), *arguments]) == 2
+    assert capsys.readouterr().err == (
+        f"hopwatch: --from {from_time} {what} --to {to_time}, and nothing starts between: let --from be the earlier\n"
+    )

@@ -134,17 +134,29 @@ def test_pruning_leaves_hours_and_accounts(workplace: Workplace, capsys: Capture
     assert capsys.readouterr().out == before
 
 
-@pytest.mark.parametrize("keep", ["30", "soon", "-1d"])
-def test_a_wrong_span_is_told(keep: str, workplace: Workplace, capsys: Captured) -> None:
-    """Exit 2 with the forms that a span has."""
+@pytest.mark.parametrize(
+    ("keep", "more"),
+    [
+        ("30", "; for days write 30d"),
+        ("soon", ""),
+        ("-1d", ""),
+        ("9999d", ""),
+        ("\u0663\u0660", ""),
+        ("0", ""),
+        ("", ""),
+    ],
+)
+def test_a_wrong_span_is_told(keep: str, more: str, workplace: Workplace, capsys: Captured) -> None:
+    """Exit 2 with what to write."""
     assert store(workplace, "prune", f"--keep={keep}") == 2
-    assert capsys.readouterr().err.startswith("hopwatch: --keep: a duration is a whole number with ms, s, m, h or d")
+    form = "--keep is a whole number over 0 and its unit, h or d, such as 30d, at most 3650d"
+    assert capsys.readouterr().err == f"hopwatch: {form}; got {keep or 'nothing'}{more}\n"
 
 
 def test_nothing_is_kept_for_no_time(workplace: Workplace, capsys: Captured) -> None:
     """Exit 2: whoever writes 0h has mistyped, and would lose all."""
     assert store(workplace, "prune", "--keep", "0h") == 2
-    assert capsys.readouterr().err == "hopwatch: --keep: this duration is longer than zero, got '0h'\n"
+    assert capsys.readouterr().err.endswith("at most 3650d; got 0h\n")
 
 
 def test_pruning_makes_no_store(workplace: Workplace, capsys: Captured) -> None:

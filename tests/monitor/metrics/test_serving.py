@@ -88,7 +88,13 @@ def test_a_head_is_answered_without_making_the_page() -> None:
 
 @pytest.mark.parametrize(
     ("path", "method", "expected"),
-    [("/", "GET", 404), ("/metrics/x", "HEAD", 404), ("/metrics", "POST", 501), ("/metrics?name[]=up", "GET", 200)],
+    [
+        ("/x", "GET", 404),
+        ("/x", "HEAD", 404),
+        ("/metrics/x", "HEAD", 404),
+        ("/metrics", "POST", 501),
+        ("/metrics?name[]=up", "GET", 200),
+    ],
 )
 def test_nothing_else_is_served(path: str, method: str, expected: int) -> None:
     """No other path, no other method."""
@@ -119,6 +125,21 @@ def test_an_address_that_takes_all_it_can_keeps_nobody_waiting() -> None:
                 again.sendall(b"HEAD /metrics HTTP/1.0\r\n\r\n")
                 if again.recv(12) == b"HTTP/1.0 200":
                     break
+
+
+def test_the_root_links_to_the_page() -> None:
+    """For whoever opens the port in a browser; no page is made for it."""
+    with serving(known_never) as server:
+        status, headers, body = ask(server, "/")
+        assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+        assert b'<a href="/metrics">/metrics</a>' in body
+        status, headers, nothing = ask(server, "/?x", "HEAD")
+    assert (status, headers["content-length"], nothing) == (200, str(len(body)), b"")
+
+
+def known_never() -> Known:
+    """Make no page."""
+    raise AssertionError("a page was made")
 
 
 def test_clients_that_say_nothing_are_cut_and_others_are_served_meanwhile() -> None:

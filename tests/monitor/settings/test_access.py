@@ -89,5 +89,5 @@ def test_a_variable_says_the_same_to_monitor_and_probe(folder: Path, password: s
 
 def test_a_secret_that_is_no_text_is_not_shown(folder: Path) -> None:
     """A password of digits without quotes is a mistake, and still a password."""
-    with pytest.raises(SettingsError, match=r"sasl_password: input should be a valid string, got \*\*\*$"):
+    with pytest.raises(SettingsError, match=r"sasl_password: this is a text, got \*\*\*$"):
         _access(folder, "sasl_password = 12345")

@@ -63,10 +63,10 @@ SPANS = '{ rate = 1, long = "1h", short = "5m", severity = "page" }'
             RULE + 'kind = "lag"\nthreshold = "0s"',
             "5: threshold: this duration is longer than zero, got '0s'",
         ),
-        (RULE + 'kind = "lag"\nstamp = "on"', "5: stamp: input should be 'both', 'in' or 'out', got 'on'"),
+        (RULE + 'kind = "lag"\nstamp = "on"', "5: stamp: this is one of 'both', 'in' or 'out', got 'on'"),
         (
             RULE + 'kind = "loss"\nseverity = "wake"',
-            "5: severity: input should be 'page' or 'ticket', got 'wake'",
+            "5: severity: this is one of 'page' or 'ticket', got 'wake'",
         ),
         (
             RULE + 'kind = "loss"\nname = "A b"',

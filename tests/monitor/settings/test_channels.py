@@ -74,7 +74,7 @@ def made(folder: Path, text: str, name: str = "ops", **environ: str) -> Any:  # 
         ),
         (
             TABLE + 'kind = "slack"\nurl = 5',
-            "h.toml:5: alerts.channels.ops.url: input should be a valid string, got ***",
+            "h.toml:5: alerts.channels.ops.url: this is a text, got ***",
         ),
         (
             SLACK + 'url_file = "x"',
@@ -94,7 +94,7 @@ def made(folder: Path, text: str, name: str = "ops", **environ: str) -> Any:  # 
         ),
         (
             SLACK + 'severities = ["wake"]',
-            "h.toml:6: alerts.channels.ops.severities: input should be 'page' or 'ticket', got 'wake'",
+            "h.toml:6: alerts.channels.ops.severities: this is one of 'page' or 'ticket', got 'wake'",
         ),
         (
             SLACK + 'fallback = "opps"',

@@ -118,7 +118,7 @@ WRONG: Final = {
     ),
     "number": (
         LOGIN.replace(f'"{HIDDEN}"', "7"),
-        "dashboard.login.client_secret: input should be a valid string, got ***",
+        "dashboard.login.client_secret: this is a text, got ***",
     ),
     "url": (LOGIN.replace("https://hopwatch.example/", "hopwatch"), f"dashboard.login.url: {URL}"),
     "query": (LOGIN.replace('example/"', 'example/?a=b"'), "this is a URL without ? and #"),

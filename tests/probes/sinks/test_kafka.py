@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from probes.contract.kafka import KafkaAccess
-from probes.sinks.kafka import access_of
+from probes import Probe
+from probes.contract.kafka import KafkaAccess, KafkaPlace
+from probes.errors import ProbeError
+from probes.sinks.kafka import KafkaSink, access_of
 
 PREFIX = "HOPWATCH_TRANSPORT__KAFKA__"
 USER = {
@@ -45,3 +49,20 @@ def test_a_secret_that_is_said_twice_is_refused(name: str, secret: Path) -> None
     with pytest.raises(ValueError, match="keep one") as caught:
         access_of(USER | said)
     assert str(caught.value) == f"{name} and {name}_file both say the secret: keep one of them"
+
+
+def test_a_client_that_is_not_installed_is_told_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once in the log of a service, which goes on; raised where a probe is strict."""
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    told = "confluent-kafka is not installed: pip install 'hopwatch[kafka]'"
+    sink = KafkaSink(KafkaPlace.parse("kafka://127.0.0.1:1/obs"), "orders.a.x")
+    assert not sink.send(b"record")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the topic kafka://127.0.0.1:1/obs cannot be reached: {told}"
+    ]
+    with pytest.raises(OSError, match=re.escape(told)):
+        sink.check()
+    with pytest.raises(ProbeError, match=re.escape(told)):
+        Probe(stream="orders", node="a", sink="kafka://127.0.0.1:1/obs", strict=True)
