@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dashboards.views.colours import DARK, LIGHT, Palette, variables
+from dashboards.views.pathway import CLOSE_COLUMNS, MOST_COLUMNS
 
 FONT: Final = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+
+COLUMN_PX: Final = 115
+CLOSE_COLUMN_PX: Final = 48
+"""How wide a column of a pathway is at least: with its figures, and with names alone."""
 
 OPTIONS: Final[dict[str, Any]] = {
     "browser.gatherUsageStats": False,
@@ -33,7 +38,16 @@ def options() -> dict[str, Any]:
 
 def styles(palette: Palette) -> str:
     """Return the styles of the markup in a theme."""
-    return f"<style>:root{{{variables(palette)}}}{_STYLES}</style>"
+    return f"<style>:root{{{variables(palette)}}}{_STYLES}{_graphs()}</style>"
+
+
+def _graphs() -> str:
+    """Return how wide a pathway of so many columns is at least, so that no name lies on another."""
+    return "".join(
+        f'.st-key-graph-{columns} [data-testid="stEChartsChart"] {{min-width: {px}px;}}\n'
+        for columns in range(1, CLOSE_COLUMNS + 1)
+        if (px := columns * (CLOSE_COLUMN_PX if columns > MOST_COLUMNS else COLUMN_PX))
+    )
 
 
 def _theme(name: str, palette: Palette) -> dict[str, Any]:
@@ -60,6 +74,7 @@ _STYLES: Final = """
 .hw-trail .hw-here {font-weight: 600; overflow-wrap: anywhere;}
 .hw-fresh {color: var(--hw-muted); font-size: .85rem; font-variant-numeric: tabular-nums;}
 [class*="st-key-csv-"] {margin-top: -.5rem;}
+[class*="st-key-graph-"] {overflow-x: auto;}
 [class*="st-key-range-"] [role="radiogroup"] button {min-height: 2.5rem;}
 .hw-hidden {position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);}
 .hw-scroll {overflow-x: auto;}
@@ -75,6 +90,8 @@ _STYLES: Final = """
 .hw-first {display: block;}
 .hw-second {display: block; color: var(--hw-muted); font-size: .8rem;}
 .hw-table .hw-why {white-space: normal; max-width: 18rem;}
+.hw-table.hw-overview th, .hw-table.hw-overview td {padding-left: .6rem; padding-right: .6rem;}
+.hw-overview .hw-why {min-width: 11rem;}
 .hw-loud {color: var(--hw-lossy); font-weight: 600;}
 [data-testid="stHtml"] .hw-loud a {color: inherit;}
 .hw-old {color: var(--hw-unknown); font-weight: 600;}
@@ -82,12 +99,13 @@ _STYLES: Final = """
   font-weight: 600; white-space: nowrap; letter-spacing: .02em;}
 .hw-spark {display: block; height: 26px; max-width: none;}
 .hw-title {font-size: .95rem; font-weight: 600; margin: 0;}
-.hw-note {color: var(--hw-muted); font-size: .85rem; margin: 0;}
+.hw-note {color: var(--hw-muted); font-size: .85rem; margin: 0; overflow-wrap: anywhere;}
 .hw-figures {margin-top: .8rem; display: flex; flex-wrap: wrap; gap: .5rem 2.2rem; align-items: flex-end;}
 .hw-figures div {min-width: 4rem;}
 .hw-figures .hw-what {color: var(--hw-muted); font-size: .8rem; display: block;}
 .hw-figures .hw-value {font-size: 1.2rem; font-weight: 600; font-variant-numeric: tabular-nums; display: block;}
 .hw-matrix td.hw-number, .hw-matrix th {padding: .38rem .9rem;}
+.hw-table.hw-matrix thead th {min-width: 7.5rem; white-space: normal; overflow-wrap: anywhere;}
 .hw-matrix .hw-bad, .hw-signs .hw-bad {color: var(--hw-lossy); font-weight: 600;}
 .hw-matrix .hw-chosen {background: var(--hw-raised);}
 .hw-exact {font-size: .8rem; color: inherit; background: var(--hw-blank); padding: .05rem .3rem; border-radius: 4px;
@@ -100,7 +118,9 @@ _STYLES: Final = """
 .hw-signs td.hw-who {min-width: 9.5rem;}
 .hw-signs td.hw-why {min-width: 6.5rem;}
 .hw-signs td.hw-where {min-width: 9rem;}
-.hw-signs .hw-who .hw-second, .hw-told {white-space: nowrap;}
+.hw-signs .hw-who .hw-second {white-space: nowrap;}
+.hw-told {display: inline-block; max-width: 100%; overflow-wrap: anywhere;}
+.hw-signs .hw-narrow .hw-second {white-space: normal; overflow-wrap: anywhere; min-width: 6.5rem;}
 .hw-incident .hw-chip {margin-right: .3rem;}
 .hw-signs .hw-exact {display: inline-block;}
 .hw-pages {display: flex; gap: 1rem; align-items: baseline; font-variant-numeric: tabular-nums;}

@@ -4,6 +4,8 @@
 const SHORTEST_DRAG_PX = 4;
 const FINER = 2;
 const LABEL_PX = 46;
+const LINE_PX = 18;
+const BUTTON_PX = 40;
 const shown = new WeakMap();
 
 export default function ({ parentElement, data, setTriggerValue }) {
@@ -18,6 +20,8 @@ function begin(place) {
   const tip = place.querySelector(".hw-live-tip");
   const button = place.querySelector(".hw-live-png");
   let now, tell, svg, from = null, pressed = null, waiting = null;
+  // What a legend of more than one line takes above the picture.
+  let above = 0;
   const watched = new ResizeObserver(fit);
 
   function show(data, setTriggerValue) {
@@ -43,7 +47,7 @@ function begin(place) {
   const moment_ms = (x) => now.from_ms + across(x) * (now.to_ms - now.from_ms);
   const at = (event) => {
     const box = holder.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
+    return [event.clientX - box.left, event.clientY - box.top - above];
   };
   const isInside = ([x, y]) => x >= now.left && x < wide() - now.right && y >= now.top && y < now.high - now.bottom;
 
@@ -54,10 +58,11 @@ function begin(place) {
   function fit() {
     if (!svg) return;
     const scale = Math.max(0.01, (wide() - now.left - now.right) / (now.wide - now.left - now.right));
-    svg.setAttribute("viewBox", `0 0 ${wide()} ${now.high}`);
+    above = LINE_PX * (legend() - 1);
+    svg.setAttribute("viewBox", `0 ${-above} ${wide()} ${now.high + above}`);
     svg.setAttribute("width", wide());
-    svg.setAttribute("height", now.high);
-    holder.style.height = `${now.high}px`;
+    svg.setAttribute("height", now.high + above);
+    holder.style.height = `${now.high + above}px`;
     svg.querySelector(".hw-plane").setAttribute("transform", `translate(${now.left * (1 - scale)} 0) scale(${scale} 1)`);
     let last = -Infinity;
     for (const one of svg.querySelectorAll(".hw-moment")) {
@@ -68,6 +73,19 @@ function begin(place) {
       words.style.visibility = x - last < LABEL_PX ? "hidden" : "";
       if (x - last >= LABEL_PX) last = x;
     }
+  }
+
+  // Put the names of the legend beside each other, on more lines upwards where there is no room; return how many lines.
+  function legend() {
+    let lines = 1, x = null;
+    for (const key of svg.querySelectorAll(".hw-key")) {
+      const begin = Number(key.dataset.x), length = Number(key.dataset.wide);
+      x ??= begin;
+      if (x > 0 && x + length > wide() - BUTTON_PX) [x, lines] = [0, lines + 1];
+      key.setAttribute("transform", `translate(${x - begin} ${-LINE_PX * (lines - 1)})`);
+      x += length;
+    }
+    return lines;
   }
 
   holder.onpointermove = (event) => {
@@ -84,7 +102,7 @@ function begin(place) {
     if (!told) return;
     tip.textContent = told;
     tip.style.left = `${Math.max(0, x + 14 + tip.offsetWidth > wide() ? x - 14 - tip.offsetWidth : x + 14)}px`;
-    tip.style.top = `${y + 14}px`;
+    tip.style.top = `${y + above + 14}px`;
   };
   holder.onpointerleave = () => { tip.hidden = true; point(null); };
   holder.onpointerdown = (event) => {

@@ -27,6 +27,8 @@ LEGEND: Final = 140
 LETTER_PX: Final = 7.2
 """How wide a small letter is at most; a capital one is a third wider."""
 MOST_NAME: Final = 14
+NAME_PX: Final = LEFT
+"""What a name at a row may take; it is a little less wide than is reckoned."""
 KEY: Final = 44
 """What the piece of line of a name in the legend takes, and what is between two of them."""
 STYLES: Final = """
@@ -159,9 +161,12 @@ class Picture:
         for name, colour, dashes in names:
             shown = _cut(name, most)
             style = f"stroke:var({colour});stroke-width:3;stroke-dasharray:{dashes or 'none'};fill:none"
-            _path(self.root, [(x, TOP - 20), (x + 20, TOP - 20)], style)
-            self.text(x + 26, TOP - 16, shown)
-            x += KEY + LETTER_PX * (len(shown) + sum(map(str.isupper, shown)) / 3)
+            wide = KEY + _wide_px(shown)
+            # A page that is narrow puts it on a line of its own.
+            key = ET.SubElement(self.root, "g", {"class": "hw-key", "data-x": _px(x), "data-wide": _px(wide)})
+            _path(key, [(x, TOP - 20), (x + 20, TOP - 20)], style)
+            _text(key, (x + 26, TOP - 16), shown, "start")
+            x += wide
 
 
 def arrivals(picture: Picture, points: Sequence[Point], bands: Sequence[Band], step: str) -> Picture:
@@ -220,7 +225,7 @@ def heat(picture: Picture, cells: Sequence[Cell], rows: Sequence[str], unit: str
     most = (worst.value if worst else None) or 1.0
     picture.text(0, TOP - 16, unit)
     for place, row in enumerate(rows):
-        picture.text(LEFT - 8, TOP + place * ROW + 15, _cut(row, MOST_NAME), "end")
+        picture.text(LEFT - 8, TOP + place * ROW + 15, _cut_to_px(row, NAME_PX), "end")
     shapes: dict[str, list[str]] = defaultdict(list)
     for cell in cells:
         left, right = picture.time.at(cell.start_us), picture.time.at(cell.end_us)
@@ -244,6 +249,18 @@ def heat(picture: Picture, cells: Sequence[Cell], rows: Sequence[str], unit: str
 
 def _cut(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _wide_px(name: str) -> float:
+    """Return how wide a name is at most."""
+    return LETTER_PX * (len(name) + sum(map(str.isupper, name)) / 3 + sum(map("MWmw@%".count, name)) / 3)
+
+
+def _cut_to_px(name: str, most_px: float) -> str:
+    """Return as much of a name as there is room for."""
+    return next(
+        shown for most in range(MOST_NAME, 0, -1) if _wide_px(shown := _cut(name, most)) <= most_px or most == 1
+    )
 
 
 def _text(into: ET.Element, place: tuple[float, float], words: str, anchor: str) -> None:

@@ -128,14 +128,16 @@ def _graph(looking: Looking, stretch: Stretch, one: Judged | None) -> None:
         files.titled("Pathway", note, stream, "pathway", lambda: sheets.pathway_of(stretch.graph, one))
         nodes, chosen = stretch.graph.nodes, looking.address.node
         key = f"pathway-{looking.address.node}-{looking.address.window_us}"
-        st.echarts_chart(
-            graph,
-            key=key,
-            on_select=looking.changes(key, lambda event: _clicked(nodes, chosen, event)),
-            renderer="canvas",  # of which the browser makes a PNG; it makes none of SVG
-            height=high,
-            alt=drawing.said,
-        )
+        # Where it is narrower than its names have room, it is scrolled.
+        with st.container(key=f"graph-{drawing.columns}"):
+            st.echarts_chart(
+                graph,
+                key=key,
+                on_select=looking.changes(key, lambda event: _clicked(nodes, chosen, event)),
+                renderer="canvas",  # of which the browser makes a PNG; it makes none of SVG
+                height=high,
+                alt=drawing.said,
+            )
     with right.container(border=True, height=WIDE):
         nodes = series.slowest(one) if one is not None else ()
         note = "The share of each node in the sum of all that are shown."

@@ -63,6 +63,11 @@ class Drawing:
     said: str
     is_close: bool
 
+    @property
+    def columns(self) -> int:
+        """How many nodes stand beside each other."""
+        return max((node.column for node in self.nodes), default=0) + 1
+
 
 def of(graph: Graph, one: Judged | None) -> Drawing:
     """Return the drawing, with the figures of a window or a range if there is one."""
