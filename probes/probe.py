@@ -68,6 +68,25 @@ def _harmless(method: Callable[P, None]) -> Callable[P, None]:
     return guarded
 
 
+def _accounted(method: Callable[P, None]) -> Callable[P, None]:
+    """Let nothing out of a method that stamps, as :func:`_harmless`; what it could not count is a hole in the books."""
+
+    @functools.wraps(method)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            method(*args, **kwargs)
+        except ProbeError:
+            raise
+        except Exception:  # noqa: BLE001 - as above
+            probe = args[0]
+            sender = probe._sender or probe._ending if isinstance(probe, Probe) else None
+            if sender is not None:
+                sender.lose_count()
+            _log.warning("a probe failed to count a stamp", exc_info=True)
+
+    return guarded
+
+
 class Probe:
     """Stamps the messages of one stream at one node.
 
@@ -270,7 +289,7 @@ class Probe:
             _log.warning("a probe failed", exc_info=True)
             return False
 
-    @_harmless
+    @_accounted
     def missed(self, cause: str, event_time: int | None = None) -> None:
         """Count a message that passed and could not be stamped, under its event time in µs, or under now.
 
@@ -325,7 +344,7 @@ class Probe:
         """Close the probe."""
         self.close()
 
-    @_harmless
+    @_accounted
     def _carefully(
         self, side: int, message_id: MessageId, event_time: EventTime, at_ns: int, reason: str | None = None
     ) -> None:
@@ -349,7 +368,7 @@ class Probe:
             self._wake()
         return self._sender is None or self._sender.backlog.append_heavy(stamp)
 
-    @_harmless
+    @_accounted
     def _many(self, side: int, message_ids: MessageIds, event_times: EventTimes) -> None:
         at_ns = self._wall_ns()
         try:

@@ -169,6 +169,10 @@ class Sender:
             # Behind what is completed, so that the next moment that is completed is behind a hole.
             self._hole_until_us = max(self._hole_until_us, self.complete_through_us + 1, self._wall_us())
 
+    def lose_count(self) -> None:
+        """Leave a number out, as something was dropped and not counted, nobody knows of which moment."""
+        self._has_lost_count = True
+
     def append_many(self, stamps: Stamps, most: int) -> bool:
         """Take arrays into the queue; False if more than ``most`` stamps would wait.
 
@@ -337,7 +341,8 @@ class Sender:
         _log.warning(told, self._patience_s, self.waiting)
 
     def _run(self, announce_within_s: float) -> None:
-        self._first_announce(announce_within_s)
+        with suppress(Exception):  # it says itself what went wrong, and a flush tries again
+            self._first_announce(announce_within_s)
         while not self._ended.is_set():
             try:
                 self._wait()

@@ -11,6 +11,7 @@ import pytest
 
 from probes import Probe, recorder
 from probes.contract.batch import Drop, Kind
+from probes.contract.envelope import decode
 from probes.contract.ids import id_bytes
 from probes.recorder import Side, Stamp, Stamps
 from probes.sinks.memory import MemorySink
@@ -188,3 +189,52 @@ def test_bad_ids_in_arrays_count_in_the_windows_of_their_events() -> None:
     with Probe("orders", "router", sink, clock=ManualClock()) as probe:
         probe.arrived_many([1.5, 2.5], [EPOCH_US - 60_000_000, EPOCH_US])
     assert drops(sink.records) == [Drop(MINUTE_MS - 60_000, 1, "bad arrays"), Drop(MINUTE_MS, 1, "bad arrays")]
+
+
+class Raising(type):
+    """A class that raises at whatever is asked of it."""
+
+    def __hash__(cls) -> int:
+        """Raise."""
+        raise RuntimeError("no hash")
+
+    def __eq__(cls, _: object) -> bool:
+        """Raise."""
+        raise RuntimeError("no comparison")
+
+    def __instancecheck__(cls, _: object) -> bool:
+        """Raise."""
+        raise RuntimeError("no instance")
+
+
+def _fail(*_: object) -> Any:  # noqa: ANN401 - it returns nothing
+    raise RuntimeError("no word")
+
+
+METHODS = "str repr hash eq bytes len index int iter bool array buffer getattr lt format reduce sizeof"
+HOSTILE = dict.fromkeys((f"__{name}__" for name in METHODS.split()), _fail)
+"""A class of which every method raises."""
+
+
+@pytest.mark.parametrize("base", [object, str, bytes, int, uuid.UUID], ids=lambda base: base.__name__)
+@pytest.mark.parametrize("metaclass", [type, Raising], ids=["", "raising class"])
+@pytest.mark.parametrize("side", ["arrived", "departed", "passing", "filtered", "arrived_many"])
+def test_ids_that_raise_wherever_they_can_cost_themselves_alone(base: Any, metaclass: type, side: str) -> None:
+    """Whatever is asked of them; what else was stamped is sent, and the bye vouches for it."""
+    hostile: Any = metaclass("Hostile", (base,), dict(HOSTILE))
+    message_id = base.__new__(hostile)
+    sink = MemorySink()
+    with Probe("orders", "router", sink, clock=ManualClock()) as probe:
+        probe.arrived(1, EPOCH_US)
+        if side == "passing":
+            with probe.passing(message_id, EPOCH_US):
+                pass
+        elif side == "arrived_many":
+            probe.arrived_many([message_id], [EPOCH_US])
+        else:
+            getattr(probe, side)(message_id, EPOCH_US)
+        probe.arrived(2, EPOCH_US)
+    sent = {row.message_id for row in told(sink.records)}
+    assert {id_bytes(1), id_bytes(2)} <= sent
+    assert len(sent) + sum(drop.count for drop in drops(sink.records)) >= 3
+    assert decode(sink.records[-1]).kind is Kind.BYE
