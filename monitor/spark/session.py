@@ -26,6 +26,8 @@ ATTEMPTS: Final = 4
 Its Kafka connector can fail for a moment: after records aged out it gives a consumer back that it goes on to use.
 """
 LOOK_S: Final = 0.25
+BRIEFLY_S: Final = 0.2
+"""For so long a Java that answers no more may take to be gone."""
 PRIVATE_FOLDER: Final = 0o700
 """What ids and names stand in is for this user alone; on a cluster the workers may be others."""
 
@@ -86,6 +88,9 @@ def _named(log: Path) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, OSError) as error:
+        status = java_status(BRIEFLY_S)
+        if status is not None and status < 0:
+            raise failures.of_java(status, log) from None
         told = log.read_bytes()[before_bytes:].decode("utf-8", "replace")
         raise failures.of_start(str(error), told, log) from None
 

@@ -127,3 +127,21 @@ def test_a_working_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "work").write_text("")
     with pytest.raises(DependencyError, match=r"work cannot be written: Not a directory; name another with --workdir"):
         session.start(tmp_path / "work")
+
+
+def test_a_java_that_is_killed_while_it_starts_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody answers, and what ended it is known."""
+
+    def refuse(*_: object) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(session, "_builder", refuse)
+    monkeypatch.setattr(session, "java_status", lambda _: -9)
+    with pytest.raises(DependencyError, match=r"^Java was killed: by the system, for want of memory, or by somebody;"):
+        session.start(tmp_path / "work")
+
+
+def test_a_java_that_lives_has_no_status(spark: SparkSession) -> None:
+    """It is asked only when something failed."""
+    assert spark.range(1).count() == 1
+    assert session.java_status(0.01) is None
