@@ -219,7 +219,7 @@ HOSTILE = dict.fromkeys((f"__{name}__" for name in METHODS.split()), _fail)
 @pytest.mark.parametrize("base", [object, str, bytes, int, uuid.UUID], ids=lambda base: base.__name__)
 @pytest.mark.parametrize("metaclass", [type, Raising], ids=["", "raising class"])
 @pytest.mark.parametrize("side", ["arrived", "departed", "passing", "filtered", "arrived_many"])
-def test_ids_that_raise_wherever_they_can_cost_themselves_alone(base: Any, metaclass: type, side: str) -> None:
+def test_ids_that_raise_wherever_they_can_cost_themselves_alone(base: Any, metaclass: type, side: str) -> None:  # noqa: ANN401 - as its metaclass has it
     """Whatever is asked of them; what else was stamped is sent, and the bye vouches for it."""
     hostile: Any = metaclass("Hostile", (base,), dict(HOSTILE))
     message_id = base.__new__(hostile)

@@ -147,8 +147,8 @@ def test_who_takes_it_on_is_the_user(watched: Workplace, capsys: Captured, monke
     assert alerts(watched, "ack", PAGE, "--json") == 0
     assert json.loads(capsys.readouterr().out).items() >= {"key": PAGE, "by": "eve", "note": ""}.items()
     monkeypatch.setattr(getpass, "getuser", nobody)
-    assert alerts(watched, "ack", "quarantine/ticket/*", "--note", "looking") == 0
-    assert capsys.readouterr().out == "quarantine/ticket/* is taken on by somebody\n"
+    assert alerts(watched, "ack", "set_aside/ticket/*", "--note", "looking") == 0
+    assert capsys.readouterr().out == "set_aside/ticket/* is taken on by somebody\n"
     assert alerts(watched, "list") == 0
     assert "places: 1, taken on by somebody: looking\n" in capsys.readouterr().out
 

@@ -317,7 +317,7 @@ def test_a_configuration_without_streams_is_told(workplace: Workplace, capsys: C
 
 @pytest.mark.parametrize(
     ("ratio", "words"),
-    [("2", "less than or equal to 1"), ("-0.1", "greater than or equal to 0"), ("many", "a valid number")],
+    [("2", "this is at most 1"), ("-0.1", "this is at least 0"), ("many", "this is a number")],
 )
 def test_a_ratio_that_is_none_is_told(ratio: str, words: str, workplace: Workplace, capsys: Captured) -> None:
     """By the flag's name, with what is allowed."""
