@@ -91,6 +91,7 @@ _STYLES: Final = """
 .hw-second {display: block; color: var(--hw-muted); font-size: .8rem;}
 .hw-table .hw-why {white-space: normal; max-width: 18rem;}
 .hw-table.hw-overview th, .hw-table.hw-overview td {padding-left: .6rem; padding-right: .6rem;}
+.hw-table.hw-overview thead th, .hw-overview .hw-number .hw-second {white-space: normal;}
 .hw-overview .hw-why {min-width: 11rem;}
 .hw-loud {color: var(--hw-lossy); font-weight: 600;}
 [data-testid="stHtml"] .hw-loud a {color: inherit;}

@@ -13,7 +13,7 @@ from monitor.metrics.folding import A_NODE, A_STREAM, OF_ITS_OWN
 from monitor.metrics.metric import OTHER, Metric
 from monitor.metrics.reading import EVERY_S
 from monitor.metrics.samples import RECENT_US
-from monitor.metrics.serving import CUT_AFTER_S, MOST_CONNECTIONS
+from monitor.metrics.serving import CUT_AFTER_S, MOST_CONNECTIONS, MOST_PER_ADDRESS
 from tests.alerts.shipped import ALERTS
 from tests.repository import ROOT
 
@@ -48,7 +48,7 @@ def test_numbers_on_the_page_are_those_of_the_program() -> None:
     assert f"A stream takes {A_STREAM}, a node {A_NODE}, the monitor itself up to {OF_ITS_OWN}." in text
     assert f"No stream may be called `{OTHER}`." in text
     assert f"**The store is read every {EVERY_S:.0f} s**" in text
-    assert (MOST_CONNECTIONS, CUT_AFTER_S, RECENT_US) == (8, 10, 600_000_000)
+    assert (MOST_CONNECTIONS, MOST_PER_ADDRESS, CUT_AFTER_S, RECENT_US) == (8, 4, 10, 600_000_000)
     assert "At most eight clients are served at once, four of one address, each for ten seconds." in text
     assert "Ten minutes after the next one was due" in text
     folded = (RUNBOOKS / "metrics_folded.md").read_text("utf-8")
