@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from monitor import settings
 from monitor.cli import console, signals
 from monitor.errors import ConfigurationError, TapDownError
 from probes.contract.limits import NAME_PATTERN
@@ -235,6 +234,11 @@ def allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[NodeNa
             raise ConfigurationError(f"--allow is STREAM/NODE, such as orders/router, got {said!r:.80}")
         found.add(NodeName(stream, node))
     if config is not None:
+        try:
+            from monitor import settings
+        except ImportError as error:
+            told = f"--config needs hopwatch[monitor], of which {error.name} is missing"
+            raise ConfigurationError(f"{told}: install it, or name each node with --allow") from None
         streams = settings.load_with_streams(config, flags={}, environ=os.environ).streams
         found |= {NodeName(stream, node) for stream, of in streams.items() for node in of.pathway.nodes}
     return frozenset(found)
