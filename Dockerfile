@@ -12,18 +12,26 @@ COPY jars/connector.pom.xml /build/
 RUN mvn -q -B -f /build/connector.pom.xml org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
     -DoutputDirectory=/build/connector -DincludeScope=runtime
 
-FROM ${BASE} AS packages
+FROM ${BASE} AS wheel
 WORKDIR /build
-RUN python -m venv /opt/hopwatch
-COPY requirements/dev.txt requirements/
-RUN /opt/hopwatch/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/dev.txt
+RUN python -m venv /build/tools
+COPY requirements/build.txt requirements/
+RUN /build/tools/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY probes probes
 COPY monitor monitor
 COPY alerts alerts
 COPY dashboards dashboards
 COPY demo demo
-RUN /opt/hopwatch/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation .
+RUN /build/tools/bin/pip wheel --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir /build/dist .
+
+FROM ${BASE} AS packages
+WORKDIR /build
+RUN python -m venv /opt/hopwatch
+COPY requirements/production.txt requirements/
+RUN /opt/hopwatch/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/production.txt
+COPY --from=wheel /build/dist /build/dist
+RUN /opt/hopwatch/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-index /build/dist/*.whl
 
 FROM ${BASE}
 RUN apt-get update \

@@ -5,20 +5,26 @@
 # make servers   fetches the servers that tests and benches start, and the jars that Spark reads Kafka with
 # make bench     measures against peers; flags in ARGS
 # make pictures  takes the pictures of the dashboard that the docs show anew, into docs/images
-# make lock      writes requirements/dev.txt anew, the newest of all packages with ARGS=--upgrade
+# make lock      writes requirements/ anew, the newest of all packages with ARGS=--upgrade
+# make audit     looks for advisories of the packages that are locked
 # make clean     removes what the above made
 
 PYTHON ?= python3
 VENV := .venv
 LOCK := requirements/dev.txt
+# What the image has, at the same versions; and what makes its wheel.
+PRODUCTION := requirements/production.txt
+BUILD := requirements/build.txt
+EXTRAS := monitor kafka taps gate dashboards demo
 # So many processes test: real servers and the clock are waited for half of the time.
 TESTERS := 4
 # Debian's packages of the servers that are not a jar, and of the browser.
 SERVERS := postgresql prometheus prometheus-alertmanager chromium
 PIP_TOOLS := pip-tools==7.6.2
+PIP_AUDIT := pip-audit==2.10.1
 ARGS ?=
 
-.PHONY: install demo test check bench pictures lock clean java servers
+.PHONY: install demo test check bench pictures lock audit clean java servers
 .NOTPARALLEL:
 
 install: java $(VENV)/installed
@@ -81,12 +87,27 @@ $(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
 
 # Run it after a change of the dependencies in pyproject.toml. It has a .venv of its own, because pip-tools pins no pip.
 lock: $(VENV)/lock/bin/pip-compile
-	@CUSTOM_COMPILE_COMMAND="make lock" $< --quiet --all-extras --strip-extras --generate-hashes --no-emit-index-url \
-	  --no-emit-trusted-host --no-emit-find-links --output-file $(LOCK) $(ARGS) pyproject.toml
+	@$(COMPILE) --all-extras --output-file $(LOCK) $(ARGS) pyproject.toml
+	@$(COMPILE) $(EXTRAS:%=--extra=%) --constraint $(LOCK) --output-file $(PRODUCTION) $(ARGS) pyproject.toml
+	@$(COMPILE) --only-build-deps --build-deps-for wheel --constraint $(LOCK) --output-file $(BUILD) $(ARGS) pyproject.toml
+
+COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(VENV)/lock/bin/pip-compile --quiet --strip-extras --generate-hashes \
+  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 $(VENV)/lock/bin/pip-compile: Makefile
 	@$(PYTHON) -m venv $(VENV)/lock
 	@$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_TOOLS)
+	@touch $@
+
+# Where the database of advisories cannot be reached, it says so and fails: nothing was looked at then.
+audit: $(VENV)/audit/bin/pip-audit
+	@$< $(LOCK:%=--requirement=%) $(PRODUCTION:%=--requirement=%) $(BUILD:%=--requirement=%) --require-hashes --disable-pip --strict --progress-spinner off $(ARGS) || { \
+	  echo "make audit: advisories were found, or the database of advisories was not reached: what it says stands above" >&2; \
+	  exit 1; }
+
+$(VENV)/audit/bin/pip-audit: Makefile
+	@$(PYTHON) -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_AUDIT)
 	@touch $@
 
 clean:

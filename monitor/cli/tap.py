@@ -234,9 +234,11 @@ def allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[NodeNa
             raise ConfigurationError(f"--allow is STREAM/NODE, such as orders/router, got {said!r:.80}")
         found.add(NodeName(stream, node))
     if config is not None:
-        # With the packages of the monitor, which a sidecar does without.
-        from monitor import settings
-
+        try:
+            from monitor import settings
+        except ImportError as error:
+            told = f"--config needs hopwatch[monitor], of which {error.name} is missing"
+            raise ConfigurationError(f"{told}: install it, or name each node with --allow") from None
         streams = settings.load_with_streams(config, flags={}, environ=os.environ).streams
         found |= {NodeName(stream, node) for stream, of in streams.items() for node in of.pathway.nodes}
     return frozenset(found)

@@ -219,10 +219,11 @@ HOSTILE = dict.fromkeys((f"__{name}__" for name in METHODS.split()), _fail)
 @pytest.mark.parametrize("base", [object, str, bytes, int, uuid.UUID], ids=lambda base: base.__name__)
 @pytest.mark.parametrize("metaclass", [type, Raising], ids=["", "raising class"])
 @pytest.mark.parametrize("side", ["arrived", "departed", "passing", "filtered", "arrived_many"])
-def test_ids_that_raise_wherever_they_can_cost_themselves_alone(base: Any, metaclass: type, side: str) -> None:  # noqa: ANN401 - as its metaclass has it
+def test_ids_that_raise_wherever_they_can_cost_themselves_alone(base: type, metaclass: type, side: str) -> None:
     """Whatever is asked of them; what else was stamped is sent, and the bye vouches for it."""
-    hostile: Any = metaclass("Hostile", (base,), dict(HOSTILE))
-    message_id = base.__new__(hostile)
+    hostile = metaclass("Hostile", (base,), dict(HOSTILE))
+    made: Any = base.__new__
+    message_id = made(hostile)
     sink = MemorySink()
     with Probe("orders", "router", sink, clock=ManualClock()) as probe:
         probe.arrived(1, EPOCH_US)

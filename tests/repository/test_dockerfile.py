@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import tomllib
 
 from monitor.spark import connector
 from tests.repository import ROOT
@@ -10,13 +12,25 @@ from tests.repository.deployment import dockerfile
 from tests.repository.deployment.deployment import Deployment
 
 
-def test_the_image_is_made_of_the_lock() -> None:
-    """All packages are those of the lock file, by their hashes; the program's own is put in without any more."""
-    runs = [one.value for one in Deployment().instructions if one.name == "RUN" and "pip install" in one.value]
-    lock, own = runs
-    assert lock.endswith("--require-hashes -r requirements/dev.txt")
-    assert own.endswith("--no-deps --no-build-isolation .")
-    assert "LOCK := requirements/dev.txt\n" in (ROOT / "Makefile").read_text("utf-8")
+def test_the_image_is_made_of_the_locks() -> None:
+    """All packages are those of a lock file, by their hashes; the program's own wheel is put in without any more."""
+    runs = [(one.stage, one.value) for one in Deployment().instructions if one.name == "RUN" and "/pip " in one.value]
+    build, wheel, production, own = [value for _, value in runs]
+    assert [stage for stage, _ in runs] == ["wheel", "wheel", "packages", "packages"]
+    assert build.endswith("--require-hashes -r requirements/build.txt")
+    assert wheel.endswith("--no-deps --no-build-isolation --wheel-dir /build/dist .")
+    assert production.endswith("--require-hashes -r requirements/production.txt")
+    assert own.endswith("--no-deps --no-index /build/dist/*.whl")
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert "PRODUCTION := requirements/production.txt\n" in makefile
+    assert "BUILD := requirements/build.txt\n" in makefile
+
+
+def test_the_image_has_what_its_programs_import() -> None:
+    """The extras that the production lock is made of are all but the one of development."""
+    (line,) = re.findall(r"^EXTRAS := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert set(line.split()) == set(declared) - {"dev"}
 
 
 def test_the_image_has_the_connector_where_the_program_looks() -> None:

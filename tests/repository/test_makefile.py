@@ -11,7 +11,7 @@ import pytest
 
 from tests.repository import ROOT
 
-TARGETS = ["install", "demo", "test", "check", "bench", "pictures", "lock", "clean"]
+TARGETS = ["install", "demo", "test", "check", "bench", "pictures", "lock", "audit", "clean"]
 JAVA = (
     "Hopwatch needs Java 17 or newer, found {}: install it with 'apt-get install openjdk-17-jre-headless' (Debian, "
     "Ubuntu) or 'brew install openjdk@17' (macOS), and let JAVA_HOME, if it is set, point to it"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+import monitor
 from monitor.cli.main import main
 from monitor.cli.tap import allowed_nodes
 from probes.taps.http.refused import NodeName
@@ -41,3 +43,15 @@ def test_a_file_that_declares_no_stream_is_refused(tmp_path: Path, capsys: pytes
     file.write_text("")
     assert main(["tap", "http", "--port", "9", "--config", str(file)]) == 2
     assert "no stream is declared" in capsys.readouterr().err
+
+
+def test_a_file_needs_what_reads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tap that is installed without the monitor is told its nodes by name."""
+    monkeypatch.setitem(sys.modules, "monitor.settings", None)
+    monkeypatch.delattr(monitor, "settings")
+    assert main(["tap", "http", "--port", "9", "--config", str(tmp_path / "hopwatch.toml")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    needs = "hopwatch: --config needs hopwatch[monitor], of which monitor.settings is missing"
+    assert line == f"{needs}: install it, or name each node with --allow"

@@ -339,11 +339,11 @@ DOCKERFILE_CHANGES: Final[list[tuple[str, str, list[str]]]] = [
     (
         "ARG BASE=python:3.11.14-slim-bookworm",
         "ARG BASE=python:3-slim",
-        3 * ["Dockerfile: the image 'python:3-slim' is not pinned to a version"],
+        4 * ["Dockerfile: the image 'python:3-slim' is not pinned to a version"],
     ),
     ("USER 10001:10001\n", "", ["Dockerfile: the image runs as root"]),
     (
-        "COPY requirements/dev.txt requirements/",
+        "COPY requirements/production.txt requirements/",
         "COPY requirements/all.txt requirements/",
         [
             "Dockerfile: requirements/all.txt is copied, and is not in the repository",
