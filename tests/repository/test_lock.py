@@ -41,8 +41,8 @@ def pins(lock: str) -> dict[str, str]:
 
 def of_development_alone() -> set[str]:
     """Return the packages that the extra of development names and nothing else does."""
-    named = {canonicalize_name(Requirement(one).name) for one in OF_PRODUCTION}
-    return {canonicalize_name(Requirement(one).name) for one in EXTRAS["dev"]} - named
+    named = {str(canonicalize_name(Requirement(one).name)) for one in OF_PRODUCTION}
+    return {str(canonicalize_name(Requirement(one).name)) for one in EXTRAS["dev"]} - named
 
 
 def test_the_locks_are_those_that_are_known() -> None:

@@ -114,6 +114,21 @@ def test_every_target_is_there_and_told(target: str) -> None:
     assert ended.returncode == 0
 
 
+@pytest.mark.parametrize("code", [0, 1])
+def test_an_audit_that_looked_at_nothing_fails_in_words(machine: Path, code: int) -> None:
+    """All locks are looked at, strictly: a package that no database knows is no package without advisories."""
+    auditing = machine / ".venv" / "audit" / "bin"
+    auditing.mkdir(parents=True)
+    (auditing / "pip-audit").write_text(f'#!/bin/sh\necho "$@"\nexit {code}\n')
+    (auditing / "pip-audit").chmod(0o755)
+    ended, (asked, *said) = _make(machine, "audit")
+    locks = [f"--requirement=requirements/{name}.txt" for name in ("dev", "production", "build")]
+    assert asked.split()[:3] == locks
+    assert {"--strict", "--require-hashes"} <= set(asked.split())
+    told = "advisories were found, or the database of advisories was not reached: what it says stands above"
+    assert (ended != 0, said) == (bool(code), [told] * code)
+
+
 def test_flags_reach_the_demo() -> None:
     """ARGS is handed on as it is."""
     command = ["make", "-C", str(ROOT), "-n", "demo", "ARGS=--drop router=0.02 --minutes 3"]
