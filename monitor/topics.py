@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, cast
 
+import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
@@ -31,6 +32,8 @@ _MESSAGE_BYTES: Final = "max.message.bytes"
 _CLEANUP: Final = "cleanup.policy"
 _RETENTION: Final = "retention.ms"
 _NO_COORDINATOR: Final = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE)
+
+_log = structlog.get_logger("hopwatch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ def missing(place: KafkaPlace) -> Problem:
 
 
 def require(place: KafkaPlace, access: KafkaAccess) -> Topic:
-    """Return a topic that can be read from.
+    """Return a topic that can be read from; what else is wrong with it is logged.
 
     Raises:
         TransportError: it is not there, lacks what reading it needs, or no broker answers.
@@ -142,6 +145,7 @@ def require(place: KafkaPlace, access: KafkaAccess) -> Topic:
     for problem in problems(place, topic):
         if not problem.is_readable:
             raise TransportError(str(problem))
+        _log.warning("the topic is not as it should be", problem=problem.message, advice=problem.advice)
     return topic
 
 

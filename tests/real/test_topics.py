@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from demo.links.topics import TopicInlet, TopicOutlet
 from monitor import topics
@@ -73,7 +74,7 @@ def test_doctor_warns_of_a_weak_topic_unless_it_is_to_be_weak(kafka: Kafka, tmp_
 
 
 def test_no_flag_takes_a_topic_that_probes_cannot_write(kafka: Kafka, tmp_path: Path) -> None:
-    """Exit 1 with the command that mends it, which does; a monitor reads such a topic all the same."""
+    """Exit 1 with the command that mends it, which does; a monitor reads it all the same, and logs that."""
     url = kafka.url("tiny")
     kafka.create_topic("tiny", config={topics.TIMESTAMPS: topics.LOG_APPEND, "max.message.bytes": "1000"})
     work = Workplace(tmp_path, url)
@@ -81,7 +82,14 @@ def test_no_flag_takes_a_topic_that_probes_cannot_write(kafka: Kafka, tmp_path: 
     what = "wrong: the topic tiny takes messages of 1000 bytes, and a larger batch of a probe is lost: mend it with"
     assert done.returncode == 1
     assert f"{what} 'kafka-configs.sh --bootstrap-server {kafka.bootstrap}" in done.stdout
-    assert topics.require(KafkaPlace.parse(url), KafkaAccess()).partitions == 1
+    with capture_logs() as logged:
+        assert topics.require(KafkaPlace.parse(url), KafkaAccess()).partitions == 1
+    assert [one["problem"].partition(": ")[0] for one in logged] == [
+        "the topic tiny takes messages of 1000 bytes, and a larger batch of a probe is lost",
+        "the topic tiny has replication 1",
+        "the topic tiny has min.insync.replicas=1",
+    ]
+    assert {(one["event"], one["log_level"]) for one in logged} == {("the topic is not as it should be", "warning")}
 
 
 def test_more_replicas_than_brokers_are_refused(kafka: Kafka, tmp_path: Path) -> None:
