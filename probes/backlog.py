@@ -33,7 +33,8 @@ class Backlog:
         """Start empty, or with the stamps of a queue; event times that are older than that, if given, are refused."""
         self.max_age_us = max_age_us
         self.most_bytes = MOST_BYTES
-        self._waiting_bytes = 0 if queue is None else sum(map(weight, queue))
+        # Copied in one step: other threads of the child of a fork may append meanwhile.
+        self._waiting_bytes = sum(map(weight, tuple(queue or ())))
         self.id_text = True
         """Whether the texts of ids are sent beside their hashes."""
         self.faults: dict[str, str | None] = {}
@@ -65,7 +66,8 @@ class Backlog:
         """
         count, weighs = len(stamps.event_times_us), weight(stamps)
         with self._counting:
-            if self.waiting + count > max(most, 2 * count) or self._waiting_bytes + weighs > self.most_bytes:
+            is_too_many = self.waiting + count > max(most, 2 * count)
+            if is_too_many or self._waiting_bytes + weighs > max(self.most_bytes, 2 * weighs):
                 return False
             self._folded += count - 1
             self._waiting_bytes += weighs
@@ -106,7 +108,7 @@ class Backlog:
             weighs = weight(call)
             if weighs or isinstance(call, Stamps):
                 with self._counting:
-                    self._waiting_bytes -= weighs
+                    self._waiting_bytes = max(0, self._waiting_bytes - weighs)
                     self._folded -= len(call.event_times_us) - 1 if isinstance(call, Stamps) else 0
 
     def _find_fault(self, refusals: Refusals) -> None:

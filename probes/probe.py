@@ -136,7 +136,7 @@ class Probe:
         handles the signal by then; ``close_on_sigterm=False`` leaves it alone.
 
         What waits to be sent is bounded by ``most_stamps``, and, of ids of more than 64 characters and the texts of
-        arrays, by ``most_bytes``, with 4 bytes a character: what finds no room is dropped, and counted.
+        arrays, by ``most_bytes``: what finds no room is dropped, and counted.
 
         Raises:
             ProbeError: with ``strict`` only: a name, label, number or sink cannot be.
@@ -361,11 +361,10 @@ class Probe:
         """Queue a stamp, if there is room for it."""
         if len(self._queue) >= self._most:
             return False
-        if not weight(stamp):
+        # In the child of a fork all wait in one queue until the probe has begun, which weighs them.
+        if self._is_dormant or not weight(stamp):
             self._append(stamp)
             return True
-        if self._is_dormant:
-            self._wake()
         return self._sender is None or self._sender.backlog.append_heavy(stamp)
 
     @_accounted

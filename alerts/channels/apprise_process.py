@@ -10,6 +10,7 @@ import json
 import logging
 import resource
 import sys
+from contextlib import redirect_stdout
 from typing import Final
 
 import apprise
@@ -34,7 +35,10 @@ def main() -> None:
     """Do what standard input says."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     told = json.load(sys.stdin)
-    sys.stdout.write(json.dumps(notify(told["urls"], told["title"], told["body"], told["type"])))
+    # What a plugin prints is no answer.
+    with redirect_stdout(sys.stderr):
+        answer = notify(told["urls"], told["title"], told["body"], told["type"])
+    sys.stdout.write(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -12,13 +12,13 @@ from fastapi.exceptions import RequestValidationError
 
 from probes.clock import SystemClock
 from probes.gate import routes as entrance
+from probes.gate.bodies import EVENT_BYTES
 from probes.gate.codecs import Codecs
 from probes.gate.gate import Gate
-from probes.gate.judging import EVENT_BYTES
 from probes.gate.producers import STATE, Guarded
 from probes.http import handlers
 from probes.http.handlers import Well
-from probes.http.limits import App, Bounded, Limits, Most, Scope
+from probes.http.limits import WITH_BODY, App, Bounded, Limits, Most, Scope
 from probes.http.problems import MOST_FAULTS, Fault, Problem, pointer
 from probes.registry import confluent, routes
 from probes.registry.avro_schema import MAX_BYTES
@@ -45,7 +45,9 @@ def app(registry: Registry, gate: Gate | None = None, limits: Limits | None = No
     producers = gate.producers
 
     async def charged(request: Request) -> None:
-        producers.charge(request.scope[STATE], 1, len(await request.body()))
+        # Of others no body is read: it would have no bound.
+        size = len(await request.body()) if request.method in WITH_BODY else 0
+        producers.charge(request.scope[STATE], 1, size)
 
     async def owned(request: Request) -> None:
         producers.check_subject(request.scope[STATE], request.path_params.get("subject", ALL))

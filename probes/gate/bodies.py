@@ -12,6 +12,8 @@ from probes.http.problems import Fault, Problem
 
 MOST_EVENTS: Final = 1_000
 """Events of one request."""
+EVENT_BYTES: Final = 256 * 1024
+"""What an event has at most, as JSON and as Avro."""
 
 
 class Sent(NamedTuple):
@@ -84,11 +86,12 @@ def _check_count(count: int) -> None:
 
 
 def _sent(item: bytes, place: str) -> Sent:
-    faults = repeats(item, place)
     try:
         found = _ITEM.decode(item)
     except _UNREADABLE as error:
         return _misshapen(item, place, error)
+    # One that is too large is refused for that.
+    faults = repeats(item, place) if len(found.data) <= EVENT_BYTES else ()
     # Under which of two ids it was sent nobody knows either.
     event_id = None if any(one.place == f"{place}/id" for one in faults) else found.id
     return Sent(event_id, found.time, bytes(found.data), place, f"{place}/data", faults)

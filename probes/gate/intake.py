@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from probes.clock import Clock
 from probes.gate import ids, judging, rules
-from probes.gate.bodies import Sent
+from probes.gate.bodies import EVENT_BYTES, Sent
 from probes.gate.codec import Codec
 from probes.gate.judging import Judged, Terms
 from probes.gate.outlets import Leaving, Outlet, OutletError
@@ -271,7 +271,7 @@ class Intake:
         self.stamping.rejected(judged.event_id, booked_us, arrived_us, judged.reason)
 
     def _rejected(self, one: Judged, arrived_us: int, producer: str, *, is_held: bool = False) -> Rejected:
-        data = one.sent.data[: judging.EVENT_BYTES]
+        data = one.sent.data[:EVENT_BYTES]
         return Rejected(
             self.stream,
             one.event_id,

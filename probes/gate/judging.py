@@ -9,14 +9,12 @@ from typing import Final, NamedTuple
 
 from probes.contract.limits import ID_BYTES
 from probes.gate import ids, rules
-from probes.gate.bodies import Sent
+from probes.gate.bodies import EVENT_BYTES, Sent
 from probes.gate.codec import Codec, MisfitError
 from probes.gate.rules import Action, Rule, Subject
 from probes.http.problems import MOST_FAULTS, Fault
 from probes.values import TimeUnit, believed, time_reader
 
-EVENT_BYTES: Final = 256 * 1024
-"""What an event has at most, as JSON and as Avro."""
 AHEAD_US: Final = 300_000_000
 """So far an event time may be ahead of its arrival: clocks differ."""
 

@@ -7,7 +7,6 @@ writes fewer than it has read. Texts keep theirs, but for those that are written
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
@@ -25,31 +24,33 @@ def may_repeat(data: bytes) -> bool:
         return True
     try:
         return orjson.dumps(orjson.loads(data)).count(b":") != data.count(b":")
-    except ValueError:  # no JSON, or such that another library may read it still
+    except (ValueError, TypeError):  # no JSON, or such that another library may read it still; nested too deep to write
         return True
 
 
 def repeated(data: bytes) -> str | None:
     """Return a JSON pointer to the first member that stands twice in its object; None without one, or in no JSON."""
     try:
-        found = json.loads(data, object_pairs_hook=_Members, parse_int=str, parse_float=str, parse_constant=str)
-        return next((pointer(way) for way in _repeated(found, ())), None)
+        way = _way(json.loads(data, object_pairs_hook=_Members, parse_int=str, parse_float=str, parse_constant=str))
     except (ValueError, RecursionError):
         return None
+    return None if way is None else pointer(way[::-1])
 
 
 class _Members(list[tuple[str, Any]]):
     """An object, with all of its members."""
 
 
-def _repeated(value: Any, way: tuple[int | str, ...]) -> Iterator[tuple[int | str, ...]]:  # noqa: ANN401 - JSON
-    if isinstance(value, _Members):
-        seen = set()
-        for name, one in value:
-            if name in seen:
-                yield (*way, name)
-            seen.add(name)
-            yield from _repeated(one, (*way, name))
-    elif isinstance(value, list):
-        for number, one in enumerate(value):
-            yield from _repeated(one, (*way, number))
+def _way(value: Any) -> list[int | str] | None:  # noqa: ANN401 - JSON
+    """Return the way to the first member that stands twice, its last step first; only what holds others is entered."""
+    seen = set()
+    is_object = isinstance(value, _Members)
+    for step, one in value if is_object else enumerate(value if isinstance(value, list) else ()):
+        if is_object and step in seen:
+            return [step]
+        if is_object:
+            seen.add(step)
+        if isinstance(one, list) and (way := _way(one)) is not None:
+            way.append(step)
+            return way
+    return None

@@ -13,10 +13,10 @@ from typing import Any, Final
 from probes.contract.ids import TextId
 from probes.gate import bodies
 from probes.gate.avro_body import UnresolvableError
-from probes.gate.bodies import Sent
+from probes.gate.bodies import EVENT_BYTES, Sent
 from probes.gate.codec import Codec, MisfitError
 from probes.gate.framing import Framing, framed
-from probes.gate.judging import EVENT_BYTES, Judged, Looked, Terms, checked, decided, plausible
+from probes.gate.judging import Judged, Looked, Terms, checked, decided, plausible
 from probes.gate.records import Rejected
 from probes.gate.rules import Action
 from probes.gate.spots import MissingError, Spots

@@ -6,6 +6,7 @@ keep everybody out: requests have deadlines of their own, answers and what is op
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import threading
@@ -39,45 +40,34 @@ class Connections:
 
     def look(self) -> None:
         """Give each connection its deadline, and end the latest ones of an address that has too many."""
-        open_ = dict(self._open())
+        open_ = {one: (address, descriptor) for one, address, descriptor in self._open()}
         # In the order in which they came.
         self._known = {one: None for one in (*self._known, *open_) if one in open_}
         counts: Counter[str] = Counter()
         for one in self._known:
-            address, connection = open_[one]
-            client = network(address)
-            counts[client] += 1
-            with connection, suppress(OSError):
-                if counts[client] > self._most:
-                    connection.shutdown(socket.SHUT_RDWR)
-                elif _TIMEOUT is not None:
-                    connection.setsockopt(socket.IPPROTO_TCP, _TIMEOUT, self._unread_ms)
+            address, descriptor = open_[one]
+            counts[address] += 1
+            if counts[address] > self._most:
+                _end(one, descriptor)
 
     def end_all(self) -> None:
         """End all that are open."""
-        for _, connection in dict(self._open()).values():
-            with connection, suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+        for one, _, descriptor in self._open():
+            _end(one, descriptor)
 
-    def _open(self) -> Iterator[tuple[int, tuple[str, socket.socket]]]:
-        """Yield the connections that are open, each by a number that is its own, with its address and a handle."""
-        for one in list(_DESCRIPTORS.iterdir()):
-            with suppress(OSError):
-                handle = os.dup(int(one.name))
-                try:
-                    connection = socket.socket(fileno=handle)
-                except OSError:
-                    os.close(handle)
-                    continue
-                try:
-                    is_ours = connection.type == socket.SOCK_STREAM and connection.getsockname()[1] in self._ports
-                    address = str(connection.getpeername()[0]) if is_ours else ""
-                except (OSError, IndexError):  # it listens, is over, or is of another family
-                    address = ""
-                if not address:
-                    connection.close()
-                    continue
-                yield os.fstat(handle).st_ino, (address, connection)
+    def _open(self) -> Iterator[tuple[int, str, int]]:
+        """Yield those that are open, with the deadline set: a number that is its own, whose it is, its descriptor."""
+        try:
+            descriptors = [int(one.name) for one in _DESCRIPTORS.iterdir()]
+        except OSError:  # there is no descriptor left to look with: the next time, perhaps
+            return
+        for descriptor in descriptors:
+            with suppress(OSError), _handle(descriptor) as connection:
+                if connection.type == socket.SOCK_STREAM and connection.getsockname()[1] in self._ports:
+                    address = network(str(connection.getpeername()[0]))
+                    if _TIMEOUT is not None:
+                        connection.setsockopt(socket.IPPROTO_TCP, _TIMEOUT, self._unread_ms)
+                    yield os.fstat(connection.fileno()).st_ino, address, descriptor
 
     @contextmanager
     def looked_after(self) -> Iterator[None]:
@@ -93,6 +83,32 @@ class Connections:
     def _run(self) -> None:
         while not self._stop.wait(LOOK_S):
             self.look()
+
+
+@contextmanager
+def _handle(descriptor: int) -> Iterator[socket.socket]:
+    """Yield a socket by a descriptor of another one's; one at a time, as there may be few left.
+
+    Raises:
+        OSError: it is gone, or none of a socket of these families.
+    """
+    held = os.dup(descriptor)
+    try:
+        connection = socket.socket(fileno=held)
+    except OSError:
+        os.close(held)
+        raise
+    with connection:
+        if connection.family not in (socket.AF_INET, socket.AF_INET6):
+            raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+        yield connection
+
+
+def _end(number: int, descriptor: int) -> None:
+    """End a connection, if its descriptor is still its own."""
+    with suppress(OSError), _handle(descriptor) as connection:
+        if os.fstat(connection.fileno()).st_ino == number:
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 def network(address: str) -> str:

@@ -22,6 +22,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 GZIP: Final = b"gzip"
+WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+"""The methods of which a body is read."""
 _GZIP_BITS: Final = 31
 """What zlib calls gzip with a window of the usual size."""
 
@@ -54,7 +56,7 @@ class Bounded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or end it with what is wrong with it."""
-        if scope["type"] != "http" or scope["method"] not in ("POST", "PUT", "PATCH"):
+        if scope["type"] != "http" or scope["method"] not in WITH_BODY:
             await self._app(scope, receive, send)
             return
         is_packed = _is_packed(scope)

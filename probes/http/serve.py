@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import resource
 import socket
 import ssl
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -27,6 +29,7 @@ HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
 MOST_HEALTH_CONNECTIONS: Final = 64
 MOST_CONNECTIONS: Final = 4_096
 """So many are open at once: more than are worked on, because slow clients have one each, and keep nobody out."""
+DESCRIPTORS: Final = 2 * MOST_CONNECTIONS
 HEADERS_S: Final = 10.0
 """How long a client has for its headers; its body has a deadline of its own."""
 STOP_S: Final = 5.0
@@ -150,7 +153,17 @@ def serve(app: App, listening: Listening, stop: Event, ready: Callable[[], None]
     # What is there now stays as long as the app: each full collection would go through it, and nobody is served then.
     gc.collect()
     gc.freeze()
+    _raise_descriptor_limit()
     asyncio.run(_serve(app, listening, stop, ready))
+
+
+def _raise_descriptor_limit() -> None:
+    """Let the process have a descriptor for each connection, and as many again, as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _serve(app: App, listening: Listening, stop: Event, ready: Callable[[], None]) -> None:

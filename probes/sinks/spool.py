@@ -81,7 +81,11 @@ class SpoolSink:
             OSError: the disk has no place for them, the spool is full, or they cannot be synced.
         """
         with TemporaryFile(dir=self.folder) as file:
-            os.posix_fallocate(file.fileno(), 0, size)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.write(bytes(size))
+                file.flush()
             os.fsync(file.fileno())
         if kept_bytes(self.folder) + self._bytes + size > self.most_bytes:
             raise OSError(errno.EDQUOT, f"it is full: {self.most_bytes:,} bytes are kept, which nobody has deleted yet")

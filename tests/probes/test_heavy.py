@@ -6,6 +6,7 @@ import logging
 import tracemalloc
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from probes import Probe, sender
@@ -92,6 +93,26 @@ def test_what_was_taken_weighs_nothing_more() -> None:
     assert backlog._waiting_bytes == 8 * LONG
     backlog.pack(0)
     assert (backlog._waiting_bytes, len(backlog.packed)) == (0, 1)
+
+
+def test_two_arrays_of_one_length_find_room_whatever_their_texts_weigh() -> None:
+    """As an arrival and its departure belong together; a third one waits for them."""
+    backlog = Backlog()
+    backlog.most_bytes = 10
+    texts = [b"x" * 100] * 3
+    arrays = Stamps(0, np.zeros((3, 2), np.uint64), np.full(3, EPOCH_US), EPOCH_US * 1_000, id_texts=texts)
+    assert [backlog.append_many(arrays, 1_000) for _ in range(3)] == [True, True, False]
+
+
+def test_a_long_id_waits_for_the_probe_to_begin_in_a_forked_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As any other does: it is in the queue that the probe begins with, and not taken and forgotten."""
+    with Probe("orders", "router", MemorySink()) as probe:
+        probe.start_anew()
+        monkeypatch.setattr(Probe, "_wake", lambda _: None)
+        probe.arrived(long_id(1), EPOCH_US)
+        assert [one.message_id for one in probe._queue if isinstance(one, Stamp)] == [long_id(1)]
+        monkeypatch.undo()
+        assert probe.flush(60)
 
 
 def test_causes_that_a_host_makes_up_are_bounded(

@@ -12,8 +12,8 @@ from monitor.settings import load
 from monitor.settings.gate import KINDS, Action, AnyRule, RuleSettings
 from probes.gate import intake, routes
 from probes.gate.app import MOST_REQUESTS
-from probes.gate.bodies import MOST_EVENTS
-from probes.gate.judging import AHEAD_US, EVENT_BYTES
+from probes.gate.bodies import EVENT_BYTES, MOST_EVENTS
+from probes.gate.judging import AHEAD_US
 from probes.gate.outlets import MOST_BYTES
 from probes.gate.outlets.kafka import WRITE_S
 from probes.gate.producers import OPEN_PATHS, OVER_S

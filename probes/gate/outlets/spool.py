@@ -18,7 +18,7 @@ from probes.gate.records import Entered
 from probes.sinks.spool import SpoolSink
 
 ROOM_BYTES: Final = 2 * 1024 * 1024
-"""So much has to have a place, or the spool is not ready: more than the events of a request, as they are written."""
+"""So much has to have a place, or the spool is not ready."""
 _TICK_S: Final = 0.25
 _RETRY_NS: Final = 5_000_000_000
 _LOCK_TRIES: Final = 100

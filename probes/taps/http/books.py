@@ -54,12 +54,11 @@ class Books:
         """
         self.check(name)
         with self._opening:
-            self._used_s[name] = self._around.monotonic_s()
             found = self._senders.get(name)
             if found is not None:
+                self._used_s[name] = self._around.monotonic_s()
                 return found
             if len(self._senders) >= MOST_NODES and not self._let_idle_go():
-                del self._used_s[name]
                 which = f"{name.node!r} of {name.stream!r}"
                 told = f"this tap stamps for {MOST_NODES} nodes already, of which {which} is none"
                 raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "too-many-nodes", told)
@@ -70,6 +69,7 @@ class Books:
             with self._counting:
                 self._senders = {**self._senders, name: opened}
                 opened.hold(self._owed.since_us)
+            self._used_s[name] = self._around.monotonic_s()
             return opened
 
     def check(self, name: NodeName) -> None:

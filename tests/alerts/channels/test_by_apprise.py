@@ -26,6 +26,13 @@ apprise_process.MEMORY_BYTES = 600 * 2**20
 apprise_process.main()
 """
 """The process, with a bound that is soon reached."""
+PRINTING: Final = """
+import apprise
+from alerts.channels import apprise_process
+apprise.Apprise.notify = lambda *_, **__: print("sent") is None
+apprise_process.main()
+"""
+"""The process, with a plugin that prints."""
 
 
 def of(*receivers: Receiver, **more: str) -> ByApprise:
@@ -96,3 +103,10 @@ def test_a_process_that_dies_is_a_failure_that_passes(monkeypatch: pytest.Monkey
         told = f"Apprise's process ended with exit code {code} and no answer"
         with receiving(answers(200)) as receiver:
             assert of(receiver).send(delivery(), NOW_US) == Failed(told)
+
+
+def test_what_a_plugin_prints_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notification that was taken is taken."""
+    monkeypatch.setattr(by_apprise, "COMMAND", (sys.executable, "-c", PRINTING))
+    with receiving(answers(200)) as receiver:
+        assert of(receiver).send(delivery(), NOW_US) == Taken()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.gate import bodies, members
 from probes.gate.members import TOLD, may_repeat, repeated
 from tests.probes.gate.entrances import EVENTS, GOOD, AtEntrance, post
 from tests.probes.taps.http.asked import told
@@ -79,6 +80,24 @@ def test_the_place_of_the_first_is_told(data: bytes, place: str | None) -> None:
     """As a JSON pointer; what is no JSON has none."""
     assert repeated(data) == place
     assert may_repeat(data) or place is None
+
+
+@pytest.mark.parametrize("depth", [1, 253, 254, 255, 300, 900, 1_023, 1_100, 5_000])
+def test_no_depth_is_a_fault(depth: int) -> None:
+    """However deep lists lie in each other: what is too deep to be read is for others to refuse."""
+    data = b'{"a":%b%b,"a":1}' % (b"[" * depth, b"]" * depth)
+    assert may_repeat(data)
+    assert repeated(data) in {"/a", None}
+    assert bodies.single("1", 0, data).data == data
+    assert len(bodies.batch(b'[{"id":"1","data":{"a":%b%b}}]' % (b"[" * 250, b"]" * 250))) == 1
+
+
+def test_what_is_too_large_to_enter_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused for its size."""
+    monkeypatch.setattr(members, "repeated", lambda _: pytest.fail("it was searched"))
+    data = b'{"a":1,"a":"%b"}' % (b"x" * bodies.EVENT_BYTES)
+    (found,) = bodies.batch(b'[{"id":"1","data":%b}]' % data)
+    assert found.faults == ()
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,14 @@ def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
     outlet.close()
 
 
+def test_room_is_looked_for_where_the_system_reserves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By writing it, as on macOS."""
+    monkeypatch.delattr(os, "posix_fallocate")
+    outlet = SpoolOutlet(tmp_path, "", SystemClock())
+    outlet.check()
+    outlet.close()
+
+
 def test_a_disk_that_is_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty file can be made there still; as soon as there is room it is well again."""
     outlet = SpoolOutlet(tmp_path, "", SystemClock())

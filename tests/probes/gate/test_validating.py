@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.contract.ids import id_bytes
+from probes.gate.bodies import EVENT_BYTES
 from probes.gate.codec import PREFIX_BYTES, Codec
 from probes.gate.framing import Framing
-from probes.gate.judging import EVENT_BYTES, Judged, Terms
+from probes.gate.judging import Judged, Terms
 from probes.gate.records import of_rejected
 from probes.gate.rules import Action, Enumeration, Freshness, Path, Range, Required, Rule
 from probes.gate.spots import Spots

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import errno
+import os
 import select
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Event, Thread
+from unittest.mock import MagicMock
 
 import pytest
 
-from probes.http import serve
+from probes.http import connections, serve
 from probes.http.connections import Connections, network
 from probes.http.limits import Receive, Scope, Send
 from probes.http.serve import Listening
@@ -39,20 +42,20 @@ def is_open(client: socket.socket) -> bool:
 def test_an_address_has_so_many_connections_and_takes_none_of_others(server: socket.socket) -> None:
     """The latest are ended, those before stay, and so do those of other servers."""
     other = socket.create_server(("127.0.0.1", 0))
-    connections = Connections({server.getsockname()[1]}, most=2)
+    looked = Connections({server.getsockname()[1]}, most=2)
     first = [connected(server, "127.0.0.1") for _ in range(2)]
-    connections.look()
+    looked.look()
     late = [connected(server, "127.0.0.1") for _ in range(3)]
     beside = [connected(server, "127.0.0.2"), connected(other, "127.0.0.1"), connected(other, "127.0.0.1")]
     for _ in range(2):
-        connections.look()
+        looked.look()
     assert [is_open(client) for client, _ in (*first, *late, *beside)] == [True] * 2 + [False] * 3 + [True] * 3
     first[0][0].close()
     first[0][1].close()
     for _, end in late:
         end.close()
     again = connected(server, "127.0.0.1")
-    connections.look()
+    looked.look()
     assert is_open(again[0])
     for one in (*first, *late, *beside, again):
         for end in one:
@@ -62,13 +65,13 @@ def test_an_address_has_so_many_connections_and_takes_none_of_others(server: soc
 
 def test_looking_leaves_nothing_open(server: socket.socket) -> None:
     """However often: the handles that it looks with are closed."""
-    connections = Connections({server.getsockname()[1]}, most=1)
+    looked = Connections({server.getsockname()[1]}, most=1)
     pairs = [connected(server, "127.0.0.1") for _ in range(2)]
     for _ in range(3):
-        connections.look()
+        looked.look()
     before = max(end.fileno() for pair in pairs for end in pair)
     for _ in range(300):
-        connections.look()
+        looked.look()
     with socket.socket() as probe:
         assert probe.fileno() <= before + 1
     for pair in pairs:
@@ -84,16 +87,31 @@ def send_on(end: socket.socket) -> None:
 
 def test_who_does_not_read_is_cut(server: socket.socket) -> None:
     """What was sent waits so long in full buffers; who reads, and who asks for nothing, is not touched."""
-    connections = Connections({server.getsockname()[1]}, unread_s=0.5)
+    looked = Connections({server.getsockname()[1]}, unread_s=0.5)
     (silent, unread), (reader, read) = connected(server, "127.0.0.1"), connected(server, "127.0.0.1")
     unread.settimeout(PATIENCE_S)
-    with connections.looked_after(), pytest.raises(OSError, match="timed out") as caught:
+    with looked.looked_after(), pytest.raises(OSError, match="timed out") as caught:
         send_on(unread)
     assert caught.value.errno == errno.ETIMEDOUT  # the kernel's; ours would have none
     read.sendall(b"x")
     assert reader.recv(1) == b"x"
     for end in (silent, unread, reader, read):
         end.close()
+
+
+def test_looking_without_a_descriptor_left_is_no_fault(server: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is done again a second later."""
+    client, ours = connected(server, "127.0.0.1")
+    with monkeypatch.context() as changed:
+        changed.setattr(os, "dup", MagicMock(side_effect=OSError(errno.EMFILE, "Too many open files")))
+        Connections({server.getsockname()[1]}, most=0).look()
+        changed.setattr(connections, "_DESCRIPTORS", Path("/nowhere"))
+        Connections({server.getsockname()[1]}, most=0).end_all()
+    assert is_open(client)
+    Connections({server.getsockname()[1]}, most=0).look()
+    assert not is_open(client)
+    client.close()
+    ours.close()
 
 
 def test_all_are_ended_at_the_end(server: socket.socket) -> None:

@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
 from probes.contract.batch import Kind
 from probes.contract.envelope import encode
+from probes.taps.errors import TapSourceError
 from probes.taps.http import books
-from probes.taps.http.refused import NodeName
+from probes.taps.http.refused import NodeName, Refusal
 from tests.probes.contract.batches import TWO_PASSED
 from tests.probes.hosts import EPOCH_US
 from tests.probes.taps.http.asked import GOOD, Asked, told
@@ -92,3 +94,13 @@ def test_a_node_that_was_let_go_comes_back(tmp_path: Path, monkeypatch: pytest.M
     for name, batches in tap.batches().items():
         counts[name.split(".")[1]] += sum(batch.count for batch in batches)
     assert counts == {"router": 2, "sink": 1}
+
+
+def test_names_beside_a_sink_that_is_down_are_not_kept(tap: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever makes them up: only nodes that this tap stamps for are remembered."""
+    monkeypatch.setattr(tap.intake.books, "_allowed", None)
+    monkeypatch.setattr(tap.intake.books, "_opened", MagicMock(side_effect=TapSourceError("the sink is down")))
+    for number in range(10):
+        with pytest.raises(Refusal, match="the sink is down"):
+            tap.intake.books.sender(NodeName("orders", f"junk-{number}"))
+    assert tap.intake.books._used_s.keys() == tap.intake.books._senders.keys()
