@@ -205,7 +205,7 @@ def test_many_names_have_room_in_a_legend() -> None:
     names = [(f"a-node-with-a-long-name-{number}", "--hw-s0", "") for number in range(8)]
     made = picture()
     made.legend(names)
-    words = [one for one in made.root.findall("text") if one.text and one.text.startswith("a-")]
+    words = [one for one in made.root.iter("text") if one.text and one.text.startswith("a-")]
     starts = [float(one.attrib["x"]) for one in words]
     assert len(words) == 8
     assert all((one.text or "").endswith("…") for one in words)

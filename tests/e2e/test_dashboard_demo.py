@@ -97,7 +97,7 @@ def test_a_person_finds_the_bad_node_of_the_demo(demo: Running) -> None:
         page.goto(url_of(demo))
         worst = page.locator(".hw-overview tbody tr").first
         expect(worst).to_contain_text("LOSSY", timeout=FINAL_WITHIN_MS)
-        worst.get_by_role("link").click()
+        worst.get_by_role("link", name="flights").click()
         # The table of all nodes says which one it is; the graph is clicked.
         expect(page.locator(".hw-matrix")).to_be_visible()
         names = page.locator(".hw-matrix thead th").all_inner_texts()[1:]
