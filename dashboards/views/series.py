@@ -12,10 +12,9 @@ from dashboards.reading.told import Stretch
 from dashboards.views import judged, loss, texts
 from dashboards.views.address import Measure
 from dashboards.views.judged import Judged, JudgedNode
-from dashboards.views.span import MOST_POINTS, thinned
+from dashboards.views.span import MOST_POINTS, STEP_WORDS, thinned
 from monitor.outliers.quantities import Quantity
 from monitor.results import Quantiles, Status, Verdict, WindowResult
-from probes.contract.limits import WINDOW_US
 
 END_TO_END: Final = "end to end"
 PERCENTILES: Final = ("p50", "p95", "p99")
@@ -130,24 +129,28 @@ def outliers(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Outlier, ...]:
 
 
 def is_running(stretch: Stretch, one: Judged) -> bool:
-    """Return whether messages of a step still come, so that it would be drawn as a collapse.
-
-    Of hours and days that is the newest one, where it has not all of its windows yet.
-    """
+    """Return whether messages of a step still come, so that it would look like a collapse."""
     if isinstance(one, WindowResult):
         return one.status is Status.OPEN
-    return one is stretch.steps[-1] and one.windows < stretch.step_us // WINDOW_US
+    return stretch.running_us is not None and one.start_us >= stretch.running_us
 
 
-def arrivals(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Point, ...]:
-    """Return what should have arrived and what did: at a node, or end to end where none is named.
+def running(stretch: Stretch) -> str:
+    """Return that the newest step is not over, where it is not."""
+    if not stretch.steps or not is_running(stretch, stretch.steps[-1]):
+        return ""
+    return f"the newest {STEP_WORDS[stretch.step_us]} is not over for the monitor yet"
 
-    A step that still receives has no points.
-    """
+
+def finished(stretch: Stretch) -> tuple[Judged, ...]:
+    """Return the steps that are over."""
+    return tuple(one for one in stretch.steps if not is_running(stretch, one))
+
+
+def arrivals(steps: Sequence[Judged], node: str, zone: tzinfo) -> tuple[Point, ...]:
+    """Return what should have arrived at each step and what did: at a node, or end to end where it names none."""
     points = []
-    for one in stretch.steps:
-        if is_running(stretch, one):
-            continue
+    for one in steps:
         expected, seen = due_and_seen(one, node)
         at, when = judged.start_us(one), texts.moment(judged.start_us(one), zone)
         points.append(Point(at, when, "expected", "", expected, texts.count(expected)))
