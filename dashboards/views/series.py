@@ -167,7 +167,7 @@ def due_and_seen(one: Judged, node: str) -> tuple[int, int]:
 def durations(stretch: Stretch, nodes: Sequence[str], zone: tzinfo) -> tuple[Piece, ...]:
     """Return the process duration p95 of some nodes in ms, one on top of the other at each step.
 
-    One that is below 0, as skewed clocks make it, has no piece: it would hide a part of another.
+    One that is not over 0 has no piece: it has no height, or, below 0, would hide a part of another.
     """
     pieces = []
     for one in stretch.steps:
@@ -188,12 +188,13 @@ def slowest(one: Judged, most: int = MOST_COLOURS) -> tuple[str, ...]:
 def left_out(one: Judged, nodes: Sequence[str]) -> str:
     """Return which process durations a chart of some nodes does not show, and why; nothing where it has all."""
     timed = [node for node in one.nodes if node.process_duration_p95_us is not None]
-    below = [node.node for node in timed if (node.process_duration_p95_us or 0) < 0]
-    shorter, untimed = (len(timed) - len(nodes)), len(one.nodes) - len(timed)
+    flat = [node.node for node in timed if (node.process_duration_p95_us or 0) <= 0]
+    shorter = sum(node.node not in nodes and node.node not in flat for node in timed)
+    untimed = len(one.nodes) - len(timed)
     parts = (
         f"{shorter:,} {_nodes(shorter)} with shorter ones" if shorter else "",
         f"{untimed:,} {_nodes(untimed)} without one, as not both sides were stamped" if untimed else "",
-        f"{below[0]}{f' and {len(below) - 1:,} more' if below[1:] else ''}, below 0" if below else "",
+        f"{flat[0]}{f' and {len(flat) - 1:,} more' if flat[1:] else ''}, at 0 or below" if flat else "",
     )
     told = "; ".join(part for part in parts if part)
     return f" Not shown: {told}." if told else ""

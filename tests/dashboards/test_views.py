@@ -386,7 +386,7 @@ def test_process_durations_stand_on_each_other_and_negative_ones_nowhere() -> No
 
 
 def test_what_a_ring_and_a_stack_do_not_show_is_said() -> None:
-    """Nodes with shorter durations than those that have a colour, with none, and below 0."""
+    """Nodes with shorter durations than those that have a colour, with none, and at 0 or below, each once."""
     names = tuple(f"n{place}" for place in range(12))
     lasting: dict[str, Any] = {
         name: {"process_duration_p95_us": 1_000 + place} for place, name in enumerate(names[:11])
@@ -397,12 +397,20 @@ def test_what_a_ring_and_a_stack_do_not_show_is_said() -> None:
     )
     below = {"a": {"process_duration_p95_us": -1}, "b": {"process_duration_p95_us": 2_000}}
     both = window(0, nodes=below)
-    assert series.left_out(both, series.slowest(both)) == " Not shown: a, below 0."
+    assert series.left_out(both, series.slowest(both)) == " Not shown: a, at 0 or below."
     assert loss_table.has_negative_duration(both)
     more = window(0, nodes={name: {"process_duration_p95_us": -1} for name in ("a", "b")})
-    assert series.left_out(more, series.slowest(more)) == " Not shown: a and 1 more, below 0."
+    assert series.left_out(more, series.slowest(more)) == " Not shown: a and 1 more, at 0 or below."
     well = window(0, nodes={name: {"process_duration_p95_us": 0} for name in ("a", "b")})
-    assert series.left_out(well, series.slowest(well)) == ""
+    assert series.left_out(well, series.slowest(well)) == " Not shown: a and 1 more, at 0 or below."
+    assert series.shares(well, series.slowest(well)) == ()
+    timed = lasting | {name: {"process_duration_p95_us": place - 1} for place, name in enumerate(names[:2])}
+    mixed = window(0, names=names[:11], nodes=timed)
+    assert series.left_out(mixed, series.slowest(mixed)) == (
+        " Not shown: 1 node with shorter ones; n0 and 1 more, at 0 or below."
+    )
+    all_shown = window(0, nodes={name: {"process_duration_p95_us": 1} for name in ("a", "b")})
+    assert series.left_out(all_shown, series.slowest(all_shown)) == ""
     assert not loss_table.has_negative_duration(well)
 
 
