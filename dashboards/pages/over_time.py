@@ -88,7 +88,7 @@ def _arrivals(looking: Looking, shown: Shown) -> None:
     name = node or "all nodes, end to end"
 
     def make() -> Live:
-        points = series.arrivals(stretch, node, looking.zone)
+        points = series.arrivals(series.finished(stretch), node, looking.zone)
         picture = _picture(
             looking, shown, "Expected and arrived", _told(looking, stretch).arrivals(points, name), pictures.HIGH
         )
@@ -107,8 +107,8 @@ def _arrivals(looking: Looking, shown: Shown) -> None:
 
 def _running(stretch: Stretch) -> str:
     """Return that the newest step is left out, where it is."""
-    step = span.STEP_WORDS[stretch.step_us]
-    return f" The newest {step} is not over yet, and left out." if series.is_running(stretch, stretch.steps[-1]) else ""
+    running = series.running(stretch)
+    return f" {running[0].upper()}{running[1:]}, and left out." if running else ""
 
 
 def _lags(looking: Looking, shown: Shown, node: str) -> None:

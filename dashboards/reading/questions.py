@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from dashboards.reading import chosen, standing
 from dashboards.reading.told import Edge, Graph, Standing, Stretch
 from monitor.results import RollUp, WindowResult
-from monitor.store import outliers, ranges, reader, rollups
+from monitor.store import lineage, outliers, ranges, reader, rollups, tables, writer
 from monitor.store.pieces import Kept
 from monitor.store.ranges import Where
+from probes.contract.limits import WINDOW_US
 
 HOUR_US: Final = rollups.HOUR_US
 DAY_US: Final = rollups.DAY_US
@@ -63,7 +64,8 @@ class HowAStreamWent:
         where = Where(self.stream, self.from_us, self.to_us, self.step_us)
         found = ranges.read(connection, where, nodes, _KEPT)
         odd = tuple(outliers.findings(connection, self.stream, self.from_us, self.to_us))
-        return Stretch(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window)
+        running_us = running_from_us(connection, self.stream, self.step_us)
+        return Stretch(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,24 @@ class OneWindow:
         """Return it; None where the store has no such window."""
         found = reader.results(connection, self.stream, self.start_us, self.start_us + 1)
         return found[0] if found else None
+
+
+def running_from_us(connection: Connection, stream: str, step_us: int) -> int | None:
+    """Return the start of the first hour or day of a stream that is not over for the monitor, µs.
+
+    More of it comes as long as the watermark lies in it, or a window of it is not final. None of windows, whose status
+    says it, and of a store that was filled once: all of it is over.
+    """
+    if step_us < HOUR_US or writer.value(connection, "query_id") == lineage.ONCE:
+        return None
+    final_us = reader.newest_final_us(connection, stream)
+    until_us = max(lineage.watermark_us(connection), 0 if final_us is None else final_us + WINDOW_US)
+    column = tables.windows.c
+    # Windows are final in their order: those behind the newest one are not.
+    behind = (column.stream == stream, column.window_start_us > (-1 if final_us is None else final_us))
+    waiting_us = connection.execute(select(func.min(column.window_start_us)).where(*behind)).scalar()
+    first_us = until_us if waiting_us is None else min(until_us, int(waiting_us))
+    return first_us // step_us * step_us
 
 
 def graph(connection: Connection, stream: str) -> Graph:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 
-from dashboards.reading.questions import HOUR_US, graph
+from dashboards.reading.questions import HOUR_US, graph, running_from_us
 from dashboards.reading.told import Stretch
 from monitor.errors import ConfigurationError
 from monitor.results import RollUp, WindowResult
@@ -73,7 +73,9 @@ class HowAllWent:
         found = tuple(outliers.findings(*where))
         lost = {} if self.step_us >= HOUR_US else reader.first_lost_ids(*where)
         ids = {(start_us, node): tuple(of_node) for (_, start_us, node), of_node in lost.items() if of_node}
-        return StreamReport(Stretch(stream, graph(connection, stream), steps, self.step_us, whole, found), ids)
+        running_us = running_from_us(connection, stream, self.step_us)
+        stretch = Stretch(stream, graph(connection, stream), steps, self.step_us, whole, found, running_us=running_us)
+        return StreamReport(stretch, ids)
 
     def _steps(
         self, connection: Connection, stream: str, from_us: int, to_us: int

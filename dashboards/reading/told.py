@@ -71,7 +71,9 @@ class Stretch:
     """A range of a stream: its windows, or its hours or days, in order of time, and the whole of it.
 
     ``whole`` is of final windows alone, its percentiles from merged digests; None without any. Steps have those of the
-    nodes that were asked for, ``whole`` and ``window``, the one that is looked at, have all.
+    nodes that were asked for, ``whole`` and ``window``, the one that is looked at, have all. ``running_us`` is the
+    start of the first hour or day that is not over for the monitor; None of windows, whose status says it, and where
+    all are.
     """
 
     stream: str
@@ -81,3 +83,4 @@ class Stretch:
     whole: RollUp | None
     findings: tuple[Finding, ...] = field(default=())
     window: WindowResult | None = None
+    running_us: int | None = None

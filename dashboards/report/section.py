@@ -51,17 +51,21 @@ def _headed(title: str, told: str) -> str:
 def _charts(stretch: Stretch) -> str:
     step, bands = span.STEP_WORDS[stretch.step_us], series.bands(stretch)
     told = described.Told(UTC, step)
-    points, cells = series.arrivals(stretch, "", UTC), series.heat(stretch, Measure.LOSS, UTC)
+    points, cells = series.arrivals(stretch.steps, "", UTC), series.heat(stretch, Measure.LOSS, UTC)
     rows = tuple(dict.fromkeys(cell.row for cell in cells))
     left_out = len(stretch.graph.nodes) + 1 - len(rows)
     more = f", those that lost most; {left_out:,} more are not shown" if left_out else ""
+    running = series.running(stretch)
+    unfinished = f"; {running}" if running else ""
     high = pictures.TOP + pictures.ROW * len(rows) + pictures.BOTTOM
     drawn = [
         pictures.heat(
             _picture(stretch, f"Loss of each node over time{more}", told.heat(cells, "loss"), high), cells, rows, "loss"
         ),
         pictures.arrivals(
-            _picture(stretch, "Expected and arrived, end to end", told.arrivals(points, series.END_TO_END)),
+            _picture(
+                stretch, f"Expected and arrived, end to end{unfinished}", told.arrivals(points, series.END_TO_END)
+            ),
             points,
             bands,
             step,

@@ -19,6 +19,8 @@ class Told:
 
     def arrivals(self, points: Sequence[Point], name: str) -> str:
         """Return what should have arrived and what did, in all, and where most is missing."""
+        if not points:
+            return f"Expected and arrived messages, {name}. {self._over([])}"
         expected, arrived = (
             {point.start_us: point.value for point in points if point.line == line} for line in ("expected", "arrived")
         )

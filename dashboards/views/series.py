@@ -12,10 +12,9 @@ from dashboards.reading.told import Stretch
 from dashboards.views import judged, loss, texts
 from dashboards.views.address import Measure
 from dashboards.views.judged import Judged, JudgedNode
-from dashboards.views.span import MOST_POINTS, thinned
+from dashboards.views.span import MOST_POINTS, STEP_WORDS, thinned
 from monitor.outliers.quantities import Quantity
 from monitor.results import Quantiles, Status, Verdict, WindowResult
-from probes.contract.limits import WINDOW_US
 
 END_TO_END: Final = "end to end"
 PERCENTILES: Final = ("p50", "p95", "p99")
@@ -130,24 +129,28 @@ def outliers(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Outlier, ...]:
 
 
 def is_running(stretch: Stretch, one: Judged) -> bool:
-    """Return whether messages of a step still come, so that it would be drawn as a collapse.
-
-    Of hours and days that is the newest one, where it has not all of its windows yet.
-    """
+    """Return whether messages of a step still come, so that it would look like a collapse."""
     if isinstance(one, WindowResult):
         return one.status is Status.OPEN
-    return one is stretch.steps[-1] and one.windows < stretch.step_us // WINDOW_US
+    return stretch.running_us is not None and one.start_us >= stretch.running_us
 
 
-def arrivals(stretch: Stretch, node: str, zone: tzinfo) -> tuple[Point, ...]:
-    """Return what should have arrived and what did: at a node, or end to end where none is named.
+def running(stretch: Stretch) -> str:
+    """Return that the newest step is not over, where it is not."""
+    if not stretch.steps or not is_running(stretch, stretch.steps[-1]):
+        return ""
+    return f"the newest {STEP_WORDS[stretch.step_us]} is not over for the monitor yet"
 
-    A step that still receives has no points.
-    """
+
+def finished(stretch: Stretch) -> tuple[Judged, ...]:
+    """Return the steps that are over."""
+    return tuple(one for one in stretch.steps if not is_running(stretch, one))
+
+
+def arrivals(steps: Sequence[Judged], node: str, zone: tzinfo) -> tuple[Point, ...]:
+    """Return what should have arrived at each step and what did: at a node, or end to end where it names none."""
     points = []
-    for one in stretch.steps:
-        if is_running(stretch, one):
-            continue
+    for one in steps:
         expected, seen = due_and_seen(one, node)
         at, when = judged.start_us(one), texts.moment(judged.start_us(one), zone)
         points.append(Point(at, when, "expected", "", expected, texts.count(expected)))
@@ -164,7 +167,7 @@ def due_and_seen(one: Judged, node: str) -> tuple[int, int]:
 def durations(stretch: Stretch, nodes: Sequence[str], zone: tzinfo) -> tuple[Piece, ...]:
     """Return the process duration p95 of some nodes in ms, one on top of the other at each step.
 
-    One that is below 0, as skewed clocks make it, has no piece: it would hide a part of another.
+    One that is not over 0 has no piece: it has no height, or, below 0, would hide a part of another.
     """
     pieces = []
     for one in stretch.steps:
@@ -185,12 +188,13 @@ def slowest(one: Judged, most: int = MOST_COLOURS) -> tuple[str, ...]:
 def left_out(one: Judged, nodes: Sequence[str]) -> str:
     """Return which process durations a chart of some nodes does not show, and why; nothing where it has all."""
     timed = [node for node in one.nodes if node.process_duration_p95_us is not None]
-    below = [node.node for node in timed if (node.process_duration_p95_us or 0) < 0]
-    shorter, untimed = (len(timed) - len(nodes)), len(one.nodes) - len(timed)
+    flat = [node.node for node in timed if (node.process_duration_p95_us or 0) <= 0]
+    shorter = sum(node.node not in nodes and node.node not in flat for node in timed)
+    untimed = len(one.nodes) - len(timed)
     parts = (
         f"{shorter:,} {_nodes(shorter)} with shorter ones" if shorter else "",
         f"{untimed:,} {_nodes(untimed)} without one, as not both sides were stamped" if untimed else "",
-        f"{below[0]}{f' and {len(below) - 1:,} more' if below[1:] else ''}, below 0" if below else "",
+        f"{flat[0]}{f' and {len(flat) - 1:,} more' if flat[1:] else ''}, at 0 or below" if flat else "",
     )
     told = "; ".join(part for part in parts if part)
     return f" Not shown: {told}." if told else ""

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, MutableMapping
 from typing import Any, Final
 
+import structlog
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
@@ -65,6 +66,12 @@ def emit_bytes(data: bytes) -> None:
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
+
+
+def configure_log() -> None:
+    """Let what is logged go to stderr, each text of it on one line: a log is words too."""
+    *before, rendered = (one for one in structlog.get_config()["processors"] if one is not escape_log)
+    structlog.configure([*before, escape_log, rendered], logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
 
 def escape_log(logger: object, method: str, told: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

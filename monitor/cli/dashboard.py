@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Annotated, Final
 
-import structlog
 import typer
 
 from monitor import settings
 from monitor.cli import console
-from monitor.errors import ConfigurationError
+from monitor.errors import ConfigurationError, SettingsError
+from monitor.settings import Settings
 
 PORT: Final = 8501
 HOST: Final = "127.0.0.1"
@@ -29,21 +28,38 @@ def command(
     ] = "",
 ) -> None:
     """Show the dashboard in a browser: which stream is unhealthy, where, and since when."""
-    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    chosen = _settings(config)
     from dashboards import serving
 
     below = _path(base_path)
     login = chosen.dashboard.login
     serving.check(login)
     place = serving.listen(host, port)
-    # A log is words too.
-    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
-    shown = f"[{host}]" if ":" in host else host.encode("idna").decode()
+    console.configure_log()
+    address = host or place.getsockname()[0]
+    shown = f"[{address}]" if ":" in address else address.encode("idna").decode()
     own = f"http://{shown}:{port}"
     where = login.url if login else own + below
-    said = (login.url if login else "", chosen.alerts.dashboard, *chosen.dashboard.origins)
+    # Who names no host has no URL of its own.
+    said = (own if host else "", login.url if login else "", chosen.alerts.dashboard, *chosen.dashboard.origins)
     console.words().print(f"hopwatch: the dashboard is at {where}/, Ctrl-C ends it")
-    serving.serve(config, place, (own, *filter(None, said)), base_path=below, login=login)
+    serving.serve(config, place, tuple(filter(None, said)), base_path=below, login=login)
+
+
+def _settings(config: Path) -> Settings:
+    """Return the settings; what is wrong with the alerts' is told, and keeps nobody from looking.
+
+    Raises:
+        SettingsError: something else is wrong with them.
+        ConfigurationError: the file cannot be read.
+    """
+    try:
+        return settings.load(config, flags={}, environ=os.environ)
+    except SettingsError:
+        chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    told = "hopwatch: [alerts] is wrong, and [alerts] dashboard no origin; hopwatch pathway check says what is wrong"
+    console.words().print(told)
+    return chosen
 
 
 def _path(asked: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import stamina
-import structlog
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -145,11 +143,7 @@ def _stream(place: Place, chosen: Settings, people: Ways) -> None:
 
     from alerts import rounds
 
-    # A log is words too; what was asked for goes to stdout.
-    *before, rendered = structlog.get_config()["processors"]
-    structlog.configure(
-        [*before, console.escape_log, rendered], logger_factory=lambda *_: structlog.PrintLogger(sys.stderr)
-    )
+    console.configure_log()
     words, stop = console.words(), threading.Event()
     # For Ctrl-C Spark sets a handler of its own when it starts; until then it ends us as it ends any program.
     signals.on(signal.SIGTERM, stop)

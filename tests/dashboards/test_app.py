@@ -244,3 +244,10 @@ def test_what_fires_stands_in_the_navigation(tmp_path: Path) -> None:
     signs.fire(engine, notification())
     for query in ({}, {"stream": "orders"}, {"page": "alerts"}):
         assert '<a href="?page=alerts" target="_self">⚠ 1 firing</a>' in words(looked_at(url_of(tmp_path), **query))
+
+
+def test_an_hour_that_is_not_over_is_told_where_it_is_left_out(tmp_path: Path) -> None:
+    """As one that is not over for the monitor."""
+    fill(url_of(tmp_path), *minutes(3), window(7 * 60)).dispose()
+    shown = words(looked_at(url_of(tmp_path), page="stream", stream="orders", range="24h"))
+    assert "The newest hour is not over for the monitor yet, and left out." in shown

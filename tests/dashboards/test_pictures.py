@@ -103,7 +103,7 @@ def test_every_picture_has_a_title_and_is_told_in_words() -> None:
     bands = series.bands(told)
     drawn = [
         pictures.heat(picture(), cells, ("end to end", "a", "b"), "loss, %"),
-        pictures.arrivals(picture(), series.arrivals(told, "", UTC), bands, "minute"),
+        pictures.arrivals(picture(), series.arrivals(series.finished(told), "", UTC), bands, "minute"),
         pictures.lags(picture(), series.lags(told, "a", UTC), (), bands),
         pictures.durations(picture(), series.durations(told, ("a",), UTC), ("a",), bands),
     ]
@@ -168,7 +168,7 @@ def test_a_report_tells_steps_and_cells_without_a_script() -> None:
     rows = ("end to end", "a", "b")
     map_ = pictures.heat(picture(), series.heat(told, Measure.LOSS, UTC), rows, "loss, %").figure()
     assert "<title>2026-01-01 00:03 UTC\nend to end: ? UNKNOWN, 0 % to ? lost, unknown</title>" in map_
-    drawn = pictures.arrivals(picture(), series.arrivals(told, "", UTC), (), "minute").figure()
+    drawn = pictures.arrivals(picture(), series.arrivals(series.finished(told), "", UTC), (), "minute").figure()
     assert "<title>2026-01-01 00:01 UTC\nexpected: " in drawn
 
 
@@ -194,7 +194,7 @@ def test_a_single_step_is_seen() -> None:
     """A line of one point is a short one."""
     told = stretch("a", "b")
     one = replace(told, steps=told.steps[:1])
-    made = pictures.arrivals(picture(1), series.arrivals(one, "", UTC), (), "minute")
+    made = pictures.arrivals(picture(1), series.arrivals(series.finished(one), "", UTC), (), "minute")
     lines = [path.attrib["d"] for path in made.plane.iter("path") if "fill:none" in path.attrib["style"]]
     assert len(lines) == 2
     assert all(len(set(line[1:].split("L"))) == 2 for line in lines)

@@ -8,13 +8,14 @@ from sqlalchemy import Engine, event
 
 from dashboards.reading import standing
 from dashboards.reading.answers import Question
-from dashboards.reading.questions import DAY_US, HOUR_US, HowAllStands, HowAStreamWent, OneWindow
+from dashboards.reading.questions import DAY_US, HOUR_US, HowAllStands, HowAStreamWent, OneWindow, running_from_us
 from dashboards.reading.told import Edge
 from dashboards.views import judged
 from monitor.results import Status, iso
 from monitor.store import dialect, reader, rollups, schema
+from monitor.store.writer import set_values
 from tests.alerts.windows import window
-from tests.dashboards.places import chain, fill, minutes, url_of
+from tests.dashboards.places import chain, fill, judged_or_not, minutes, url_of
 from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
 from tests.monitor.spooled import START_US
 
@@ -68,6 +69,31 @@ def test_a_store_that_was_filled_once_has_no_watermark(tmp_path: Path) -> None:
     (tmp_path / "live").mkdir()
     with schema.reading(fill(url_of(tmp_path / "live"), *minutes(2))) as connection:
         assert HowAllStands().read(connection).watermark_us is not None
+
+
+def test_hours_are_over_by_the_time_of_the_monitor(tmp_path: Path) -> None:
+    """Not while the watermark lies in one or a window of it waits; of a store that was filled once all are."""
+    with schema.reading(watched(tmp_path)) as connection:
+        assert running_from_us(connection, "orders", HOUR_US) is None
+    (tmp_path / "live").mkdir()
+    engine = fill(url_of(tmp_path / "live"), *minutes(2))
+    hour = START_US // HOUR_US * HOUR_US
+
+    def running(watermark_us: int, stream: str = "orders") -> int | None:
+        with engine.execution_options(writes=True).begin() as connection:
+            set_values(connection, {"watermark_us": str(watermark_us)})
+            return running_from_us(connection, stream, HOUR_US)
+
+    assert running(hour + HOUR_US - 1) == running(0) == hour
+    assert running(hour + HOUR_US) == running(hour + 2 * HOUR_US - 1) == hour + HOUR_US
+    assert running(hour + HOUR_US, "unknown") == hour + HOUR_US
+    with schema.reading(engine) as connection:
+        assert running_from_us(connection, "orders", MINUTE_US) is None
+        assert went(engine, HOUR_US, START_US + HOUR_US).read(connection).running_us == hour + HOUR_US
+    (tmp_path / "waits").mkdir()
+    waits = judged_or_not(window(2, status=Status.PROVISIONAL))
+    engine = fill(url_of(tmp_path / "waits"), *minutes(2), waits)
+    assert running(hour + 5 * HOUR_US) == hour
 
 
 def test_a_stream_of_which_nothing_came_is_there_too(tmp_path: Path) -> None:

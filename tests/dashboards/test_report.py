@@ -148,6 +148,18 @@ def test_hours_and_days_have_the_numbers_of_the_json(
     assert whole[2] == texts.count(sum(one["known"] for one in spans))
 
 
+def test_an_hour_that_is_not_over_is_drawn_and_said_to_be_so(tmp_path: Path) -> None:
+    """One of a store that was filled once is over, however few minutes it has."""
+    (tmp_path / "live").mkdir()
+    live = written(filled(tmp_path / "live", *minutes(3, known=10)), "--by", "hour")
+    assert "Expected and arrived, end to end; the newest hour is not over for the monitor yet" in live.words
+    once = written(Workplace(tmp_path).configure().watch(*one_of_ten_lost()), "--by", "hour")
+    assert "not over" not in once.words
+    said = [str(found.get("aria-label")) for _, found in once.tags] + [once.words]
+    assert any("10 expected, 9 arrived" in one for one in said)
+    assert not any("0 expected, 0 arrived" in one for one in said)
+
+
 def test_nodes_and_lost_ids_are_those_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a store that a monitor has filled."""
     place = Workplace(tmp_path).configure().watch(*one_of_ten_lost())

@@ -386,7 +386,7 @@ def test_process_durations_stand_on_each_other_and_negative_ones_nowhere() -> No
 
 
 def test_what_a_ring_and_a_stack_do_not_show_is_said() -> None:
-    """Nodes with shorter durations than those that have a colour, with none, and below 0."""
+    """Nodes with shorter durations than those that have a colour, with none, and at 0 or below, each once."""
     names = tuple(f"n{place}" for place in range(12))
     lasting: dict[str, Any] = {
         name: {"process_duration_p95_us": 1_000 + place} for place, name in enumerate(names[:11])
@@ -397,12 +397,20 @@ def test_what_a_ring_and_a_stack_do_not_show_is_said() -> None:
     )
     below = {"a": {"process_duration_p95_us": -1}, "b": {"process_duration_p95_us": 2_000}}
     both = window(0, nodes=below)
-    assert series.left_out(both, series.slowest(both)) == " Not shown: a, below 0."
+    assert series.left_out(both, series.slowest(both)) == " Not shown: a, at 0 or below."
     assert loss_table.has_negative_duration(both)
     more = window(0, nodes={name: {"process_duration_p95_us": -1} for name in ("a", "b")})
-    assert series.left_out(more, series.slowest(more)) == " Not shown: a and 1 more, below 0."
+    assert series.left_out(more, series.slowest(more)) == " Not shown: a and 1 more, at 0 or below."
     well = window(0, nodes={name: {"process_duration_p95_us": 0} for name in ("a", "b")})
-    assert series.left_out(well, series.slowest(well)) == ""
+    assert series.left_out(well, series.slowest(well)) == " Not shown: a and 1 more, at 0 or below."
+    assert series.shares(well, series.slowest(well)) == ()
+    timed = lasting | {name: {"process_duration_p95_us": place - 1} for place, name in enumerate(names[:2])}
+    mixed = window(0, names=names[:11], nodes=timed)
+    assert series.left_out(mixed, series.slowest(mixed)) == (
+        " Not shown: 1 node with shorter ones; n0 and 1 more, at 0 or below."
+    )
+    all_shown = window(0, nodes={name: {"process_duration_p95_us": 1} for name in ("a", "b")})
+    assert series.left_out(all_shown, series.slowest(all_shown)) == ""
     assert not loss_table.has_negative_duration(well)
 
 
@@ -413,7 +421,7 @@ def test_a_minute_that_still_receives_is_not_drawn_as_a_collapse() -> None:
         for place, one in enumerate((Status.FINAL, Status.PROVISIONAL, Status.OPEN))
     ]
     made = stretch(*steps)
-    assert {point.start_us for point in series.arrivals(made, "", UTC)} == {at(0), at(1)}
+    assert {point.start_us for point in series.arrivals(series.finished(made), "", UTC)} == {at(0), at(1)}
     assert [series.is_running(made, one) for one in made.steps] == [False, False, True]
     lately = tuple(
         Minute(one.window_start_us, one.status, one.verdict, known, 0)
@@ -423,12 +431,16 @@ def test_a_minute_that_still_receives_is_not_drawn_as_a_collapse() -> None:
     assert [(bar.height, bar.mark is None) for bar in bars] == [(1.0, False), (0.5, False), (0.0, True)]
 
 
-def test_an_hour_that_has_not_all_of_its_minutes_is_not_drawn_where_it_is_the_newest() -> None:
-    """One before it that has a gap is: nothing more comes of it."""
+def test_an_hour_that_is_not_over_is_not_drawn() -> None:
+    """However many minutes it has; one that is over is, with a gap, alone or the newest."""
     hours = tuple(rolled_up(at(60 * place), windows) for place, windows in enumerate((60, 50, 30)))
     made = replace(stretch(), steps=hours, step_us=60 * MINUTE_US)
-    assert [series.is_running(made, one) for one in hours] == [False, False, True]
-    assert not series.is_running(replace(made, steps=hours[:1]), hours[0])
+    assert series.finished(made) == hours
+    assert series.running(made) == series.running(replace(made, steps=())) == ""
+    still = replace(made, running_us=at(120))
+    assert series.finished(still) == hours[:2]
+    assert series.running(still) == "the newest hour is not over for the monitor yet"
+    assert series.finished(replace(still, steps=hours[1:2])) == hours[1:2]
 
 
 def test_the_worst_of_the_last_hour_stands_beside_the_newest_minute() -> None:

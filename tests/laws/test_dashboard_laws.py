@@ -205,7 +205,7 @@ def test_no_chart_has_more_points_than_can_be_told_apart(steps: int, nodes: int,
     why = Explanation(Quantity.LAG_IN_P95_US, 9_000, None, None, (), 0, 1.0)
     findings = tuple(Finding(dice.randrange(steps), names[0], dice.random() < 0.5, why) for _ in range(odd))
     stretch = Stretch("orders", Graph(names, ()), made, 60_000_000, None, findings)
-    assert len(series.arrivals(stretch, "", UTC)) <= span.MOST_POINTS
+    assert len(series.arrivals(stretch.steps, "", UTC)) <= span.MOST_POINTS
     chosen = series.slowest(one, span.thinned(steps, series.MOST_COLOURS))
     assert len(series.durations(stretch, chosen, UTC)) <= span.MOST_POINTS
     points, marked = series.lags(stretch, names[0], UTC), series.outliers(stretch, names[0], UTC)

@@ -8,6 +8,7 @@ import json
 import sys
 
 import pytest
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
@@ -75,6 +76,24 @@ def test_each_text_of_a_log_is_one_line() -> None:
     """Of the event and of what is said with it; other values stay."""
     told = console.escape_log(None, "warning", {"event": "a\nb", "why": "\x1b[2J", "count": 3})
     assert told == {"event": r"a\nb", "why": r"\x1b[2J", "count": 3}
+
+
+def test_a_log_goes_to_stderr_and_steers_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Controls of eight bits neither, as a header of HTTP may bring them; asked for twice it is escaped once."""
+    before = structlog.get_config()
+    try:
+        console.configure_log()
+        console.configure_log()
+        structlog.get_logger().warning("refused", origin="a\x9b2Jb\\")
+        assert structlog.get_config()["processors"].count(console.escape_log) == 1
+    finally:
+        structlog.configure(**before)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert r"\x9b2J" in err
+    assert "\x9b" not in err
 
 
 @given(st.recursive(st.none() | st.text(), lambda one: st.lists(one) | st.dictionaries(st.text(), one), max_leaves=5))
