@@ -84,7 +84,8 @@ def _hidden(folder: Path) -> Path | None:
 
 def segments(folder: Path) -> list[Path]:
     """Return all that bears a segment's name now, in order; a folder is looked into, whatever it is called."""
-    return sorted(path for path in folder.rglob(f"*{SEGMENT_SUFFIX}") if not path.is_dir())
+    found = folder.rglob(f"*{SEGMENT_SUFFIX}")
+    return sorted(path for path in found if not os.path.isdir(path))  # noqa: PTH112 - the other raises where none may enter
 
 
 def folders(folder: Path) -> Iterator[Folder]:

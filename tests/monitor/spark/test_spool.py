@@ -55,6 +55,19 @@ def test_segments_are_found_in_any_depth_and_by_their_ending(tmp_path: Path) -> 
     assert spool.segments(tmp_path) == sorted(wanted)
 
 
+def test_segments_of_a_folder_that_may_be_listed_but_not_entered_are_named(open_folder: Path) -> None:
+    """Whoever reads them sets them aside; the others are found as ever."""
+    wanted = [write_segment(open_folder / name / "0000000000.seg") for name in ("a", "b")]
+    (open_folder / "a").chmod(0o644)
+    with without_root():
+        found = spool.segments(open_folder)
+        spool.check(open_folder)
+        aside = [row for row in decode(map(str, found), RULES) if row.kind == SET_ASIDE_ROW]
+    (open_folder / "a").chmod(0o755)
+    assert found == wanted
+    assert (_aside(aside[0]).path, _aside(aside[0]).reason) == (str(wanted[0]), "unreadable_file")
+
+
 def test_a_spool_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """The message says what was got and what to do."""
     with pytest.raises(TransportError) as caught:
