@@ -61,6 +61,10 @@ class KafkaSource:
         """Return that it is not known: a topic does not tell who has sent to it."""
         return False
 
+    def rights(self) -> str:
+        """Return nothing: the brokers know."""
+        return ""
+
     def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of records as they come, so many records a trigger at most; columns of DECODED."""
         cores = int(str(spark.conf.get("spark.sql.shuffle.partitions")))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -46,6 +48,16 @@ def make(folder: Path) -> None:
         raise TransportError(
             f"the spool {folder} is not there and cannot be made: {error.strerror}: {advice}"
         ) from None
+
+
+def rights(folder: Path) -> str:
+    """Return who owns a folder that is there and its mode, and what others need to write to it."""
+    status = folder.stat()
+    try:
+        user = pwd.getpwuid(status.st_uid).pw_name
+    except KeyError:
+        user = f"user {status.st_uid}"
+    return f"it is of {user}, mode {stat.S_IMODE(status.st_mode):04o}: probes of other users need the right to write"
 
 
 def has_probe(folder: Path) -> bool:

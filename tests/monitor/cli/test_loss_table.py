@@ -256,7 +256,9 @@ def test_no_figure_is_cut_on_a_narrow_terminal(width: int) -> None:
     """Lines are folded by the terminal instead, in the list of windows and in the detail of one."""
     big = window(node("a", seen=123_456_789), known=123_456_789, delivered=123_456_780)
     out = io.StringIO()
-    loss_table.show(Console(file=out, width=width, force_terminal=True, color_system=None), told(big, big), TERMS, START_US)
+    loss_table.show(
+        Console(file=out, width=width, force_terminal=True, color_system=None), told(big, big), TERMS, START_US
+    )
     assert "…" not in out.getvalue()
     assert out.getvalue().count("123,456,789") == 4
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pwd
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -66,6 +68,21 @@ def test_segments_of_a_folder_that_may_be_listed_but_not_entered_are_named(open_
     (open_folder / "a").chmod(0o755)
     assert found == wanted
     assert (_aside(aside[0]).path, _aside(aside[0]).reason) == (str(wanted[0]), "unreadable_file")
+
+
+@pytest.mark.parametrize(("user", "called"), [(None, ""), (3_999_999, "user 3999999")])
+def test_who_may_write_to_a_spool_is_told(
+    user: int | None, called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name of its owner, where it has one, and its mode."""
+    tmp_path.chmod(0o2750)
+    status = tmp_path.stat()
+    user = status.st_uid if user is None else user
+    seen = SimpleNamespace(st_uid=user, st_mode=status.st_mode)
+    monkeypatch.setattr(Path, "stat", lambda _: seen)
+    told = spool.rights(tmp_path)
+    called = called or pwd.getpwuid(user).pw_name
+    assert told == f"it is of {called}, mode 2750: probes of other users need the right to write"
 
 
 def test_a_spool_that_is_not_there_is_refused(tmp_path: Path) -> None:
