@@ -80,8 +80,8 @@ def _content(descriptor: int, most_bytes: int) -> SegmentFile:
         what = f"a segment has at most {most_bytes} bytes, got {status.st_size}"
         return SegmentFile(b"", status.st_size, arrival_us, OVERSIZED, what)
     with os.fdopen(os.dup(descriptor), "rb") as file:
-        # It may have grown since.
-        return SegmentFile(file.read(most_bytes), status.st_size, arrival_us)
+        # What is asked for is taken from memory at once. The file may have grown since.
+        return SegmentFile(file.read(status.st_size), status.st_size, arrival_us)
 
 
 def _unreadable(path: str, error: OSError) -> SegmentFile:

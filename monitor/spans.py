@@ -12,11 +12,19 @@ _UNITS: Final = (
 
 
 def unit_of(span_us: float) -> tuple[str, int]:
-    """Return the unit that suits a span, and its size in µs."""
-    return next((unit, size_us) for unit, size_us, most_us in _UNITS if abs(span_us) < most_us or not most_us)
+    """Return the unit that suits a span, as it is rounded in it, and its size in µs."""
+    return next(
+        (unit, size_us)
+        for unit, size_us, most_us in _UNITS
+        if not most_us or abs(round(span_us / size_us, _digits(size_us))) < most_us / size_us
+    )
 
 
 def words(span_us: float) -> str:
     """Return a span in its unit; a negative one too."""
     unit, size_us = unit_of(span_us)
-    return f"{span_us / size_us:,.{0 if size_us == 1 else 1}f} {unit}"
+    return f"{span_us / size_us:,.{_digits(size_us)}f} {unit}"
+
+
+def _digits(size_us: int) -> int:
+    return 0 if size_us == 1 else 1

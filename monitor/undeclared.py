@@ -22,13 +22,13 @@ UNKNOWN_STREAM: Final = "unknown_stream"
 _LATEST_US: Final = 253_402_300_799_000_000
 """The last second of the year 9999; what says to have started later has no date."""
 
-Key = tuple[str, str, str, str]
-"""Reason, stream, node and probe."""
+Key = tuple[str, str, str]
+"""Reason, stream and node: all instances of a service misspell it alike, and each is a probe of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:
-    """The records that a probe sent under a name that is not declared; ``epoch_us`` is of its newest instance.
+    """The records under a name that is not declared; ``probe`` is the newest that sent one, started at ``epoch_us``.
 
     ``nearest`` is the declared name that is most like it, empty where none is. Without stream, node and probe it stands
     for all names beyond the bound.
@@ -47,7 +47,7 @@ class Undeclared:
     @property
     def key(self) -> Key:
         """What it is known by."""
-        return self.reason, self.stream, self.node, self.probe
+        return self.reason, self.stream, self.node
 
 
 def merged(
@@ -60,17 +60,19 @@ def merged(
         if record.sender is None or record.reason not in {UNKNOWN_NODE, UNKNOWN_STREAM}:
             continue
         sender = record.sender
-        key = record.reason, sender.stream, sender.node, sender.probe[:MOST_PROBE_CHARS]
-        epoch_us, near = sender.epoch_us, ""
+        key = record.reason, sender.stream, sender.node
+        newest, near = (sender.epoch_us, sender.probe[:MOST_PROBE_CHARS]), ""
         if key not in kept and named == MOST_NAMES:
-            key, epoch_us = (record.reason, "", "", ""), 0
+            key, newest = (record.reason, "", ""), (0, "")
         elif key not in kept:
             named += 1
             near = _nearest(key, rules)
-        before = kept.get(key) or Undeclared(*key, epoch_us, near, 0, record.arrival_us, record.arrival_us)
+        before = kept.get(key) or Undeclared(*key, newest[1], newest[0], near, 0, record.arrival_us, record.arrival_us)
+        epoch_us, probe = max((before.epoch_us, before.probe), newest)
         kept[key] = replace(
             before,
-            epoch_us=max(before.epoch_us, epoch_us),
+            probe=probe,
+            epoch_us=epoch_us,
             records=before.records + 1,
             first_arrival_us=min(before.first_arrival_us, record.arrival_us),
             last_arrival_us=max(before.last_arrival_us, record.arrival_us),
@@ -100,9 +102,9 @@ def said(one: Undeclared) -> str:
         place = f" at node {one.node!r}"
     meant = f": did you mean {one.nearest!r}?" if one.nearest else "."
     started = f", started {iso(one.epoch_us)}" if 0 <= one.epoch_us <= _LATEST_US else ""
-    return f"{told}{meant} From the probe {one.probe!r}{place}{started}; {last}"
+    return f"{told}{meant} Newest probe: {one.probe!r}{place}{started}; {last}"
 
 
 def _nearest(key: Key, rules: Mapping[str, StreamRules]) -> str:
-    reason, stream, node, _ = key
+    reason, stream, node = key
     return nearest(node, rules[stream].pathway.nodes) if reason == UNKNOWN_NODE else nearest(stream, rules)

@@ -6,7 +6,7 @@ A single window is drawn in full. Several are listed first, one row a window.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from rich import box
@@ -32,7 +32,7 @@ PARTS: Final = ("p50", "p95", "p99", "max")
 """What is shown of a lag: it is at most so long for so many of 100 messages, and for all."""
 
 
-def show(console: Console, told: Json, terms: Mapping[str, Terms]) -> None:
+def show(console: Console, told: Json, terms: Mapping[str, Terms], now_us: int) -> None:
     """Draw the object of ``report --json`` for a person; by the terms of a stream its windows become final."""
     for stream in told["streams"]:
         windows = stream["windows"]
@@ -40,9 +40,9 @@ def show(console: Console, told: Json, terms: Mapping[str, Terms]) -> None:
             console.print(f"stream {stream['stream']}: no window, nothing of it was read for the time that is shown")
             console.print()
         if len(windows) > 1:
-            print_whole(console, listing(stream["stream"], windows, terms.get(stream["stream"])))
+            print_whole(console, listing(stream["stream"], windows, terms.get(stream["stream"]), now_us))
         for window in _telling(windows):
-            _show_window(console, stream["stream"], window, terms.get(stream["stream"]))
+            _show_window(console, stream["stream"], window, terms.get(stream["stream"]), now_us)
     if not told["streams"]:
         console.print("no window yet: nothing was read of what was asked for")
     show_accounts(console, told["accounts"])
@@ -57,7 +57,7 @@ def _telling(windows: Sequence[Json]) -> Sequence[Json]:
     return ([one for one in known if one["verdict"]] or known or windows)[-1:]
 
 
-def listing(stream: str, windows: Sequence[Json], terms: Terms | None) -> Table:
+def listing(stream: str, windows: Sequence[Json], terms: Terms | None, now_us: int) -> Table:
     """Return the table with one row a window: the loss of each node, and end to end."""
     nodes = [node["node"] for node in windows[0]["nodes"]]
     table = Table(title=f"stream {stream}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -69,7 +69,7 @@ def listing(stream: str, windows: Sequence[Json], terms: Terms | None) -> Table:
         lag = window["lag_us"]["p95"] if window["lag_us"] else None
         counts = [count(window[name]) for name in ("known", "delivered")]
         figures = (*counts, lost(window), lost_share(window), *map(loss, window["nodes"]), span(lag))
-        table.add_row(_minute(window), _status(window, terms), _verdict(window), *figures)
+        table.add_row(_minute(window), _status(window, terms, now_us), _verdict(window), *figures)
     return table
 
 
@@ -91,8 +91,8 @@ def span(lag_us: int | None) -> str:
     return NONE if lag_us is None else spans.words(lag_us)
 
 
-def _show_window(console: Console, stream: str, window: Json, terms: Terms | None) -> None:
-    head = Text.assemble(f"{stream}  {_minute(window)}  {_status(window, terms)}  ", _verdict(window))
+def _show_window(console: Console, stream: str, window: Json, terms: Terms | None, now_us: int) -> None:
+    head = Text.assemble(f"{stream}  {_minute(window)}  {_status(window, terms, now_us)}  ", _verdict(window))
     console.print(head)
     print_whole(console, node_table(window))
     came = f"{window['known']:,} known, {window['delivered']:,} delivered"
@@ -158,14 +158,19 @@ def _minute(window: Json) -> str:
     return str(window["window_start"]).replace("T", " ").replace(":00Z", "Z")
 
 
-def _status(window: Json, terms: Terms | None) -> str:
-    """Return where a window stands in its life, and of one that is not final when it is."""
+def _status(window: Json, terms: Terms | None, now_us: int) -> str:
+    """Return where a window stands in its life, and of one that is not final when it will be.
+
+    Where that moment is past nobody knows: the monitor stands still, or is behind.
+    """
     status = str(window["status"])
     if Status(status).is_final or terms is None:
         return status
     try:
         final = datetime.fromisoformat(window["window_start"]) + timedelta(microseconds=terms.final_at_us(0))
     except (ValueError, OverflowError):
+        return status
+    if final <= datetime.fromtimestamp(now_us / 1e6, UTC):
         return status
     return f"{status}, final at {final:%H:%M:%S}Z"
 

@@ -65,7 +65,8 @@ def command(  # noqa: PLR0913 - one a flag
     elif html is not None:
         pass
     elif by is None:
-        loss_table.show(console.data(), told, {name: of.rules.terms for name, of in chosen.streams.items()})
+        terms = {name: of.rules.terms for name, of in chosen.streams.items()}
+        loss_table.show(console.data(), told, terms, SystemClock().now_us())
     else:
         span_table.show(console.data(), told, f"{by.value}s")
     if fail_on_loss is not None and any(_lost_part(one) > fail_on_loss for one in _judged(told, by)):

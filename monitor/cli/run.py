@@ -167,6 +167,7 @@ def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable
     if place.source.awaits_probe():
         what = f"hopwatch: no probe has written to the spool {place.source} yet"
         words.print(f"{what}; the monitor waits for one with the sink spool:{place.source}")
+        words.print(f"hopwatch: who may write to the spool: {place.source.rights()}")
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
     spark = _session(place, chosen)
     signals.on(signal.SIGINT, stop)

@@ -260,6 +260,9 @@ AnyRule = (
 KINDS: Final[Mapping[str, type[AnyRule]]] = {of.model_fields["kind"].default: of for of in get_args(AnyRule)}
 
 
+LabelNames = Annotated[Names, AfterValidator(lambda names: tuple(map(label_name, names)))]
+
+
 class AlertsSettings(Table):
     """``[alerts]``: the rules, what labels they may have, where a person is sent to look, and the ways to him.
 
@@ -269,7 +272,7 @@ class AlertsSettings(Table):
 
     enabled: bool = True
     defaults: bool = True
-    labels: Annotated[Names, AfterValidator(lambda names: tuple(map(label_name, names)))] = LABELS
+    labels: LabelNames = LABELS
     dashboard: Annotated[str, AfterValidator(_link)] = ""
     runbooks: str = "docs/runbooks"
     installation: Annotated[str, AfterValidator(_installation)] = ""
@@ -297,11 +300,11 @@ class AlertsSettings(Table):
 
 
 def rule_misfits(
-    rules: Mapping[int, AnyRule], labels: Sequence[str], nodes: Mapping[str, Sequence[str] | None]
+    rules: Mapping[int, AnyRule], labels: Sequence[str] | None, nodes: Mapping[str, Sequence[str] | None]
 ) -> list[InitErrorDetails]:
     """Return what of some rules, by their places, does not fit the streams, their nodes, the labels or each other.
 
-    The nodes of a stream are None where its path is wrong.
+    The labels are None where ``[alerts] labels`` is wrong, the nodes of a stream where its path is.
     """
     found: list[InitErrorDetails] = []
     names: set[str] = set()
@@ -312,7 +315,8 @@ def rule_misfits(
             found.append(misfits.told((*where, "name"), rule.called, told))
         names.add(rule.called)
         more = '; [alerts] labels = ["…"] lists those that there are'
-        found += misfits.unknown((*where, "labels"), list(rule.labels), labels, "label", more)
+        if labels is not None:
+            found += misfits.unknown((*where, "labels"), list(rule.labels), labels, "label", more)
         if not isinstance(rule, StreamRule):
             continue
         found += misfits.unknown((*where, "streams"), rule.streams, list(nodes), "stream")

@@ -19,6 +19,7 @@ from monitor.settings.lines import Key
 Part = TypeVar("Part")
 
 _RULE: Final[TypeAdapter[alerting.AnyRule]] = TypeAdapter(Annotated[alerting.AnyRule, Field(discriminator="kind")])
+_LABELS: Final[TypeAdapter[tuple[str, ...]]] = TypeAdapter(alerting.LabelNames)
 _CHANNEL: Final[TypeAdapter[channels.AnyChannel]] = TypeAdapter(
     Annotated[channels.AnyChannel, Field(discriminator="kind")]
 )
@@ -36,9 +37,9 @@ def misfits(values: Mapping[str, Any]) -> list[InitErrorDetails]:
 
 
 def _of_alerts(alerts: Mapping[str, Any], streams: Mapping[str, tuple[str, ...] | None]) -> Iterator[InitErrorDetails]:
-    every, labels = _table(alerts, "channels"), alerts.get("labels", alerting.LABELS)
-    known = tuple(labels) if isinstance(labels, list | tuple) else ()
-    yield from _below("alerts", alerting.rule_misfits(_listed(_RULE, alerts.get("rules")), known, streams))
+    every = _table(alerts, "channels")
+    labels = _right(_LABELS, {"labels": alerts.get("labels", alerting.LABELS)}).get("labels")
+    yield from _below("alerts", alerting.rule_misfits(_listed(_RULE, alerts.get("rules")), labels, streams))
     yield from _below("alerts", channels.channel_misfits(_right(_CHANNEL, every), list(every), list(streams)))
 
 

@@ -82,8 +82,9 @@ class Sink:
         self.place.observer(Committed(self.written.results, self.written.watermark_us, took_s))
         self.report(self.written.results)
         if self.written.spent:
-            # What was written into a store that is gone meanwhile is nowhere but in the segments.
-            self.place.hold.renew()
+            # What was written into a file that is gone meanwhile is nowhere but in the segments. Nothing is asked of
+            # a server here: these segments are struck out in the store, and nobody else would delete them.
+            self.place.hold.check_place()
         _delete(self.written.spent)
         self._remove_folders()
 

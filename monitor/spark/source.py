@@ -43,6 +43,9 @@ class Source(Protocol):
     def awaits_probe(self) -> bool:
         """Return whether it is known that no probe has sent anything yet."""
 
+    def rights(self) -> str:
+        """Return in words who may write to it, empty where that is not known here."""
+
     def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of records as they come; columns of DECODED."""
 
@@ -107,6 +110,10 @@ class SpoolSource:
     def awaits_probe(self) -> bool:
         """Return whether no folder is of a probe."""
         return not spool.has_probe(self.folder)
+
+    def rights(self) -> str:
+        """Return the folder's owner and mode, and what a probe of another user needs."""
+        return spool.rights(self.folder)
 
     def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of segments as they come, in order of arrival."""

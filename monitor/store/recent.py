@@ -57,14 +57,23 @@ def of(connection: Connection, streams: Collection[str], span_us: int) -> Recent
     Now is the moment up to which the store was written.
     """
     since_us = instances.moment_us(connection) - span_us
-    known = select(_window.stream).where(*_lately(streams, span_us))
-    empty = known.group_by(_window.stream).having(func.sum(_window.known) == 0).order_by(_window.stream)
+    nodes: list[NodeSums] = []
+    empty: list[str] = []
+    for stream in sorted(streams):
+        # Each of its own is one look into the index; the newest of all in one question would be asked again a row.
+        newest_us = connection.execute(_newest(stream)).scalar()
+        if newest_us is None:
+            continue
+        lately = _lately(stream, newest_us - span_us)
+        nodes += (NodeSums(row[0], row[1], *map(int, row[2:])) for row in connection.execute(_nodes(lately)))
+        if connection.execute(select(func.sum(_window.known)).where(*lately)).scalar() == 0:
+            empty.append(stream)
     return Recent(
         tuple(Implausible(*row) for row in connection.execute(_implausible(since_us))),
         tuple((row[0], int(row[1])) for row in connection.execute(_unread(since_us))),
         undeclared.names(connection, since_us),
-        tuple(NodeSums(row[0], row[1], *map(int, row[2:])) for row in connection.execute(_nodes(streams, span_us))),
-        tuple(connection.execute(empty).scalars()),
+        tuple(nodes),
+        tuple(empty),
     )
 
 
@@ -81,28 +90,25 @@ def _unread(since_us: int) -> Select[Any]:
     return wanted.group_by(_aside.reason).order_by(func.count().desc(), _aside.reason)
 
 
-def _nodes(streams: Collection[str], span_us: int) -> Select[Any]:
+def _newest(stream: str) -> Select[Any]:
+    """Return the start of a stream's newest final window."""
+    wanted = select(_window.window_start_us).where(_window.stream == stream, _window.status.in_(reader.FINAL))
+    return wanted.order_by(_window.window_start_us.desc()).limit(1)
+
+
+def _nodes(lately: tuple[ColumnElement[bool], ...]) -> Select[Any]:
     sums = (_node.seen, _node.dropped, _node.orphans, _node.arrived + _node.departed)
     same = (_window.stream == _node.stream) & (_window.window_start_us == _node.window_start_us)
     duplicates = _node.duplicates_in + _node.duplicates_out
     return (
         select(_node.stream, _node.node, *map(func.sum, sums), func.sum(duplicates))
-        .select_from(tables.node_windows.join(tables.windows, same))
-        .where(*_lately(streams, span_us))
+        .select_from(tables.windows.join(tables.node_windows, same))
+        .where(*lately)
         .group_by(_node.stream, _node.node)
-        .order_by(_node.stream, func.min(_node.place))
+        .order_by(func.min(_node.place))
     )
 
 
-def _lately(streams: Collection[str], span_us: int) -> tuple[ColumnElement[bool], ...]:
-    """Return conditions: a final window of these streams, of the span up to the newest of its own stream."""
-    newest = tables.windows.alias().c
-    of_stream = select(func.max(newest.window_start_us)).where(
-        newest.stream == _window.stream, newest.status.in_(reader.FINAL)
-    )
-    newest_us = of_stream.correlate(tables.windows).scalar_subquery()
-    return (
-        _window.stream.in_(streams),
-        _window.status.in_(reader.FINAL),
-        _window.window_start_us > newest_us - span_us,
-    )
+def _lately(stream: str, since_us: int) -> tuple[ColumnElement[bool], ...]:
+    """Return conditions: a final window of a stream, since a moment."""
+    return (_window.stream == stream, _window.status.in_(reader.FINAL), _window.window_start_us > since_us)

@@ -320,11 +320,11 @@ undeclared: Final = Table(
     Column("reason", Words(), primary_key=True),
     Column("stream", Words(), primary_key=True),
     Column("node", Words(), primary_key=True),
-    Column("probe", Words(), primary_key=True),
+    Column("probe", Words(), nullable=False),
     Column("epoch_us", BigInteger, nullable=False),
     Column("nearest", Words(), nullable=False),
     *_counts("records", "first_arrival_us", "last_arrival_us"),
-    comment="Records that were set aside for a name that is not declared, by who sent them",
+    comment="Records that were set aside for a name that is not declared, by name, with the newest probe",
 )
 
 alert_states: Final = Table(

@@ -111,6 +111,9 @@ class Losable:
             if self.lost_after < 0:
                 raise StoreTakenError("here")
 
+    def check_place(self) -> None:
+        """Say nothing: there is no file."""
+
 
 def test_nothing_is_sent_from_a_store_that_is_another_monitor_s(
     engine: Engine, clock: ManualClock, pager: Receiver

@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import socket
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,6 +118,18 @@ def test_of_a_segment_no_more_is_read_than_the_bound(tmp_path: Path) -> None:
     path = write_file(tmp_path / "x.seg", MAGIC + b"1234")
     assert segment_file.read(str(path), most_bytes=10).data == MAGIC + b"1234"
     assert segment_file.read(str(path), most_bytes=9).fault == "oversized"
+
+
+def test_a_small_segment_takes_little_memory_whatever_the_bound(tmp_path: Path) -> None:
+    """What a topic's segment may hold at most is 2 GiB, and most have a few kilobytes."""
+    path = write_file(tmp_path / "x.seg", MAGIC + b"1234")
+    tracemalloc.start()
+    try:
+        assert held.content(path) == MAGIC + b"1234"
+        assert segment_file.read(str(path)).data == MAGIC + b"1234"
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("what", [errno.EMFILE, errno.ENOMEM])

@@ -75,26 +75,34 @@ def test_there_are_never_more_names_than_the_bound(numbers: list[int]) -> None:
     assert sum(one.records for one in kept.values()) == len(numbers)
 
 
+@given(st.permutations(range(30)))
+def test_all_probes_of_a_misspelt_name_are_one_with_the_newest_told(starts: list[int]) -> None:
+    """Whatever the order in which they come: a service of 250 instances takes one place."""
+    records = [aside(Sender("orders", "routr", f"pod-{start}", at(start))) for start in starts]
+    (found,) = undeclared.merged({}, records, DECLARED).values()
+    assert found == Undeclared("unknown_node", "orders", "routr", "pod-29", at(29), "router", 30, at(70), at(70))
+
+
 SAID = {
     "a node": (
         Undeclared("unknown_node", "orders", "routr", "h-1", at(0), "router", 1_200, 0, at(70)),
         (
             "1,200 records of 'orders' name the node 'routr', which its path does not have: did you mean 'router'? "
-            "From the probe 'h-1', started 2026-01-01T00:00:00Z; the last arrived 2026-01-01T00:01:10Z"
+            "Newest probe: 'h-1', started 2026-01-01T00:00:00Z; the last arrived 2026-01-01T00:01:10Z"
         ),
     ),
     "a stream": (
         Undeclared("unknown_stream", "ordres", "a", "h-1", at(0), "orders", 1, 0, at(70)),
         (
             "1 record names the stream 'ordres', which is not declared: did you mean 'orders'? "
-            "From the probe 'h-1' at node 'a', started 2026-01-01T00:00:00Z; the last arrived 2026-01-01T00:01:10Z"
+            "Newest probe: 'h-1' at node 'a', started 2026-01-01T00:00:00Z; the last arrived 2026-01-01T00:01:10Z"
         ),
     ),
     "nothing near, and a hostile probe": (
         Undeclared("unknown_stream", "x", "a", "\x1b[2J\n\u202e", 2**62, "", 2, 0, at(70)),
         (
             "2 records name the stream 'x', which is not declared. "
-            "From the probe '\\x1b[2J\\n\\u202e' at node 'a'; the last arrived 2026-01-01T00:01:10Z"
+            "Newest probe: '\\x1b[2J\\n\\u202e' at node 'a'; the last arrived 2026-01-01T00:01:10Z"
         ),
     ),
     "others": (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from monitor import topics
-from monitor.errors import CheckpointError
+from monitor.errors import CheckpointError, TransportError
 from monitor.holes import Expected
 from monitor.rules import StreamRules
 from monitor.spark import connector
@@ -61,6 +61,10 @@ class KafkaSource:
         """Return that it is not known: a topic does not tell who has sent to it."""
         return False
 
+    def rights(self) -> str:
+        """Return nothing: the brokers know."""
+        return ""
+
     def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
         """Return the rows of records as they come, so many records a trigger at most; columns of DECODED."""
         cores = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
@@ -77,8 +81,21 @@ class KafkaSource:
         return self._landed(reader.load(), self._of_batch, rules)
 
     def segments(self) -> list[Path]:
-        """Return what was landed and is still needed."""
-        return sorted(self.landed.glob(f"*{SEGMENT_SUFFIX}"))
+        """Return what was landed and is still needed.
+
+        Raises:
+            TransportError: this user may not look into the working folder.
+        """
+        try:
+            found = list(self.landed.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            what = f"the folder {self.landed}, where records of the topic are landed, cannot be read: {error.strerror}"
+            folders = f"{self.landed.parent} {self.landed}"
+            advice = f"run this as the monitor's user, or let this one in: chmod g+rx {folders}"
+            raise TransportError(f"{what}: {advice}") from None
+        return sorted(path for path in found if path.suffix == SEGMENT_SUFFIX)
 
     def tidy(self, kept: Collection[str]) -> None:
         """Delete segments that no window needs, and those that were being written."""

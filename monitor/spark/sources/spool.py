@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -48,6 +50,16 @@ def make(folder: Path) -> None:
         ) from None
 
 
+def rights(folder: Path) -> str:
+    """Return who owns a folder that is there and its mode, and what others need to write to it."""
+    status = folder.stat()
+    try:
+        user = pwd.getpwuid(status.st_uid).pw_name
+    except KeyError:
+        user = f"user {status.st_uid}"
+    return f"it is of {user}, mode {stat.S_IMODE(status.st_mode):04o}: probes of other users need the right to write"
+
+
 def has_probe(folder: Path) -> bool:
     """Return whether a probe other than the monitor's own pulse has made its folder in the spool."""
     pulse = folder_name(f"{MONITOR_STREAM}.")[: len(MONITOR_STREAM) + 1]
@@ -84,7 +96,8 @@ def _hidden(folder: Path) -> Path | None:
 
 def segments(folder: Path) -> list[Path]:
     """Return all that bears a segment's name now, in order; a folder is looked into, whatever it is called."""
-    return sorted(path for path in folder.rglob(f"*{SEGMENT_SUFFIX}") if not path.is_dir())
+    found = folder.rglob(f"*{SEGMENT_SUFFIX}")
+    return sorted(path for path in found if not os.path.isdir(path))  # noqa: PTH112 - the other raises where none may enter
 
 
 def folders(folder: Path) -> Iterator[Folder]:

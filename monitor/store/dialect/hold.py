@@ -16,9 +16,19 @@ class Hold(Protocol):
             StoreError: its file was deleted or replaced.
         """
 
+    def check_place(self) -> None:
+        """Make sure that what was written is where the store is still looked for; a server is not asked.
+
+        Raises:
+            StoreError: its file was deleted or replaced.
+        """
+
 
 class LastingHold:
     """A hold that only the end of the process can end."""
 
     def renew(self) -> None:
         """Do nothing: it still holds."""
+
+    def check_place(self) -> None:
+        """Do nothing: there is no file that could go."""

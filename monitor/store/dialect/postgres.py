@@ -130,6 +130,9 @@ class _SessionHold:
         with self._turn:
             self._renew()
 
+    def check_place(self) -> None:
+        """Do nothing: what a server has committed it keeps."""
+
     def _renew(self) -> None:
         if self._connection is not None and not self._is_dead(self._connection):
             return

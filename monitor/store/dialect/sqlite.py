@@ -102,6 +102,14 @@ class _FileHold:
         self._turn = threading.Lock()
 
     def renew(self) -> None:
+        """Look whether the store is still where it was: the lock itself dies with the process alone.
+
+        Raises:
+            StoreError: its file or that of the lock was deleted or replaced.
+        """
+        self.check_place()
+
+    def check_place(self) -> None:
         """Look whether both files are still those that they were, the database since it was looked at first.
 
         Raises:

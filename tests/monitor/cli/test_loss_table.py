@@ -10,6 +10,7 @@ from rich.console import Console
 
 from monitor.cli import loss_table
 from monitor.kernel.window import Terms
+from tests.monitor.spooled import START_US, at
 
 Json = dict[str, Any]
 LAG = {"count": 9, "min": 1, "p50": 2, "p95": 1_500, "p99": 2_500, "max": 3_000_000}
@@ -46,12 +47,12 @@ def told(*windows: Json, stream: str = "orders", **accounts: object) -> Json:
     }
 
 
-def drawn(report: Json, *, is_terminal: bool = False) -> str:
-    """Return what is drawn, as a command's console would draw it."""
+def drawn(report: Json, *, is_terminal: bool = False, now_us: int = START_US) -> str:
+    """Return what is drawn at a moment, as a command's console would draw it."""
     file = io.StringIO()
     colours = "truecolor" if is_terminal else None
     settings: Json = {"markup": False, "highlight": False, "emoji": False, "color_system": colours}
-    loss_table.show(Console(file=file, width=300, force_terminal=is_terminal, **settings), report, TERMS)
+    loss_table.show(Console(file=file, width=300, force_terminal=is_terminal, **settings), report, TERMS, now_us)
     return file.getvalue()
 
 
@@ -156,6 +157,13 @@ def test_a_window_that_is_not_final_says_when_it_is(status: str) -> None:
     assert "final at" not in drawn(told(window(), window(status="AMENDED")))
 
 
+def test_a_moment_that_is_past_is_promised_to_nobody() -> None:
+    """The monitor stands still, or is behind: a window that is not final by then is so at a moment nobody knows."""
+    coming = told(window(status="OPEN", verdict=None))
+    assert "OPEN, final at 00:04:00Z" in drawn(coming, now_us=at(239))
+    assert "final at" not in drawn(coming, now_us=at(240))
+
+
 def test_a_window_of_no_stream_that_is_configured_or_of_no_year_says_no_time() -> None:
     """Who knows no terms, or a clock that was broken, can promise nothing."""
     assert "final at" not in drawn(told(window(status="OPEN"), stream="gone"))
@@ -248,7 +256,9 @@ def test_no_figure_is_cut_on_a_narrow_terminal(width: int) -> None:
     """Lines are folded by the terminal instead, in the list of windows and in the detail of one."""
     big = window(node("a", seen=123_456_789), known=123_456_789, delivered=123_456_780)
     out = io.StringIO()
-    loss_table.show(Console(file=out, width=width, force_terminal=True, color_system=None), told(big, big), TERMS)
+    loss_table.show(
+        Console(file=out, width=width, force_terminal=True, color_system=None), told(big, big), TERMS, START_US
+    )
     assert "…" not in out.getvalue()
     assert out.getvalue().count("123,456,789") == 4
 

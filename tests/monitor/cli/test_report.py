@@ -158,7 +158,7 @@ def test_accounts_say_what_became_of_every_record(workplace: Workplace, capsys: 
                 "records": 1,
                 "last_arrival": "2026-01-01T00:01:10Z",
                 "text": (
-                    "1 record names the stream 'ordres', which is not declared: did you mean 'orders'? From the probe "
+                    "1 record names the stream 'ordres', which is not declared: did you mean 'orders'? Newest probe: "
                     "'probe-of-a' at node 'a', started 2025-12-31T23:59:50Z; the last arrived 2026-01-01T00:01:10Z"
                 ),
             }

@@ -20,6 +20,7 @@ from monitor.results import Status, Verdict
 from monitor.settings import load
 from monitor.spark import job, session
 from monitor.spark.source import SpoolSource
+from monitor.spark.sources import spool
 from monitor.store import dialect, schema, writer
 from tests.alerts.receiver import Receiver
 from tests.alerts.test_outbox import put, states
@@ -143,11 +144,14 @@ def test_a_stream_that_starts_before_the_first_probe_makes_the_spool_and_waits(
     workplace.run("run")
     (workplace.folder / "a-probe's").mkdir()
     assert (workplace.folder / "spool").stat().st_mode == (workplace.folder / "a-probe's").stat().st_mode
-    words = capsys.readouterr().err.splitlines()[0]
-    assert words == (
-        f"hopwatch: no probe has written to the spool {workplace.folder}/spool yet; "
-        f"the monitor waits for one with the sink spool:{workplace.folder}/spool"
-    )
+    words = capsys.readouterr().err.splitlines()[:2]
+    assert words == [
+        (
+            f"hopwatch: no probe has written to the spool {workplace.folder}/spool yet; "
+            f"the monitor waits for one with the sink spool:{workplace.folder}/spool"
+        ),
+        f"hopwatch: who may write to the spool: {spool.rights(workplace.folder / 'spool')}",
+    ]
 
 
 def test_the_pulse_of_an_earlier_run_is_no_probe(ready: Workplace, capsys: Captured) -> None:

@@ -320,6 +320,13 @@ def test_nodes_of_a_path_that_is_wrong_are_not_held_against_anybody(tmp_path: Pa
     assert told.startswith("h.toml:2: streams.s.path: ")
 
 
+@pytest.mark.parametrize("labels", ["3", '["team", 3]', '["squad", "Not one"]', '"squad"'])
+def test_labels_that_are_wrong_are_not_held_against_any_rule(tmp_path: Path, labels: str) -> None:
+    """Nobody knows which they are meant to be: the list alone is told."""
+    text = f'{PATH}[alerts]\nlabels = {labels}\n[[alerts.rules]]\nkind = "loss"\nlabels = {{ squad = "x" }}'
+    assert {line.split(": ")[1] for line in _told(tmp_path, text)} == {"alerts.labels"}
+
+
 @pytest.mark.parametrize(
     "text",
     ["alerts = 3", "streams = 3", "gate = [1]", "[alerts]\nrules = 3\nlabels = 3\nchannels = 3", "[gate]\nrules = [3]"],

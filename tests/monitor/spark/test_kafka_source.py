@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from monitor.errors import CheckpointError
+from monitor.errors import CheckpointError, TransportError
 from monitor.holes import Expected
 from monitor.spark.landing import READ_THROUGH, read_through_us
 from monitor.spark.sources.kafka import KafkaSource
 from probes.contract.kafka import KafkaAccess, KafkaPlace
+from tests.monitor.permissions import without_root
 
 PLANNED_MS = 1_760_000_000_000
 
@@ -81,3 +82,27 @@ def test_how_far_all_was_read_is_told_to_the_workers_until_the_next_start(source
 def test_sparks_readers_make_no_topic(source: KafkaSource) -> None:
     """Neither the driver's nor the workers', however the brokers are set up: one that was deleted stays away."""
     assert source._options(2)["kafka.allow.auto.create.topics"] == "false"
+
+
+def test_segments_that_were_landed_are_named_in_order(source: KafkaSource) -> None:
+    """None before the first record came; what is being written is none."""
+    assert source.segments() == []
+    source.landed.mkdir()
+    for name in ("1.seg", "0.seg", "2.open", "notes"):
+        (source.landed / name).touch()
+    assert source.segments() == [source.landed / "0.seg", source.landed / "1.seg"]
+
+
+def test_a_working_folder_of_another_user_is_told_with_what_to_do(open_folder: Path) -> None:
+    """It is made for the monitor's user alone, and find needs what was landed in it."""
+    landed = open_folder / "var" / "landed"
+    landed.mkdir(parents=True)
+    landed.parent.chmod(0o600)
+    source = KafkaSource(KafkaPlace("127.0.0.1:1", "t"), KafkaAccess(), landed, 100)
+    with without_root(), pytest.raises(TransportError) as caught:
+        source.segments()
+    landed.parent.chmod(0o700)
+    assert str(caught.value) == (
+        f"the folder {landed}, where records of the topic are landed, cannot be read: Permission denied: "
+        f"run this as the monitor's user, or let this one in: chmod g+rx {landed.parent} {landed}"
+    )

@@ -326,6 +326,27 @@ def test_no_segment_is_deleted_once_the_store_is_gone(tmp_path: Path, batches: B
     assert not (tmp_path / "gone.db").exists()
 
 
+def test_spent_segments_are_deleted_though_the_store_fails_behind_the_commit(make: Make, batches: Batches) -> None:
+    """A server that restarts, or another monitor that takes the store then, leaves no segment behind for ever."""
+    stream = make("disturbed")
+    spent: list[Path] = []
+
+    def renew() -> None:
+        if spent:
+            raise StoreTakenError("S")
+
+    def see_the_spent(_: object) -> None:
+        spent.extend(map(Path, stream.sink.written.spent))
+
+    hold = cast("dialect.Hold", SimpleNamespace(renew=renew, check_place=lambda: None))
+    stream.sink.place = replace(stream.sink.place, hold=hold)
+    stream.sink.report = see_the_spent
+    with pytest.raises(StoreTakenError, match=r"^another monitor writes to the store S: stop it first"):
+        run(stream, batches)
+    assert spent
+    assert not [path for path in spent if path.exists()]
+
+
 def test_a_store_that_another_monitor_took_meanwhile_is_not_written(make: Make, batches: Batches) -> None:
     """The hold is renewed before every transaction; a ghost of our own session may need a while to go."""
     stream, renewals = make("disturbed"), []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pwd
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,6 +55,34 @@ def test_segments_are_found_in_any_depth_and_by_their_ending(tmp_path: Path) -> 
     for name in ("a/0000000001.open", "a/notes.txt", "b/x.seg.tmp", "core"):
         write_segment(tmp_path / name)
     assert spool.segments(tmp_path) == sorted(wanted)
+
+
+def test_segments_of_a_folder_that_may_be_listed_but_not_entered_are_named(open_folder: Path) -> None:
+    """Whoever reads them sets them aside; the others are found as ever."""
+    wanted = [write_segment(open_folder / name / "0000000000.seg") for name in ("a", "b")]
+    (open_folder / "a").chmod(0o644)
+    with without_root():
+        found = spool.segments(open_folder)
+        spool.check(open_folder)
+        aside = [row for row in decode(map(str, found), RULES) if row.kind == SET_ASIDE_ROW]
+    (open_folder / "a").chmod(0o755)
+    assert found == wanted
+    assert (_aside(aside[0]).path, _aside(aside[0]).reason) == (str(wanted[0]), "unreadable_file")
+
+
+@pytest.mark.parametrize(("user", "called"), [(None, ""), (3_999_999, "user 3999999")])
+def test_who_may_write_to_a_spool_is_told(
+    user: int | None, called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name of its owner, where it has one, and its mode."""
+    tmp_path.chmod(0o2750)
+    status = tmp_path.stat()
+    user = status.st_uid if user is None else user
+    seen = SimpleNamespace(st_uid=user, st_mode=status.st_mode)
+    monkeypatch.setattr(Path, "stat", lambda _: seen)
+    told = spool.rights(tmp_path)
+    called = called or pwd.getpwuid(user).pw_name
+    assert told == f"it is of {called}, mode 2750: probes of other users need the right to write"
 
 
 def test_a_spool_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -85,8 +85,10 @@ def test_a_hold_is_renewed_when_its_connection_was_ended(url: str, postgres: Pos
     with dialect.sole_writer(url) as hold:
         hold.renew()
         assert postgres.end_connections(database_of(url)) == 1
-        with dialect.sole_writer(url), pytest.raises(StoreTakenError):
-            hold.renew()
+        with dialect.sole_writer(url):
+            hold.check_place()
+            with pytest.raises(StoreTakenError):
+                hold.renew()
         hold.renew()
         assert failed(dialect.sole_writer(url).__enter__).startswith("another monitor writes to the store ")
 

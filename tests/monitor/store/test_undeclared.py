@@ -21,12 +21,12 @@ def keep(engine: Engine, *records: SetAside) -> tuple[Undeclared, ...]:
 
 
 def test_records_of_a_name_are_counted_from_batch_to_batch(engine: Engine) -> None:
-    """By reason, stream, node and probe, with the start of the newest instance and both ends of the arrivals."""
+    """By reason, stream and node, with the newest probe, its start and both ends of the arrivals."""
     early = Sender("orders", "routr", "h-1", at(0))
-    late = Sender("orders", "routr", "h-1", at(60))
+    late = Sender("orders", "routr", "h-0", at(60))
     keep(engine, aside(early, arrival_us=at(70)), aside(early, arrival_us=at(50)))
     assert keep(engine, aside(late, arrival_us=at(90)), aside(Sender("ordres", "a", "p", 5), "unknown_stream")) == (
-        Undeclared("unknown_node", "orders", "routr", "h-1", at(60), "router", 3, at(50), at(90)),
+        Undeclared("unknown_node", "orders", "routr", "h-0", at(60), "router", 3, at(50), at(90)),
         Undeclared("unknown_stream", "ordres", "a", "p", 5, "orders", 1, at(70), at(70)),
     )
 

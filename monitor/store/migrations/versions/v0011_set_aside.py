@@ -31,11 +31,12 @@ def upgrade() -> None:
             op.execute(sa.text(f"UPDATE {table} SET {column} = replace({column}, '{before}', '{now}')"))  # noqa: S608 - names of our own
     op.create_table(
         "undeclared",
-        *(_words(name, is_key=True) for name in ("reason", "stream", "node", "probe")),
+        *(_words(name, is_key=True) for name in ("reason", "stream", "node")),
+        _words("probe"),
         sa.Column("epoch_us", sa.BigInteger, nullable=False),
         _words("nearest"),
         *_counts("records", "first_arrival_us", "last_arrival_us"),
-        comment="Records that were set aside for a name that is not declared, by who sent them",
+        comment="Records that were set aside for a name that is not declared, by name, with the newest probe",
     )
 
 
