@@ -26,7 +26,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from monitor.errors import DependencyError
 from monitor.metrics.exposition import registry
 from monitor.metrics.known import Known
-from monitor.owners import owner_of
+from probes.contract.addresses import owner_of
 
 PATH: Final = "/metrics"
 MOST_CONNECTIONS: Final = 8

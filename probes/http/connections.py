@@ -13,17 +13,17 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from ipaddress import IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 from typing import Final
 
+from probes.contract.addresses import owner_of
+
 MOST_OF_ADDRESS: Final = 1_024
-"""So many connections one address has at once; of IPv6, all of a network of 64 bits, which one host may have."""
+"""So many connections one address has at once; of IPv6, a network of 64 bits."""
 UNREAD_S: Final = 10.0
 """So long a client may leave unread what was sent to it, when its buffers are full."""
 LOOK_S: Final = 1.0
 """How often they are looked after."""
-_NETWORK_BITS: Final = 64
 _DESCRIPTORS: Final = Path("/dev/fd")
 _TIMEOUT: Final = getattr(socket, "TCP_USER_TIMEOUT", None)
 """The kernel's own deadline for what is sent (tcp(7), RFC 5482), where it has one."""
@@ -64,7 +64,7 @@ class Connections:
         for descriptor in descriptors:
             with suppress(OSError), _handle(descriptor) as connection:
                 if connection.type == socket.SOCK_STREAM and connection.getsockname()[1] in self._ports:
-                    address = network(str(connection.getpeername()[0]))
+                    address = owner_of(str(connection.getpeername()[0]))
                     if _TIMEOUT is not None:
                         connection.setsockopt(socket.IPPROTO_TCP, _TIMEOUT, self._unread_ms)
                     yield os.fstat(connection.fileno()).st_ino, address, descriptor
@@ -109,11 +109,3 @@ def _end(number: int, descriptor: int) -> None:
     with suppress(OSError), _handle(descriptor) as connection:
         if os.fstat(connection.fileno()).st_ino == number:
             connection.shutdown(socket.SHUT_RDWR)
-
-
-def network(address: str) -> str:
-    """Return what counts as one client: an address of IPv4, or a network of IPv6."""
-    found = ip_address(address.partition("%")[0])
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    return str(found.ipv4_mapped or IPv6Network((found, _NETWORK_BITS), strict=False))

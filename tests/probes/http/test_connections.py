@@ -14,7 +14,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from probes.http import connections, serve
-from probes.http.connections import Connections, network
+from probes.http.connections import Connections
 from probes.http.limits import Receive, Scope, Send
 from probes.http.serve import Listening
 
@@ -124,21 +124,6 @@ def test_all_are_ended_at_the_end(server: socket.socket) -> None:
         for end in pair:
             end.close()
     other.close()
-
-
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        ("10.0.0.7", "10.0.0.7"),
-        ("::ffff:10.0.0.7", "10.0.0.7"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-    ],
-)
-def test_one_host_is_one_client(address: str, expected: str) -> None:
-    """An address of IPv4, however it is written; of IPv6 the network that a host has addresses of as it likes."""
-    assert network(address) == expected
 
 
 async def large(scope: Scope, receive: Receive, send: Send) -> None:
