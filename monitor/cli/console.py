@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterable, MutableMapping
 from typing import Any, Final
 
-import structlog
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
@@ -70,6 +69,8 @@ def emit_bytes(data: bytes) -> None:
 
 def configure_log() -> None:
     """Let what is logged go to stderr, each text of it on one line: a log is words too."""
+    import structlog  # taps have none
+
     *before, rendered = (one for one in structlog.get_config()["processors"] if one is not escape_log)
     structlog.configure([*before, escape_log, rendered], logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
