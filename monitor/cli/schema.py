@@ -68,7 +68,9 @@ def list_(
     if not found:
         console.words().print("no schema is registered yet: hopwatch schema register --subject S FILE")
         return
-    table = Table("subject", "version", "id", "fingerprint", "compatibility", box=None)
+    table = Table(box=None)
+    for name in ("subject", "version", "id", "fingerprint", "compatibility"):
+        table.add_column(name, overflow="fold")
     for one in found:
         table.add_row(*(str(value) for value in one.values()))
     console.data().print(table)
@@ -231,7 +233,9 @@ def diff(  # noqa: PLR0913 - one parameter a flag
         told |= {"differences": [one._asdict() for one in found], "backward": is_backward, "forward": is_forward}
         console.emit_json(told)
         return
-    table = Table("place", f"version {entry.version}", name, box=None)
+    table = Table(box=None)
+    for head in ("place", f"version {entry.version}", name):
+        table.add_column(head, overflow="fold")
     for one in found:
         table.add_row(one.place or "the schema itself", one.before or "-", one.now or "-")
     if found:

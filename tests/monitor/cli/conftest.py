@@ -9,6 +9,12 @@ import pytest
 from tests.monitor.cli.workplace import Workplace
 
 
+@pytest.fixture(autouse=True)
+def no_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the width of what is written to the commands: workers of pytest-xdist set one."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def workplace(tmp_path: Path) -> Workplace:
     """Return a configured place where nothing has happened yet."""
