@@ -17,7 +17,7 @@ ACCESS = KafkaAccess("SASL_SSL", "PLAIN", "hopwatch", "secret")
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Return what the pulse asks of its probe, which is not started."""
     asked: dict[str, Any] = {}
-    monkeypatch.setattr(pulse, "Probe", lambda **arguments: asked.update(arguments))
+    monkeypatch.setattr(pulse, "Probe", lambda _stream, _node, sink, **arguments: asked.update(arguments, sink=sink))
     return asked
 
 

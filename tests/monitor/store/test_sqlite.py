@@ -224,12 +224,19 @@ def test_a_store_that_cannot_be_written_is_told(open_folder: Path) -> None:
     """A file without the right to write."""
     url = f"sqlite:///{open_folder}/store.db"
     schema.prepare(dialect.engine(url))
+    let_others_read(open_folder)
     with without_root():
         told = failed(lambda: _write(dialect.engine(url)))
     assert told == (
         f"the store {url} failed: attempt to write a readonly database; "
         "make the file and its folder writable for this user"
     )
+
+
+def let_others_read(folder: Path) -> None:
+    """Give everybody the right to read a store, which is made for its user alone."""
+    for file in folder.glob("store.db*"):
+        file.chmod(0o644)
 
 
 def _write(engine: Engine) -> None:
@@ -242,6 +249,7 @@ def test_whoever_may_only_read_gets_a_report_while_the_monitor_runs(open_folder:
     url = f"sqlite:///{open_folder}/store.db"
     engine = dialect.engine(url)
     schema.prepare(engine)
+    let_others_read(open_folder)
     with without_root():
         assert reader.report(dialect.engine(url))["streams"] == []
 
@@ -252,6 +260,7 @@ def test_whoever_may_only_read_is_told_when_no_monitor_runs(open_folder: Path) -
     engine = dialect.engine(url)
     schema.prepare(engine)
     engine.dispose()
+    let_others_read(open_folder)
     with without_root():
         told = failed(lambda: reader.report(dialect.engine(url)))
     assert told == (
