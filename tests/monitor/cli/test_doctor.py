@@ -164,8 +164,8 @@ ODD: dict[str, tuple[list[Batch | bytes], list[str]]] = {
         [observed([1]), said(Kind.HEARTBEAT, "bb")],
         [
             (
-                "1 record of 'orders' names the node 'bb', which its path does not have: did you mean 'b'? From the "
-                "probe 'probe-of-bb', started 2025-12-31T23:59:50Z; the last arrived 2026-01-01T00:06:40Z"
+                "1 record of 'orders' names the node 'bb', which its path does not have: did you mean 'b'? Newest "
+                "probe: 'probe-of-bb', started 2025-12-31T23:59:50Z; the last arrived 2026-01-01T00:06:40Z"
             ),
         ],
     ),
