@@ -53,38 +53,26 @@ _log = logging.getLogger("hopwatch.probe")
 P = ParamSpec("P")
 
 
-def _harmless(method: Callable[P, None]) -> Callable[P, None]:
-    """Let nothing out of a method but what ``strict`` asks for."""
+def _harmless(*, is_stamp: bool = False) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Let nothing out of a method but what ``strict`` asks for; a stamp that was not counted is a hole in the books."""
 
-    @functools.wraps(method)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            method(*args, **kwargs)
-        except ProbeError:
-            raise
-        except Exception:  # noqa: BLE001 - a probe does not raise into its host
-            _log.warning("a probe failed", exc_info=True)
+    def wrapped(method: Callable[P, None]) -> Callable[P, None]:
+        @functools.wraps(method)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+            try:
+                method(*args, **kwargs)
+            except ProbeError:
+                raise
+            except Exception:  # noqa: BLE001 - a probe does not raise into its host
+                probe = args[0]
+                sender = probe._sender or probe._ending if is_stamp and isinstance(probe, Probe) else None
+                if sender is not None:
+                    sender.lose_count()
+                _log.warning("a probe failed to count a stamp" if is_stamp else "a probe failed", exc_info=True)
 
-    return guarded
+        return guarded
 
-
-def _accounted(method: Callable[P, None]) -> Callable[P, None]:
-    """Let nothing out of a method that stamps, as :func:`_harmless`; what it could not count is a hole in the books."""
-
-    @functools.wraps(method)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            method(*args, **kwargs)
-        except ProbeError:
-            raise
-        except Exception:  # noqa: BLE001 - as above
-            probe = args[0]
-            sender = probe._sender or probe._ending if isinstance(probe, Probe) else None
-            if sender is not None:
-                sender.lose_count()
-            _log.warning("a probe failed to count a stamp", exc_info=True)
-
-    return guarded
+    return wrapped
 
 
 class Probe:
@@ -289,7 +277,7 @@ class Probe:
             _log.warning("a probe failed", exc_info=True)
             return False
 
-    @_accounted
+    @_harmless(is_stamp=True)
     def missed(self, cause: str, event_time: int | None = None) -> None:
         """Count a message that passed and could not be stamped, under its event time in µs, or under now.
 
@@ -299,13 +287,13 @@ class Probe:
         event_us = at_ns // 1_000 if event_time is None else event_time
         self._drop(recorder.refused_one(event_us, at_ns, cause[:MAX_CAUSE_CHARS], self._max_age_us))
 
-    @_harmless
+    @_harmless()
     def caught_up(self, moment_us: int) -> None:
         """Say, of a probe that follows, that all that had come up to this moment, µs since 1970, is stamped."""
         if self._sender is not None:
             self._sender.catch_up(moment_us)
 
-    @_harmless
+    @_harmless()
     def close(self, *, bye: bool = True) -> None:
         """Send what is left and the bye; give up after two seconds. What is stamped from then on is dropped.
 
@@ -315,7 +303,7 @@ class Probe:
         if self._ending is not None:
             self._ending.wait()
 
-    @_harmless
+    @_harmless()
     def end(self, *, bye: bool = True) -> None:
         """Begin to close, so that a process with many probes waits for them all at once; :meth:`close` waits."""
         with self._waking:
@@ -344,7 +332,7 @@ class Probe:
         """Close the probe."""
         self.close()
 
-    @_accounted
+    @_harmless(is_stamp=True)
     def _carefully(
         self, side: int, message_id: MessageId, event_time: EventTime, at_ns: int, reason: str | None = None
     ) -> None:
@@ -367,7 +355,7 @@ class Probe:
             return True
         return self._sender is None or self._sender.backlog.append_heavy(stamp)
 
-    @_accounted
+    @_harmless(is_stamp=True)
     def _many(self, side: int, message_ids: MessageIds, event_times: EventTimes) -> None:
         at_ns = self._wall_ns()
         try:

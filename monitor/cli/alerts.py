@@ -17,13 +17,11 @@ from alerts.record import Taken
 from alerts.ways import Ways
 from monitor import settings
 from monitor.cli import console
-from monitor.cli.report import moment_us
+from monitor.cli.report import A_FINDING, moment_us
 from monitor.clock import SystemClock
 from monitor.errors import ConfigurationError, DependencyError
 from monitor.results import iso
 from monitor.store import dialect, schema
-
-A_FINDING = 1
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
