@@ -44,18 +44,14 @@ def read(path: str, most_bytes: int = MOST_BYTES) -> SegmentFile:
     """
     try:
         descriptor = opened(path)
+        try:
+            return _content(descriptor, most_bytes)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         if error.errno in _OURS:
             raise
         return _unreadable(path, error)
-    try:
-        return _content(descriptor, most_bytes)
-    except OSError as error:
-        if error.errno in _OURS:
-            raise
-        return _unreadable(path, error)
-    finally:
-        os.close(descriptor)
 
 
 def opened(path: str) -> int:

@@ -55,12 +55,13 @@ class ByApprise:
         try:
             ended = subprocess.run(  # noqa: S603 - our own program
                 COMMAND, cwd=PACKAGES, input=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                timeout=self._timeout_s, check=True,
+                timeout=self._timeout_s, check=False,
             )  # fmt: skip
-            why = str(json.loads(ended.stdout))
         except subprocess.TimeoutExpired:
             return Failed(f"Apprise did not end within {self._timeout_s:g} s")
-        except (subprocess.CalledProcessError, ValueError) as error:
-            code = error.returncode if isinstance(error, subprocess.CalledProcessError) else 0
-            return Failed(f"Apprise's process ended with exit code {code} and no answer")
+        try:
+            # A process that failed has not answered, whatever it wrote.
+            why = str(json.loads("" if ended.returncode else ended.stdout))
+        except ValueError:
+            return Failed(f"Apprise's process ended with exit code {ended.returncode} and no answer")
         return Failed(why) if why else Taken()
