@@ -147,7 +147,7 @@ class Backlog:
 def weight(call: Stamp | Stamps) -> int:
     """Return what the ids of a call weigh in bytes, at most; nothing where they are no longer than most are."""
     if isinstance(call, Stamps):
-        return sum(len(text) for text in call.id_texts or () if text is not None)
+        return sum(map(len, filter(None, call.id_texts or ())))
     message_id: object = call.message_id
     # Exactly these: a class of a host's own may raise when it is asked for its length.
     if type(message_id) is not str and type(message_id) is not bytes:

@@ -21,8 +21,13 @@ def read(text: str) -> bytes:
         ValueError: it is written in another way.
     """
     if not FORM.fullmatch(text):
-        raise ValueError(f"an id is a UUID such as 0192d5a0-0000-7000-8000-000000000001, got {text!r:.80}")
+        raise ValueError(misfit(text))
     return UuidId(bytes.fromhex(text.replace("-", "")))
+
+
+def misfit(text: str) -> str:
+    """Return what is wrong with a text that is no UUID."""
+    return f"an id is a UUID such as 0192d5a0-0000-7000-8000-000000000001, got {text!r:.80}"
 
 
 def written(event_id: bytes) -> str:

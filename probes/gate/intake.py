@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -37,8 +37,7 @@ class Fate(IntEnum):
     NOT_WRITTEN = 503
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of one event; ``arrived_us`` is when it came first. ``faults`` are what is wrong, or was noted."""
 
     event_id: str
@@ -152,11 +151,11 @@ class Intake:
     def _look(self, sent: Sent, codec: Codec, new: dict[bytes, _New], arrived_us: int) -> _Looked:
         """Look at one event; one that may go out and is not known yet is put to those that are new."""
         said = hash((repr(sent.time), sent.data))
-        event_id = _id_of(sent)
+        event_id = judging.read_id(sent)
         found = None if event_id is None else self._known_of(event_id, new)
         if found is not None and event_id is not None and found.sent == said:
             return _Looked(event_id, found, None)
-        judged = judging.judge(sent, codec, self.terms, arrived_us)
+        judged = judging.judge(sent, event_id, codec, self.terms, arrived_us)
         schema, content = codec.schema.fingerprint, hash((judged.event_us, judged.record))
         if not judged.record:
             known = _Known(said, 0, schema, arrived_us, Fate.REJECTED, judged.faults)
@@ -247,7 +246,7 @@ class Intake:
             if judged is None:
                 continue
             owns_id = judged.owns_id and known.fate is not Fate.TAKEN_ID
-            one = replace(judged, faults=known.faults, owns_id=owns_id)
+            one = judged._replace(faults=known.faults, owns_id=owns_id)
             refused.append(one)
             record = self._rejected(one, arrived_us, producer).record()
             leaving.append(Leaving(one.event_id, one.event_us, arrived_us, record))
@@ -283,13 +282,6 @@ class Intake:
             is_held=is_held,
             owns_id=one.owns_id,
         )
-
-
-def _id_of(sent: Sent) -> bytes | None:
-    try:
-        return ids.read(sent.event_id) if isinstance(sent.event_id, str) else None
-    except ValueError:
-        return None
 
 
 def _outcome(looked: _Looked, unkept: Container[bytes]) -> Outcome:

@@ -24,8 +24,7 @@ _READ_US: Final = time_reader(TimeUnit.US)
 _READ_ISO: Final = time_reader(TimeUnit.ISO)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class Judged(NamedTuple):
     """An event and what becomes of it: ``action`` is None for one that is in order.
 
     ``event_id`` is 16 bytes: what had no id is known by the BLAKE2b of its bytes. ``event_us`` is the event time, µs
@@ -85,10 +84,11 @@ class Looked(NamedTuple):
     owns_id: bool = True
 
 
-def judge(sent: Sent, codec: Codec, terms: Terms, arrived_us: int) -> Judged:
-    """Return what becomes of an event that arrives now."""
+def judge(sent: Sent, own_id: bytes | None, codec: Codec, terms: Terms, arrived_us: int) -> Judged:
+    """Return what becomes of an event that arrives now, by its id, None without one that can be."""
     faults = list(sent.faults)
-    own_id = _id(sent, faults)
+    if own_id is None and (fault := _fault_of_id(sent)) is not None:
+        faults.append(fault)
     event_id = own_id or blake2b(sent.data, digest_size=ID_BYTES).digest()
     said_us = None if sent.faults else _said_us(sent, own_id, faults)
     event_us = None if said_us is None else _plausible_us(said_us, sent, terms, arrived_us, faults)
@@ -138,17 +138,21 @@ def checked(data: bytes) -> bytes:
     return data
 
 
-def _id(sent: Sent, faults: list[Fault]) -> bytes | None:
+def read_id(sent: Sent) -> bytes | None:
     """Return the event's own id, None without one that can be."""
     try:
-        if isinstance(sent.event_id, str):
-            return ids.read(sent.event_id)
-        if not sent.faults:
-            got = type(sent.event_id).__name__
-            faults.append(Fault(f"{sent.place}/id", f"an id is a UUID in a text, got {got}"))
-    except ValueError as error:
-        faults.append(Fault(f"{sent.place}/id", str(error)))
-    return None
+        return ids.read(sent.event_id) if isinstance(sent.event_id, str) else None
+    except ValueError:
+        return None
+
+
+def _fault_of_id(sent: Sent) -> Fault | None:
+    """Return what is wrong with an id that cannot be; None where something else was said already."""
+    if isinstance(sent.event_id, str):
+        return Fault(f"{sent.place}/id", ids.misfit(sent.event_id))
+    if sent.faults:
+        return None
+    return Fault(f"{sent.place}/id", f"an id is a UUID in a text, got {type(sent.event_id).__name__}")
 
 
 def _said_us(sent: Sent, own_id: bytes | None, faults: list[Fault]) -> int | None:

@@ -16,7 +16,7 @@ from demo.nodes.ingest import parse
 from demo.records import Message, new_message, raw_flights
 from probes.gate.bodies import batch
 from probes.gate.codec import Codec
-from probes.gate.judging import Judged, Terms, judge
+from probes.gate.judging import Judged, Terms, judge, read_id
 from probes.gate.rules import Action, Path, Range, Rule
 from probes.registry.avro_schema import Schema
 
@@ -28,7 +28,7 @@ TERMS: Final = Terms(86_400_000_000, (Rule("range distance", Range(Path.parse("d
 
 def judged(*events: dict[str, Any]) -> list[Judged]:
     """Return what the gate makes of events that arrive now."""
-    return [judge(one, CODEC, TERMS, NOW_US) for one in batch(json.dumps(events).encode())]
+    return [judge(one, read_id(one), CODEC, TERMS, NOW_US) for one in batch(json.dumps(events).encode())]
 
 
 def some_messages(count: int = 1_000) -> list[Message]:
