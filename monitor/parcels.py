@@ -236,15 +236,13 @@ def unpack_tally(parcel: bytes) -> Tally:
 
 
 def _pack_slowest(slowest: tuple[Slowest, ...] | None) -> tuple[dict[str, Any], list[bytes]]:
-    """Return what the header says of the slowest messages, and what stands behind all else; nothing if none are kept."""
+    """Return what the header says of the slowest messages, and their bytes; nothing where they were not kept."""
     if slowest is None:
         return {}, []
     names = [naming.pack(of_node.names) for of_node in slowest]
     ids = [column.tobytes() for of_node in slowest for column in (of_node.message_ids, of_node.lag_us)]
-    header = {
-        "slowest": [len(of_node.lag_us) for of_node in slowest],
-        "slowest_texts": [len(texts) for *_, texts in names],
-    }
+    counts, texts = [len(of_node.lag_us) for of_node in slowest], [len(of_texts) for _, _, of_texts in names]
+    header = {"slowest": counts, "slowest_texts": texts}
     return header, [*ids, *(part for of_node in names for part in of_node)]
 
 

@@ -179,11 +179,11 @@ def _node_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
 
 def _told(slowest: Slowest) -> list[dict[str, Any]]:
     """Return the slowest messages as the report has them; what follows is ASCII, whatever an id says."""
-    ids, lags_us, (kinds, texts) = slowest.message_ids, slowest.lag_us.tolist(), slowest.names
-    shown = [
-        naming.shown(one.tobytes(), kind, text) for one, kind, text in zip(ids, kinds.tolist(), texts, strict=True)
+    columns = (slowest.message_ids, slowest.names.kinds.tolist(), slowest.names.texts, slowest.lag_us.tolist())
+    return [
+        {"id": naming.shown(message_id.tobytes(), kind, text), "lag_out_us": lag_us}
+        for message_id, kind, text, lag_us in zip(*columns, strict=True)
     ]
-    return [{"id": name, "lag_out_us": lag_us} for name, lag_us in zip(shown, lags_us, strict=True)]
 
 
 def _lost_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:

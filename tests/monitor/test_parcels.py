@@ -92,7 +92,7 @@ def test_slowest_messages_are_packed_with_their_names() -> None:
 
 
 def test_a_tally_of_a_store_from_before_slowest_messages_were_kept_is_read() -> None:
-    """That they were not kept is told apart from there being none, and a shard without them leaves none of the whole."""
+    """None were kept, which is not the same as that there are none; a shard without them leaves the whole without."""
     pathway = Pathway.parse("a -> b")
     tally = take(pathway, [passed(0, [id_bytes(1)])], 60)
     old = unpack_tally(pack_tally(replace(tally, slowest=None)))

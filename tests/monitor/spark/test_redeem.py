@@ -119,7 +119,7 @@ def test_a_tally_of_claims_is_that_of_the_arrays(
 def test_shards_share_the_messages_out(
     tmp_path_factory: pytest.TempPathFactory, batches: list[Batch], shards: int
 ) -> None:
-    """Each message counts in one shard; merged, the shards are the window: masks, stamps, lost and slowest ids, sightings."""
+    """Each message counts in one shard; merged, the shards are the window: masks, stamps, ids, sightings."""
     claims = claims_on(write_segment(tmp_path_factory.mktemp("spool") / "s.seg", *batches))
     merged = merge([redeem.tally(PATHWAY, claims, END_US, shard, shards) for shard in range(shards)])
     whole = redeem.tally(PATHWAY, claims, END_US)

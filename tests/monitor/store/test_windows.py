@@ -175,7 +175,7 @@ def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> No
 # Slowest messages
 
 
-def slow(message_ids: bytes, **said: Any) -> Tally:
+def slow(message_ids: bytes, **said: Any) -> Tally:  # noqa: ANN401 - as a batch has them
     """Return the tally of three messages that left a, the second of them last."""
     lags_us = np.array([5, 2**62, -5], np.int64)
     return take(PATHWAY, [Observed(0, "", at(1), ids_of(message_ids), lags_us, lags_us, NO_OUTCOMES, **said)], at(60))
