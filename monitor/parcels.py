@@ -20,6 +20,7 @@ from monitor.kernel.books import FACTS, DropFact
 from monitor.kernel.journeys import Journeys
 from monitor.kernel.naming import Names
 from monitor.kernel.relations import Relation
+from monitor.kernel.slowest import Slowest
 from monitor.kernel.tally import LostIds, NodeLags, Tally
 from probes.contract.batch import IdKind
 
@@ -206,7 +207,9 @@ def pack_tally(tally: Tally) -> bytes:
     header["texts"] = [len(texts) for _, _, texts in names]
     ways = [lost.journeys.pack() for lost in tally.lost_ids]
     header["journeys"] = [len(way) for way in ways]
-    return _pack(header, b"".join((*packed, *(part for of_node in names for part in of_node), *ways)))
+    slow, slow_parts = _pack_slowest(tally.slowest)
+    parts = (*packed, *(part for of_node in names for part in of_node), *ways, *slow_parts)
+    return _pack(header | slow, b"".join(parts))
 
 
 def unpack_tally(parcel: bytes) -> Tally:
@@ -228,12 +231,32 @@ def unpack_tally(parcel: bytes) -> Tally:
     return Tally(
         masks, counts, sighted_us, stamps, negative, lags, lost_ids,
         header["last_first_sighting_us"], header["observations"],
-        tuple(Relation(*one) for one in header.get("relations", ())),
+        tuple(Relation(*one) for one in header.get("relations", ())), _slowest(header, cut),
     )  # fmt: skip
 
 
+def _pack_slowest(slowest: tuple[Slowest, ...] | None) -> tuple[dict[str, Any], list[bytes]]:
+    """Return what the header says of the slowest messages, and their bytes; nothing where they were not kept."""
+    if slowest is None:
+        return {}, []
+    names = [naming.pack(of_node.names) for of_node in slowest]
+    ids = [column.tobytes() for of_node in slowest for column in (of_node.message_ids, of_node.lag_us)]
+    counts, texts = [len(of_node.lag_us) for of_node in slowest], [len(of_texts) for _, _, of_texts in names]
+    header = {"slowest": counts, "slowest_texts": texts}
+    return header, [*ids, *(part for of_node in names for part in of_node)]
+
+
+def _slowest(header: dict[str, Any], cut: _Cutter) -> tuple[Slowest, ...] | None:
+    """Return the slowest messages of each node; None of tallies that were packed without."""
+    if "slowest" not in header:
+        return None
+    ids = [(cut.array("<u8", 2 * count).reshape(count, 2), cut.array("<i8", count)) for count in header["slowest"]]
+    names = _names(header["slowest"], header["slowest_texts"], cut)
+    return tuple(Slowest(*of_node, of_ids) for of_node, of_ids in zip(ids, names, strict=True))
+
+
 def _names(counts: list[int], texts: list[int] | None, cut: _Cutter) -> list[Names]:
-    """Return the names of each node's lost ids; nothing is known of those in tallies that were packed without."""
+    """Return the names of each node's ids; nothing is known of those in tallies that were packed without."""
     if texts is None:
         return [naming.unknown(count) for count in counts]
     found = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -178,13 +178,20 @@ def rolled_as_json(rolled: RollUp) -> dict[str, Any]:
     return {"start": start, "windows": windows, "verdicts": verdicts} | told | {"nodes": list(told["nodes"])}
 
 
-def as_json(result: WindowResult, lost_ids: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """Return a window as ``report --json`` shows it; ``lost_ids`` as they were given, for each node in order."""
+def as_json(
+    result: WindowResult, lost_ids: Sequence[Sequence[str]], slowest: Sequence[Sequence[Mapping[str, Any]] | None]
+) -> dict[str, Any]:
+    """Return a window as ``report --json`` shows it.
+
+    ``lost_ids`` as they were given, and the ``slowest`` messages with their lags, None where they were not kept: both
+    for each node in order.
+    """
     told = asdict(result)
     start_us = told.pop("window_start_us")
     del told["stream"]
     told |= {"reasons": list(result.reasons)}
-    told["nodes"] = [node | {"lost_ids": list(ids)} for node, ids in zip(told["nodes"], lost_ids, strict=True)]
+    nodes = zip(told["nodes"], lost_ids, slowest, strict=True)
+    told["nodes"] = [node | {"lost_ids": list(ids), "slowest": slow} for node, ids, slow in nodes]
     return {"window_start": iso(start_us)} | told
 
 

@@ -108,6 +108,8 @@ def _show_window(console: Console, stream: str, window: Json, terms: Terms | Non
         console.print(f"  and {len(window['reasons']) - REPORTED_REASONS} more, which --json shows")
     for node in window["nodes"]:
         _show_ids(console, node)
+    for node in _slow(window["nodes"]):
+        _show_slowest(console, node)
     console.print()
 
 
@@ -121,6 +123,26 @@ def _show_ids(console: Console, node: Json) -> None:
     console.print(f"{word} at {node['node']}, {part}{node['loss']:,}:")
     for message_id in shown:
         console.print(f"    {message_id}", soft_wrap=True)
+
+
+def _slow(nodes: Sequence[Json]) -> list[Json]:
+    """Return the node that a message left latest after its event, and the one that held a message longest.
+
+    Of nodes that are equal it is the last in order of the pathway. More would drown the report.
+    """
+    named: list[str] = []
+    for lag in ("lag_out_us", "inside_us"):
+        known = [node for node in reversed(nodes) if node["slowest"] and node[lag]]
+        named += [node["node"] for node in sorted(known, key=lambda node: -node[lag]["max"])[:1]]
+    return [node for node in nodes if node["node"] in named]
+
+
+def _show_slowest(console: Console, node: Json) -> None:
+    """Print the slowest messages of a node, each as a line, its lag first: an id may say anything."""
+    console.print(f"slowest at {node['node']}, by lag out:")
+    lags = [span(one["lag_out_us"]) for one in node["slowest"]]
+    for lag, one in zip(lags, node["slowest"], strict=True):
+        console.print(f"    {lag:>{max(map(len, lags))}}  {one['id']}", soft_wrap=True)
 
 
 def _lost(window: Json) -> str:

@@ -1,6 +1,7 @@
 """The tally: all that a window, or one shard of it, is reduced to before anything is judged.
 
-A few distinct masks with counts, stamps by node, the lag digests, and the ids behind a loss. Tallies of shards merge.
+A few distinct masks with counts, stamps by node, the lag digests, the ids behind a loss and those of the slowest
+messages. Tallies of shards merge.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import journeys, masks, naming, relations, tdigest
+from monitor.kernel import journeys, masks, naming, relations, slowest, tdigest
 from monitor.kernel.journeys import Journeys, Record, Source
 from monitor.kernel.masks import Ids
 from monitor.kernel.naming import Names, Said
 from monitor.kernel.relations import Relation, Stamped
 from monitor.kernel.sets import classify
+from monitor.kernel.slowest import Slowest
 from monitor.pathway import Pathway
 from probes.contract.batch import IdKind, Outcome
 from probes.contract.limits import NOT_STAMPED
@@ -100,7 +102,7 @@ class Tally:
     row's mask and were first sighted then. Sightings by the end of the window are all ALWAYS_US, so that there are few
     rows. ``stamps`` counts in and out stamps, shape (nodes, 2); ``negative`` those of them with a negative lag, shape
     (nodes,). ``last_first_sighting_us`` is the latest moment after the end of the window at which a message was first
-    sighted, 0 without any.
+    sighted, 0 without any. ``slowest`` is None where a version took the tally that kept no slowest messages.
     """
 
     masks: NDArray[np.uint64]
@@ -113,6 +115,7 @@ class Tally:
     last_first_sighting_us: int
     observations: int
     relations: tuple[Relation, ...] = ()
+    slowest: tuple[Slowest, ...] | None = None
 
     def settled(self, before_us: int) -> NDArray[np.int64]:
         """Return the counts of the messages first sighted before a moment, shape (rows,); the others are in flight."""
@@ -164,10 +167,12 @@ def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> T
     counts = _joined([part.counts for part in alike], (0,), np.int64)
     said = [said for part in alike for said in part.said]
     sources = [Source(pathway.nodes[part.node], *record) for part in alike for record in part.records]
-    lost = _lost_ids(sets.loss, place, sighted_us, _Of(ids, groups, counts, said, sources))
+    of = _Of(ids, groups, counts, said, sources)
+    lost = _lost_ids(sets.loss, place, sighted_us, of)
+    late = _slowest([lag_out_us for _, lag_out_us, _ in values], node_of, code, of)
     related = relations.of(pathway, Stamped(keys, counts, code), sets, place, groups)
     rows = _rows(distinct, place, moments_us, moment)
-    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids), related)
+    return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids), related, late)
 
 
 def instance_name(node: str, probe: str, epoch_us: int) -> str:
@@ -205,6 +210,7 @@ def merge(tallies: Sequence[Tally]) -> Tally:
         max(tally.last_first_sighting_us for tally in tallies),
         sum(tally.observations for tally in tallies),
         relations.merge(one for tally in tallies for one in tally.relations),
+        _merge_slowest([tally.slowest for tally in tallies]),
     )
 
 
@@ -306,7 +312,7 @@ def _first_sightings(
 
 
 class _Of(NamedTuple):
-    """What lost ids are taken from: all observations, brought together by message, and what each batch says of them."""
+    """What ids are taken from: all observations, brought together by message, and what each batch says of them."""
 
     ids: Ids
     groups: masks.Groups
@@ -314,11 +320,19 @@ class _Of(NamedTuple):
     said: list[Said]
     sources: list[Source]
 
+    def observations(
+        self, messages: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return of each observation of some messages which of them it is of, its batch, and its row there."""
+        begins = np.cumsum(self.counts) - self.counts
+        message, at = masks.observations(self.groups, messages)
+        batch = np.searchsorted(begins, at, "right") - 1
+        return message, batch, at - begins[batch]
+
 
 def _lost_ids(
     loss: NDArray[np.bool_], place: NDArray[np.int64], sighted_us: NDArray[np.int64], of: _Of
 ) -> tuple[LostIds, ...]:
-    begins = np.cumsum(of.counts) - of.counts
     found = []
     for of_node in loss.T:
         if not of_node.any():
@@ -327,13 +341,41 @@ def _lost_ids(
         lost = np.flatnonzero(of_node[place])
         ids = of.ids[of.groups.order[of.groups.starts[lost]]]
         first = masks.byte_order(ids)[:MAX_LOST_IDS]
-        message, at = masks.observations(of.groups, lost[first])
-        batch = np.searchsorted(begins, at, "right") - 1
-        row = at - begins[batch]
-        names = naming.of(ids[first], message, batch, row, of.said)
-        way = journeys.of(len(first), message, batch, row, of.sources)
+        seen = of.observations(lost[first])
+        names = naming.of(ids[first], *seen, of.said)
+        way = journeys.of(len(first), *seen, of.sources)
         found.append(LostIds(ids[first], sighted_us[lost[first]], names, way))
     return tuple(found)
+
+
+def _slowest(
+    lags_out_us: list[list[NDArray[np.int64]]], node_of: NDArray[np.uint8], code: NDArray[np.uint8], of: _Of
+) -> tuple[Slowest, ...]:
+    """Return the slowest messages of each node; its departures are in the order of their lags, node after node."""
+    starts = np.searchsorted(node_of, np.arange(len(lags_out_us) + 1)).tolist()
+    rows, lags_us = [], []
+    for parts, start, end in zip(lags_out_us, starts, starts[1:], strict=False):
+        lag_us = _joined(parts, (0,), np.int64)
+        departed = None if len(lag_us) == end - start else np.flatnonzero(code[start:end] & masks.OUT)
+        row, slow_us = slowest.first(lag_us, of.ids[start:end], departed)
+        rows.append(row + start)
+        lags_us.append(slow_us)
+    every = np.concatenate(rows)
+    messages, place = np.unique(masks.messages(of.groups, every), return_inverse=True)
+    ids = of.ids[of.groups.order[of.groups.starts[messages]]]
+    names = naming.of(ids, *of.observations(messages), of.said).taken(place)
+    found, end = [], 0
+    for row, slow_us in zip(rows, lags_us, strict=True):
+        start, end = end, end + len(row)
+        found.append(Slowest(of.ids[row], slow_us, names.taken(np.arange(start, end))))
+    return tuple(found)
+
+
+def _merge_slowest(parts: Sequence[tuple[Slowest, ...] | None]) -> tuple[Slowest, ...] | None:
+    kept = [part for part in parts if part is not None]
+    if len(kept) < len(parts):
+        return None
+    return tuple(slowest.merge(of_node) for of_node in zip(*kept, strict=True))
 
 
 def _merge_lost(parts: Sequence[LostIds]) -> LostIds:
@@ -352,4 +394,6 @@ def _merge_lags(parts: Sequence[NodeLags]) -> NodeLags:
 
 
 def _joined(parts: list, shape: tuple[int, ...], dtype: type) -> NDArray:  # type: ignore[type-arg]
+    if len(parts) == 1:
+        return parts[0]  # type: ignore[no-any-return]
     return np.concatenate(parts) if parts else np.empty(shape, dtype)

@@ -31,7 +31,7 @@ _WINDOW_FIELDS: Final = tuple(f.name for f in fields(WindowResult))
 FINAL: Final = tuple(status.value for status in Status if status.is_final)
 """What the status of a window that was judged may be."""
 _NODE_FIELDS: Final = tuple(f.name for f in fields(NodeResult))
-_PLAIN: Final = tuple(column for column in tables.node_windows.c if not column.name.endswith("_digest"))
+_PLAIN: Final = tuple(one for one in tables.node_windows.c if not one.name.endswith(("_digest", "slowest")))
 _AT_A_TIME: Final = 10
 """Windows whose nodes are in memory at once: there may be thousands of nodes."""
 
@@ -49,7 +49,9 @@ def report(engine: Engine, stream: str | None = None, from_us: int | None = None
         for row in connection.execute(_in_range(tables.windows, stream, from_us, to_us)).mappings():
             key = row["stream"], row["window_start_us"]
             result = _result(row, nodes[key])
-            streams[row["stream"]].append(as_json(result, [ids[*key, node.node] for node in result.nodes]))
+            lost_of_nodes = [ids[*key, node.node] for node in result.nodes]
+            slowest = [json.loads(node["slowest"] or "null") for node in nodes[key]]
+            streams[row["stream"]].append(as_json(result, lost_of_nodes, slowest))
         return {
             "streams": [{"stream": name, "windows": windows} for name, windows in streams.items()],
             "accounts": accounts(connection),

@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from monitor.kernel.books import Tallies
 from monitor.results import Quantiles
 
-SCHEMA_VERSION: Final = "0011"
+SCHEMA_VERSION: Final = "0012"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
@@ -133,6 +133,7 @@ node_windows: Final = Table(
     *(column for name in NODE_LAGS for column in _lag(name)),
     Column("process_duration_p95_us", BigInteger),
     *(Column(f"{name}_digest", LargeBinary, nullable=False) for name in NODE_LAGS),
+    Column("slowest", Text, comment="JSON: the slowest messages as they are reported; null where they were not kept"),
 )
 
 lost_ids: Final = Table(

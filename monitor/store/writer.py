@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, func, select, updat
 from monitor.holes import Hole
 from monitor.kernel import naming, tdigest
 from monitor.kernel.books import Book
+from monitor.kernel.slowest import Slowest
 from monitor.ledger import Conclusion
 from monitor.parcels import SetAside
 from monitor.results import NodeResult, WindowResult
@@ -172,7 +173,17 @@ def _node_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
         for name in NODE_LAGS:
             row |= quantile_columns(name, getattr(node, name))
             row[f"{name}_digest"] = tdigest.to_bytes(getattr(lags, name))
-        yield row
+        slowest = conclusion.tally.slowest
+        yield row | {"slowest": None if slowest is None else json.dumps(_told(slowest[place]))}
+
+
+def _told(slowest: Slowest) -> list[dict[str, Any]]:
+    """Return the slowest messages as the report has them; what follows is ASCII, whatever an id says."""
+    columns = (slowest.message_ids, slowest.names.kinds.tolist(), slowest.names.texts, slowest.lag_us.tolist())
+    return [
+        {"id": naming.shown(message_id.tobytes(), kind, text), "lag_out_us": lag_us}
+        for message_id, kind, text, lag_us in zip(*columns, strict=True)
+    ]
 
 
 def _lost_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:

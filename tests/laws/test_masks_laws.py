@@ -126,6 +126,16 @@ def test_distinct_masks_and_whose_they_are(drawn: tuple[int, list[list[int]]]) -
     assert found.tolist() == masks.distinct(words[::-1])[0].tolist()
 
 
+@given(IDS, st.data())
+def test_the_message_of_an_observation_is_the_group_that_holds_it(ids: list[bytes], data: st.DataObject) -> None:
+    """Of any observations, in any order, each named once."""
+    groups = masks.group(_packed(ids))
+    wanted = data.draw(st.permutations(range(len(ids))).map(lambda order: order[: len(ids) // 2 + 1]))
+    found = masks.messages(groups, np.array(wanted, np.int64))
+    first = groups.order[groups.starts[found]]
+    assert [ids[place] for place in first.tolist()] == [ids[place] for place in wanted]
+
+
 @given(IDS, st.integers(1, 64))
 def test_every_id_has_its_shard(ids: list[bytes], shards: int) -> None:
     """A shard lies within bounds, and equal ids share theirs."""

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.kernel import masks, tdigest
+from monitor.kernel.slowest import MAX_SLOWEST_IDS
 from monitor.kernel.tally import ALWAYS_US, Observed, Tally, merge, take
 from monitor.parcels import pack_tally
 from tests.laws.drawn import Drawn, Seen, as_model, mask_of, message_id, pathways, seen
@@ -121,6 +122,25 @@ def test_lost_ids_are_those_of_the_model(case: Case, before_us: int) -> None:
         assert tally.lost(place, before_us).message_ids.tobytes() == b"".join(sorted(settled))
 
 
+@given(windows())
+def test_slowest_messages_are_those_of_the_model(case: Case) -> None:
+    """Whenever they were sighted: of each node those with the greatest lags at departure."""
+    model = as_model(case.drawn, case.observations)
+    expected = [
+        sorted(((-lag_us, message_id) for message_id, lag_us in model.at[node].slowest_us.items()))[:MAX_SLOWEST_IDS]
+        for node in case.drawn.product.nodes
+    ]
+    assert _slow(_of(case, _one_by_one(case))) == expected
+
+
+def _slow(tally: Tally) -> list[list[tuple[int, bytes]]]:
+    assert tally.slowest is not None
+    return [
+        [(-lag_us, one.tobytes()) for one, lag_us in zip(ids, lags_us.tolist(), strict=True)]
+        for ids, lags_us, _ in tally.slowest
+    ]
+
+
 @given(windows(), st.sampled_from([0, 61, 62, 75, 76]))
 def test_what_is_settled_was_sighted_before(case: Case, before_us: int) -> None:
     """Of each row either all messages count or none."""
@@ -143,6 +163,7 @@ def test_shards_that_are_merged_are_the_whole(case: Case, shards: int) -> None:
     exact = ("masks", "counts", "sighted_us", "stamps", "negative")
     assert [getattr(merged, name).tolist() for name in exact] == [getattr(whole, name).tolist() for name in exact]
     assert _lost(merged) == _lost(whole)
+    assert _slow(merged) == _slow(whole)
     assert (merged.last_first_sighting_us, merged.observations) == (whole.last_first_sighting_us, whole.observations)
     assert _ends(merged) == _ends(whole)
 

@@ -15,6 +15,7 @@ from tests.model.unheard import folder_of, is_touched, unheard
 from tests.model.wire import Received, read_spool
 
 MOST_IDS = 100
+MOST_SLOWEST = 5
 ANY_NUMBER = 2**53
 
 
@@ -252,6 +253,10 @@ class JudgedWindow:
             "inside_us": quantiles(at.inside_us),
             "process_duration_p95_us": self._process_duration_p95_us(node),
             "lost_ids": [shown(self.pathway, one, self.observed) for one in sorted(lost)[:MOST_IDS]],
+            "slowest": [
+                {"id": shown(self.pathway, one, self.observed), "lag_out_us": at.slowest_us[one]}
+                for one in sorted(at.slowest_us, key=lambda one: (-at.slowest_us[one], one))[:MOST_SLOWEST]
+            ],
         }
 
     def _origins_books(self) -> list[NodeBooks]:

@@ -24,6 +24,8 @@ class AtNode:
     lags_in_us: list[int] = field(default_factory=list)
     lags_out_us: list[int] = field(default_factory=list)
     inside_us: list[int] = field(default_factory=list)
+    slowest_us: dict[bytes, int] = field(default_factory=dict)
+    """The greatest lag at departure of each message that left."""
 
     def add(self, observation: Observation, *, one_sided: bool) -> None:
         """Take in one observation; at a one-sided node any stamp counts for both."""
@@ -47,6 +49,7 @@ class AtNode:
         if lag_out_us is not None and observation.passed:
             self.left.add(message_id)
             self.lags_out_us.append(lag_out_us)
+            self.slowest_us[message_id] = max(lag_out_us, self.slowest_us.get(message_id, lag_out_us))
         if lag_in_us is not None and lag_out_us is not None and observation.passed and not one_sided:
             self.inside_us.append(max(-(2**63), min(lag_out_us - lag_in_us, 2**63 - 1)))
 

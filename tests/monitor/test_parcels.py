@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import struct
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel.tally import NEVER_US, take
+from monitor.kernel.tally import NEVER_US, empty, merge, take
 from monitor.parcels import NOWHERE, REASONS, Claims, join, pack_tally, split, unpack_tally
 from monitor.pathway import Pathway
 from probes.contract.batch import IdKind
-from probes.contract.ids import id_bytes
+from probes.contract.ids import digest, id_bytes
 from tests.monitor.kernel.batched import passed
 from tests.repository import ROOT
 
@@ -60,7 +61,7 @@ def test_claims_of_a_checkpoint_from_before_ids_had_kinds_are_taken() -> None:
 def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
     """Its lost ids are there, and nothing is known of them but their bytes."""
     tally = take(Pathway.parse("a -> b"), [passed(0, [id_bytes(number) for number in (1, 2)])], 60)
-    packed = pack_tally(tally)
+    packed = pack_tally(replace(tally, slowest=None))
     (length,) = struct.unpack_from("<I", packed)
     header = json.loads(packed[4 : 4 + length])
     ways = sum(header.pop("journeys"))
@@ -74,3 +75,27 @@ def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
     assert lost.names.kinds.tolist() == [IdKind.UNKNOWN] * 2
     assert lost.journeys.of(1) == (0, [])
     assert pack_tally(found) == packed
+
+
+def test_slowest_messages_are_packed_with_their_names() -> None:
+    """Ids, lags and names come back as they were; of a node without departures, none."""
+    text = "ünïcode\0".encode()
+    said = passed(0, [digest(text), id_bytes(2)])._replace(
+        id_kind=IdKind.TEXT, id_texts=np.frombuffer(text, np.uint8), id_text_ends=np.array([len(text)] * 2, np.uint32)
+    )
+    found = unpack_tally(pack_tally(take(Pathway.parse("a -> b"), [said], 60))).slowest
+    assert found is not None
+    at_a, at_b = found
+    assert {one.tobytes() for one in at_a.message_ids} == {digest(text), id_bytes(2)}
+    assert (at_a.lag_us.tolist(), set(at_a.names.texts), at_a.names.kinds.tolist()) == ([30, 30], {text, None}, [3, 3])
+    assert (len(at_b.message_ids), len(at_b.lag_us), len(at_b.names.kinds)) == (0, 0, 0)
+
+
+def test_a_tally_of_a_store_from_before_slowest_messages_were_kept_is_read() -> None:
+    """None were kept, which is not the same as that there are none; a shard without them leaves the whole without."""
+    pathway = Pathway.parse("a -> b")
+    tally = take(pathway, [passed(0, [id_bytes(1)])], 60)
+    old = unpack_tally(pack_tally(replace(tally, slowest=None)))
+    assert (old.slowest, old.observations) == (None, 1)
+    assert merge([tally, old]).slowest is None
+    assert merge([tally, empty(pathway)]).slowest is not None

@@ -22,6 +22,7 @@ def node(name: str, **figures: object) -> Json:
     """Return a node of the report: ten seen, nothing lost."""
     zeroes = ("loss", "filtered", "rejected", "in_flight", "unobserved", "orphans", "duplicates_in", "duplicates_out")
     figures.setdefault("lost_ids", [])
+    figures.setdefault("slowest", None)
     nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us")
     lost = ("lost_in_transit", "lost_inside", "lost_after")
     base: Json = dict.fromkeys((*zeroes, *lost, "dropped"), 0) | dict.fromkeys(nulls)
@@ -187,6 +188,36 @@ def test_ids_of_what_is_not_known_to_be_lost_are_missing() -> None:
     text = drawn(told(window(node("a", loss=3), unsure, verdict="UNKNOWN")))
     assert "missing at b, 1 of 7:\n    x\n" in text
     assert "at a" not in text
+
+
+def lags(out_us: int, inside_us: int, *slowest: str) -> Json:
+    """Return the figures of a node with so much lag out and time inside at most, and its slowest messages."""
+    ids = [{"id": message_id, "lag_out_us": out_us >> place} for place, message_id in enumerate(slowest)]
+    return {"lag_out_us": LAG | {"max": out_us}, "inside_us": LAG | {"max": inside_us}, "slowest": ids}
+
+
+def test_slowest_messages_are_told_where_it_took_longest() -> None:
+    """At the node that one left latest, and at that which held one longest; each with its lag, which stands first."""
+    text = drawn(told(window(
+        node("a", **lags(1_000, 10, "x")),
+        node("b", **lags(5_000_000, 4_000_000, "y", "z")),
+        node("c", **lags(6_000_000, 10, *"12345")),
+        node("d", **lags(5_500_000, 10, "v")),
+    )))  # fmt: skip
+    first, second = text.partition("slowest at b, by lag out:\n")[2].split("slowest at c, by lag out:\n")
+    assert first.splitlines() == ["    5.0 s  y", "    2.5 s  z"]
+    lines = ["       6.0 s  1", "       3.0 s  2", "       1.5 s  3", "    750.0 ms  4", "    375.0 ms  5", ""]
+    assert second.splitlines()[:6] == lines
+    assert "slowest at a" not in text
+    assert "slowest at d" not in text
+
+
+def test_slowest_messages_of_equal_nodes_are_those_of_the_last() -> None:
+    """It is told once, and nothing where nothing was kept or nothing left; a node may have no time inside."""
+    text = drawn(told(window(node("a", **lags(7, 3, "x")), node("b", **lags(7, 3, "y")))))
+    assert text.count("slowest at") == text.count("slowest at b, by lag out:\n    7 µs  y\n") == 1
+    assert "slowest" not in drawn(told(window(node("a", **lags(7, 3)), node("b", lag_out_us=LAG, inside_us=LAG))))
+    assert "slowest at b" in drawn(told(window(node("a"), node("b", **(lags(7, 3, "y") | {"inside_us": None})))))
 
 
 def test_end_to_end_lag_is_told_by_its_quantiles() -> None:

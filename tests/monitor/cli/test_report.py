@@ -65,6 +65,7 @@ A: Final = {
     "inside_us": {"count": 10} | IN,
     "process_duration_p95_us": 1_000,
     "lost_ids": [],
+    "slowest": [{"id": f"{number:032x}", "lag_out_us": 2_000} for number in range(5)],
 }
 B: Final = A | {
     "node": "b",
@@ -219,6 +220,8 @@ def test_a_single_window_is_drawn_as_text(workplace: Workplace, capsys: Captured
         ["lag", "end", "to", "end:", "p50", "2.0", "ms,", "p95", "2.0", "ms,", "p99", "2.0", "ms,", "max", "2.0", "ms"],
         ["lost", "at", "b,", "1:"],
         [f"{9:032x}"],
+        ["slowest", "at", "b,", "by", "lag", "out:"],
+        *(["2.0", "ms", f"{number:032x}"] for number in range(5)),
         ["4", "records,", "19", "observations"],
     ]
     assert ("\x1b" in told.out, told.err) == (False, "")

@@ -23,6 +23,7 @@ ADDED: Final = {
     "windows": ("partial",),
     "books": ("aside", "unplaced"),
     "lost_ids": ("id_kinds", "id_text_ends", "id_texts", "journeys"),
+    "node_windows": ("slowest",),
 }
 """The columns that came after the first version, by the tables of the first version."""
 

@@ -8,7 +8,7 @@ import pytest
 from monitor.kernel import tdigest
 from monitor.kernel.tally import MAX_LOST_IDS, NEVER_US, Observed, Tally, empty, merge, take
 from monitor.pathway import Pathway
-from probes.contract.batch import Outcome
+from probes.contract.batch import IdKind, Outcome
 from probes.contract.ids import id_bytes
 from tests.monitor.kernel.batched import batch, passed, stopped
 
@@ -164,6 +164,15 @@ def test_lost_ids_are_kept_up_to_ten_thousand() -> None:
     assert (MAX_LOST_IDS, int(whole.counts.sum())) == (10_000, 12_000)
     assert lost(whole, 1) == first
     assert lost(merge([_left_a(6_000, 6_000), _left_a(0, 6_000)]), 1) == first
+
+
+def test_the_slowest_messages_are_named_as_the_first_node_names_them() -> None:
+    """The lag is that of the node; of a message that the node says nothing of, the others tell the kind."""
+    said = passed(0, ids(1, 2))._replace(id_kind=IdKind.INT)
+    at_a, at_b = take(CHAIN, [batch(1, ids(1, 2, 2, 3), [5] * 4, [25, 60, 50, 7]), said], END_US).slowest or ()
+    assert [one.tobytes() for one in at_b.message_ids] == ids(2, 1, 3)
+    assert (at_b.lag_us.tolist(), at_b.names.kinds.tolist()) == ([60, 25, 7], [IdKind.INT, IdKind.INT, IdKind.UNKNOWN])
+    assert ([one.tobytes() for one in at_a.message_ids], at_a.lag_us.tolist()) == (ids(1, 2), [30, 30])
 
 
 def test_a_tally_alone_is_merged_already() -> None:

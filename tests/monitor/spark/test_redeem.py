@@ -119,7 +119,7 @@ def test_a_tally_of_claims_is_that_of_the_arrays(
 def test_shards_share_the_messages_out(
     tmp_path_factory: pytest.TempPathFactory, batches: list[Batch], shards: int
 ) -> None:
-    """Each message counts in one shard; merged, the shards are the window: masks, stamps, lost ids, sightings."""
+    """Each message counts in one shard; merged, the shards are the window: masks, stamps, ids, sightings."""
     claims = claims_on(write_segment(tmp_path_factory.mktemp("spool") / "s.seg", *batches))
     merged = merge([redeem.tally(PATHWAY, claims, END_US, shard, shards) for shard in range(shards)])
     whole = redeem.tally(PATHWAY, claims, END_US)
@@ -129,7 +129,8 @@ def test_shards_share_the_messages_out(
 def _exact(tally: Tally) -> list[object]:
     arrays = (tally.masks, tally.counts, tally.sighted_us, tally.stamps, tally.negative)
     lost = [(lost.message_ids.tolist(), lost.sighted_us.tolist(), naming.pack(lost.names)) for lost in tally.lost_ids]
-    return [*(array.tolist() for array in arrays), lost, tally.last_first_sighting_us, tally.observations]
+    late = [(one.message_ids.tolist(), one.lag_us.tolist(), naming.pack(one.names)) for one in tally.slowest or ()]
+    return [*(array.tolist() for array in arrays), lost, late, tally.last_first_sighting_us, tally.observations]
 
 
 def test_no_claims_are_an_empty_window() -> None:

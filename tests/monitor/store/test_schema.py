@@ -86,8 +86,10 @@ def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> Non
             assert not dialect.has_table(connection, table)
         tables.stale_hours.create(connection)
         connection.execute(text("ALTER TABLE windows ADD COLUMN partial BIGINT"))
+        connection.execute(text("ALTER TABLE node_windows ADD COLUMN slowest TEXT"))
         writer.write_conclusions(connection, [concluded()], 0)
         connection.execute(text("ALTER TABLE windows DROP COLUMN partial"))
+        connection.execute(text("ALTER TABLE node_windows DROP COLUMN slowest"))
         tables.stale_hours.drop(connection)
     assert schema.migrate(engine) == ("0001", SCHEMA_VERSION)
     assert differences(engine) == []
@@ -123,17 +125,19 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, "0006")
         lineage.enter(connection, "q", 0, RULES)
-        with_column = (tables.windows, tables.rollups)
-        for table in with_column:
-            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN partial BIGINT"))
+        later = {"windows": "partial BIGINT", "rollups": "partial BIGINT", "node_windows": "slowest TEXT"}
+        for table, column in later.items():
+            connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column}"))
         writer.write_conclusions(connection, [concluded()], 0)
         rollups.roll(connection, "orders", START_US - START_US % rollups.HOUR_US)
-        for table in with_column:
-            connection.execute(text(f"ALTER TABLE {table.name} DROP COLUMN partial"))
+        for table, column in later.items():
+            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column.split()[0]}"))
     assert schema.migrate(engine) == ("0006", SCHEMA_VERSION)
     assert differences(engine) == []
     for by, told in (("windows", reader.report(engine)), ("hours", rollups.report(engine, "hour"))):
         assert [one["partial"] for one in told["streams"][0][by]] == [0]
+    (window,) = reader.report(engine)["streams"][0]["windows"]
+    assert [node["slowest"] for node in window["nodes"]] == [None, None]
 
 
 def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None:

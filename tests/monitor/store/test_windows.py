@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -11,17 +12,19 @@ from hypothesis import HealthCheck, given, settings
 from sqlalchemy import Engine, select
 
 from monitor.kernel import tdigest
-from monitor.kernel.tally import Observed, take
+from monitor.kernel.masks import ids_of
+from monitor.kernel.tally import Observed, Tally, take
 from monitor.results import NodeResult, Status, WindowResult, as_json
 from monitor.store import lost, reader, tables, writer
 from monitor.store.reader import REPORTED_IDS
 from probes.contract.batch import IdKind
-from probes.contract.ids import id_bytes
+from probes.contract.ids import digest, id_bytes
 from probes.contract.limits import WINDOW_US
 from tests.monitor.spooled import START_US, at, ids
 from tests.monitor.store.stored import PATHWAY, concluded, dump, results, write
 
 Json = reader.Json
+NO_OUTCOMES: Final = np.empty(0, np.uint8)
 
 
 def window(engine: Engine) -> WindowResult | None:
@@ -44,7 +47,7 @@ def test_a_window_is_read_as_it_was_written(engine: Engine, result: WindowResult
     """Every field of window and nodes, with any value that it may have; the report says the same."""
     write(engine, concluded(result))
     assert window(engine) == result
-    assert reported(engine) == [as_json(result, [[], []])]
+    assert reported(engine) == [as_json(result, [[], []], [[], []])]
 
 
 def test_a_window_that_was_never_concluded_is_none(engine: Engine) -> None:
@@ -167,6 +170,44 @@ def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> No
     across = ids(1, 2)[8:24]
     assert across in ids(1, 2)
     assert reader.where_lost(engine, across) == []
+
+
+# Slowest messages
+
+
+def slow(message_ids: bytes, **said: Any) -> Tally:  # noqa: ANN401 - as a batch has them
+    """Return the tally of three messages that left a, the second of them last."""
+    lags_us = np.array([5, 2**62, -5], np.int64)
+    return take(PATHWAY, [Observed(0, "", at(1), ids_of(message_ids), lags_us, lags_us, NO_OUTCOMES, **said)], at(60))
+
+
+def test_slowest_messages_are_reported_with_their_node(engine: Engine) -> None:
+    """With their lags, the slowest first; an empty list of a node that nothing left."""
+    write(engine, concluded(tally=slow(ids(1, 2, 3))))
+    (told,) = reported(engine)
+    lags_us = {2: 2**62, 1: 5, 3: -5}
+    expected = [{"id": f"{number:032x}", "lag_out_us": lag_us} for number, lag_us in lags_us.items()]
+    assert [node["slowest"] for node in told["nodes"]] == [expected, []]
+
+
+@pytest.mark.parametrize(
+    "text", ["ü\u0000\U0001f600", "'; DROP TABLE windows; --", '"]', "\\u0000", "[bold]x[/]", "\u2400"]
+)
+def test_the_texts_of_slowest_messages_are_data(text: str, engine: Engine) -> None:
+    """Quotes, SQL, markup and what no database takes as a text come back as they went in."""
+    texts = [text.encode(), b"", b""]
+    ends = np.cumsum([len(one) for one in texts], dtype=np.uint32)
+    said = {"id_kind": IdKind.TEXT, "id_texts": np.frombuffer(texts[0], np.uint8), "id_text_ends": ends}
+    write(engine, concluded(tally=slow(b"".join(map(digest, texts)), **said)))
+    (told,) = reported(engine)
+    assert {one["id"] for one in told["nodes"][0]["slowest"]} == {text, ""}
+
+
+def test_slowest_messages_that_were_not_kept_are_null(engine: Engine) -> None:
+    """Those of a window that an older version tallied."""
+    write(engine, concluded(tally=replace(slow(ids(1, 2, 3)), slowest=None)))
+    (told,) = reported(engine)
+    assert [node["slowest"] for node in told["nodes"]] == [None, None]
 
 
 # Revisions, and what can still change
