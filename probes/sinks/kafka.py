@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,9 @@ RETRY_S: Final = 1.0
 _PREFIX: Final = "HOPWATCH_TRANSPORT__KAFKA__"
 _ENVELOPE_BYTES: Final = 1_024
 """What Kafka adds to a record at most: key, headers, lengths."""
+_NO_KAFKA: Final = re.compile(r"(\S+?)(?:/\w+)?: Receive failed: Invalid response size")
+_ADVERTISED: Final = re.compile(r"(\S+:\d+)/(\d+): (.*)")
+_SILENT: Final = re.compile(r"\d+/\d+ brokers are down|.*Local: Broker transport failure")
 _log = logging.getLogger("hopwatch.probe")
 
 
@@ -169,7 +173,7 @@ class KafkaSink:
     def _heard(self, error: KafkaError) -> None:
         """Take what goes wrong in the background; the client mends all of it by itself but what is fatal."""
         self._has_given_up = self._has_given_up or error.fatal()
-        self._tell(f"trouble, {error.code()}", f"has trouble: {error.str()}")
+        self._tell(f"trouble, {error.code()}", f"has trouble: {in_words(error.str(), self.place.brokers)}")
 
     def _tell(self, reason: str, why: str) -> None:
         """Log why nothing is taken, each reason once: the client's own words have durations and counts in them."""
@@ -202,7 +206,19 @@ def words(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "confluent_kafka":
         return "confluent-kafka is not installed: pip install 'hopwatch[kafka]'"
     say = getattr(next(iter(error.args), None), "str", None)
-    return str(say() if callable(say) else error)
+    return in_words(str(say() if callable(say) else error))
+
+
+def in_words(told: str, brokers: str = "") -> str:
+    """Return what the client says of brokers, in words that say what to look at where its own lead astray.
+
+    ``brokers`` are those that it was given; it may speak of others, which these have named.
+    """
+    if found := _NO_KAFKA.match(told):
+        return f"what answers at {found[1]} does not speak Kafka, or wants another security_protocol"
+    if brokers and (found := _ADVERTISED.fullmatch(told)) and found[1] not in brokers.split(","):
+        return f"broker {found[2]} is to be found at {found[1]}, say its advertised.listeners: {found[3]}"
+    return f"none answers as a broker does ({told})" if _SILENT.fullmatch(told) else told
 
 
 def _kafka_exception() -> type[Exception]:
