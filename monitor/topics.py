@@ -12,9 +12,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from monitor.errors import ConfigurationError, TransportError
-from probes.contract.kafka import KafkaAccess, KafkaPlace
+from probes.contract.kafka import KafkaAccess, KafkaPlace, in_words
 from probes.contract.limits import MAX_RECORD_BYTES
-from probes.sinks.kafka import in_words
 
 PARTITIONS: Final = 6
 REPLICATION: Final = 3

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from probes.clock import Clock, SystemClock
-from probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace, secret_of
+from probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace, in_words, secret_of
 from probes.contract.limits import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
@@ -28,9 +27,6 @@ RETRY_S: Final = 1.0
 _PREFIX: Final = "HOPWATCH_TRANSPORT__KAFKA__"
 _ENVELOPE_BYTES: Final = 1_024
 """What Kafka adds to a record at most: key, headers, lengths."""
-_NO_KAFKA: Final = re.compile(r"(\S+?)(?:/\w+)?: Receive failed: Invalid response size")
-_ADVERTISED: Final = re.compile(r"(\S+:\d+)/(\d+): (.*)")
-_SILENT: Final = re.compile(r"\d+/\d+ brokers are down|.*Local: Broker transport failure")
 _log = logging.getLogger("hopwatch.probe")
 
 
@@ -207,18 +203,6 @@ def words(error: Exception) -> str:
         return "confluent-kafka is not installed: pip install 'hopwatch[kafka]'"
     say = getattr(next(iter(error.args), None), "str", None)
     return in_words(str(say() if callable(say) else error))
-
-
-def in_words(told: str, brokers: str = "") -> str:
-    """Return what the client says of brokers, in words that say what to look at where its own lead astray.
-
-    ``brokers`` are those that it was given; it may speak of others, which these have named.
-    """
-    if found := _NO_KAFKA.match(told):
-        return f"what answers at {found[1]} does not speak Kafka, or wants another security_protocol"
-    if brokers and (found := _ADVERTISED.fullmatch(told)) and found[1] not in brokers.split(","):
-        return f"broker {found[2]} is to be found at {found[1]}, say its advertised.listeners: {found[3]}"
-    return f"none answers as a broker does ({told})" if _SILENT.fullmatch(told) else told
 
 
 def _kafka_exception() -> type[Exception]:

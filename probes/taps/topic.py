@@ -9,8 +9,8 @@ from typing import Any, Final, cast
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.sinks.kafka import access_of, in_words
+from probes.contract.kafka import KafkaAccess, KafkaPlace, in_words
+from probes.sinks.kafka import access_of
 from probes.taps.errors import TapSourceError, TapUsageError
 from probes.taps.surroundings import Surroundings
 
