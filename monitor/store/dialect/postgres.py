@@ -103,7 +103,8 @@ def _plain_engine(url: URL, **options: Any) -> Engine:  # noqa: ANN401 - the opt
     arguments = {name: value for name, value in _CONNECTION.items() if name not in url.query}
     made = sqlalchemy.create_engine(url, connect_args=arguments, **options)
 
-    @event.listens_for(made, "connect")
+    # First of all: with SQL_ASCII texts come as bytes, and the library's own beginning fails at them.
+    @event.listens_for(made, "connect", insert=True)
     def _on_connect(connection: Any, _: object) -> None:  # noqa: ANN401 - the driver's own
         if (encoding := connection.info.parameter_status("server_encoding")) != _ENCODING:
             what = f"the database {url.database} has the encoding {encoding}, which cannot hold every name and id"
