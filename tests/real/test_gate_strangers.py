@@ -210,7 +210,7 @@ def bad_certificates(folder: Path) -> None:
     (folder / "index").write_text("")
     for name, (begin, end) in AGES.items():
         openssl(folder, "req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-        signed = ("-cert", "ca.pem", "-keyfile", "ca.key", "-startdate", begin, "-enddate", end, "-extfile", "names")
+        dated = ("-cert", "ca.pem", "-keyfile", "ca.key", "-startdate", begin, "-enddate", end, "-extfile", "names")
         openssl(
             folder,
             "ca",
@@ -218,7 +218,7 @@ def bad_certificates(folder: Path) -> None:
             "-notext",
             "-config",
             "authority",
-            *signed,
+            *dated,
             "-in",
             f"{name}.csr",
             "-out",
