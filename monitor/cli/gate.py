@@ -15,6 +15,7 @@ import typer
 
 from monitor import settings
 from monitor.cli import console, signals
+from monitor.clock import SystemClock
 from monitor.errors import ConfigurationError, TransportError
 
 if TYPE_CHECKING:
@@ -118,4 +119,6 @@ def _listening(chosen: Settings, host: str, port: int) -> Listening:
         tls.check()
     except TlsError as error:
         raise ConfigurationError(f"[gate.tls]: {error}") from None
+    if flaw := tls.flaw(SystemClock().now_us() / 1e6):
+        console.words().print(f"hopwatch: [gate.tls]: {flaw}")
     return Listening(host, port, tls)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
+from uuid import uuid4
 
 import stamina
 import typer
@@ -71,6 +72,7 @@ def command(
             hold,
             chosen.store.retry_for_us / 1e6,
             transport,
+            run=uuid4().hex,
             follower=Alerting(configured.of(chosen), people.routes),
         )
         cluster.check(chosen.monitor.master)
@@ -81,7 +83,7 @@ def command(
         else:
             if begin_anew:
                 _begin_anew(place)
-            lineage.check(engine, place.checkpoint, place.rules, place.transport)
+            lineage.check(engine, place.checkpoint, place.rules, place.transport, place.run)
             with measuring.measured(place, chosen) as observed:
                 _stream(observed, chosen, people)
 

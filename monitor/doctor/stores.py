@@ -22,8 +22,9 @@ from monitor.store import dialect, reader, schema
 from monitor.store.rollups import HOUR_US
 
 _LOCK_TIMEOUT_S: Final = 1
-_MAY_MAKE: Final = "SELECT NOT pg_is_in_recovery() AND has_schema_privilege(current_schema(), 'CREATE')"
-_MAY_WRITE: Final = "SELECT NOT pg_is_in_recovery() AND has_table_privilege('windows', 'INSERT')"
+_IS_WRITTEN: Final = "NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off'"
+_MAY_MAKE: Final = f"SELECT {_IS_WRITTEN} AND has_schema_privilege(current_schema(), 'CREATE')"
+_MAY_WRITE: Final = f"SELECT {_IS_WRITTEN} AND has_table_privilege('windows', 'INSERT')"
 
 
 def store(url: str) -> Finding:
@@ -69,7 +70,7 @@ def _server(url: str) -> Finding:
     finally:
         engine.dispose()
     if not may_write:
-        advice = "name the primary, and a user who may make tables or owns them"
+        advice = "name the primary, and a user who may make tables or owns them, and whose transactions may write"
         return Finding("store", Level.FAIL, f"the store {name} cannot be written by this user", advice)
     told = "has no tables yet, and they can be made" if is_empty else "can be read and written"
     return Finding("store", Level.OK, f"the store {name} {told}; PostgreSQL {version}")

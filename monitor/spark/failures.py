@@ -41,6 +41,11 @@ _CAUSES: Final[tuple[tuple[str, type[HopwatchError], str], ...]] = (
     ),
     (r"PermissionError: .*'(.*)'", TransportError, "{0} cannot be read by this user: grant read on it"),
     (
+        r"org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect|Network)Exception: ([^\n]*)",
+        TransportError,
+        "the brokers of {source} do not answer: {0}; nothing is lost: look whether they run, and start again",
+    ),
+    (
         rf"({_DAMAGED})",
         CheckpointError,
         "the checkpoint {checkpoint} is damaged ({0}): put it and the store aside to begin anew",
@@ -59,7 +64,7 @@ def known(failure: Exception, place: Place) -> HopwatchError | None:
     for pattern, error, message in _CAUSES:
         found = re.search(pattern, text)
         if found:
-            return error(message.format(*found.groups(), checkpoint=place.checkpoint))
+            return error(message.format(*found.groups(), checkpoint=place.checkpoint, source=place.source))
     return None
 
 
@@ -98,7 +103,7 @@ def of_java(status: int | None, log: Path) -> DependencyError:
 
 
 def _last_cause(text: str) -> str:
-    return next(_causes(reversed(text.splitlines())), text)[:400]
+    return next(_causes(reversed(text.splitlines())), text.partition("\n")[0])[:400]
 
 
 def _causes(lines: Iterable[str]) -> Iterator[str]:

@@ -43,6 +43,8 @@ class Place:
     retry_for_s: float = 600.0
     transport: str = ""
     """What tells the transport from another one of its name."""
+    run: str = ""
+    """The token by which the store knows this run from any other one."""
     follower: Follower | None = None
     observer: Observer = commit.unobserved
 

@@ -93,6 +93,7 @@ class Sink:
         # Whatever ends this early leaves the ledger half advanced.
         ledger, self.ledger = self.ledger, None
         with self.place.engine.execution_options(writes=True).begin() as connection:
+            lineage.require_run(connection, self.place.run)
             if not lineage.enter(connection, query_id, batch_id, self.place.rules, self.place.transport):
                 # Its state is made anew, and may point into segments with other names than those of the first time.
                 commit.keep_segments(connection, Ledger(self.place.rules), rows, batch_id)

@@ -1,4 +1,8 @@
-"""Which run a store belongs to: the fence against replays, and the refusal of what does not fit together."""
+"""Which run a store belongs to: the fence against replays, and the refusal of what does not fit together.
+
+The lock on a store is as good as its disk. So each run of the monitor has a token of its own: the one that began last
+has put it into the store, and any other finds that in its next transaction, and writes no more.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from monitor.store.writer import set_values, value
 
 ONCE: Final = "once"
 _NO_BATCH: Final = -1
+_RUN: Final = "run"
 
 
 def check_once(connection: Connection) -> None:
@@ -38,7 +43,7 @@ def begin_once(connection: Connection, rules: Mapping[str, StreamRules]) -> None
     """
     check_once(connection)
     writer.clear(connection)
-    set_values(connection, {"query_id": ONCE, "rules": _rules_text(rules)})
+    set_values(connection, {"query_id": ONCE, "rules": _rules_text(rules), _RUN: ONCE})
 
 
 def begin_anew(engine: Engine, checkpoint: Path) -> int:
@@ -53,20 +58,42 @@ def begin_anew(engine: Engine, checkpoint: Path) -> int:
     return windows
 
 
-def check(engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules], transport: str = "") -> None:
+def check(
+    engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules], transport: str = "", run: str = ""
+) -> None:
     """Check that store, checkpoint, configuration and transport belong together, before a stream starts.
 
-    ``transport`` tells the transport from another one of its name; empty where nothing does.
+    ``transport`` tells the transport from another one of its name; empty where nothing does. Where they do belong
+    together, the store is the run's, by its token, from now on.
 
     Raises:
         StoreError: they do not; the message says which of them to put aside.
     """
-    with schema.reading(engine) as connection:
-        wrote, last = value(connection, "query_id"), int(value(connection, "batch_id") or _NO_BATCH)
-        kept = json.loads(value(connection, "rules") or "{}")
-        was = value(connection, "transport")
+    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+        schema.check(connection)
+        _check(connection, checkpoint, rules, transport)
+        set_values(connection, {_RUN: run})
+
+
+def require_run(connection: Connection, run: str) -> None:
+    """Check that the store is this run's, inside of the transaction that is to write.
+
+    Raises:
+        StoreError: another one has begun since.
+    """
+    if (value(connection, _RUN) or "") != run:
+        what = f"another monitor has taken the store {dialect.name_of(connection.engine.url)}, and this one ends"
+        advice = "run one of them, and keep a SQLite store on a disk of its own machine, where locks hold"
+        raise StoreError(f"{what}: {advice}")
+
+
+def _check(connection: Connection, checkpoint: Path, rules: Mapping[str, StreamRules], transport: str) -> None:
+    wrote, last = value(connection, "query_id"), int(value(connection, "batch_id") or _NO_BATCH)
+    kept = json.loads(value(connection, "rules") or "{}")
+    was = value(connection, "transport")
+    name = dialect.name_of(connection.engine.url)
     if wrote == ONCE:
-        what = f"the store {dialect.name_of(engine.url)} holds the results of a --once run"
+        what = f"the store {name} holds the results of a --once run"
         raise StoreError(f"{what}: name another store in [store] url, or delete it")
     _refuse_changed(kept, rules)
     planned, done = (_newest_whole(checkpoint, log, lines) for log, lines in (("offsets", 3), ("commits", 2)))

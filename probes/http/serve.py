@@ -8,6 +8,7 @@ import logging
 import resource
 import socket
 import ssl
+import stat
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,6 +33,8 @@ MOST_CONNECTIONS: Final = 4_096
 DESCRIPTORS: Final = 2 * MOST_CONNECTIONS
 HEADERS_S: Final = 10.0
 """How long a client has for its headers; its body has a deadline of its own."""
+SOON_S: Final = 14 * 86_400
+"""A certificate that expires within so long is told."""
 STOP_S: Final = 5.0
 """How long requests may take to be answered once it is to stop; then their connections are ended."""
 _log = logging.getLogger("hopwatch.http")
@@ -84,10 +87,50 @@ class Tls:
             told = f"the files for TLS, {self.certificate}, {self.key} and {self.client_ca or 'no client_ca'}"
             raise TlsError(f"{told}, cannot be used: {error.strerror or error}") from None
 
+    def flaw(self, now_s: float) -> str:
+        """Return what is wrong with files that can be read, in words: a certificate out of its time, a key for all.
+
+        Empty where nothing is, and where the certificate lasts for :data:`SOON_S` yet.
+        """
+        if self.key.stat().st_mode & stat.S_IROTH:
+            return f"the key {self.key} can be read by every user of this machine: chmod o-r it"
+        server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        server.load_cert_chain(self.certificate, self.key)
+        # The certificate itself is what the client trusts, so that nothing but its dates can be wrong.
+        client.load_verify_locations(self.certificate)
+        client.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+        client.check_hostname = False
+        try:
+            until_s = ssl.cert_time_to_seconds(_shown(server, client)["notAfter"])
+        except ssl.SSLCertVerificationError as error:
+            what = f"the certificate {self.certificate} is refused by clients: {error.verify_message}"
+            return f"{what}: put a good one there"
+        days = (until_s - now_s) / 86_400
+        if days * 86_400 > SOON_S:
+            return ""
+        return f"the certificate {self.certificate} expires in {days:.1f} days: put a new one there, and start again"
+
     def settings(self) -> dict[str, Any]:
         """Return them as granian takes them."""
         told: dict[str, Any] = {"ssl_cert": self.certificate, "ssl_key": self.key}
         return told if self.client_ca is None else told | {"ssl_ca": self.client_ca, "ssl_client_verify": True}
+
+
+def _shown(server: ssl.SSLContext, client: ssl.SSLContext) -> dict[str, Any]:
+    """Return what a server's certificate says of itself, by a handshake that leaves this process not.
+
+    Raises:
+        ssl.SSLCertVerificationError: the client refuses it.
+    """
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    answering = server.wrap_bio(to_server, to_client, server_side=True)
+    asking = client.wrap_bio(to_client, to_server)
+    while True:
+        with suppress(ssl.SSLWantReadError):
+            asking.do_handshake()
+            return dict(asking.getpeercert() or {})
+        with suppress(ssl.SSLWantReadError):
+            answering.do_handshake()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from probes.clock import Clock, SystemClock
-from probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace, secret_of
+from probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace, in_words, secret_of
 from probes.contract.limits import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class KafkaSink:
     def _heard(self, error: KafkaError) -> None:
         """Take what goes wrong in the background; the client mends all of it by itself but what is fatal."""
         self._has_given_up = self._has_given_up or error.fatal()
-        self._tell(f"trouble, {error.code()}", f"has trouble: {error.str()}")
+        self._tell(f"trouble, {error.code()}", f"has trouble: {in_words(error.str(), self.place.brokers)}")
 
     def _tell(self, reason: str, why: str) -> None:
         """Log why nothing is taken, each reason once: the client's own words have durations and counts in them."""
@@ -202,7 +202,7 @@ def words(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "confluent_kafka":
         return "confluent-kafka is not installed: pip install 'hopwatch[kafka]'"
     say = getattr(next(iter(error.args), None), "str", None)
-    return str(say() if callable(say) else error)
+    return in_words(str(say() if callable(say) else error))
 
 
 def _kafka_exception() -> type[Exception]:

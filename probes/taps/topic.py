@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from probes.contract.kafka import KafkaAccess, KafkaPlace
+from probes.contract.kafka import KafkaAccess, KafkaPlace, in_words
 from probes.sinks.kafka import access_of
 from probes.taps.errors import TapSourceError, TapUsageError
 from probes.taps.surroundings import Surroundings
@@ -90,9 +90,10 @@ class Topic:
         except KafkaException as error:
             # What the client heard in the background comes with the next poll, and says more than a time-out.
             self.consumer.poll(LISTEN_S)
-            heard = next((one for one in self._heard if one.code() in _REFUSED), None) or cause(error)
+            heard = min((*self._heard, cause(error)), key=_says_little)
+            why = in_words(heard.str(), self.place.brokers)
             advice = "check the address, HOPWATCH_TRANSPORT__KAFKA__… and the brokers, then start again"
-            raise TapSourceError(f"the topic {where} cannot be reached: {heard.str()}: {advice}") from None
+            raise TapSourceError(f"the topic {where} cannot be reached: {why}: {advice}") from None
         if found.error is not None:
             advice = "check the name, or make the topic, then start again"
             raise TapSourceError(f"the topic {where} cannot be read: {found.error.str()}: {advice}")
@@ -130,13 +131,22 @@ class Topic:
         # Its words have durations and counts in them.
         if error.code() not in self._told:
             self._told.add(error.code())
-            self._around.tell(f"the topic {self.place} has trouble: {error.str()}: trying on")
+            self._around.tell(
+                f"the topic {self.place} has trouble: {in_words(error.str(), self.place.brokers)}: trying on"
+            )
 
     def _listen(self, error: KafkaError) -> None:
         """Take what goes wrong in the background."""
         self._heard = [*self._heard[-9:], error]
         if self._is_reached:
             self.tell_error(error)
+
+
+def _says_little(error: KafkaError) -> int:
+    """Return how little an error says of why nobody answers."""
+    if error.code() in _REFUSED:
+        return 0
+    return 2 if error.code() == KafkaError._ALL_BROKERS_DOWN else 1  # noqa: SLF001 - public in all but name
 
 
 def cause(error: KafkaException) -> KafkaError:

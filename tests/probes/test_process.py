@@ -37,14 +37,14 @@ def run(spool: Path, script: str, *, host: str = HOST) -> subprocess.CompletedPr
 
 
 @contextmanager
-def started(spool: Path, script: str) -> Iterator[subprocess.Popen[str]]:
+def started(spool: Path, script: str, *, host: str = HOST) -> Iterator[subprocess.Popen[str]]:
     """Start a host and let it go on; it is killed at the end, if it has not been."""
-    command = [sys.executable, "-c", HOST + script, str(spool)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as host:
+    command = [sys.executable, "-c", host + script, str(spool)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
         try:
-            yield host
+            yield child
         finally:
-            host.kill()
+            child.kill()
 
 
 def spooled(spool: Path) -> dict[str, list[Batch]]:

@@ -185,6 +185,76 @@ def test_clients_show_a_certificate_and_a_token(tmp_path: Path) -> None:
     assert f"the gate is at {url}/, which asks for tokens" in (tmp_path / "said").read_text("utf-8")
 
 
+TLS: Final = '[gate.tls]\ncertificate = "{0}.pem"\nkey = "{0}.key"\nclient_ca = "ca.pem"\n'
+AGES: Final = {"expired": ("20200101000000Z", "20200201000000Z"), "early": ("20400101000000Z", "20410101000000Z")}
+AUTHORITY: Final = (
+    "[ca]\ndefault_ca=d\n[d]\ndatabase=index\nserial=serial\nnew_certs_dir=.\ndefault_md=sha256\npolicy=p\n"
+    "[p]\ncommonName=supplied\n"
+)
+
+
+def bad_certificates(folder: Path) -> None:
+    """Make certificates beside the good ones that nobody should trust, for whatever reason their name says."""
+    certificates(folder)
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    for name in ("foreign", "selfmade"):
+        subject = ("-subj", f"/CN={name}", "-days", "2")
+        openssl(folder, "req", "-x509", *curve, "-keyout", f"{name}.key", "-out", f"{name}.pem", *subject)
+    (folder / "of-server").write_text("extendedKeyUsage=serverAuth\n")
+    for name, by, said in (("stranger", "foreign", "names"), ("server-only", "ca", "of-server")):
+        openssl(folder, "req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        signed = ("-CA", f"{by}.pem", "-CAkey", f"{by}.key", "-CAcreateserial", "-days", "2", "-extfile", said)
+        openssl(folder, "x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem")
+    (folder / "authority").write_text(AUTHORITY)
+    (folder / "serial").write_text("77\n")
+    (folder / "index").write_text("")
+    for name, (begin, end) in AGES.items():
+        openssl(folder, "req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        dated = ("-cert", "ca.pem", "-keyfile", "ca.key", "-startdate", begin, "-enddate", end, "-extfile", "names")
+        openssl(
+            folder,
+            "ca",
+            "-batch",
+            "-notext",
+            "-config",
+            "authority",
+            *dated,
+            "-in",
+            f"{name}.csr",
+            "-out",
+            f"{name}.pem",
+        )
+
+
+def test_certificates_that_nobody_should_trust_are_refused(tmp_path: Path) -> None:
+    """In the handshake, one as the other, while a good one is let in beside them; the log has no line for each."""
+    bad_certificates(tmp_path)
+    with served(tmp_path, TLS.format("server"), "https") as (url, _):
+        for _ in range(20):
+            for name in ("expired", "early", "stranger", "selfmade", "server-only", None):
+                shown = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+                if name is not None:
+                    shown.load_cert_chain(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
+                with httpx.Client(verify=shown) as client, pytest.raises((httpx.ReadError, httpx.ConnectError)):
+                    client.get(f"{url}/healthz")
+        known = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+        known.load_cert_chain(tmp_path / "client.pem", tmp_path / "client.key")
+        with httpx.Client(verify=known) as client:
+            assert client.get(f"{url}/healthz").status_code == 200
+    assert len((tmp_path / "said").read_text("utf-8").splitlines()) < 5
+
+
+def test_a_certificate_of_the_gate_that_clients_refuse_is_told(tmp_path: Path) -> None:
+    """With why; the gate starts all the same, as some clients may not look."""
+    bad_certificates(tmp_path)
+    with served(tmp_path, TLS.format("expired"), "https"):
+        pass
+    told = (
+        f"hopwatch: [gate.tls]: the certificate {tmp_path}/expired.pem is refused by clients: certificate has expired"
+    )
+    assert told in (tmp_path / "said").read_text("utf-8").replace("\n", " ")
+
+
 @pytest.mark.parametrize(
     ("more", "code", "told"),
     [

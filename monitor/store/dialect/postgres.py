@@ -14,12 +14,13 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.pool import NullPool
 
-from monitor.errors import StoreTakenError
+from monitor.errors import StoreError, StoreTakenError
 from monitor.store.dialect.hold import Hold
 
 LOCK_TIMEOUT_S: Final = 30
 CONNECT_TIMEOUT_S: Final = 10
 Upsert = postgresql.Insert
+_ENCODING: Final = "UTF8"
 
 _CONNECTION: Final[dict[str, Any]] = {
     "application_name": "hopwatch",
@@ -47,6 +48,7 @@ _HOLD: Final = f"SELECT pg_try_advisory_lock({_KEY.format('monitor')})"
 _SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 _DISK_FULL, _TOO_MANY, _NO_RIGHT, _READ_ONLY, _LOCKED = "53100", "53300", "42501", "25006", "55P03"
+_CANCELED: Final = "57014"
 _NO_DISK, _IDLE, _IO, _NO_TABLE = "58030", "25P03", "58P01", "42P01"
 _PASSING_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 """SQLSTATE classes: the connection, a rollback that another transaction forced, resources, an operator."""
@@ -61,7 +63,11 @@ _ADVICE: Final[dict[str, str]] = {
     _DISK_FULL: "free some disk space on the database's machine and start again, nothing is lost",
     _TOO_MANY: "end other programs' connections or raise max_connections, and start again",
     _NO_RIGHT: "grant this user what it lacks: the monitor makes tables, and reads and writes them",
-    _READ_ONLY: "name the primary in [store] url: a standby cannot be written",
+    _READ_ONLY: (
+        "name the primary in [store] url, or set default_transaction_read_only off for this user: neither a "
+        "standby nor such a session can be written"
+    ),
+    _CANCELED: "raise statement_timeout for this user, with ALTER ROLE, if that is what ended it, and start again",
     _LOCKED: "end the program that holds the tables, or try again",
     _NO_TABLE: "run the monitor once, it makes the tables",
 }
@@ -97,8 +103,13 @@ def _plain_engine(url: URL, **options: Any) -> Engine:  # noqa: ANN401 - the opt
     arguments = {name: value for name, value in _CONNECTION.items() if name not in url.query}
     made = sqlalchemy.create_engine(url, connect_args=arguments, **options)
 
-    @event.listens_for(made, "connect")
+    # First of all: with SQL_ASCII texts come as bytes, and the library's own beginning fails at them.
+    @event.listens_for(made, "connect", insert=True)
     def _on_connect(connection: Any, _: object) -> None:  # noqa: ANN401 - the driver's own
+        if (encoding := connection.info.parameter_status("server_encoding")) != _ENCODING:
+            what = f"the database {url.database} has the encoding {encoding}, which cannot hold every name and id"
+            advice = f"make one with createdb --template template0 --encoding {_ENCODING}, and name it in [store] url"
+            raise StoreError(f"{what}: {advice}")
         connection.execute(_SESSION)
         connection.commit()
 

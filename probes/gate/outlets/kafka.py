@@ -117,7 +117,8 @@ class KafkaOutlet:
         try:
             topic = self._producer.list_topics(self.place.topic, timeout=_CHECK_S).topics[self.place.topic]
         except KafkaException as error:
-            raise OutletError(f"the brokers {self.place.brokers} cannot be reached: {words(error)}") from None
+            what = f"the brokers {self.place.brokers} cannot be reached: {words(error)}"
+            raise OutletError(f"{what}: check the address, and what [transport.kafka] says of access") from None
         if topic.error is not None:
             raise OutletError(f"the topic {self.place.topic} cannot be written: {topic.error.str()}: create it")
 

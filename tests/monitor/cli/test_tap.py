@@ -117,7 +117,7 @@ def test_brokers_that_do_not_answer_are_told_in_words(
     where = asked(tmp_path, f"{tmp_path}/log", "--sink", "kafka://127.0.0.1:1/t")
     assert main(["tap", *(KAFKA if side == "source" else where)]) == 3
     (line,) = capsys.readouterr().err.splitlines()
-    assert "Broker transport failure" in line
+    assert "Connection refused" in line or "none answers as a broker does" in line
     assert "KafkaError{" not in line
 
 

@@ -233,7 +233,9 @@ def test_a_user_who_may_not_make_tables_fails(postgres: Postgres) -> None:
         postgres.ask("DROP ROLE guest")
     assert finding.level is Level.FAIL
     assert finding.message.endswith("cannot be written by this user")
-    assert finding.advice == "name the primary, and a user who may make tables or owns them"
+    assert finding.advice == (
+        "name the primary, and a user who may make tables or owns them, and whose transactions may write"
+    )
 
 
 def test_a_store_on_a_server_of_another_version_fails(postgres: Postgres) -> None:

@@ -98,6 +98,22 @@ DIED = {
             "put it and the store aside to begin anew"
         ),
     ),
+    "brokers silent": (
+        "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment.\n\tat x",
+        TransportError,
+        (
+            "the brokers of SOURCE do not answer: Timed out waiting for a node assignment.; "
+            "nothing is lost: look whether they run, and start again"
+        ),
+    ),
+    "no cause": (
+        "Python worker failed to connect back.\n=== Streaming Query ===\nIdentifier: [id = 8ae81b41]",
+        DependencyError,
+        (
+            "the stream died: Python worker failed to connect back.; "
+            "the whole report is in Spark's log, nothing is lost: start again"
+        ),
+    ),
     "unknown": (
         "Traceback\nValueError: odd\njava.lang.RuntimeException: the last one\n\tat org.apache.spark",
         DependencyError,
@@ -181,7 +197,7 @@ def test_the_cause_is_told_in_one_line(report: str, error: type[HopwatchError], 
     """Of Spark's long report a person reads what happened and what to do."""
     named = failures.named(RuntimeError(report), place)
     assert type(named) is error
-    assert str(named) == message.replace("CHECKPOINT", str(place.checkpoint))
+    assert str(named) == message.replace("CHECKPOINT", str(place.checkpoint)).replace("SOURCE", str(place.source))
 
 
 def test_an_unknown_report_is_cut(place: job.Place) -> None:

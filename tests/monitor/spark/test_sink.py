@@ -24,7 +24,7 @@ from monitor.results import WindowResult
 from monitor.spark.job import Place
 from monitor.spark.sink import SWEEP_EVERY_US, Sink
 from monitor.spark.source import SpoolSource
-from monitor.store import dialect, lineage, schema
+from monitor.store import dialect, lineage, schema, writer
 from monitor.unheard import needed_us
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
@@ -367,3 +367,17 @@ def test_a_store_that_another_monitor_took_meanwhile_is_not_written(make: Make, 
         stream.run(next(batches()))
     assert len(renewals) == ATTEMPTS
     assert dump(stream.engine) == before
+
+
+def test_a_run_that_has_lost_the_store_to_another_writes_and_deletes_nothing(make: Make, batches: Batches) -> None:
+    """Though its lock holds, as all do on a disk that knows none: told at once, and not tried again."""
+    stream = make("disturbed")
+    all_batches = batches()
+    stream.run(next(all_batches))
+    with stream.engine.execution_options(writes=True).begin() as connection:
+        writer.set_values(connection, {"run": "another"})
+    before = dump(stream.engine)
+    with pytest.raises(StoreError, match=r"^another monitor has taken the store "):
+        stream.run(next(all_batches))
+    assert dump(stream.engine) == before
+    assert not stream.sink.written.spent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from sqlalchemy import Engine
 from monitor.errors import CheckpointError, HopwatchError, StoreError
 from monitor.pathway import Pathway
 from monitor.rules import StreamRules
-from monitor.store import lineage, writer
+from monitor.store import dialect, lineage, writer
 from monitor.store.writer import Changes
 from tests.monitor.spooled import RULES, TERMS
 from tests.monitor.store.stored import concluded, dump, write
@@ -50,6 +51,46 @@ def write_checkpoint(folder: Path, *, query: str, planned: int, done: int) -> Pa
 
 
 # The fence
+
+
+def require_run(engine: Engine, run: str) -> None:
+    """Look whether the store is a run's."""
+    with engine.begin() as connection:
+        lineage.require_run(connection, run)
+
+
+def begin_anew(engine: Engine, folder: Path) -> None:
+    """Begin anew, as another monitor may."""
+    lineage.begin_anew(engine, folder / "nothing")
+
+
+TAKEN = {
+    "another run": lambda engine, folder: lineage.check(engine, folder / "nothing", RULES, "", "second"),
+    "a run over everything": lambda engine, _: begin_once(engine),
+    "one that begins anew": begin_anew,
+}
+
+
+@pytest.mark.parametrize("take", TAKEN.values(), ids=TAKEN)
+def test_the_store_is_of_the_run_that_began_last(
+    engine: Engine, tmp_path: Path, take: Callable[[Engine, Path], None]
+) -> None:
+    """The one before finds it taken in its next transaction, whatever its lock was worth."""
+    lineage.check(engine, tmp_path / "nothing", RULES, "", "first")
+    require_run(engine, "first")
+    take(engine, tmp_path)
+    with pytest.raises(StoreError) as caught:
+        require_run(engine, "first")
+    told = f"another monitor has taken the store {dialect.name_of(engine.url)}, and this one ends: run one of them, "
+    assert str(caught.value) == told + "and keep a SQLite store on a disk of its own machine, where locks hold"
+
+
+def test_a_run_that_is_refused_takes_nothing(engine: Engine, checkpoint: Path, tmp_path: Path) -> None:
+    """Whoever had the store keeps it."""
+    lineage.check(engine, tmp_path / "nothing", RULES, "", "first")
+    with pytest.raises(CheckpointError):
+        lineage.check(engine, checkpoint, RULES, "", "second")
+    require_run(engine, "first")
 
 
 def test_each_batch_passes_once(engine: Engine) -> None:
@@ -196,7 +237,7 @@ def test_a_run_over_everything_replaces_the_one_before(engine: Engine) -> None:
     with engine.execution_options(writes=True).begin() as connection:
         writer.write(connection, Changes(0, streams={"orders": (0, 0)}))
     begin_once(engine)
-    assert {name: len(rows) for name, rows in dump(engine).items() if rows} == {"meta": 3}
+    assert {name: len(rows) for name, rows in dump(engine).items() if rows} == {"meta": 4}
 
 
 OTHER = {

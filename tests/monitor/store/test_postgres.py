@@ -12,6 +12,8 @@ from sqlalchemy import Engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 
+from monitor.doctor import stores
+from monitor.doctor.finding import Level
 from monitor.errors import StoreError, StoreTakenError
 from monitor.parcels import SetAside
 from monitor.store import dialect, reader, schema, writer
@@ -172,6 +174,38 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_hold_every_name_is_refused(postgres: Postgres, encoding: str) -> None:
+    """Before anything is made or read, with what to do."""
+    url = postgres.database(f"ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    told = f"the database {database_of(url)} has the encoding {encoding}, which cannot hold every name and id: "
+    told += "make one with createdb --template template0 --encoding UTF8, and name it in [store] url"
+    assert failed(dialect.sole_writer(url).__enter__) == told
+    assert failed(lambda: schema.is_there(url)) == told
+    assert stores.store(url).message + ": " + stores.store(url).advice == told
+
+
+def test_a_user_who_may_only_read_is_told(postgres: Postgres, url: str) -> None:
+    """The administrator's default_transaction_read_only, by doctor too."""
+    postgres.ask(f"ALTER DATABASE {database_of(url)} SET default_transaction_read_only = on")
+    assert failed(lambda: schema.prepare(dialect.engine(url))).endswith("standby nor such a session can be written")
+    found = stores.store(url)
+    assert (found.level, found.message) == (
+        Level.FAIL,
+        f"the store {dialect.name_of(url)} cannot be written by this user",
+    )
+
+
+def test_a_statement_that_takes_too_long_for_the_server_is_told(postgres: Postgres, url: str) -> None:
+    """The administrator's statement_timeout holds for the store; what ends by it may be tried again."""
+    postgres.ask(f"ALTER DATABASE {database_of(url)} SET statement_timeout = '100ms'")
+    engine = dialect.engine(url)
+    told = "canceling statement due to statement timeout; raise statement_timeout"
+    with pytest.raises(StoreError, match=told), dialect.errors_named(url), engine.begin() as connection:
+        connection.exec_driver_sql("SELECT pg_sleep(60)")
+    engine.dispose()
+
+
 @pytest.mark.parametrize(("part", "what", "advice"), WRONG.values(), ids=WRONG)
 def test_a_connection_that_is_refused_is_told(part: dict[str, Any], what: str, advice: str, url: str) -> None:
     """What the server said, and what to do."""
@@ -218,7 +252,17 @@ ERRORS = {
     psycopg.errors.AdminShutdown: (True, "start again once it is mended, nothing is lost"),
     psycopg.errors.CannotConnectNow: (True, "start again once it is mended, nothing is lost"),
     psycopg.errors.IoError: (True, "start again once it is mended, nothing is lost"),
-    psycopg.errors.ReadOnlySqlTransaction: (False, "name the primary in [store] url: a standby cannot be written"),
+    psycopg.errors.ReadOnlySqlTransaction: (
+        False,
+        (
+            "name the primary in [store] url, or set default_transaction_read_only off for this user: neither a "
+            "nor such a session can be written"
+        ),
+    ),
+    psycopg.errors.QueryCanceled: (
+        True,
+        "raise statement_timeout for this user, with ALTER ROLE, if that is what ended it, and start again",
+    ),
     psycopg.errors.InsufficientPrivilege: (
         False,
         "grant this user what it lacks: the monitor makes tables, and reads and writes them",

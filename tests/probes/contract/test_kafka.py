@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from probes.contract.kafka import DEFAULT_TOPIC, KafkaAccess, KafkaPlace
+from probes.contract.kafka import DEFAULT_TOPIC, KafkaAccess, KafkaPlace, in_words
 
 PLACES = {
     "kafka://broker:9092/t": ("broker:9092", "t"),
@@ -91,3 +91,22 @@ def test_access_does_not_show_its_secrets() -> None:
     told = repr(KafkaAccess("SASL_SSL", **SASL, ssl_key_password="hush"))  # noqa: S106 - a word for a test
     assert "s3cret" not in told
     assert "hush" not in told
+
+
+SAID = {
+    "broker:9092/bootstrap: Receive failed: Invalid response size 1213486160 (0..100000000): increase": (
+        "what answers at broker:9092 does not speak Kafka, or wants another security_protocol"
+    ),
+    "inner:9093/2: Connect to ipv4#10.0.0.2:9093 failed": (
+        "broker 2 is to be found at inner:9093, say its advertised.listeners: Connect to ipv4#10.0.0.2:9093 failed"
+    ),
+    "broker:9092/1: Connect to ipv4#10.0.0.1:9092 failed": "broker:9092/1: Connect to ipv4#10.0.0.1:9092 failed",
+    "1/1 brokers are down": "none answers as a broker does (1/1 brokers are down)",
+    "Broker: Unknown topic": "Broker: Unknown topic",
+}
+
+
+@pytest.mark.parametrize(("told", "words"), SAID.items())
+def test_what_a_client_says_is_put_into_words_that_say_what_to_look_at(told: str, words: str) -> None:
+    """Where its own lead astray; all else stays as it is."""
+    assert in_words(told, "broker:9092,other:9092") == words

@@ -1,0 +1,32 @@
+"""Tests of files for TLS: what is wrong with ones that can be read."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from probes.http.serve import Tls
+from tests.real.test_gate_strangers import bad_certificates
+
+DAY_S = 86_400
+
+
+def test_what_clients_would_refuse_and_what_all_may_read_is_told(tmp_path: Path) -> None:
+    """A certificate out of its time, or of another purpose, one that is to expire soon, and a key for all."""
+    bad_certificates(tmp_path)
+
+    def flaw(name: str, now_s: float) -> str:
+        return Tls(tmp_path / f"{name}.pem", tmp_path / f"{name}.key").flaw(now_s)
+
+    now_s = time.time()
+    told = f"the certificate {tmp_path}"
+    assert flaw("server", now_s - 30 * DAY_S) == ""
+    assert flaw("server", now_s).startswith(f"{told}/server.pem expires in 2.0 days: put a new one there")
+    refused = "is refused by clients"
+    assert flaw("expired", now_s) == f"{told}/expired.pem {refused}: certificate has expired: put a good one there"
+    assert flaw("early", now_s) == f"{told}/early.pem {refused}: certificate is not yet valid: put a good one there"
+    (tmp_path / "server.key").chmod(0o644)
+    assert (
+        flaw("server", now_s)
+        == f"the key {tmp_path}/server.key can be read by every user of this machine: chmod o-r it"
+    )
