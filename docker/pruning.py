@@ -59,7 +59,7 @@ def strip_symbols(packages: Path) -> None:
     """
     for library in _libraries(packages):
         stripped = library.with_name(f"{library.name}.stripped")
-        command = ["strip", "--strip-unneeded", "-o", stripped, library]
+        command = ["strip", "--strip-unneeded", "-o", str(stripped), str(library)]
         subprocess.run(command, check=True)  # noqa: S603 - it takes nothing from outside
         if is_aligned(stripped.read_bytes()):
             stripped.replace(library)
