@@ -32,6 +32,14 @@ COPY requirements/production.txt requirements/
 RUN /opt/hopwatch/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/production.txt
 COPY --from=wheel /build/dist /build/dist
 RUN /opt/hopwatch/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-index /build/dist/*.whl
+# What no command needs becomes no layer; the last command holds that what is left can be loaded.
+COPY docker/pruning.py docker/pruned.txt docker/
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends binutils \
+    && rm -rf /var/lib/apt/lists/* \
+    && python -m pip --python /opt/hopwatch uninstall --yes --disable-pip-version-check pip setuptools \
+    && python docker/pruning.py /opt/hopwatch/lib/python3.11/site-packages \
+    && /opt/hopwatch/bin/python -c "import monitor.spark.job, monitor.outliers.step, pyspark.sql, streamlit"
 
 FROM ${BASE}
 RUN apt-get update \

@@ -1,0 +1,1 @@
+"""Files that make the image, and those that docker-compose.yml mounts."""
