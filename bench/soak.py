@@ -31,8 +31,8 @@ FLAGS: Final = ("--drop", "router=0.01", "--no-dashboard", "--rate", str(RATE_PE
 _PROC: Final = Path("/proc")
 _KINDS: Final = (
     ("demo.nodes", "nodes and their probes"),
+    ("org.apache.spark.deploy.SparkSubmit", "JVM"),
     ("monitor.spark.daemon", "Python workers"),
-    ("pyspark", "JVM"),
     ("monitor.cli.main run", "monitor"),
 )
 """What stands in a command line, and the kind of process that has it; the first that fits."""

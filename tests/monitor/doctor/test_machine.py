@@ -72,7 +72,7 @@ def test_the_packages_of_spark_are_told_with_their_versions() -> None:
     """All that the job imports is here."""
     finding = machine.spark()
     assert finding.level is Level.OK
-    assert finding.message.startswith("pyspark 4.2.0, pandas 2.")
+    assert finding.message.startswith("pyspark 4.2.1, pandas 2.")
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
