@@ -202,7 +202,6 @@ def conclude(connection: Connection, ledger: Ledger, tallied: Parcels, watermark
 def forget(connection: Connection, ledger: Ledger, watermark_us: int) -> None:
     """Drop from ledger and store what nothing can change any more; what windows became stays."""
     writer.forget(connection, ledger.forget(watermark_us))
-    writer.forget_books(connection, ledger.forget_strangers(watermark_us))
 
 
 def roll_up(connection: Connection, ledger: Ledger) -> None:

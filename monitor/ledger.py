@@ -43,7 +43,7 @@ from probes.contract.segment import folder_name
 
 _HAVING_A_SAY, _UNPLACED = map(list(NodeBooks.__dataclass_fields__).index, ("having_a_say", "unplaced"))
 MOST_STRANGERS: Final = 1_000
-"""So many instances of nodes that are not declared have a book of their own, by stream: names may be made up."""
+"""So many instances of nodes that are not declared have a book of their own, by stream, for names may be made up."""
 OTHERS: Final = "(others)"
 """The node and the probe of the book that those beyond have together."""
 Key = tuple[str, str, str, int]
@@ -265,20 +265,6 @@ class Ledger:
                 self.books[key] = forget(self.books[key], oldest_us // 1_000)
         if gone:
             self.unheard.forget(self.unread_since_us(watermark_us))
-        return gone
-
-    def forget_strangers(self, watermark_us: int) -> list[Key]:
-        """Drop the books of undeclared nodes that have no say in any window, listed or to come; return their keys.
-
-        Should one of them send again, its books begin anew with a hole, and explain no less than before.
-        """
-        before_us = self.unread_since_us(watermark_us)
-        gone = [key for keys in self._strangers.values() for key in keys if is_over(self.books[key], before_us)]
-        for key in gone:
-            del self.books[key]
-            self._strangers[key[0]].remove(key)
-        if gone:
-            self._places = {folder: key for folder, key in self._places.items() if key in self.books}
         return gone
 
     def unread_since_us(self, watermark_us: int) -> int:

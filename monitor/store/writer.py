@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, and_, bindparam, delete, func, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, func, select, update
 
 from monitor.holes import Hole
 from monitor.kernel import naming, tdigest
 from monitor.kernel.books import Book
 from monitor.ledger import Conclusion
-from monitor.ledger import Key as InstanceKey
 from monitor.parcels import SetAside
 from monitor.results import NodeResult, WindowResult
 from monitor.store import dialect, rollups, tables
@@ -124,15 +123,6 @@ def forget(connection: Connection, keys: Sequence[WindowKey]) -> None:
     chosen = (column.stream == bindparam("of_stream")) & (column.window_start_us == bindparam("of_start_us"))
     if keys:
         connection.execute(update(tables.windows).where(chosen).values(is_live=False), _bound(keys))
-
-
-def forget_books(connection: Connection, keys: Sequence[InstanceKey]) -> None:
-    """Drop the books of some instances."""
-    columns = tuple(tables.books.primary_key)
-    chosen = and_(*(column == bindparam(f"of_{column.name}") for column in columns))
-    named = [{f"of_{column.name}": part for column, part in zip(columns, key, strict=True)} for key in keys]
-    if named:
-        connection.execute(delete(tables.books).where(chosen), named)
 
 
 def release_segments(connection: Connection, watermark_us: int, before_batch: int) -> list[str]:

@@ -171,16 +171,6 @@ def test_what_is_forgotten_is_forgotten_in_ledger_and_store(connection: Connecti
     assert reader.window(connection, "orders", START_US) is not None
 
 
-def test_books_of_made_up_nodes_are_forgotten_in_ledger_and_store(connection: Connection, tmp_path: Path) -> None:
-    """Once no window can ask for them."""
-    ledger = Ledger(RULES)
-    path = write_segment(tmp_path / "s.seg", observed([1]), observed([1], "made-up"))
-    judge(connection, ledger, path, OVER_US + 1)
-    assert {book.node for book in reader.books(connection)} == {"a", "made-up"}
-    commit.forget(connection, ledger, NEVER_US)
-    assert [book.node for book in reader.books(connection)] == [node for _, node, _, _ in ledger.books] == ["a"]
-
-
 # Taking up where a process was stopped
 
 

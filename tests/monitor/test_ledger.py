@@ -420,14 +420,3 @@ def test_made_up_nodes_are_bounded(lossy: Monitor, monkeypatch: pytest.MonkeyPat
     result = lossy.judged(LATER_US).result
     assert (result.verdict, result.lost_lower) == (Verdict.UNKNOWN, 0)
     assert f"probes report nodes that the path does not have: {OTHERS}, made-up-0" in " ".join(result.reasons)
-
-
-def test_books_of_made_up_nodes_go_with_the_windows_that_ask_for_them(lossy: Monitor) -> None:
-    """Those of declared nodes stay."""
-    ledger, declared = lossy.ledger, set(lossy.ledger.books)
-    made_up = ledger.absorb(map(stranger, range(2)))
-    assert ledger.forget_strangers(LATER_US) == []
-    ledger.forget(NEVER_US)
-    assert set(ledger.forget_strangers(NEVER_US)) == made_up
-    assert set(ledger.books) == declared
-    assert ledger.absorb([stranger(0)]) < made_up
