@@ -102,7 +102,8 @@ $(VENV)/lock/bin/pip-compile: Makefile
 # Where the database of advisories cannot be reached, it says so and fails: nothing was looked at then.
 audit: $(VENV)/audit/bin/pip-audit
 	@$< $(LOCK:%=--requirement=%) $(PRODUCTION:%=--requirement=%) $(BUILD:%=--requirement=%) --require-hashes --disable-pip --strict --progress-spinner off $(ARGS) || { \
-	  echo "advisories were found, or the database of advisories was not reached: what it says stands above" >&2; \
+	  echo "advisories were found, or the database of advisories was not reached: what it says stands above;" \
+	  "ARGS=--vulnerability-service=osv asks another one" >&2; \
 	  exit 1; }
 
 $(VENV)/audit/bin/pip-audit: Makefile

@@ -237,6 +237,16 @@ def forget(book: Book, before_ms: int) -> Book:
     )
 
 
+def is_over(book: Book, before_us: int) -> bool:
+    """Whether an instance has no say, and may have hidden nothing, in any window that starts at a moment or later."""
+    last_us = book.complete_through_us
+    if not book.said_bye:
+        last_us = max(last_us, book.alive_from_us, book.last_arrival_us) + RETIRED_AFTER_US
+    named_ms = (*book.sent, *book.unplaced, *(start_ms for start_ms, _ in book.drops))
+    ends_us = (start_ms * 1_000 + WINDOW_US for start_ms in named_ms)
+    return max((last_us, *ends_us, *(aside.to_us for aside in book.aside.values()))) < before_us
+
+
 def _meet(span_us: tuple[int, int], firsts_us: Int64s, lasts_us: Int64s) -> Bools:
     """Whether a span meets each of others, all ends included; one that ends before it starts meets none."""
     from_us, to_us = span_us

@@ -26,6 +26,8 @@ _DTYPES: Final = tuple(map(np.dtype, (f"V{ID_BYTES}", "<i8", "<i8", "u1")))
 """Of the claimed fields, in their order."""
 _ENDS: Final = np.dtype("<u4")
 _BYTES: Final = np.dtype("u1")
+MOST_MAPPED: Final = 512
+"""Half of the files that a process may have open where nobody has changed that."""
 
 
 def tally(pathway: Pathway, claims: Sequence[Claims], window_end_us: int, shard: int = 0, shards: int = 1) -> Tally:
@@ -53,12 +55,13 @@ def without_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
 
 
 def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: int) -> Iterator[Observed]:
+    segments = _Segments()
     for claim, first in zip(claims, without_duplicates(claims), strict=True):
         refs = first[first["count"] != EARLY]
         if not len(refs):
             continue
         node = pathway.nodes.index(claim.node)
-        segment = _mapped(claim.path)
+        segment = segments[claim.path]
         for _, arrival_us, start, end, count, *places, id_kind, ends_place, texts_place in refs.tolist():
             # The record was checked when it was claimed; that it is still there costs little to know.
             envelope.check_prefix(segment, start, end)
@@ -75,7 +78,7 @@ def _observed(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: in
 class _Record:
     """A record that was checked when it was claimed; it is read again by who asks, once."""
 
-    segment: mmap.mmap
+    segment: envelope.Buffer
     start: int
     end: int
     view: envelope.RecordView | None = None
@@ -99,13 +102,20 @@ class _Record:
         )
 
 
-def _mapped(path: str) -> mmap.mmap:
-    """Return a segment's bytes without reading them: a whole segment is never written again."""
-    with FileIO(segment_file.opened(path)) as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+class _Segments(dict[str, envelope.Buffer]):
+    """Segments' bytes by their paths, each mapped once and not read: a whole segment is never written again.
+
+    A mapped file keeps a descriptor, so that those beyond ``MOST_MAPPED`` are read.
+    """
+
+    def __missing__(self, path: str) -> envelope.Buffer:
+        with FileIO(segment_file.opened(path)) as file:
+            is_mapped = len(self) < MOST_MAPPED
+            self[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if is_mapped else file.readall()
+        return self[path]
 
 
-def _field(segment: mmap.mmap, count: int, dtype: np.dtype[Any], place: int) -> NDArray[Any]:
+def _field(segment: envelope.Buffer, count: int, dtype: np.dtype[Any], place: int) -> NDArray[Any]:
     return np.frombuffer(segment, dtype, count if place != NOWHERE else 0, place)
 
 

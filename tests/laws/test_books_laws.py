@@ -22,6 +22,7 @@ from monitor.kernel.books import (
     absorb,
     accounts,
     forget,
+    is_over,
 )
 from probes.contract.batch import Kind
 from tests.model import books as model
@@ -187,6 +188,19 @@ def test_what_is_forgotten_is_of_windows_gone(sent: list[Sent], before_ms: int, 
     assert [part.tolist() for part in before] == [part.tolist() for part in after]
     assert not _written(kept, sent)[1].any()
     assert all(start >= before_ms for start in (*kept.sent, *(start for start, _ in kept.drops)))
+
+
+@given(batches(), MOMENTS, HORIZONS)
+def test_who_is_over_has_no_say_any_more(sent: list[Sent], before_us: int, horizons_s: list[int]) -> None:
+    """In no window that starts at that moment or later, and nothing may be hidden there; in the end all are over."""
+    book, _ = _written(EMPTY, sent)
+    starts_us = np.arange(len(horizons_s), dtype=np.int64) * 60 * SECOND_US + before_us
+    horizons_us = starts_us + np.array(horizons_s, np.int64) * SECOND_US
+    judged = accounts(book, starts_us, starts_us + 60 * SECOND_US, horizons_us)
+    if is_over(book, before_us):
+        parts = judged.has_a_say, judged.heard, judged.dropped, judged.aside, judged.unplaced
+        assert not any(part.any() for part in parts)
+    assert is_over(book, 4_000 * SECOND_US)
 
 
 TALLIES: Final = st.builds(Tallies, *[st.integers(0, 99)] * 6)

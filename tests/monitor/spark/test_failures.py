@@ -210,7 +210,7 @@ def test_what_a_worker_dies_of_is_known(spark: SparkSession, place: job.Place) -
 
     def redeem_claims(batches: Batches) -> Batches:
         yield from batches
-        redeem._mapped(f"{folder}/gone.seg")
+        redeem._Segments()[f"{folder}/gone.seg"]
 
     folder = str(place.source)
     paths = spark.createDataFrame([("a claim",)], "path string")

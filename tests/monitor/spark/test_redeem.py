@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -182,6 +183,21 @@ def test_of_equal_batches_the_earliest_arrival_is_kept(
         for n, (instance, seconds, seqs) in enumerate(claimed)
     ]
     assert [refs["seq"].tolist() for refs in redeem.without_duplicates(claims)] == kept
+
+
+@pytest.mark.parametrize("layout", ["a segment of many probes", "a segment each"])
+def test_a_window_of_many_probes_needs_few_descriptors(layout: str, tmp_path: Path) -> None:
+    """A process may have 1,024 files open; the observations of more probes, or segments, than that are tallied."""
+    batches = [observed([number], probe=f"probe-{number}") for number in range(1_500)]
+    groups = [batches] if layout == "a segment of many probes" else [[batch] for batch in batches]
+    claims = claims_on(*(write_segment(tmp_path / f"{at}.seg", *group) for at, group in enumerate(groups)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1_024, hard))
+    try:
+        tally = redeem.tally(PATHWAY, claims, END_US)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert tally.observations == len(batches)
 
 
 def test_a_segment_that_is_gone_names_itself(tmp_path: Path) -> None:
