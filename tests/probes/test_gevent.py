@@ -1,0 +1,65 @@
+"""Tests of hosts whose threads gevent makes greenlets, before the probe is imported or behind it."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from probes.contract.batch import Kind
+from tests.probes.test_process import HOST, LAST_S, numbers, run, spooled, started
+
+PATCH: Final = "from gevent import monkey\nmonkey.patch_all()\n"
+BEFORE: Final = PATCH + HOST
+BEHIND: Final = HOST + PATCH
+"""The probe is there, with a thread of the system, when its host is patched."""
+IN_BETWEEN: Final = HOST.replace("NOW_US", f"{PATCH}NOW_US")
+"""The package is there when its host is patched, and the probe is not."""
+STAMPS: Final = 20 * 500
+STAMP: Final = """
+import gevent
+def handle(first):
+    for number in range(first, first + 500):
+        probe.arrived(number, NOW_US)
+        gevent.sleep(0)
+gevent.joinall([gevent.spawn(handle, 500 * number) for number in range(20)], raise_error=True)
+"""
+HOSTS: Final = pytest.mark.parametrize("host", [BEFORE, IN_BETWEEN, BEHIND], ids=["before", "in between", "behind"])
+
+
+@HOSTS
+@pytest.mark.parametrize("end", ["", "probe.close()", "assert probe.flush(20)", "sys.exit(0)"])
+def test_greenlets_that_stamp_lose_nothing(tmp_path: Path, host: str, end: str) -> None:
+    """All that 20 of them stamped at once is there once, and the bye, however the host ends."""
+    run(tmp_path, STAMP + end, host=host)
+    (batches,) = spooled(tmp_path).values()
+    assert sorted(numbers(batches)) == list(range(STAMPS))
+    assert batches[-1].kind is Kind.BYE
+
+
+@HOSTS
+def test_the_sender_works_while_greenlets_wait(tmp_path: Path, host: str) -> None:
+    """What was stamped is sent while the host is alive, without being asked for."""
+    wait = """
+give_up_s = time.monotonic() + 50
+while probe._sender.waiting and time.monotonic() < give_up_s:
+    gevent.sleep(0.05)
+print(probe._sender.waiting, probe.dropped)
+os._exit(0)
+"""
+    assert run(tmp_path, STAMP + wait, host=host).stdout.split() == ["0", "0"]
+
+
+@HOSTS
+def test_sigterm_ends_a_host_of_greenlets_with_a_bye(tmp_path: Path, host: str) -> None:
+    """All that was stamped is there, and the exit status is that of the signal."""
+    with started(tmp_path, f"{STAMP}print('stamped', flush=True)\ntime.sleep(600)\n", host=host) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "stamped\n"
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(LAST_S) == -signal.SIGTERM
+    (batches,) = spooled(tmp_path).values()
+    assert sorted(numbers(batches)) == list(range(STAMPS))
+    assert batches[-1].kind is Kind.BYE
