@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,7 @@ from tests.e2e.job import running
 from tests.e2e.traffic import traffic
 
 _PROC: Final = Path("/proc")
-_BATCHES: Final = 12
+_BATCHES: Final = 15
 _CAME_AND_GO: Final = 8
 """Connections that are open for a moment: of a micro-batch that runs, and of a worker that is made or let go."""
 
@@ -19,23 +20,32 @@ def _sockets(session: int) -> int:
     """Return how many sockets the processes of a session hold open."""
     found = 0
     for process in _PROC.glob("[0-9]*"):
-        try:
-            if os.getsid(int(process.name)) == session:
-                found += sum(os.readlink(one).startswith("socket:") for one in (process / "fd").iterdir())
-        except OSError:  # it has ended meanwhile, or one of its descriptors has
-            continue
+        with suppress(OSError):  # it has ended meanwhile
+            descriptors = list((process / "fd").iterdir()) if os.getsid(int(process.name)) == session else []
+            found += sum(map(_is_socket, descriptors))
     return found
+
+
+def _is_socket(descriptor: Path) -> bool:
+    with suppress(OSError):  # it is closed meanwhile
+        return str(descriptor.readlink()).startswith("socket:")
+    return False
 
 
 def test_micro_batches_leave_no_socket_open(tmp_path: Path) -> None:
     """Spark 4.2.0 left one open for each task with state (SPARK-58932), until the JVM had no descriptor left."""
+    segments = traffic(seed=7)
+    share = -(-len(segments) // _BATCHES)
     with running(tmp_path) as job:
-        for segment in traffic(seed=7):
-            segment.write(job.spool)
         job.start()
-        job.await_(lambda: job.batch() >= _BATCHES // 2, "the first batches")
-        assert job.process is not None
-        began, before = job.batch(), _sockets(job.process.pid)
-        job.await_(lambda: job.batch() >= began + _BATCHES, "more batches")
-        assert _sockets(job.process.pid) <= before + _CAME_AND_GO
+        held = []
+        for number in range(_BATCHES):
+            before = job.batch()
+            for segment in segments[number * share : (number + 1) * share]:
+                segment.write(job.spool)
+            job.await_(lambda before=before: job.batch() > before, "the next batch")
+            assert job.process is not None
+            held.append(_sockets(job.process.pid))
         assert job.stop() == 0
+    third = _BATCHES // 3
+    assert max(held[-third:]) <= max(held[:third]) + _CAME_AND_GO
