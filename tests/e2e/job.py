@@ -91,6 +91,10 @@ class Job:
                 return
         pytest.fail(f"{what} did not come within {PATIENCE_S} s: {(self.folder / 'job.log').read_text()[-2_000:]}")
 
+    def await_batch(self, number: int) -> None:
+        """Look until the store has the batch of this number."""
+        self.await_(lambda: self.batch() >= number, f"batch {number}")
+
     def is_final(self) -> bool:
         """Whether all windows of all streams are judged."""
         streams = reported(self.store_url)["streams"]

@@ -40,10 +40,10 @@ def test_micro_batches_leave_no_socket_open(tmp_path: Path) -> None:
         job.start()
         held = []
         for number in range(_BATCHES):
-            before = job.batch()
+            batch = job.batch() + 1
             for segment in segments[number * share : (number + 1) * share]:
                 segment.write(job.spool)
-            job.await_(lambda before=before: job.batch() > before, "the next batch")
+            job.await_batch(batch)
             assert job.process is not None
             held.append(_sockets(job.process.pid))
         assert job.stop() == 0
