@@ -6,7 +6,7 @@ reads no clock: the watermark is given, and what was concluded before comes thro
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
@@ -22,7 +22,6 @@ from monitor.kernel.books import (
     RETIRED_AFTER_US,
     Accounts,
     Book,
-    DropFact,
     Tallies,
     absorb,
     accounts,
@@ -42,10 +41,6 @@ from probes.contract.limits import WINDOW_MS, WINDOW_US
 from probes.contract.segment import folder_name
 
 _HAVING_A_SAY, _UNPLACED = map(list(NodeBooks.__dataclass_fields__).index, ("having_a_say", "unplaced"))
-MOST_STRANGERS: Final = 1_000
-"""So many instances of nodes that are not declared have a book of their own, by stream, for names may be made up."""
-OTHERS: Final = "(others)"
-"""The node and the probe of the book that those beyond have together."""
 Key = tuple[str, str, str, int]
 """A probe instance: stream, node, probe, epoch in µs."""
 _LIFE: Final = ("stream", "window_start_us", "status", "revision", "recovered")
@@ -105,8 +100,6 @@ class Ledger:
     holes: list[Hole] = field(default_factory=list)
     unheard: Unheard = field(default_factory=Unheard)
     _places: dict[str, Key] = field(default_factory=dict, repr=False)
-    _strangers: defaultdict[str, set[Key]] = field(default_factory=lambda: defaultdict(set), repr=False)
-    """The books of undeclared nodes, by stream."""
     watched: dict[str, Watched] = field(default_factory=dict, compare=False)
     """The series of each stream, taken up from the store when the first of its windows becomes final."""
 
@@ -115,18 +108,13 @@ class Ledger:
         by_instance: dict[Key, list[FactSheet]] = {}
         for sheet in sheets:
             by_instance.setdefault((sheet.stream, sheet.node, sheet.probe, sheet.epoch_us), []).append(sheet)
-        written: set[Key] = set()
         for key, own in by_instance.items():
             facts, drops = _joined(own)
-            if self._is_beyond(key):
-                key = self._put_with_others(key, facts, drops)  # noqa: PLW2901 - where it is written
-            else:
-                book, is_new = absorb(self.books.get(key) or Book(*key), facts, drops)
-                self._put(book if self._is_placed(key) else _unplaced(book, facts[is_new]))
-            written.add(key)
+            book, is_new = absorb(self.books.get(key) or Book(*key), facts, drops)
+            self._put(book if self._is_placed(key) else _unplaced(book, facts[is_new]))
             if key[0] in self.rules and self._is_placed(key):
                 self._list(key[0], facts)
-        return written
+        return set(by_instance)
 
     def note_unread(self, set_aside: Iterable[SetAside], folders: Iterable[Folder] = ()) -> set[Key]:
         """Note records that could not be read, and the folders of a spool; return the keys of the books it changes.
@@ -154,27 +142,7 @@ class Ledger:
             unread = self.unheard.folders.pop(folder, None)
             if unread is not None:
                 book = replace(book, last_arrival_us=max(book.last_arrival_us, unread.last_us))
-            if not self._is_placed(book.key):
-                self._strangers[book.stream].add(book.key)
         self.books[book.key] = book
-
-    def _is_beyond(self, key: Key) -> bool:
-        """Whether an instance of an undeclared node is one more than have a book of their own."""
-        return key not in self.books and not self._is_placed(key) and len(self._strangers[key[0]]) >= MOST_STRANGERS
-
-    def _put_with_others(self, key: Key, facts: NDArray[np.void], drops: Iterable[DropFact]) -> Key:
-        """Note since when and until when an instance may have hidden something, in the book of all beyond the bound.
-
-        That book tells nothing. Its key is returned.
-        """
-        counted = facts["window_start_ms"][facts["standing"] == IN_WINDOW].tolist()
-        starts_us = [start_ms * 1_000 for start_ms in (*counted, *(drop.window_start_ms for drop in drops))]
-        from_us, last_us = min(key[3], int(facts["arrival_us"].min()), *starts_us), int(facts["arrival_us"].max())
-        found = [self.books[one] for one in self._strangers[key[0]] if one[1:3] == (OTHERS, OTHERS)]
-        book = found[0] if found else Book(key[0], OTHERS, OTHERS, from_us)
-        from_us, last_us = min(from_us, book.first_arrival_us), max(last_us, book.last_arrival_us)
-        self._put(replace(book, first_arrival_us=from_us, last_arrival_us=last_us))
-        return book.key
 
     def _is_placed(self, key: Key) -> bool:
         """Whether the node of an instance is declared, or its stream is not one of the rules."""

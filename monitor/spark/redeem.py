@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import resource
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,8 +27,8 @@ _DTYPES: Final = tuple(map(np.dtype, (f"V{ID_BYTES}", "<i8", "<i8", "u1")))
 """Of the claimed fields, in their order."""
 _ENDS: Final = np.dtype("<u4")
 _BYTES: Final = np.dtype("u1")
-MOST_MAPPED: Final = 512
-"""Half of the files that a process may have open where nobody has changed that."""
+MAX_MAPPED: Final = 8_192
+"""Segments of a window that are mapped at once, where the process may open twice as many files."""
 
 
 def tally(pathway: Pathway, claims: Sequence[Claims], window_end_us: int, shard: int = 0, shards: int = 1) -> Tally:
@@ -105,14 +106,30 @@ class _Record:
 class _Segments(dict[str, envelope.Buffer]):
     """Segments' bytes by their paths, each mapped once and not read: a whole segment is never written again.
 
-    A mapped file keeps a descriptor, so that those beyond ``MOST_MAPPED`` are read.
+    A mapped file keeps a descriptor, so that those beyond half of what the process may open are read into memory.
     """
+
+    def __init__(self) -> None:
+        """Let the process open as many files as it may."""
+        super().__init__()
+        self._max_mapped = min(MAX_MAPPED, _raise_file_limit(2 * MAX_MAPPED) // 2)
 
     def __missing__(self, path: str) -> envelope.Buffer:
         with FileIO(segment_file.opened(path)) as file:
-            is_mapped = len(self) < MOST_MAPPED
+            is_mapped = len(self) < self._max_mapped
             self[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if is_mapped else file.readall()
         return self[path]
+
+
+def _raise_file_limit(wanted: int) -> int:
+    """Let the process have so many files open, as far as the system lets it; return how many it may have now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(soft, allowed)
 
 
 def _field(segment: envelope.Buffer, count: int, dtype: np.dtype[Any], place: int) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from monitor.kernel import masks
 from monitor.kernel.books import FACTS, IMPLAUSIBLE, DropFact
 from monitor.kernel.tally import NEVER_US, Observed, Tally, instance_name, take
 from monitor.kernel.window import STRAGGLING_US
-from monitor.ledger import OTHERS, Conclusion, Ledger, Live
+from monitor.ledger import Conclusion, Ledger, Live
 from monitor.parcels import FactSheet
 from monitor.results import Status, Verdict, WindowResult
 from probes.contract.batch import Batch, Drop, Kind
@@ -394,29 +394,3 @@ def test_a_sighting_never_moves_back(monitor: Monitor) -> None:
     monitor.ledger.sight("orders", START_US, at(90))
     monitor.ledger.sight("orders", START_US, at(80))
     assert monitor.ledger.live["orders"][START_US] == Live(last_first_sighting_us=at(90))
-
-
-# Names that are made up
-
-
-def stranger(number: int, arrival_us: int = FINAL_US) -> FactSheet:
-    """Return what a probe says that has told all, at a node of its own that no path has."""
-    return sheet_of(observed([number], f"made-up-{number}", complete_through_us=LATER_US, epoch_us=at(50)), arrival_us)
-
-
-def test_made_up_nodes_are_bounded(lossy: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those beyond have one book together, which may have hidden anything; a ledger that takes it up goes on so."""
-    monkeypatch.setattr("monitor.ledger.MOST_STRANGERS", 3)
-    ledger, declared = lossy.ledger, set(lossy.ledger.books)
-    for start in range(0, 100, 10):
-        assert ledger.absorb(map(stranger, range(start, start + 10))) <= set(ledger.books)
-    others = ledger.books["orders", OTHERS, OTHERS, START_US]
-    nodes = {node for _, node, _, _ in set(ledger.books) - declared}
-    assert nodes == {"made-up-0", "made-up-1", "made-up-2", OTHERS}
-    again = Ledger(RULES)
-    again.take_up(ledger.books.values())
-    assert again.absorb([stranger(100, FINAL_US + 1)]) == {others.key}
-    assert again.books[others.key] == replace(others, last_arrival_us=FINAL_US + 1)
-    result = lossy.judged(LATER_US).result
-    assert (result.verdict, result.lost_lower) == (Verdict.UNKNOWN, 0)
-    assert f"probes report nodes that the path does not have: {OTHERS}, made-up-0" in " ".join(result.reasons)

@@ -106,7 +106,9 @@ def _plain_engine(url: URL, **options: Any) -> Engine:  # noqa: ANN401 - the opt
     # First of all: with SQL_ASCII texts come as bytes, and the library's own beginning fails at them.
     @event.listens_for(made, "connect", insert=True)
     def _on_connect(connection: Any, _: object) -> None:  # noqa: ANN401 - the driver's own
-        if (encoding := connection.info.parameter_status("server_encoding")) != _ENCODING:
+        encoding = connection.info.parameter_status("server_encoding")
+        # Poolers may not pass it on: what cannot be known is let through.
+        if encoding not in (None, _ENCODING):
             what = f"the database {url.database} has the encoding {encoding}, which cannot hold every name and id"
             advice = f"make one with createdb --template template0 --encoding {_ENCODING}, and name it in [store] url"
             raise StoreError(f"{what}: {advice}")

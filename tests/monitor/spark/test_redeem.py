@@ -186,8 +186,12 @@ def test_of_equal_batches_the_earliest_arrival_is_kept(
 
 
 @pytest.mark.parametrize("layout", ["a segment of many probes", "a segment each"])
-def test_a_window_of_many_probes_needs_few_descriptors(layout: str, tmp_path: Path) -> None:
-    """A process may have 1,024 files open; the observations of more probes, or segments, than that are tallied."""
+@pytest.mark.parametrize("max_mapped", [4, redeem.MAX_MAPPED])
+def test_a_window_of_many_probes_has_its_files(
+    layout: str, max_mapped: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may have 1,024 files open by default; the observations of more segments than that are tallied."""
+    monkeypatch.setattr(redeem, "MAX_MAPPED", max_mapped)
     batches = [observed([number], probe=f"probe-{number}") for number in range(1_500)]
     groups = [batches] if layout == "a segment of many probes" else [[batch] for batch in batches]
     claims = claims_on(*(write_segment(tmp_path / f"{at}.seg", *group) for at, group in enumerate(groups)))
