@@ -256,7 +256,7 @@ ERRORS = {
         False,
         (
             "name the primary in [store] url, or set default_transaction_read_only off for this user: neither a "
-            "nor such a session can be written"
+            "standby nor such a session can be written"
         ),
     ),
     psycopg.errors.QueryCanceled: (
