@@ -38,7 +38,7 @@ _SENTENCES: Final = {
     Kind.PROBE_DROPS: "dropped: probes dropped {parts} observations ({ratio}) {where}, over {most}, since {since}",
     Kind.CLOCK_SKEW: "skewed: {parts} stamps ({ratio}) are earlier than their message {where}, since {since}",
     Kind.REJECTED: "rejected: {parts} messages ({ratio}) rejected as bad {where}, over {most}, since {since}",
-    Kind.SET_ASIDE: "set aside: {records} records of the transport could not be read, since {since}",
+    Kind.SET_ASIDE: "set aside: {records} records of the transport could not be used, since {since}",
     Kind.BURN_RATE: "{word}: the budget burns {rate} times too fast {where}{worst} ({parts} messages), since {since}",
     Kind.HEARTBEAT: "alive: the monitor has judged up to {newest}",
 }

@@ -94,6 +94,8 @@ def _libraries(packages: Path) -> Iterator[Path]:
 
 if __name__ == "__main__":
     given = Path(sys.argv[1])
+    if not (given / "pyspark" / "jars").is_dir():
+        sys.exit(f"there is no pyspark/jars in {given}: name the folder that pip has installed into")
     remove_listed(given)
     trim_jars(given, platform.machine())
     strip_symbols(given)

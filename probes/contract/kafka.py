@@ -21,8 +21,10 @@ FILES: Final = (*(f"{secret}_file" for secret in SECRETS), "ssl_ca_file", "ssl_c
 _TOPIC: Final = re.compile(rf"[A-Za-z0-9._-]{{1,{MAX_TOPIC_CHARS}}}")
 _BROKER: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})")
 _MOST_PORT: Final = 65_535
-_NO_KAFKA: Final = re.compile(r"(\S+?)(?:/\w+)?: Receive failed: Invalid response size")
-_ADVERTISED: Final = re.compile(r"(\S+:\d+)/(\d+): (.*)")
+_PROTOCOL: Final = r"(?:[a-z_]+://)?"
+"""The client puts it before an address unless it is PLAINTEXT."""
+_NO_KAFKA: Final = re.compile(rf"{_PROTOCOL}(\S+?)(?:/\w+)?: Receive failed: Invalid response size")
+_ADVERTISED: Final = re.compile(rf"{_PROTOCOL}(\S+:\d+)/(\d+): (.*)")
 _SILENT: Final = re.compile(r"\d+/\d+ brokers are down|.*Local: Broker transport failure")
 
 
@@ -139,9 +141,9 @@ def in_words(told: str, brokers: str = "") -> str:
     """
     if found := _NO_KAFKA.match(told):
         return f"what answers at {found[1]} does not speak Kafka, or wants another security_protocol"
-    if brokers and (found := _ADVERTISED.fullmatch(told)) and found[1] not in brokers.split(","):
+    if brokers and (found := _ADVERTISED.fullmatch(told)) and found[1].lower() not in brokers.lower().split(","):
         return f"broker {found[2]} is to be found at {found[1]}, say its advertised.listeners: {found[3]}"
-    return f"none answers as a broker does ({told})" if _SILENT.fullmatch(told) else told
+    return f"none answers as a broker does, or lets us in ({told})" if _SILENT.fullmatch(told) else told
 
 
 def _one_of(what: str, got: str, allowed: tuple[str, ...]) -> None:

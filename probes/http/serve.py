@@ -90,13 +90,18 @@ class Tls:
     def flaw(self, now_s: float) -> str:
         """Return what is wrong with files that can be read, in words: a certificate out of its time, a key for all.
 
-        Empty where nothing is, and where the certificate lasts for :data:`SOON_S` yet.
+        Empty where nothing is, where the certificate lasts for :data:`SOON_S` yet, and where nobody can tell.
         """
+        told = self._flaw_of_certificate(now_s)
         if self.key.stat().st_mode & stat.S_IROTH:
-            return f"the key {self.key} can be read by every user of this machine: chmod o-r it"
+            of_key = f"the key {self.key} can be read by every user of this machine: chmod o-r it"
+            return f"{told}; {of_key}" if told else of_key
+        return told
+
+    def _flaw_of_certificate(self, now_s: float) -> str:
         server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         server.load_cert_chain(self.certificate, self.key)
-        # The certificate itself is what the client trusts, so that nothing but its dates can be wrong.
+        # The certificate itself is what the client trusts: whose it is is for real clients to say.
         client.load_verify_locations(self.certificate)
         client.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
         client.check_hostname = False
@@ -105,6 +110,9 @@ class Tls:
         except ssl.SSLCertVerificationError as error:
             what = f"the certificate {self.certificate} is refused by clients: {error.verify_message}"
             return f"{what}: put a good one there"
+        # Such as a name that is no UTF-8: the server may take it still.
+        except (ssl.SSLError, ValueError, KeyError):
+            return ""
         days = (until_s - now_s) / 86_400
         if days * 86_400 > SOON_S:
             return ""

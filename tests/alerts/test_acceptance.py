@@ -179,7 +179,7 @@ def test_what_cannot_be_read_is_told() -> None:
     play = Play().push(0, 40).set_aside(5.05, 5.06)
     key = "set_aside/ticket/*"
     play.want(5.1, 5.4, FIRING, key).want(19, 21, RESOLVED, key).run(40)
-    assert play.told(key).summary.startswith("set aside: 2 records of the transport could not be read")
+    assert play.told(key).summary.startswith("set aside: 2 records of the transport could not be used")
 
 
 def test_the_heartbeat_fires_from_the_first_batch_and_never_ends() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from probes.contract.batch import Kind
-from tests.probes.test_process import HOST, LAST_S, numbers, run, spooled, started
+from tests.probes.test_process import HOST, numbers, run, spooled
 
 PATCH: Final = "from gevent import monkey\nmonkey.patch_all()\n"
 BEFORE: Final = PATCH + HOST
@@ -50,16 +49,3 @@ print(probe._sender.waiting, probe.dropped)
 os._exit(0)
 """
     assert run(tmp_path, STAMP + wait, host=host).stdout.split() == ["0", "0"]
-
-
-@HOSTS
-def test_sigterm_ends_a_host_of_greenlets_with_a_bye(tmp_path: Path, host: str) -> None:
-    """All that was stamped is there, and the exit status is that of the signal."""
-    with started(tmp_path, f"{STAMP}print('stamped', flush=True)\ntime.sleep(600)\n", host=host) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "stamped\n"
-        child.send_signal(signal.SIGTERM)
-        assert child.wait(LAST_S) == -signal.SIGTERM
-    (batches,) = spooled(tmp_path).values()
-    assert sorted(numbers(batches)) == list(range(STAMPS))
-    assert batches[-1].kind is Kind.BYE

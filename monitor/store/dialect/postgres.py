@@ -109,7 +109,8 @@ def _plain_engine(url: URL, **options: Any) -> Engine:  # noqa: ANN401 - the opt
         encoding = connection.info.parameter_status("server_encoding")
         # Poolers may not pass it on: what cannot be known is let through.
         if encoding not in (None, _ENCODING):
-            what = f"the database {url.database} has the encoding {encoding}, which cannot hold every name and id"
+            database = connection.info.dbname
+            what = f"the database {database} has the encoding {encoding}, which cannot hold every name and id"
             advice = f"make one with createdb --template template0 --encoding {_ENCODING}, and name it in [store] url"
             raise StoreError(f"{what}: {advice}")
         connection.execute(_SESSION)

@@ -101,8 +101,15 @@ SAID = {
         "broker 2 is to be found at inner:9093, say its advertised.listeners: Connect to ipv4#10.0.0.2:9093 failed"
     ),
     "broker:9092/1: Connect to ipv4#10.0.0.1:9092 failed": "broker:9092/1: Connect to ipv4#10.0.0.1:9092 failed",
-    "1/1 brokers are down": "none answers as a broker does (1/1 brokers are down)",
+    "1/1 brokers are down": "none answers as a broker does, or lets us in (1/1 brokers are down)",
     "Broker: Unknown topic": "Broker: Unknown topic",
+    "sasl_ssl://Broker:9092/1: SASL authentication error": "sasl_ssl://Broker:9092/1: SASL authentication error",
+    "ssl://inner:9093/2: Connect failed": (
+        "broker 2 is to be found at inner:9093, say its advertised.listeners: Connect failed"
+    ),
+    "ssl://broker:9092/bootstrap: Receive failed: Invalid response size 7": (
+        "what answers at broker:9092 does not speak Kafka, or wants another security_protocol"
+    ),
 }
 
 

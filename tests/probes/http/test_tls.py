@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from pathlib import Path
+
+import pytest
 
 from probes.http.serve import Tls
 from tests.real.test_gate_strangers import bad_certificates
@@ -12,7 +15,7 @@ DAY_S = 86_400
 
 
 def test_what_clients_would_refuse_and_what_all_may_read_is_told(tmp_path: Path) -> None:
-    """A certificate out of its time, or of another purpose, one that is to expire soon, and a key for all."""
+    """A certificate out of its time, one that is to expire soon, and a key for all."""
     bad_certificates(tmp_path)
 
     def flaw(name: str, now_s: float) -> str:
@@ -25,8 +28,22 @@ def test_what_clients_would_refuse_and_what_all_may_read_is_told(tmp_path: Path)
     refused = "is refused by clients"
     assert flaw("expired", now_s) == f"{told}/expired.pem {refused}: certificate has expired: put a good one there"
     assert flaw("early", now_s) == f"{told}/early.pem {refused}: certificate is not yet valid: put a good one there"
+    key = f"the key {tmp_path}/server.key can be read by every user of this machine: chmod o-r it"
     (tmp_path / "server.key").chmod(0o644)
-    assert (
-        flaw("server", now_s)
-        == f"the key {tmp_path}/server.key can be read by every user of this machine: chmod o-r it"
-    )
+    assert flaw("server", now_s - 30 * DAY_S) == key
+    assert flaw("server", now_s).startswith(f"{told}/server.pem expires in 2.0 days: ")
+    assert flaw("server", now_s).endswith(f"; {key}")
+
+
+@pytest.mark.parametrize("error", [ssl.SSLError("NO_SHARED_CIPHER"), UnicodeDecodeError("utf-8", b"\xfc", 0, 1, "odd")])
+def test_a_certificate_that_cannot_be_looked_at_has_no_flaw(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A curve that Python does not offer, a name that is no UTF-8: the server may take them all the same."""
+    bad_certificates(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("probes.http.serve._shown", refuse)
+    assert Tls(tmp_path / "server.pem", tmp_path / "server.key").flaw(time.time()) == ""

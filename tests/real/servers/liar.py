@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import random
 import socket
 import struct
 import threading
@@ -13,7 +13,7 @@ from typing import Final
 
 LIES: Final[dict[str, bytes | None]] = {
     "http": b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-    "random bytes": os.urandom(4_096),
+    "random bytes": random.Random(11).randbytes(4_096),
     "a length of 2 GB": struct.pack(">i", 2**31 - 1) + bytes(64),
     "closes at once": b"",
     "never answers": None,
