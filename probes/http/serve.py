@@ -113,10 +113,11 @@ class Tls:
         # Such as a name that is no UTF-8: the server may take it still.
         except (ssl.SSLError, ValueError, KeyError):
             return ""
-        days = (until_s - now_s) / 86_400
-        if days * 86_400 > SOON_S:
+        left_s = until_s - now_s
+        if left_s > SOON_S:
             return ""
-        return f"the certificate {self.certificate} expires in {days:.1f} days: put a new one there, and start again"
+        days = f"{left_s / 86_400:.1f} days"
+        return f"the certificate {self.certificate} expires in {days}: put a new one there, and start again"
 
     def settings(self) -> dict[str, Any]:
         """Return them as granian takes them."""

@@ -77,7 +77,7 @@ def test_one_that_is_started_beside_another_takes_over(
         for segment in segments[: len(segments) // 2]:
             segment.write(first.spool)
         first.start(LOCKLESS)
-        first.await_(lambda: first.batch() >= 0, "the first batch")
+        first.await_batch(0)
         second = copy.copy(first)
         second.start(LOCKLESS)
         try:

@@ -163,6 +163,17 @@ def certificates(folder: Path) -> None:
         openssl(folder, "x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem")
 
 
+HUNG_UP: Final = (httpx.ReadError, httpx.ConnectError)
+
+
+def showing(folder: Path, name: str | None) -> ssl.SSLContext:
+    """Return how a client connects that trusts the gate's authority and shows a certificate, or none."""
+    context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    if name is not None:
+        context.load_cert_chain(folder / f"{name}.pem", folder / f"{name}.key")
+    return context
+
+
 def test_clients_show_a_certificate_and_a_token(tmp_path: Path) -> None:
     """TLS with an authority of one's own: without a certificate nobody gets through, without a token nobody further."""
     certificates(tmp_path)
@@ -171,12 +182,12 @@ def test_clients_show_a_certificate_and_a_token(tmp_path: Path) -> None:
         f'[gate.producers.shop]\ntokens = ["sha256:{sha256(TOKEN.encode()).hexdigest()}"]\n'
     )
     with served(tmp_path, more, "https") as (url, _):
-        stranger = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
-        with httpx.Client(verify=stranger) as client, pytest.raises((httpx.ReadError, httpx.ConnectError)):
+        with (
+            httpx.Client(verify=showing(tmp_path, None)) as client,
+            pytest.raises(HUNG_UP),
+        ):
             client.get(f"{url}/healthz")
-        known = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
-        known.load_cert_chain(tmp_path / "client.pem", tmp_path / "client.key")
-        with httpx.Client(verify=known) as client:
+        with httpx.Client(verify=showing(tmp_path, "client")) as client:
             assert client.get(f"{url}/healthz").status_code == 200
             assert client.get(f"{url}/subjects").status_code == 401
             client.headers["authorization"] = f"Bearer {TOKEN}"
@@ -211,19 +222,8 @@ def bad_certificates(folder: Path) -> None:
     for name, (begin, end) in AGES.items():
         openssl(folder, "req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
         dated = ("-cert", "ca.pem", "-keyfile", "ca.key", "-startdate", begin, "-enddate", end, "-extfile", "names")
-        openssl(
-            folder,
-            "ca",
-            "-batch",
-            "-notext",
-            "-config",
-            "authority",
-            *dated,
-            "-in",
-            f"{name}.csr",
-            "-out",
-            f"{name}.pem",
-        )
+        at = ("-config", "authority", "-in", f"{name}.csr", "-out", f"{name}.pem")
+        openssl(folder, "ca", "-batch", "-notext", *dated, *at)
 
 
 def test_certificates_that_nobody_should_trust_are_refused(tmp_path: Path) -> None:
@@ -232,14 +232,12 @@ def test_certificates_that_nobody_should_trust_are_refused(tmp_path: Path) -> No
     with served(tmp_path, TLS.format("server"), "https") as (url, _):
         for _ in range(20):
             for name in ("expired", "early", "stranger", "selfmade", "server-only", None):
-                shown = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
-                if name is not None:
-                    shown.load_cert_chain(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
-                with httpx.Client(verify=shown) as client, pytest.raises((httpx.ReadError, httpx.ConnectError)):
+                with (
+                    httpx.Client(verify=showing(tmp_path, name)) as client,
+                    pytest.raises(HUNG_UP),
+                ):
                     client.get(f"{url}/healthz")
-        known = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
-        known.load_cert_chain(tmp_path / "client.pem", tmp_path / "client.key")
-        with httpx.Client(verify=known) as client:
+        with httpx.Client(verify=showing(tmp_path, "client")) as client:
             assert client.get(f"{url}/healthz").status_code == 200
     assert len((tmp_path / "said").read_text("utf-8").splitlines()) < 5
 

@@ -57,7 +57,7 @@ def disturbed(job: Job, segments: list[Segment], disturb: Callable[[], None]) ->
             disturb()
         else:
             job.start()
-            job.await_(lambda: job.batch() >= 0, "the first batch")
+            job.await_batch(0)
     job.await_(job.is_final, "the last final window")
     assert job.stop() == 0
     return job.report()
@@ -152,7 +152,7 @@ def test_a_store_that_stays_away_ends_the_monitor(server: Postgres, segments: li
     with running(tmp_path, url, "3s") as job:
         segments[0].write(job.spool)
         job.start()
-        job.await_(lambda: job.batch() >= 0, "the first batch")
+        job.await_batch(0)
         server.stop()
         segments[1].write(job.spool)
         assert job.process is not None
