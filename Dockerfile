@@ -32,7 +32,7 @@ COPY requirements/production.txt requirements/
 RUN /opt/hopwatch/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/production.txt
 COPY --from=wheel /build/dist /build/dist
 RUN /opt/hopwatch/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-index /build/dist/*.whl
-# What no command needs becomes no layer; the last command holds that what is left can be loaded.
+# What no command needs becomes no layer; the last command loads the largest of what is left.
 COPY docker/pruning.py docker/pruned.txt docker/
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends binutils \
