@@ -17,6 +17,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from monitor import bounds, java, rules, settings
 from monitor.cli import console, measuring, signals
+from monitor.doctor import alerts as reach
 from monitor.errors import ConfigurationError, DependencyError, HopwatchError
 from monitor.results import WindowResult, iso
 from monitor.store import dialect, lineage, reader, schema
@@ -170,6 +171,8 @@ def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable
         what = f"hopwatch: no probe has written to the spool {place.source} yet"
         words.print(f"{what}; the monitor waits for one with the sink spool:{place.source}")
         words.print(f"hopwatch: who may write to the spool: {place.source.rights()}")
+    if told := reach.unheard(chosen.alerts):
+        words.print(f"hopwatch: {told}; {reach.ADVICE}")
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
     spark = _session(place, chosen)
     signals.on(signal.SIGINT, stop)

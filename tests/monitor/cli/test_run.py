@@ -154,6 +154,37 @@ def test_a_stream_that_starts_before_the_first_probe_makes_the_spool_and_waits(
     ]
 
 
+REACHES_NOBODY: Final = (
+    "hopwatch: no notification channel is configured: alerts are kept in the store and reach nobody; "
+    "add a table [alerts.channels.NAME]: docs/ALERTS.md\n"
+)
+
+
+def test_a_stream_without_a_channel_says_that_alerts_reach_nobody(ready: Workplace, capsys: Captured) -> None:
+    """Once, before Spark starts."""
+    ready.run("run")
+    err = capsys.readouterr().err
+    assert err.count(REACHES_NOBODY) == 1
+    assert err.index(REACHES_NOBODY) < err.index("starting Spark")
+
+
+@pytest.mark.parametrize(
+    ("more", "flags"),
+    [
+        ('[alerts.channels.ops]\nkind = "webhook"\nurl = "https://example.invalid/hook"\n', []),
+        ("[alerts]\nenabled = false\n", []),
+        ("", ["--once"]),
+    ],
+    ids=["a channel", "no rule", "--once"],
+)
+def test_who_is_told_or_wants_no_alerts_hears_nothing_of_it(
+    more: str, flags: list[str], ready: Workplace, capsys: Captured
+) -> None:
+    """Nor does a run over all that is there: it tells nobody anyway."""
+    ready.configure(CONFIGURATION + more).run("run", *flags)
+    assert "reach nobody" not in capsys.readouterr().err
+
+
 def test_the_pulse_of_an_earlier_run_is_no_probe(ready: Workplace, capsys: Captured) -> None:
     """A spool that has the monitor's own folder alone is still waited for."""
     (ready.folder / "spool" / "-hopwatch.monitor.h-1.1790000000000000-0123456789ab").mkdir()
