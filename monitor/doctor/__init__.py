@@ -35,7 +35,7 @@ def examine(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: 
     if store.level is not Level.FAIL and (ids := stores.ids(settings.store.url, settings.streams)) is not None:
         yield ids
     if store.level is not Level.FAIL:
-        yield from data.data(settings.store.url, settings.streams)
+        yield from data.data(settings.store.url, settings.streams, clock.now_us())
     if settings.streams:
         yield alerts.channels(settings.alerts)
     yield places.workdir(settings.monitor.workdir)

@@ -11,7 +11,8 @@ from monitor import undeclared
 from monitor.doctor.finding import Finding, Level
 from monitor.doctor.stores import refused
 from monitor.errors import StoreError
-from monitor.store import dialect, reader, recent, schema
+from monitor.results import iso
+from monitor.store import dialect, instances, reader, recent, schema
 from monitor.store.recent import Recent
 from monitor.store.rollups import HOUR_US
 from monitor.undeclared import UNKNOWN_NODE, Undeclared
@@ -21,8 +22,11 @@ DOUBLED_RATIO: Final = 0.5
 """So many duplicates a message are no retries: a service stamps twice, or a link delivers twice."""
 
 
-def data(url: str, streams: Collection[str]) -> Iterator[Finding]:
-    """Yield what somebody should look at, or that there is nothing, or nothing was read; nothing without streams."""
+def data(url: str, streams: Collection[str], now_us: int) -> Iterator[Finding]:
+    """Yield what somebody should look at, or that there is nothing, or nothing was read; nothing without streams.
+
+    Before it comes what there is to say of a monitor that has read no more for a while.
+    """
     if not streams:
         return
     engine = dialect.engine(url)
@@ -34,11 +38,15 @@ def data(url: str, streams: Collection[str]) -> Iterator[Finding]:
         with schema.reading(engine) as connection:
             found = recent.of(connection, streams, HOUR_US)
             known = reader.stream_ranges(connection)
+            reached = instances.reached(connection)
     except StoreError as error:
         yield replace(refused(error), check="data")
         return
     finally:
         engine.dispose()
+    if (notice := reached.notice(now_us, iso)) is not None:
+        advice = "hopwatch run starts it: its log, and docs/runbooks/monitor_stalled.md, say more"
+        yield Finding("monitor", Level.WARN if notice.is_grave else Level.NOTE, notice.words, advice)
     kinds = (_empty(found), _names(found), _implausible(found), _unread(found), _dropped(found), _orphans(found))
     every = (*kinds, _doubled(found), _unread_streams(streams, known))
     told = [finding for kind in every for finding in _some(kind)]

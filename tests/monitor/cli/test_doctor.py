@@ -13,6 +13,7 @@ from monitor.cli.doctor import exit_code
 from monitor.cli.main import main
 from monitor.doctor import Level
 from monitor.settings.alerting import AlertsSettings
+from monitor.store import dialect, writer
 from probes.contract.batch import Batch, Drop, Kind
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import START_MS, at, minute, observed, said, write_segment
@@ -202,6 +203,40 @@ def test_where_no_monitor_has_worked_it_is_said(workplace: Workplace, capsys: py
     assert "NOTE data       no monitor has written here yet: nothing is known of any stream\n" in out
     assert f"\n{'':<16}start hopwatch run\n" in out
     assert "OK   ids" not in out
+
+
+STILL = {
+    "stuck": (
+        {"watermark_us": str(at(400))},
+        "WARN",
+        1,
+        "The monitor has read nothing that came after 2026-01-01T00:06:40Z (",
+    ),
+    "stopped": (
+        {"watermark_us": str(at(400)), "stopped_us": str(at(401))},
+        "NOTE",
+        0,
+        "The monitor was stopped at 2026-01-01T00:06:41Z (",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kept", "level", "code", "told"), STILL.values(), ids=STILL)
+def test_a_monitor_that_reads_no_more_is_told(
+    kept: dict[str, str], level: str, code: int, told: str, workplace: Workplace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody should look, unless somebody has stopped it; of a store that was filled once there is nothing to say."""
+    workplace.watch(*one_of_ten_lost())
+    assert workplace.run("doctor") == 0
+    assert "monitor " not in capsys.readouterr().out
+    engine = dialect.engine(workplace.store_url)
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.set_values(connection, {"query_id": "a-query"} | kept)
+    assert workplace.run("doctor") == code
+    lines = capsys.readouterr().out.splitlines()
+    (found,) = [number for number, line in enumerate(lines) if line.split()[:2] == [level, "monitor"]]
+    assert lines[found].split(maxsplit=2)[2].startswith(told)
+    assert lines[found + 1].strip() == "hopwatch run starts it: its log, and docs/runbooks/monitor_stalled.md, say more"
 
 
 def test_where_nothing_was_read_it_is_said(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,13 +15,14 @@ from sqlalchemy import text
 from alerts import ways
 from alerts.ways import Ways
 from monitor.cli import run
+from monitor.clock import SystemClock
 from monitor.errors import DependencyError, TransportError
 from monitor.results import Status, Verdict
 from monitor.settings import load
 from monitor.spark import job, session
 from monitor.spark.source import SpoolSource
 from monitor.spark.sources import spool
-from monitor.store import dialect, schema, writer
+from monitor.store import dialect, instances, schema, writer
 from tests.alerts.receiver import Receiver
 from tests.alerts.test_outbox import put, states
 from tests.alerts.told import notification
@@ -324,6 +325,29 @@ def test_what_a_batch_has_committed_is_delivered_and_told(capsys: Captured) -> N
     run._report(lambda: woken.append(capsys.readouterr().err), [replace(concluded().result, verdict=Verdict.CLEAN)])
     assert woken == [""]
     assert "CLEAN" in capsys.readouterr().err
+
+
+def test_a_stream_that_is_stopped_notes_it(ready: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what is shown of its store later is as of then, and no monitor that died."""
+    monkeypatch.setattr(run, "_watch", lambda *_: None)
+    before_us = SystemClock().now_us()
+    assert ready.run("run") == 0
+    with schema.reading(dialect.engine(ready.store_url)) as connection:
+        stopped_us = instances.reached(connection).stopped_us
+    assert stopped_us is not None
+    assert before_us <= stopped_us <= SystemClock().now_us()
+
+
+def test_a_stream_that_fails_notes_no_stop(ready: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was not stopped by anybody."""
+
+    def fail(*_: object) -> None:
+        raise TransportError("the spool is gone")
+
+    monkeypatch.setattr(run, "_watch", fail)
+    assert ready.run("run") == 3
+    with schema.reading(dialect.engine(ready.store_url)) as connection:
+        assert instances.reached(connection).stopped_us is None
 
 
 def test_what_is_logged_goes_to_stderr(ready: Workplace, capsys: Captured) -> None:
