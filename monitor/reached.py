@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from monitor import spans
+from monitor.results import iso
 
 BEHIND_US: Final = 60_000_000
 """A monitor whose watermark is further back than this is behind: its own pulse moves it every few seconds."""
@@ -15,6 +16,11 @@ STOPPED_US: Final = 300_000_000
 
 Words = Callable[[int], str]
 """Tells a moment, µs since 1970, as those who read of it have it."""
+
+
+def iso_second(at_us: int) -> str:
+    """Return a moment as ISO 8601 UTC to the second, that it is in: for lines that a person reads."""
+    return iso(at_us // 1_000_000 * 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from monitor import __version__, settings
 from monitor.cli import console, loss_table, span_table
 from monitor.clock import SystemClock
 from monitor.errors import ConfigurationError
-from monitor.reached import Reached
+from monitor.reached import Reached, iso_second
 from monitor.results import iso
 from monitor.store import dialect, instances, reader, rollups, schema
 from probes.contract.limits import WINDOW_US
@@ -82,9 +82,9 @@ def command(  # noqa: PLR0913 - one a flag
 
 def _show_reached(reached: Reached) -> None:
     """Print up to when the store was read, where there is something to say of it."""
-    if notice := reached.notice(SystemClock().now_us(), iso):
+    if notice := reached.notice(SystemClock().now_us(), iso_second):
         console.data().print(Text(notice.words, "bold red" if notice.is_grave else "yellow"), soft_wrap=True)
-    elif once := reached.once(iso):
+    elif once := reached.once(iso_second):
         console.data().print(once, soft_wrap=True)
 
 

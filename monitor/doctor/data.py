@@ -11,7 +11,7 @@ from monitor import undeclared
 from monitor.doctor.finding import Finding, Level
 from monitor.doctor.stores import refused
 from monitor.errors import StoreError
-from monitor.results import iso
+from monitor.reached import iso_second
 from monitor.store import dialect, instances, reader, recent, schema
 from monitor.store.recent import Recent
 from monitor.store.rollups import HOUR_US
@@ -44,7 +44,7 @@ def data(url: str, streams: Collection[str], now_us: int) -> Iterator[Finding]:
         return
     finally:
         engine.dispose()
-    if (notice := reached.notice(now_us, iso)) is not None:
+    if (notice := reached.notice(now_us, iso_second)) is not None:
         advice = "hopwatch run starts it: its log, and docs/runbooks/monitor_stalled.md, say more"
         yield Finding("monitor", Level.WARN if notice.is_grave else Level.NOTE, notice.words, advice)
     kinds = (_empty(found), _names(found), _implausible(found), _unread(found), _dropped(found), _orphans(found))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.reached import BEHIND_US, Notice, Reached
-from monitor.results import iso
+from monitor.reached import BEHIND_US, Notice, Reached, iso_second
 from tests.monitor.spooled import at
 
 SECOND_US = 1_000_000
@@ -16,7 +15,7 @@ NOW_US = at(600)
 
 def notice(reached: Reached) -> Notice | None:
     """Return what is said ten minutes after the first window began."""
-    return reached.notice(NOW_US, iso)
+    return reached.notice(NOW_US, iso_second)
 
 
 TOLD = {
@@ -31,9 +30,9 @@ TOLD = {
         ),
     ),
     "still": (
-        Reached(NOW_US - 400 * SECOND_US),
+        Reached(NOW_US - 400 * SECOND_US + 1),
         Notice(
-            "The monitor has read nothing that came after 2026-01-01T00:03:20Z (6 min 40 s ago): it does not run, is "
+            "The monitor has read nothing that came after 2026-01-01T00:03:20Z (6 min 39 s ago): it does not run, is "
             "stuck, or has a backlog. What is shown is as of then.",
             is_grave=True,
         ),
@@ -68,7 +67,7 @@ def test_a_monitor_that_reads_no_more_is_told_with_the_moment(reached: Reached, 
 @given(st.integers(0, 2**50), st.integers(1, 2**50))
 def test_nothing_is_said_of_what_is_fresh_and_something_of_what_is_not(now_us: int, through_us: int) -> None:
     """Whatever the clock says."""
-    assert (Reached(through_us).notice(now_us, iso) is None) == (now_us - through_us <= BEHIND_US)
+    assert (Reached(through_us).notice(now_us, iso_second) is None) == (now_us - through_us <= BEHIND_US)
 
 
 @pytest.mark.parametrize(
@@ -81,4 +80,4 @@ def test_nothing_is_said_of_what_is_fresh_and_something_of_what_is_not(now_us: i
 )
 def test_a_store_that_was_filled_once_is_as_of_its_newest_record(reached: Reached, told: str) -> None:
     """Calmly: nothing moves it, and nothing should."""
-    assert reached.once(iso) == told
+    assert reached.once(iso_second) == told
