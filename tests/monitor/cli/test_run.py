@@ -108,7 +108,7 @@ def test_a_configuration_that_is_not_there_is_told(ready: Workplace, capsys: Cap
     ready.config.unlink()
     assert refusal(ready, capsys, 2) == (
         f"the configuration {ready.config} cannot be read: No such file or directory; "
-        "name a file that is there with --config"
+        "name a file that is there with --config, or let hopwatch init write one"
     )
 
 
