@@ -83,9 +83,9 @@ def command(  # noqa: PLR0913 - one a flag
 def _show_reached(reached: Reached) -> None:
     """Print up to when the store was read, where there is something to say of it."""
     if notice := reached.notice(SystemClock().now_us(), iso_second):
-        console.data().print(Text(notice.words, "bold red" if notice.is_grave else "yellow"), soft_wrap=True)
+        console.data().print(Text(notice.words, "bold red" if notice.is_grave else "yellow"))
     elif once := reached.once(iso_second):
-        console.data().print(once, soft_wrap=True)
+        console.data().print(once)
 
 
 def _write(
