@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Engine, select
@@ -17,7 +18,7 @@ from monitor.store import dialect, schema, tables
 Json = dict[str, Any]
 MOST_SHOWN: Final = 1_000
 
-_incidents, _history = tables.alert_incidents.c, tables.alert_history.c
+_history = tables.alert_history.c
 _taken = tables.alert_acknowledgements.c
 
 
@@ -30,8 +31,7 @@ def standing(engine: Engine) -> Json:
     with schema.reading(engine) as connection:
         every = recorded.open_incidents(connection)
         waiting = [_place(one) for one in recorded.pending(connection)]
-    # A heartbeat stands for as long as all is well.
-    beats = [one for one in every if one.notification.kind is Kind.HEARTBEAT]
+    beats = [one for one in every if _is_heartbeat(one)]
     incidents = [_incident(one) for one in every if one not in beats]
     return {"incidents": incidents, "pending": waiting, "heartbeats": [_incident(one) for one in beats]}
 
@@ -54,21 +54,34 @@ def acknowledge(engine: Engine, key: str, taken: Taken) -> Taken:
     """Note who has taken an incident on, and return who has: it is the first, for as long as the incident lasts.
 
     Raises:
-        ConfigurationError: no incident of this key is open.
+        ConfigurationError: no incident of this key is open, or it is a heartbeat's.
         StoreError: the store cannot be written.
     """
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
         schema.check(connection)
-        opened = {row.key: row.opened_us for row in connection.execute(select(_incidents.key, _incidents.opened_us))}
+        every = recorded.open_incidents(connection)
+        opened = {one.notification.key: one.opened_us for one in every if not _is_heartbeat(one)}
         if key not in opened:
             known = ", ".join(sorted(opened)) or "none"
-            raise ConfigurationError(f"no incident {key!r:.200} is open; open are: {known}")
+            raise ConfigurationError(f"{_why_not(key, every)}; open are: {known}")
         first = connection.execute(select(_taken.by, _taken.at_us, _taken.note).where(*_of(key, opened[key]))).first()
         if first is not None:
             return Taken(*first)
         row = {"key": key, "opened_us": opened[key], "at_us": taken.at_us, "by": taken.by, "note": taken.note}
         connection.execute(dialect.upsert(connection, tables.alert_acknowledgements), [row])
     return taken
+
+
+def _is_heartbeat(one: Open) -> bool:
+    """Return whether it stands for as long as all is well, which is no incident."""
+    return one.notification.kind is Kind.HEARTBEAT
+
+
+def _why_not(key: str, every: Sequence[Open]) -> str:
+    """Return why nobody can take on what has this key."""
+    if any(one.notification.key == key for one in every):
+        return f"{key!r:.200} is the heartbeat, which stands while all is well, and no incident to take on"
+    return f"no incident {key!r:.200} is open"
 
 
 def _of(key: str, opened_us: int) -> tuple[ColumnElement[bool], ...]:

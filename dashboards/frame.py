@@ -25,16 +25,16 @@ PAGES: Final = {
 
 def show(looking: Looking, standing: Answer[Standing]) -> None:
     """Draw it."""
-    watermark_us = standing.value.watermark_us if standing.value else None
+    reached = standing.value.reached if standing.value else None
     now_us = looking.clock.now_us()
-    fresh = freshness.line(now_us, standing.read_us, watermark_us) if standing.value else ""
+    fresh = freshness.line(now_us, standing.read_us, reached, looking.zone) if reached else ""
     ways, times = st.columns([5, 2], vertical_alignment="center")
     ways.html(f'<nav class="hw-brand" aria-label="Pages"><b>Hopwatch</b>{_ways(looking, standing)}</nav>')
     with times.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
         _zone(looking)
         entrance.leave()
     st.html(f'<div class="hw-trail">{_trail(looking)}<span class="hw-fresh">{markup.text(fresh)}</span></div>')
-    for notice in freshness.notices(now_us, standing.read_us, watermark_us, standing.trouble):
+    for notice in freshness.notices(now_us, standing.read_us, reached, standing.trouble, looking.zone):
         (st.error if notice.is_grave else st.warning)(markup.plain(notice.words), icon="⚠️")
 
 

@@ -26,5 +26,16 @@ def words(span_us: float) -> str:
     return f"{span_us / size_us:,.{_digits(size_us)}f} {unit}"
 
 
+def age(for_us: int) -> str:
+    """Return how long ago something was, in the two greatest units that it has; what is yet to come is 0 s ago."""
+    seconds = max(0, for_us) // 1_000_000
+    minutes, hours, days = seconds // 60, seconds // 3_600, seconds // 86_400
+    if days:
+        return f"{days:,} d {hours % 24} h"
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
+
+
 def _digits(size_us: int) -> int:
     return 0 if size_us == 1 else 1

@@ -11,8 +11,9 @@ from sqlalchemy import Connection, func, select
 from dashboards.reading.questions import HOUR_US, graph, running_from_us
 from dashboards.reading.told import Stretch
 from monitor.errors import ConfigurationError
+from monitor.reached import Reached
 from monitor.results import RollUp, WindowResult
-from monitor.store import outliers, ranges, reader, rollups, tables
+from monitor.store import instances, outliers, ranges, reader, rollups, tables
 from monitor.store.pieces import Kept
 from monitor.store.ranges import Where
 
@@ -31,13 +32,14 @@ class StreamReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Streams by name, the range that was asked for, and the monitor's own accounting."""
+    """Streams by name, the range that was asked for, the monitor's own accounting, and up to when it has read."""
 
     streams: tuple[StreamReport, ...]
     from_us: int | None
     to_us: int | None
     step_us: int
     accounts: Mapping[str, Any]
+    reached: Reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class HowAllWent:
         """
         names = reader.stream_names(connection, self.stream)
         streams = tuple(self._of(connection, name) for name in names)
-        return Report(streams, self.from_us, self.to_us, self.step_us, reader.accounts(connection))
+        of_all = reader.accounts(connection), instances.reached(connection)
+        return Report(streams, self.from_us, self.to_us, self.step_us, *of_all)
 
     def _of(self, connection: Connection, stream: str) -> StreamReport:
         to_us = _EVER_US if self.to_us is None else self.to_us

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, FromClause, Row, and_, column, or_, select, v
 from alerts import recorded
 from dashboards.reading.told import Minute, Standing, StreamNow
 from monitor.results import Status, Verdict, WindowResult
-from monitor.store import lineage, reader, rollups, tables, writer
+from monitor.store import instances, reader, rollups, tables
 from monitor.store.tables import Words
 from probes.contract.limits import WINDOW_US
 
@@ -43,8 +43,7 @@ def read(connection: Connection) -> Standing:
         )
         for name in names
     )
-    was_once = writer.value(connection, "query_id") == lineage.ONCE
-    return Standing(streams, None if was_once else lineage.watermark_us(connection), recorded.firing(connection))
+    return Standing(streams, instances.reached(connection), recorded.firing(connection))
 
 
 def _minutes(connection: Connection, since_us: dict[str, int]) -> dict[str, list[Minute]]:

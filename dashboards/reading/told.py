@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from monitor.reached import Reached
 from monitor.results import RollUp, Status, Verdict, WindowResult
 from monitor.watch import Finding
 
@@ -35,14 +36,16 @@ class StreamNow:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How all streams stand, and how many incidents are open.
-
-    ``watermark_us`` is None where the store was filled once and nothing moves it.
-    """
+    """How all streams stand, up to when they were read, and how many incidents are open."""
 
     streams: tuple[StreamNow, ...]
-    watermark_us: int | None
+    reached: Reached
     firing: int = 0
+
+    @property
+    def watermark_us(self) -> int | None:
+        """Up to when the monitor has read; None where the store was filled once and nothing moves it."""
+        return None if self.reached.is_once else self.reached.through_us
 
     def of(self, stream: str) -> StreamNow | None:
         """Return how one stream stands; None of a stream that the store does not know."""

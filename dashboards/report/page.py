@@ -7,6 +7,7 @@ from dashboards.reading.reported import Report, StreamReport
 from dashboards.report import section, styles, tables
 from dashboards.views import judged, loss_table, span, texts
 from dashboards.views.colours import NOTHING
+from monitor.reached import Reached
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The browser is told, too, that nothing is fetched and nothing runs."""
@@ -21,6 +22,7 @@ def of(report: Report, made_us: int, version: str) -> str:
     )
     body = (
         f"<h1>Hopwatch report</h1>{markup.elements('p', [_range(report)])}{markup.elements('p', [made], 'hw-note')}"
+        f"{_reached(report.reached, made_us)}"
         f"{_streams(report)}{sections}<h2>What the monitor received</h2>"
         f"{markup.elements('p', ['Over all streams and all time, not of this range alone.'], 'hw-note')}"
         f"{tables.accounts(report.accounts)}"
@@ -37,6 +39,15 @@ def _range(report: Report) -> str:
     begins = "the beginning" if report.from_us is None else texts.moment(report.from_us)
     ends = "the newest window" if report.to_us is None else texts.moment(report.to_us)
     return f"from {begins} to {ends}"
+
+
+def _reached(reached: Reached, made_us: int) -> str:
+    """Return up to when the store was read, as of when the report was made; nothing while the monitor is at work."""
+    notice = reached.notice(made_us, texts.second)
+    once = reached.once(texts.second)
+    if notice is None:
+        return markup.elements("p", [f"{once[0].upper()}{once[1:]}."], "hw-note") if once else ""
+    return markup.elements("p", [notice.words], "hw-grave" if notice.is_grave else "hw-note")
 
 
 def _streams(report: Report) -> str:

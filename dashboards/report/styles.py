@@ -28,6 +28,7 @@ h3 {font-size: 1rem; margin: 1.7rem 0 .35rem;}
 a {color: var(--hw-link);}
 p {margin: .2rem 0;}
 code {font: .85em/1.5 'JetBrains Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace; overflow-wrap: anywhere;}
+.hw-grave {color: var(--hw-lossy); font-weight: 600;}
 .hw-note {color: var(--hw-muted); font-size: .85rem;}
 .hw-scroll {overflow-x: auto;}
 .hw-table {border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; line-height: 1.3;

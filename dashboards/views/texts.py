@@ -56,13 +56,7 @@ def span(lag_us: int | None) -> str:
 
 def age(for_us: int) -> str:
     """Return how long ago something was, in the two greatest units that it has."""
-    seconds = max(0, for_us) // 1_000_000
-    minutes, hours, days = seconds // 60, seconds // 3_600, seconds // 86_400
-    if days:
-        return f"{days:,} d {hours % 24} h"
-    if hours:
-        return f"{hours} h {minutes % 60} min"
-    return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
+    return spans.age(for_us)
 
 
 def listed(words: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from monitor.printable import on_a_line
 
 A_FINDING: Final = 1
 HERE: Final = Path("hopwatch.toml")
-_STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+_STYLES: Final = {Level.OK: "green", Level.NOTE: "cyan", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
 
 def command(
@@ -34,8 +34,9 @@ def command(
 ) -> None:
     """Check what Hopwatch stands on, and say what to do.
 
-    Configuration, Python, Java, Spark, the transport, its clock, the store, message ids and the work folder. Exits
-    with 3 when something fails, with 1 when something should be looked at.
+    Configuration, Python, Java, Spark, the transport, its clock, the store, message ids, the data, who is told of
+    alerts, and the work folder. Exits with 3 when something fails, with 1 when something should be looked at; a note
+    is of something that may be as it was meant.
     """
     path = config or (HERE if HERE.exists() else None)
     chosen = settings.load(path, flags={}, environ=os.environ)

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -19,6 +19,7 @@ from monitor.pathway import Pathway
 from monitor.printable import on_a_line
 from monitor.settings import DEFAULTS, Settings, load_with_streams, places
 from monitor.settings.model import stream_name
+from monitor.store import dialect
 
 EXAMPLE: Final = 'orders="ingest -> router -> sink"'
 SPOOL: Final = DEFAULTS["transport"]["url"]
@@ -48,6 +49,9 @@ def command(
     """
     if config.exists():
         raise _there_already(config)
+    if not config.parent.is_dir():
+        what = f"{config} cannot be written: the folder {config.parent} is not there"
+        raise ConfigurationError(f"{what}: make it, or name another file with --config")
     if sys.stdin.isatty():
         chains = _chains(stream) if stream else _asked_streams()
         url = transport or _asked("Where do probes write, a spool or a Kafka topic?", SPOOL, places.transport_url)
@@ -162,6 +166,19 @@ def _there_already(config: Path) -> ConfigurationError:
     )
 
 
+def _notes(chosen: Settings) -> Iterator[str]:
+    """Yield what was taken and may be a slip: folders that are not there yet, and streams of one node."""
+    if chosen.transport.kafka_place is None and not chosen.transport.spool.exists():
+        yield f"The spool {chosen.transport.spool} is not there yet: hopwatch run makes it, or the first probe."
+    file = dialect.database_file(chosen.store.url)
+    if file is not None and not file.parent.exists():
+        yield f"The folder of the store {file.parent} is not there yet: hopwatch run makes it."
+    for name, stream in chosen.streams.items():
+        if len(stream.pathway.nodes) == 1:
+            shows = "what is lost inside of it shows, what is lost on the way to another does not"
+            yield f"The stream {name} has one node: {shows}."
+
+
 def _tell(config: Path, chosen: Settings) -> None:
     """Say what was written, what each service needs, and what comes next."""
     words, data = console.words(), console.data()
@@ -173,5 +190,7 @@ def _tell(config: Path, chosen: Settings) -> None:
             data.print("from probes import Probe")
             data.print(f'probe = Probe(stream="{name}", node="{node}", sink={sink})')
     words.print()
+    for note in _notes(chosen):
+        words.print(note)
     topic = "hopwatch topics create, then " if chosen.transport.kafka_place else ""
     words.print(f"Next: {topic}hopwatch doctor, then hopwatch run")

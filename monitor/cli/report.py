@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 from sqlalchemy import Engine
 
 from monitor import __version__, settings
 from monitor.cli import console, loss_table, span_table
 from monitor.clock import SystemClock
 from monitor.errors import ConfigurationError
-from monitor.store import dialect, reader, rollups, schema
+from monitor.reached import Reached, iso_second
+from monitor.results import iso
+from monitor.store import dialect, instances, reader, rollups, schema
 from probes.contract.limits import WINDOW_US
 
 A_FINDING = 1
@@ -60,8 +63,10 @@ def command(  # noqa: PLR0913 - one a flag
         told = reader.report(engine, stream, from_us, to_us)
     else:
         told = rollups.report(engine, by.value, stream, from_us, to_us)
+    with schema.reading(engine) as connection:
+        reached = instances.reached(connection)
     if as_json:
-        console.emit_json(told)
+        console.emit_json(told | {"read_through": iso(reached.through_us) if reached.through_us else None})
     elif html is not None:
         pass
     elif by is None:
@@ -69,8 +74,18 @@ def command(  # noqa: PLR0913 - one a flag
         loss_table.show(console.data(), told, terms, SystemClock().now_us())
     else:
         span_table.show(console.data(), told, f"{by.value}s")
+    if not as_json and html is None:
+        _show_reached(reached)
     if fail_on_loss is not None and any(_lost_part(one) > fail_on_loss for one in _judged(told, by)):
         raise typer.Exit(A_FINDING)
+
+
+def _show_reached(reached: Reached) -> None:
+    """Print up to when the store was read, where there is something to say of it."""
+    if notice := reached.notice(SystemClock().now_us(), iso_second):
+        console.data().print(Text(notice.words, "bold red" if notice.is_grave else "yellow"))
+    elif once := reached.once(iso_second):
+        console.data().print(once)
 
 
 def _write(

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -17,7 +18,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from monitor import bounds, java, rules, settings
 from monitor.cli import console, measuring, signals
-from monitor.errors import ConfigurationError, DependencyError, HopwatchError
+from monitor.clock import SystemClock
+from monitor.doctor import alerts as reach
+from monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
 from monitor.results import WindowResult, iso
 from monitor.store import dialect, lineage, reader, schema
 
@@ -157,6 +160,9 @@ def _stream(place: Place, chosen: Settings, people: Ways) -> None:
         if not stop.wait(LOOK_S):
             raise
         words.print("hopwatch: stopping")
+    with suppress(StoreError):
+        # Without it the pages only do not know that somebody wanted the end.
+        lineage.note_stop(place.engine, place.run, SystemClock().now_us())
 
 
 def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable[[], None]) -> None:
@@ -170,6 +176,8 @@ def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable
         what = f"hopwatch: no probe has written to the spool {place.source} yet"
         words.print(f"{what}; the monitor waits for one with the sink spool:{place.source}")
         words.print(f"hopwatch: who may write to the spool: {place.source.rights()}")
+    if told := reach.unheard(chosen.alerts):
+        words.print(f"hopwatch: {told}; {reach.ADVICE}")
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
     spark = _session(place, chosen)
     signals.on(signal.SIGINT, stop)

@@ -102,6 +102,7 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
         stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
         what = "reading standard input" if is_piped else f"following {file}"
         _tell(f"{what}, stamps go to {sink_url(sink)}")
+        _tell(f"the event time is at {time_path} of each line, written in {time_unit}")
         if not is_piped and kept is None:
             _tell("without --state a restart begins at the file's end: what is written until then goes unseen")
         with _told_at_the_end(stamping, around, as_json=as_json, bye=lambda: bye or source.is_over):
@@ -156,9 +157,10 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
     around = Surroundings(_tell)
     with signals.ending(around.stop), _named_errors():
         avro = None if avro_schema is None else AvroValues(avro_schema, avro_framing)
+        time_spot = spot("time", time_header, time_json, time_avro, is_record=time_record)
         reader = MessageReader(
             spot("id", id_header, id_json, id_avro),
-            spot("time", time_header, time_json, time_avro, is_record=time_record),
+            time_spot,
             id_kind=id_as,
             unit=time_unit,
             avro=avro,
@@ -168,6 +170,7 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
         opened = open_probe(stream, node, sink, around, id_text=not no_id_text)
         stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
         _tell(f"following {topic.place} as one of the group {group}, stamps go to {sink_url(sink)}")
+        _tell(f"the event time is {time_spot.said(time_unit)}")
         with _told_at_the_end(stamping, around, as_json=as_json, bye=lambda: bye):
             KafkaTap(topic, reader, stamping, around).run()
 

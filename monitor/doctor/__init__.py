@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from monitor.clock import Clock
-from monitor.doctor import data, kafka, machine, places, stores
+from monitor.doctor import alerts, data, kafka, machine, places, stores
 from monitor.doctor.finding import Finding, Level
 from monitor.settings import Settings
 
@@ -18,7 +18,7 @@ def examine(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: 
 
     ``path`` is where the settings were read from, if anywhere; ``allow_weak`` takes a topic that may lose data.
     """
-    yield places.configuration(path)
+    yield places.configuration(path, settings.streams)
     yield machine.python()
     yield machine.java()
     yield machine.spark()
@@ -35,5 +35,7 @@ def examine(path: Path | None, settings: Settings, clock: Clock, *, allow_weak: 
     if store.level is not Level.FAIL and (ids := stores.ids(settings.store.url, settings.streams)) is not None:
         yield ids
     if store.level is not Level.FAIL:
-        yield from data.data(settings.store.url, settings.streams)
+        yield from data.data(settings.store.url, settings.streams, clock.now_us())
+    if settings.streams:
+        yield alerts.channels(settings.alerts)
     yield places.workdir(settings.monitor.workdir)

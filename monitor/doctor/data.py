@@ -11,7 +11,8 @@ from monitor import undeclared
 from monitor.doctor.finding import Finding, Level
 from monitor.doctor.stores import refused
 from monitor.errors import StoreError
-from monitor.store import dialect, recent, schema
+from monitor.reached import iso_second
+from monitor.store import dialect, instances, reader, recent, schema
 from monitor.store.recent import Recent
 from monitor.store.rollups import HOUR_US
 from monitor.undeclared import UNKNOWN_NODE, Undeclared
@@ -21,21 +22,35 @@ DOUBLED_RATIO: Final = 0.5
 """So many duplicates a message are no retries: a service stamps twice, or a link delivers twice."""
 
 
-def data(url: str, streams: Collection[str]) -> Iterator[Finding]:
-    """Yield what somebody should look at, or that there is nothing; nothing at all without a store."""
+def data(url: str, streams: Collection[str], now_us: int) -> Iterator[Finding]:
+    """Yield what somebody should look at, or that there is nothing, or nothing was read; nothing without streams.
+
+    Before it comes what there is to say of a monitor that has read no more for a while.
+    """
+    if not streams:
+        return
     engine = dialect.engine(url)
     try:
         if not schema.is_there(url):
+            what = "no monitor has written here yet: nothing is known of any stream"
+            yield Finding("data", Level.NOTE, what, "start hopwatch run")
             return
         with schema.reading(engine) as connection:
             found = recent.of(connection, streams, HOUR_US)
+            known = reader.stream_ranges(connection)
+            reached = instances.reached(connection)
     except StoreError as error:
         yield replace(refused(error), check="data")
         return
     finally:
         engine.dispose()
+    if (notice := reached.notice(now_us, iso_second)) is not None:
+        level = Level.WARN if notice.is_grave else Level.NOTE
+        more = ": its log, and docs/runbooks/monitor_stalled.md, say more" if notice.is_grave else ""
+        yield Finding("monitor", level, notice.words, f"hopwatch run starts it{more}")
     kinds = (_empty(found), _names(found), _implausible(found), _unread(found), _dropped(found), _orphans(found))
-    told = [finding for kind in (*kinds, _doubled(found)) for finding in _some(kind)]
+    every = (*kinds, _doubled(found), _unread_streams(streams, known))
+    told = [finding for kind in every for finding in _some(kind)]
     if not told:
         what = "nothing was set aside or dropped in the last hour, and no message was seen out of place"
         told = [Finding("data", Level.OK, what)]
@@ -43,9 +58,25 @@ def data(url: str, streams: Collection[str]) -> Iterator[Finding]:
 
 
 def _some(findings: Iterator[Finding]) -> Iterator[Finding]:
-    yield from islice(findings, MOST_OF_A_KIND)
+    level = Level.OK
+    for finding in islice(findings, MOST_OF_A_KIND):
+        level = finding.level
+        yield finding
     if left := sum(1 for _ in findings):
-        yield Finding("data", Level.WARN, f"and {left:,} more of this kind", "hopwatch report --json has all of them")
+        yield Finding("data", level, f"and {left:,} more of this kind", "hopwatch report --json has all of them")
+
+
+def _unread_streams(streams: Collection[str], known: Collection[str]) -> Iterator[Finding]:
+    """Yield which streams have no window, in one line if none has."""
+    missing = sorted(set(streams).difference(known))
+    advice = "stamp its messages in a service: docs/INTERFACE.md has the calls of a probe"
+    if len(missing) == len(streams):
+        told = "no window yet: no message of any stream was read, so that nothing is known of loss and lag"
+        yield Finding("data", Level.NOTE, told, advice.replace("its", "the"))
+        return
+    for stream in missing:
+        told = f"{stream} has no window: no message of it was read, so that nothing is known of its loss and lag"
+        yield Finding("data", Level.NOTE, told, advice)
 
 
 def _empty(found: Recent) -> Iterator[Finding]:

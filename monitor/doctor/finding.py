@@ -10,6 +10,8 @@ class Level(StrEnum):
     """How bad it is."""
 
     OK = "OK"
+    NOTE = "NOTE"
+    """It may be what was meant, and somebody should know of it; nothing is wrong."""
     WARN = "WARN"
     """It works, and somebody should look."""
     FAIL = "FAIL"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -21,10 +22,16 @@ TRIAL: Final = ".hopwatch-doctor-"
 """How the names of files begin that a check makes and takes away."""
 
 
-def configuration(path: Path | None) -> Finding:
-    """Say which configuration the other checks go by."""
-    told = "no hopwatch.toml in this folder: the defaults, and no streams" if path is None else f"as {path} says"
-    return Finding("config", Level.OK, told)
+def configuration(path: Path | None, streams: Collection[str]) -> Finding:
+    """Say which configuration the other checks go by; the environment may declare streams without a file."""
+    if path is None:
+        of_streams = "the streams of the environment" if streams else "no streams"
+        told = f"no hopwatch.toml in this folder: the defaults, and {of_streams}, are checked"
+        return Finding("config", Level.NOTE, told, "hopwatch init writes one; --config names another file")
+    if not streams:
+        advice = 'add a table [streams.NAME] with path = "a -> b -> c"'
+        return Finding("config", Level.NOTE, f"as {path} says, which declares no stream", advice)
+    return Finding("config", Level.OK, f"as {path} says")
 
 
 def transport(folder: Path) -> Finding:
@@ -77,10 +84,11 @@ def _makeable(check: str, name: str, folder: Path) -> Finding:
 
 
 def _with_probe(finding: Finding, folder: Path) -> Finding:
-    """Return what was found of a spool, with what to start if all is well and no probe has written to it."""
+    """Return what was found of a spool; where all is well and no probe has written to it, that and what to start."""
     if finding.level is not Level.OK or spool.has_probe(folder):
         return finding
-    return replace(finding, advice=f"no probe has written to it: start one with the sink spool:{folder}")
+    told = f"{finding.message}; no probe has written to it, and nothing can be seen before one does"
+    return replace(finding, level=Level.NOTE, message=told, advice=f"start one with the sink spool:{folder}")
 
 
 def with_room(check: str, message: str, folder: Path) -> Finding:

@@ -293,6 +293,11 @@ class AlertsSettings(Table):
         return tuple(rule for rule in (*usual, *self.rules) if rule.enabled)
 
     @property
+    def hearing(self) -> tuple[str, ...]:
+        """The names of the channels that alerts go to by themselves: those that are on, and for some severity."""
+        return tuple(name for name, channel in self.channels.items() if channel.enabled and channel.severities)
+
+    @property
     def longest_us(self) -> int:
         """The longest span that a budget is summed over."""
         burning = [rule for rule in self.in_force if isinstance(rule, BurnRateRule)]

@@ -53,6 +53,8 @@ def _text(path: Path, flag: str) -> str:
         data = path.read_bytes()
     except OSError as error:
         advice = f"name a file that is there{flag and f' with {flag}'}"
+        if isinstance(error, FileNotFoundError):
+            advice += ", or let hopwatch init write one"
         raise ConfigurationError(f"the configuration {path} cannot be read: {error.strerror}; {advice}") from None
     try:
         return data.decode()

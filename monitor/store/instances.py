@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
 from monitor.instances import AHEAD_US, ALIVE_US, BYE_US, GONE_US, Instance, Roll, State
 from monitor.kernel.books import RETIRED_AFTER_US
+from monitor.reached import Reached
 from monitor.store import lineage, reader, tables, writer
 from probes.contract.limits import MONITOR_STREAM
 
@@ -51,6 +52,12 @@ def moment_us(connection: Connection) -> int:
         return lineage.watermark_us(connection)
     newest_us = select(func.max(_book.last_arrival_us)).where(_book.stream != MONITOR_STREAM)
     return int(connection.execute(newest_us).scalar() or 0)
+
+
+def reached(connection: Connection) -> Reached:
+    """Return up to when the store was read, whether it was filled once, and when its monitor was stopped."""
+    is_once = writer.value(connection, "query_id") == lineage.ONCE
+    return Reached(moment_us(connection), is_once, lineage.stopped_us(connection))
 
 
 def _chosen(asked: Asked) -> Iterator[ColumnElement[bool]]:

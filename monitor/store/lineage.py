@@ -22,6 +22,7 @@ from monitor.store.writer import set_values, value
 ONCE: Final = "once"
 _NO_BATCH: Final = -1
 _RUN: Final = "run"
+_STOPPED: Final = "stopped_us"
 
 
 def check_once(connection: Connection) -> None:
@@ -73,6 +74,24 @@ def check(
         schema.check(connection)
         _check(connection, checkpoint, rules, transport)
         set_values(connection, {_RUN: run})
+        writer.drop_value(connection, _STOPPED)
+
+
+def note_stop(engine: Engine, run: str, at_us: int) -> None:
+    """Note that a run was stopped in good order; nothing where another one has the store.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+        if (value(connection, _RUN) or "") == run:
+            set_values(connection, {_STOPPED: str(at_us)})
+
+
+def stopped_us(connection: Connection) -> int | None:
+    """Return when the last run was stopped in good order; None while it runs, and where it died."""
+    noted = value(connection, _STOPPED)
+    return None if noted is None else int(noted)
 
 
 def require_run(connection: Connection, run: str) -> None:

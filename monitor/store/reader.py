@@ -39,6 +39,8 @@ _AT_A_TIME: Final = 10
 def report(engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None) -> Json:
     """Return the object of ``hopwatch report --json``: windows that start in ``[from_us, to_us)``, and the accounts.
 
+    Up to when all of it was read, ``read_through``, comes from :func:`monitor.store.instances.reached`.
+
     Raises:
         StoreError: the store cannot be read.
     """

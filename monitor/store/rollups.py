@@ -37,6 +37,8 @@ def report(
 ) -> Json:
     """Return the object of ``hopwatch report --by hour`` or ``day``: spans that start in ``[from_us, to_us)``.
 
+    As with windows, ``read_through`` comes from :func:`monitor.store.instances.reached`.
+
     Raises:
         StoreError: the store cannot be read.
     """

@@ -53,6 +53,11 @@ def set_values(connection: Connection, values: Mapping[str, str]) -> None:
     _put(connection, tables.meta, [{"name": name, "value": value} for name, value in values.items()])
 
 
+def drop_value(connection: Connection, name: str) -> None:
+    """Keep nothing under a name."""
+    connection.execute(delete(tables.meta).where(tables.meta.c.name == name))
+
+
 def clear(connection: Connection) -> None:
     """Empty the store of all results, for a run that reads everything anew."""
     for table in reversed(_EVERY_TABLE):

@@ -39,6 +39,15 @@ class Spot:
     place: Place
     name: str = ""
 
+    def said(self, unit: TimeUnit) -> str:
+        """Return in words where event times come from that stand here, and how they are written."""
+        if self.place is Place.RECORD:
+            return "each record's own, by its producer or broker"
+        if self.place is Place.HEADER:
+            return f"in the header {self.name} of each message, written in {unit}"
+        value = {Place.JSON: "JSON", Place.AVRO: "Avro"}[self.place]
+        return f"at {self.name} of each {value} value, written in {unit}"
+
 
 ID_SPOT: Final = Spot(Place.HEADER, marks.ID_HEADER)
 TIME_SPOT: Final = Spot(Place.HEADER, marks.TIME_HEADER)

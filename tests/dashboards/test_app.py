@@ -9,6 +9,7 @@ import pytest
 
 from alerts.events import Kind, Severity
 from dashboards.reading.answers import FRESH_US, Answers
+from dashboards.views.address import Page
 from monitor.results import Status, Verdict
 from tests.alerts.told import notification
 from tests.alerts.windows import at, window
@@ -31,7 +32,7 @@ def test_of_a_store_that_was_never_read_nobody_says_that_it_is_empty(tmp_path: P
     (tmp_path / "store.db").write_bytes(b"this is no database" * 1_000)
     tested = looked_at(url_of(tmp_path))
     assert not tested.exception
-    assert "The store cannot be read" in tested.error[0].value
+    assert "The store cannot be read" in tested.error[0].value.replace("\\", "")
     assert "no observation is in it" not in words(tested)
     assert "Nothing was read yet" not in words(tested)
 
@@ -155,7 +156,21 @@ def test_a_monitor_that_is_behind_is_told(tmp_path: Path) -> None:
     (late,) = looked_at(url_of(tmp_path), clock(14)).warning
     assert "The monitor is 2 min 5 s behind the clock" in late.value
     (stopped,) = looked_at(url_of(tmp_path), clock(42)).error
-    assert "The monitor has read nothing for 30 min 5 s" in stopped.value
+    assert (
+        "The monitor has read nothing that came after 2026-01-01 00:11:55 UTC (30 min 5 s ago)"
+        in stopped.value.replace("\\", "")
+    )
+
+
+@pytest.mark.parametrize("page", Page)
+def test_every_page_says_that_the_monitor_stands_still(page: Page, tmp_path: Path) -> None:
+    """With the moment up to which it has read."""
+    fill(url_of(tmp_path), *minutes())
+    window_of = {"window": "2026-01-01T00:03:00Z"} if page is Page.WINDOW else {}
+    tested = looked_at(url_of(tmp_path), clock(42), page=page.value, stream="orders", **window_of)
+    assert "The monitor has read nothing that came after 2026-01-01 00:11:55 UTC" in tested.error[0].value.replace(
+        "\\", ""
+    )
 
 
 def test_hostile_names_are_text_everywhere(tmp_path: Path) -> None:

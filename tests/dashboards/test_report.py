@@ -131,6 +131,15 @@ def test_it_has_the_numbers_of_the_json(tmp_path: Path, capsys: pytest.CaptureFi
         assert row[13] == "; ".join(one["reasons"])
 
 
+def test_it_says_up_to_when_the_monitor_has_read(tmp_path: Path) -> None:
+    """At its head; whoever opens the attachment later asks nobody."""
+    standing = written(filled(tmp_path, *minutes()))
+    assert "The monitor has read nothing that came after 2026-01-01 00:11:55 UTC (" in standing.words
+    (tmp_path / "once").mkdir()
+    once = written(Workplace(tmp_path / "once").configure().watch(*one_of_ten_lost()))
+    assert "A store that was filled once, as of 2026-01-01 00:06:40 UTC." in once.words
+
+
 @pytest.mark.parametrize("by", ["hour", "day"])
 def test_hours_and_days_have_the_numbers_of_the_json(
     by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -153,6 +162,7 @@ def test_an_hour_that_is_not_over_is_drawn_and_said_to_be_so(tmp_path: Path) -> 
     (tmp_path / "live").mkdir()
     live = written(filled(tmp_path / "live", *minutes(3, known=10)), "--by", "hour")
     assert "Expected and arrived, end to end; the newest hour is not over for the monitor yet" in live.words
+    (tmp_path / "once").mkdir()
     once = written(Workplace(tmp_path).configure().watch(*one_of_ten_lost()), "--by", "hour")
     assert "not over" not in once.words
     said = [str(found.get("aria-label")) for _, found in once.tags] + [once.words]

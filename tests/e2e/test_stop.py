@@ -15,6 +15,8 @@ from typing import IO
 
 import pytest
 
+from monitor.settings import load
+from monitor.store import dialect, instances, schema
 from tests.e2e.traffic import config
 
 PATIENCE_S = 240
@@ -58,7 +60,7 @@ def end(group: int) -> None:
 def test_a_job_that_is_stopped_says_so_and_ends_well(
     number: signal.Signals, kill: Callable[[int, int], None], tmp_path: Path
 ) -> None:
-    """Exit code 0 and no line on stderr but that it stops, whichever way it is stopped."""
+    """Exit code 0, no line on stderr but that it stops, whichever way it is stopped; and the store says so."""
     with running(tmp_path) as (job, stderr):
         await_line(stderr, "hopwatch: starting Spark")
         await_line(stderr, "hopwatch: watching")
@@ -66,6 +68,9 @@ def test_a_job_that_is_stopped_says_so_and_ends_well(
         said = stderr.readlines()
         assert job.wait() == 0, said
     assert said == ["hopwatch: stopping\n"]
+    url = load(tmp_path / "hopwatch.toml", flags={}, environ={}).store.url
+    with schema.reading(dialect.engine(url)) as connection:
+        assert instances.reached(connection).stopped_us is not None
 
 
 @pytest.mark.parametrize("kill", [os.kill, os.killpg])

@@ -153,12 +153,23 @@ def test_who_takes_it_on_is_the_user(watched: Workplace, capsys: Captured, monke
     assert "places: 1, taken on by somebody: looking\n" in capsys.readouterr().out
 
 
+def test_a_heartbeat_is_not_taken_on(watched: Workplace, capsys: Captured) -> None:
+    """It says that all is well: there is nothing to take on, and nothing is noted."""
+    assert alerts(watched, "ack", "heartbeat/ticket/*", "--by", "ann") == 2
+    assert capsys.readouterr().err == (
+        "hopwatch: 'heartbeat/ticket/*' is the heartbeat, which stands while all is well, and no incident to take on; "
+        "open are: loss/page/orders, set_aside/ticket/*\n"
+    )
+    assert alerts(watched, "list", "--json") == 0
+    (beat,) = json.loads(capsys.readouterr().out)["heartbeats"]
+    assert beat["acknowledged"] is None
+
+
 def test_what_is_not_open_cannot_be_taken_on(watched: Workplace, capsys: Captured) -> None:
     """Exit 2, with what is."""
     assert alerts(watched, "ack", "loss/page/nothing") == 2
     assert capsys.readouterr().err == (
-        "hopwatch: no incident 'loss/page/nothing' is open; "
-        "open are: heartbeat/ticket/*, loss/page/orders, set_aside/ticket/*\n"
+        "hopwatch: no incident 'loss/page/nothing' is open; open are: loss/page/orders, set_aside/ticket/*\n"
     )
 
 

@@ -87,7 +87,8 @@ def test_a_report_fits_a_terminal_of_80_columns(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     text = on_a_terminal("report", "--config", str(workplace.config), *arguments, home=workplace.folder)
     lines = text.replace("\r", "").splitlines()
-    assert lines[-1] == "4 records, 19 observations"
+    as_of = "a store that was filled once, as of 2026-01-01T00:06:40Z"
+    assert lines[-2:] == ["4 records, 19 observations", as_of]
     assert max(map(len, lines)) <= 80
 
 

@@ -12,28 +12,39 @@ from monitor import java
 from monitor.cli.doctor import exit_code
 from monitor.cli.main import main
 from monitor.doctor import Level
+from monitor.settings.alerting import AlertsSettings
+from monitor.store import dialect, writer
 from probes.contract.batch import Batch, Drop, Kind
-from tests.monitor.cli.workplace import Workplace, all_told, one_of_ten_lost
+from tests.monitor.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import START_MS, at, minute, observed, said, write_segment
 
-CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "workdir"]
+CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "data", "alerts", "workdir"]
+TOLD = """
+[alerts.channels.ops]
+kind = "webhook"
+url = "https://example.invalid/hook"
+"""
+"""A way to people."""
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the current folder, with a configuration and a spool in it."""
     (tmp_path / "spool" / "orders.a.h-1.1790000000000000").mkdir(parents=True)
-    (tmp_path / "hopwatch.toml").write_text('[transport]\nurl = "spool:spool"\n')
+    (tmp_path / "hopwatch.toml").write_text(
+        f'[transport]\nurl = "spool:spool"\n[streams.orders]\npath = "a -> b"\n{TOLD}'
+    )
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.mark.usefixtures("place")
 def test_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line a check on stdout, each with OK, in the order in which things are stood on; exit code 0."""
+    """One line a check on stdout, in the order in which things are stood on; that nothing was judged is a note."""
     assert main(["doctor"]) == 0
     out, err = capsys.readouterr()
-    assert [line.split()[:2] for line in out.splitlines()] == [["OK", check] for check in CHECKS]
+    told = [line.split()[:2] for line in out.splitlines() if not line.startswith(" ")]
+    assert told == [["NOTE" if check == "data" else "OK", check] for check in CHECKS]
     assert err == ""
 
 
@@ -54,9 +65,10 @@ def test_before_the_first_probe_nothing_has_failed(place: Path, capsys: pytest.C
     shutil.rmtree(place / "spool")
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (told,) = [number for number, line in enumerate(lines) if line.startswith("OK   transport")]
-    assert lines[told].startswith(f"OK   transport  the spool {place}/spool is not there yet, and can be made; ")
-    assert lines[told + 1].strip() == f"no probe has written to it: start one with the sink spool:{place}/spool"
+    (told,) = [number for number, line in enumerate(lines) if line.startswith("NOTE transport")]
+    assert lines[told].startswith(f"NOTE transport  the spool {place}/spool is not there yet, and can be made; ")
+    assert lines[told].endswith("; no probe has written to it, and nothing can be seen before one does")
+    assert lines[told + 1].strip() == f"start one with the sink spool:{place}/spool"
     assert not any("clocks" in line for line in lines)
     assert not (place / "spool").exists()
 
@@ -68,7 +80,7 @@ def test_findings_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert main(["doctor", "--json"]) == 3
     checks = json.loads(capsys.readouterr().out)["checks"]
     assert [check["check"] for check in checks] == CHECKS
-    assert {check["level"] for check in checks} == {"OK", "FAIL"}
+    assert {check["level"] for check in checks} == {"OK", "NOTE", "FAIL"}
     assert set(checks[0]) == {"check", "level", "message", "advice"}
     assert "apt-get install openjdk-17-jre-headless" in checks[2]["advice"]
 
@@ -76,13 +88,65 @@ def test_findings_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def test_without_a_configuration_the_defaults_are_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where there is no hopwatch.toml, the places are those of a monitor that is started here."""
+    """The places are those of a monitor that is started here; that one would not start, and what helps, is a note."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "var" / "spool").mkdir(parents=True)
     assert main(["doctor"]) == 0
-    out = capsys.readouterr().out
-    assert "no hopwatch.toml in this folder: the defaults, and no streams" in out
-    assert f"the spool {tmp_path}/var/spool can be read and written" in out
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "NOTE config     no hopwatch.toml in this folder: the defaults, and no streams, are checked",
+        " " * 16 + "hopwatch init writes one; --config names another file",
+    ]
+    assert any(f"the spool {tmp_path}/var/spool can be read and written" in line for line in lines)
+    assert not any(line[5:].startswith(("alerts", "data")) for line in lines)
+
+
+def test_a_configuration_without_streams_is_a_note(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``hopwatch run`` would refuse it."""
+    (place / "hopwatch.toml").write_text('[transport]\nurl = "spool:spool"\n')
+    assert main(["doctor"]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "NOTE config     as hopwatch.toml says, which declares no stream",
+        " " * 16 + 'add a table [streams.NAME] with path = "a -> b -> c"',
+    ]
+
+
+DEAF = "no notification channel takes alerts: they are kept in the store and reach nobody"
+CHANNELS = {
+    "none": ("", "no notification channel is configured: alerts are kept in the store and reach nobody"),
+    "off": (TOLD + "enabled = false\n", DEAF),
+    "for none": (TOLD + "severities = []\n", DEAF),
+}
+
+
+@pytest.mark.parametrize(("channels", "told"), CHANNELS.values(), ids=CHANNELS)
+def test_alerts_that_reach_nobody_are_a_note(
+    channels: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Prometheus may be what tells people: exit 0, with the table that is missing."""
+    place = Workplace(tmp_path).configure(CONFIGURATION + channels).watch(*one_of_ten_lost())
+    assert place.run("doctor") == 0
+    lines = capsys.readouterr().out.splitlines()
+    (at,) = [number for number, line in enumerate(lines) if line.split()[1] == "alerts"]
+    assert lines[at] == f"NOTE alerts     {told}"
+    assert lines[at + 1].strip() == "add a table [alerts.channels.NAME]: docs/ALERTS.md"
+
+
+def test_alerts_that_somebody_hears_are_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those who are told are named."""
+    place = Workplace(tmp_path).configure(CONFIGURATION + TOLD).watch(*one_of_ten_lost())
+    assert place.run("doctor") == 0
+    assert (
+        f"OK   alerts     rules in force: {len(AlertsSettings().in_force)}, told through: ops\n"
+        in capsys.readouterr().out
+    )
+
+
+def test_where_no_rule_is_in_force_nobody_need_be_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was asked for."""
+    place = Workplace(tmp_path).configure(CONFIGURATION + "[alerts]\nenabled = false\n").watch(*one_of_ten_lost())
+    assert place.run("doctor") == 0
+    assert "OK   alerts     no rule is in force: nobody is told of anything\n" in capsys.readouterr().out
 
 
 def test_a_wrong_configuration_is_exit_code_2(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +162,7 @@ def test_a_wrong_configuration_is_exit_code_2(place: Path, capsys: pytest.Captur
     ("levels", "code"),
     [
         ([], 0),
-        ([Level.OK], 0),
+        ([Level.OK, Level.NOTE], 0),
         ([Level.OK, Level.WARN], 1),
         ([Level.FAIL, Level.WARN, Level.OK], 3),
     ],
@@ -132,11 +196,73 @@ def test_ids_that_stay_are_well(tmp_path: Path, capsys: pytest.CaptureFixture[st
 # What the data says
 
 
+def test_where_no_monitor_has_worked_it_is_said(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+    """A note: there is no store to look into."""
+    assert workplace.run("doctor") == 0
+    out = capsys.readouterr().out
+    assert "NOTE data       no monitor has written here yet: nothing is known of any stream\n" in out
+    assert f"\n{'':<16}start hopwatch run\n" in out
+    assert "OK   ids" not in out
+
+
+STILL = {
+    "stuck": (
+        {"watermark_us": str(at(400))},
+        "WARN",
+        1,
+        "The monitor has read nothing that came after 2026-01-01T00:06:40Z (",
+    ),
+    "stopped": (
+        {"watermark_us": str(at(400)), "stopped_us": str(at(401))},
+        "NOTE",
+        0,
+        "The monitor was stopped at 2026-01-01T00:06:41Z (",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kept", "level", "code", "told"), STILL.values(), ids=STILL)
+def test_a_monitor_that_reads_no_more_is_told(
+    kept: dict[str, str], level: str, code: int, told: str, workplace: Workplace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody should look, unless somebody has stopped it; of a store that was filled once there is nothing to say."""
+    workplace.watch(*one_of_ten_lost())
+    assert workplace.run("doctor") == 0
+    assert "monitor " not in capsys.readouterr().out
+    engine = dialect.engine(workplace.store_url)
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.set_values(connection, {"query_id": "a-query"} | kept)
+    assert workplace.run("doctor") == code
+    lines = capsys.readouterr().out.splitlines()
+    (found,) = [number for number, line in enumerate(lines) if line.split()[:2] == [level, "monitor"]]
+    assert lines[found].split(maxsplit=2)[2].startswith(told)
+    more = ": its log, and docs/runbooks/monitor_stalled.md, say more" if code else ""
+    assert lines[found + 1].strip() == f"hopwatch run starts it{more}"
+
+
+def test_where_nothing_was_read_it_is_said(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+    """A note, and no word of order in what is not there."""
+    workplace.watch()
+    assert data_of(workplace, capsys) == [
+        ("NOTE", "no window yet: no message of any stream was read, so that nothing is known of loss and lag")
+    ]
+    assert workplace.run("doctor") == 0
+
+
+def test_a_stream_of_which_nothing_was_read_is_named(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where others have windows."""
+    workplace.configure(CONFIGURATION + '[streams.bills]\npath = "a -> b"\n').watch(*one_of_ten_lost())
+    assert data_of(workplace, capsys) == [
+        ("NOTE", "bills has no window: no message of it was read, so that nothing is known of its loss and lag")
+    ]
+    assert workplace.run("doctor") == 0
+
+
 def data_of(place: Workplace, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
-    """Return level and message of what doctor says of the data; every warning has advice."""
+    """Return level and message of what doctor says of the data; there is advice where all is not well."""
     place.run("doctor", "--json")
     found = [check for check in json.loads(capsys.readouterr().out)["checks"] if check["check"] == "data"]
-    assert all(bool(check["advice"]) == (check["level"] == "WARN") for check in found)
+    assert all(bool(check["advice"]) == (check["level"] != "OK") for check in found)
     return [(check["level"], check["message"]) for check in found]
 
 

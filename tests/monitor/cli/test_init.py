@@ -169,11 +169,54 @@ def test_all_that_is_wrong_is_told_at_once(file: Path, capsys: Captured) -> None
 
 @pytest.mark.usefixtures("piped")
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: Captured) -> None:
-    """With the file that was asked for."""
-    assert run(tmp_path / "no" / "hopwatch.toml", "--stream", "x=a") == 2
+    """With the file that was asked for, and what to do; it may be misspelt, and is not made."""
+    assert run(tmp_path / "no" / "hopwatch.toml", "--stream", "x=a -> b") == 2
     assert capsys.readouterr().err == (
-        f"hopwatch: {tmp_path}/no/hopwatch.toml cannot be written: No such file or directory\n"
+        f"hopwatch: {tmp_path}/no/hopwatch.toml cannot be written: the folder {tmp_path}/no is not there: make it, or "
+        "name another file with --config\n"
     )
+    assert list(tmp_path.iterdir()) == []
+
+
+def notes(err: str) -> list[str]:
+    """Return what is said between the services and what comes next."""
+    return err.strip().splitlines()[1:-1]
+
+
+@pytest.mark.usefixtures("piped")
+def test_folders_that_are_not_there_yet_are_named(file: Path, capsys: Captured) -> None:
+    """With who makes them; one that is misspelt is seen at once."""
+    store = ("--store", f"sqlite:///{file.parent}/data/x.db")
+    assert run(file, "--stream", "x=a -> b", "--transport", f"spool:{file.parent}/obs", *store) == 0
+    assert [line for line in notes(capsys.readouterr().err) if line] == [
+        f"The spool {file.parent}/obs is not there yet: hopwatch run makes it, or the first probe.",
+        f"The folder of the store {file.parent}/data is not there yet: hopwatch run makes it.",
+    ]
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+@pytest.mark.usefixtures("piped")
+def test_folders_that_are_there_need_no_word(file: Path, capsys: Captured) -> None:
+    """Nor does a topic, or a database on a server."""
+    for folder in ("obs", "data"):
+        (file.parent / folder).mkdir()
+    store = ("--store", f"sqlite:///{file.parent}/data/x.db")
+    assert run(file, "--stream", "x=a -> b", "--transport", f"spool:{file.parent}/obs", *store) == 0
+    assert not any(notes(capsys.readouterr().err))
+    file.unlink()
+    urls = ("--transport", "kafka://127.0.0.1:9092/obs", "--store", "postgresql+psycopg://me@db/hopwatch")
+    assert run(file, "--stream", "x=a -> b", *urls) == 0
+    assert not any(notes(capsys.readouterr().err))
+
+
+@pytest.mark.usefixtures("piped")
+def test_a_stream_of_one_node_is_taken_with_a_word(file: Path, capsys: Captured) -> None:
+    """It can be meant: between its two stamps a node loses, too. A slip would show as no loss for ever."""
+    (file.parent / "var" / "spool").mkdir(parents=True)
+    assert run(file, "--stream", "x=a -> b", "--stream", "bills=a") == 0
+    assert [line for line in notes(capsys.readouterr().err) if line] == [
+        "The stream bills has one node: what is lost inside of it shows, what is lost on the way to another does not."
+    ]
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)

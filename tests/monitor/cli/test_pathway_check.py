@@ -106,5 +106,6 @@ def test_variables_count(file: Path, capsys: pytest.CaptureFixture[str], monkeyp
 def test_a_file_that_is_not_there_is_named(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2, and one line."""
     assert main(["pathway", "check", str(file)]) == 2
-    told = f"hopwatch: the configuration {file} cannot be read: No such file or directory; name a file that is there\n"
+    what = f"hopwatch: the configuration {file} cannot be read: No such file or directory"
+    told = f"{what}; name a file that is there, or let hopwatch init write one\n"
     assert capsys.readouterr().err == told

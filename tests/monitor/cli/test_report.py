@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from monitor.cli.main import main
-from monitor.store import dialect, schema
+from monitor.store import dialect, schema, writer
 from probes.contract.batch import Drop, Kind
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import START_MS, at, minute, observed, said
@@ -118,6 +118,7 @@ def test_json_is_what_the_interface_says_key_by_key(workplace: Workplace, capsys
         {
             "streams": [{"stream": "orders", "windows": windows + told["streams"][0]["windows"][1:]}],
             "accounts": ACCOUNTS,
+            "read_through": "2026-01-01T00:06:40Z",
         }
     )
 
@@ -223,6 +224,7 @@ def test_a_single_window_is_drawn_as_text(workplace: Workplace, capsys: Captured
         ["slowest", "at", "b,", "by", "lag", "out:"],
         *(["2.0", "ms", f"{number:032x}"] for number in range(5)),
         ["4", "records,", "19", "observations"],
+        ["a", "store", "that", "was", "filled", "once,", "as", "of", "2026-01-01T00:06:40Z"],
     ]
     assert ("\x1b" in told.out, told.err) == (False, "")
 
@@ -233,6 +235,7 @@ def test_a_stream_of_which_nothing_was_read_is_told(workplace: Workplace, capsys
     assert workplace.run("report") == 0
     assert capsys.readouterr().out == (
         "stream orders: no window, nothing of it was read for the time that is shown\n\n0 records, 0 observations\n"
+        "a store that was filled once\n"
     )
     assert reported(workplace, capsys)["streams"] == [{"stream": "orders", "windows": []}]
     assert reported(workplace, capsys, "--stream", "orders")["streams"] == [{"stream": "orders", "windows": []}]
@@ -246,7 +249,36 @@ def test_an_empty_store_says_so(workplace: Workplace, capsys: Captured) -> None:
     assert workplace.run("report") == 0
     assert (
         capsys.readouterr().out == "no window yet: nothing was read of what was asked for\n0 records, 0 observations\n"
+        "The monitor has not finished its first batch yet.\n"
     )
+    assert reported(workplace, capsys)["read_through"] is None
+
+
+# Up to when
+
+
+@pytest.mark.parametrize("flags", [(), ("--by", "hour")])
+def test_a_store_that_was_filled_once_says_as_of_when_it_is(
+    flags: tuple[str, ...], workplace: Workplace, capsys: Captured
+) -> None:
+    """At the end, where a person at a terminal looks."""
+    workplace.watch(*one_of_ten_lost())
+    assert workplace.run("report", *flags) == 0
+    assert capsys.readouterr().out.endswith("\na store that was filled once, as of 2026-01-01T00:06:40Z\n")
+
+
+@pytest.mark.parametrize("flags", [(), ("--by", "day")])
+def test_a_monitor_that_stands_still_is_told(flags: tuple[str, ...], workplace: Workplace, capsys: Captured) -> None:
+    """With the moment up to which it has read; the JSON has that alone."""
+    workplace.watch(*one_of_ten_lost())
+    engine = dialect.engine(workplace.store_url)
+    with engine.execution_options(writes=True).begin() as connection:
+        writer.set_values(connection, {"query_id": "a-query", "watermark_us": str(at(500))})
+    assert workplace.run("report", *flags) == 0
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told.startswith("The monitor has read nothing that came after 2026-01-01T00:08:20Z (")
+    assert told.endswith("it does not run, is stuck, or has a backlog. What is shown is as of then.")
+    assert reported(workplace, capsys, *flags)["read_through"] == "2026-01-01T00:08:20Z"
 
 
 # Exit codes

@@ -21,7 +21,7 @@ def test_hours_and_days_are_told_to_the_digit(by: str, name: str, workplace: Wor
     workplace.watch(*one_of_ten_lost())
     assert workplace.run("report", "--by", by, "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["streams", "accounts"]
+    assert list(told) == ["streams", "accounts", "read_through"]
     ((one,),) = [stream[name] for stream in told["streams"]]
     assert tuple(one) == FIELDS
     assert (one["start"], one["known"], one["delivered"], one["lost"]) == ("2026-01-01T00:00:00Z", 10, 9, 1)
@@ -39,7 +39,7 @@ def test_hours_are_drawn_one_a_row(workplace: Workplace, monkeypatch: pytest.Mon
     monkeypatch.setenv("COLUMNS", "300")
     workplace.watch(*one_of_ten_lost())
     assert workplace.run("report", "--by", "hour") == 0
-    title, head, _, row, accounts = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
+    title, head, _, row, accounts, _ = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert title.strip() == "stream orders"
     assert head.split() == [
         *("hour", "windows", "clean", "lossy", "unknown", "silent", "idle", "known", "delivered", "missing"),

@@ -15,13 +15,14 @@ from sqlalchemy import text
 from alerts import ways
 from alerts.ways import Ways
 from monitor.cli import run
+from monitor.clock import SystemClock
 from monitor.errors import DependencyError, TransportError
 from monitor.results import Status, Verdict
 from monitor.settings import load
 from monitor.spark import job, session
 from monitor.spark.source import SpoolSource
 from monitor.spark.sources import spool
-from monitor.store import dialect, schema, writer
+from monitor.store import dialect, instances, schema, writer
 from tests.alerts.receiver import Receiver
 from tests.alerts.test_outbox import put, states
 from tests.alerts.told import notification
@@ -107,7 +108,7 @@ def test_a_configuration_that_is_not_there_is_told(ready: Workplace, capsys: Cap
     ready.config.unlink()
     assert refusal(ready, capsys, 2) == (
         f"the configuration {ready.config} cannot be read: No such file or directory; "
-        "name a file that is there with --config"
+        "name a file that is there with --config, or let hopwatch init write one"
     )
 
 
@@ -152,6 +153,37 @@ def test_a_stream_that_starts_before_the_first_probe_makes_the_spool_and_waits(
         ),
         f"hopwatch: who may write to the spool: {spool.rights(workplace.folder / 'spool')}",
     ]
+
+
+REACHES_NOBODY: Final = (
+    "hopwatch: no notification channel is configured: alerts are kept in the store and reach nobody; "
+    "add a table [alerts.channels.NAME]: docs/ALERTS.md\n"
+)
+
+
+def test_a_stream_without_a_channel_says_that_alerts_reach_nobody(ready: Workplace, capsys: Captured) -> None:
+    """Once, before Spark starts."""
+    ready.run("run")
+    err = capsys.readouterr().err
+    assert err.count(REACHES_NOBODY) == 1
+    assert err.index(REACHES_NOBODY) < err.index("starting Spark")
+
+
+@pytest.mark.parametrize(
+    ("more", "flags"),
+    [
+        ('[alerts.channels.ops]\nkind = "webhook"\nurl = "https://example.invalid/hook"\n', []),
+        ("[alerts]\nenabled = false\n", []),
+        ("", ["--once"]),
+    ],
+    ids=["a channel", "no rule", "--once"],
+)
+def test_who_is_told_or_wants_no_alerts_hears_nothing_of_it(
+    more: str, flags: list[str], ready: Workplace, capsys: Captured
+) -> None:
+    """Nor does a run over all that is there: it tells nobody anyway."""
+    ready.configure(CONFIGURATION + more).run("run", *flags)
+    assert "reach nobody" not in capsys.readouterr().err
 
 
 def test_the_pulse_of_an_earlier_run_is_no_probe(ready: Workplace, capsys: Captured) -> None:
@@ -293,6 +325,29 @@ def test_what_a_batch_has_committed_is_delivered_and_told(capsys: Captured) -> N
     run._report(lambda: woken.append(capsys.readouterr().err), [replace(concluded().result, verdict=Verdict.CLEAN)])
     assert woken == [""]
     assert "CLEAN" in capsys.readouterr().err
+
+
+def test_a_stream_that_is_stopped_notes_it(ready: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what is shown of its store later is as of then, and no monitor that died."""
+    monkeypatch.setattr(run, "_watch", lambda *_: None)
+    before_us = SystemClock().now_us()
+    assert ready.run("run") == 0
+    with schema.reading(dialect.engine(ready.store_url)) as connection:
+        stopped_us = instances.reached(connection).stopped_us
+    assert stopped_us is not None
+    assert before_us <= stopped_us <= SystemClock().now_us()
+
+
+def test_a_stream_that_fails_notes_no_stop(ready: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was not stopped by anybody."""
+
+    def fail(*_: object) -> None:
+        raise TransportError("the spool is gone")
+
+    monkeypatch.setattr(run, "_watch", fail)
+    assert ready.run("run") == 3
+    with schema.reading(dialect.engine(ready.store_url)) as connection:
+        assert instances.reached(connection).stopped_us is None
 
 
 def test_what_is_logged_goes_to_stderr(ready: Workplace, capsys: Captured) -> None:

@@ -40,6 +40,7 @@ def test_a_pipe_is_stamped_to_its_end(tmp_path: Path) -> None:
     assert (done.returncode, json.loads(done.stdout)) == (0, {"stamped": 10, "bad": {"not_json": 1}, "dropped": 1})
     assert [line for line in done.stderr.decode().splitlines() if line.startswith("hopwatch")] == [
         f"hopwatch tap: reading standard input, stamps go to spool:{tmp_path}/spool",
+        "hopwatch tap: the event time is at meta.at of each line, written in us",
         "hopwatch tap: 10 stamped, 1 bad: not_json 1",
     ]
     batches = said(tmp_path)

@@ -50,9 +50,10 @@ def test_a_place_that_is_in_order_is_left_as_it_was(check: Callable[[Path], Find
 def test_a_spool_that_is_not_there_yet_is_no_fault(tmp_path: Path) -> None:
     """The monitor makes it, and the first probe does: what to start is told, and nothing is made."""
     finding = places.transport(tmp_path / "none" / "spool")
-    assert finding.level is Level.OK
+    assert finding.level is Level.NOTE
     assert finding.message.startswith(f"the spool {tmp_path}/none/spool is not there yet, and can be made; ")
-    assert finding.advice == f"no probe has written to it: start one with the sink spool:{tmp_path}/none/spool"
+    assert finding.message.endswith("; no probe has written to it, and nothing can be seen before one does")
+    assert finding.advice == f"start one with the sink spool:{tmp_path}/none/spool"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -66,8 +67,9 @@ def test_a_spool_that_cannot_be_made_fails(tmp_path: Path) -> None:
 def test_an_empty_spool_is_told_with_what_to_start(tmp_path: Path) -> None:
     """It is in order, and nothing comes of it."""
     finding = places.transport(tmp_path)
-    assert finding.level is Level.OK
-    assert finding.advice == f"no probe has written to it: start one with the sink spool:{tmp_path}"
+    assert finding.level is Level.NOTE
+    assert finding.message.endswith("; no probe has written to it, and nothing can be seen before one does")
+    assert finding.advice == f"start one with the sink spool:{tmp_path}"
 
 
 @pytest.mark.parametrize(
@@ -84,6 +86,7 @@ def test_little_room_is_a_warning_and_none_a_failure(
 ) -> None:
     """Below 1 GiB somebody should look, below 64 MiB nothing works for long; the disk is told by the folder."""
     _set_free(monkeypatch, free_bytes)
+    (tmp_path / "orders.a.h-1.1790000000000000").mkdir()
     finding = check(tmp_path)
     assert finding.level is level
     assert finding.message.endswith(" GiB free")

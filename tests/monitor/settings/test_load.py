@@ -161,7 +161,16 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         load(file, flags={}, environ={})
     told = f"the configuration {file} cannot be read: No such file or directory; name a file that is there"
-    assert str(refused.value) == f"{told} with --config"
+    more = ", or let hopwatch init write one"
+    assert str(refused.value) == f"{told} with --config{more}"
     with pytest.raises(ConfigurationError) as refused:
         load(file, flags={}, environ={}, named_by="")
+    assert str(refused.value) == told + more
+
+
+def test_of_a_file_that_is_there_and_cannot_be_read_no_other_is_offered(tmp_path: Path) -> None:
+    """Nothing would be written there."""
+    with pytest.raises(ConfigurationError) as refused:
+        load(tmp_path, flags={}, environ={})
+    told = f"the configuration {tmp_path} cannot be read: Is a directory; name a file that is there with --config"
     assert str(refused.value) == told

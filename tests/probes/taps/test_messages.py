@@ -77,6 +77,20 @@ def test_id_and_time_may_stand_in_a_json_value(value: object, expected: Seen | U
     assert reader.read(Record(value)) == expected
 
 
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        (Spot(Place.HEADER, "sent"), "in the header sent of each message, written in ms"),
+        (Spot(Place.JSON, "meta.at"), "at meta.at of each JSON value, written in ms"),
+        (Spot(Place.AVRO, "meta.at"), "at meta.at of each Avro value, written in ms"),
+        (Spot(Place.RECORD), "each record's own, by its producer or broker"),
+    ],
+)
+def test_where_event_times_come_from_is_told(where: Spot, told: str) -> None:
+    """A tap says it when it starts: lag is measured from there."""
+    assert where.said(TimeUnit.MS) == told
+
+
 def test_a_bad_value_is_the_reason_even_if_the_id_is_in_a_header() -> None:
     """And the other way round the event time is kept."""
     assert MessageReader(time_spot=Spot(Place.JSON, "at")).read(Record(b"{", MARKED)) == Unseen(Bad.NOT_JSON)
