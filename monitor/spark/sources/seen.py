@@ -17,8 +17,8 @@ from urllib.parse import unquote
 
 import structlog
 
+from monitor.spark.landing import sync_folder
 from monitor.spark.sources import spool
-from probes.sinks.spool import sync_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -284,7 +284,7 @@ def test_a_stream_whose_gone_segments_are_forgotten_reads_on_and_nothing_twice(s
 
 @pytest.mark.parametrize("count", [30, 34])
 def test_a_batch_that_had_not_ended_is_read_again_from_a_log_that_forgets(count: int, stream: _Stream) -> None:
-    """Though its segment is gone meanwhile, by whatever hand; the thirtieth is in the compacted file alone."""
+    """Its segment is there, since nothing deletes it before; the thirtieth is in the compacted file alone."""
     first = stream.write(count)
     assert stream.read() == first
     stream.uncommit()
