@@ -171,7 +171,7 @@ def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable
 
     words = console.words()
     with place.engine.begin() as connection:
-        place.source.tidy(reader.segments(connection))
+        place.source.tidy(reader.segments(connection), place.checkpoint)
     if place.source.awaits_probe():
         what = f"hopwatch: no probe has written to the spool {place.source} yet"
         words.print(f"{what}; the monitor waits for one with the sink spool:{place.source}")

@@ -85,6 +85,6 @@ def start_stream(
     rows = decoded.withWatermark("clock", "0 seconds").groupBy(*KEY)
     state = WindowState(place.rules)
     out = rows.transformWithState(state, TALLIED, outputMode="Update", timeMode="EventTime")
-    sink = Sink(place, report, stop.is_set)
+    sink = Sink(place, report, spark, stop.is_set)
     writing = out.writeStream.outputMode("update").foreachBatch(sink.commit)
     return writing.option("checkpointLocation", str(place.checkpoint)).trigger(processingTime=trigger).start()

@@ -180,7 +180,7 @@ def _landed(one: _Range, folder: Path) -> Iterator[Row]:
         one.file.flush()
         os.fsync(one.file.fileno())
         Path(one.file.name).rename(path)
-        _sync(folder)
+        sync_folder(folder)
     yield from one.intake.rows(path)
     for place in one.broken:
         yield Row(SET_ASIDE_ROW, "", 0, 0, None, place.pack())
@@ -195,7 +195,7 @@ def _discard(one: _Range) -> None:
         Path(one.file.name).unlink(missing_ok=True)
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a new name durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -182,6 +182,9 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.minBatchesToRetain": "10",
+        # Copies of a spool's log that the last ten batches do not need go at once: by itself Spark keeps those of ten
+        # minutes, for file systems where others would not see the newest one yet.
+        "spark.sql.streaming.fileSource.log.cleanupDelay": "0s",
     }
 
 

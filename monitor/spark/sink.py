@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import stamina
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 
 from monitor import commit, unheard
 from monitor.clock import Clock, SystemClock
@@ -17,10 +18,10 @@ from monitor.commit import Committed, Written
 from monitor.errors import StoreTakenError
 from monitor.ledger import Ledger
 from monitor.results import WindowResult
-from monitor.store import dialect, lineage
+from monitor.store import dialect, lineage, reader
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from monitor.spark.job import Place
 
@@ -29,6 +30,11 @@ LONGEST_WAIT_S: Final = 5.0
 """Between two attempts, so that a stop is heeded soon."""
 SWEEP_EVERY_US: Final = 600_000_000
 """How often, by the watermark, folders are looked for that nothing needs."""
+LOG_BYTES: Final = 4 * 1024 * 1024
+"""How much Spark's log of segments grows until those that are gone are forgotten: some 25,000 segments.
+
+Each tenth batch reads and writes all of it.
+"""
 
 _NOTHING: Final = Written((), ())
 _log = structlog.get_logger("hopwatch")
@@ -46,6 +52,8 @@ class Sink:
 
     place: Place
     report: Report
+    spark: SparkSession
+    """The session that the stream was started in; a batch has a clone of it, which knows of no stream."""
     is_stopping: Callable[[], bool] = lambda: False
     ledger: Ledger | None = None
     written: Written = field(default=_NOTHING)
@@ -53,6 +61,8 @@ class Sink:
     clock: Clock = field(default_factory=SystemClock)
     removed_before_us: int = 0
     """Folders that were last changed before were removed."""
+    most_log_bytes: int = LOG_BYTES
+    """How long Spark's log may become until what is gone is forgotten."""
 
     def commit(self, batch: DataFrame, batch_id: int) -> None:
         """Write one micro-batch; Spark may call this again with the same batch after a crash.
@@ -87,6 +97,7 @@ class Sink:
             self.place.hold.check_place()
         _delete(self.written.spent)
         self._remove_folders()
+        self._forget(query_id)
 
     def _write(self, rows: Sequence[Any], query_id: str, batch_id: int) -> None:
         self.place.hold.renew()
@@ -110,6 +121,21 @@ class Sink:
         if before_us >= self.removed_before_us + SWEEP_EVERY_US:
             self.removed_before_us = before_us
             self.place.source.remove_folders(before_us)
+
+    def _forget(self, query_id: str) -> None:
+        """Let Spark forget segments that are gone, once its log has become long."""
+        source, checkpoint = self.place.source, self.place.checkpoint
+        if source.log_bytes(checkpoint) <= self.most_log_bytes:
+            return
+        try:
+            with self.place.engine.begin() as connection:
+                kept = reader.segments(connection)
+        except SQLAlchemyError:
+            # The batch is written; the next one will ask again.
+            return
+        source.forget(kept, checkpoint, self.spark, query_id)
+        # Twice its size at least: what is still there is not forgotten, and would be looked at in every batch.
+        self.most_log_bytes = 2 * source.log_bytes(checkpoint) + LOG_BYTES
 
     def _may_pass(self, error: Exception) -> bool:
         # Of a session that died without a word the server lets go after a while only.

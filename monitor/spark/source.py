@@ -11,7 +11,7 @@ from monitor.holes import NOTHING_EXPECTED, Expected
 from monitor.rules import StreamRules
 from monitor.spark.decode import decoder
 from monitor.spark.rows import DECODED
-from monitor.spark.sources import spool
+from monitor.spark.sources import seen, spool
 from monitor.spark.sources.kafka import KafkaSource
 from monitor.unheard import Folder
 
@@ -59,8 +59,17 @@ class Source(Protocol):
             TransportError: they cannot be read.
         """
 
-    def tidy(self, kept: Collection[str]) -> None:
-        """Delete what a crash has left behind, before a stream starts; ``kept`` are the segments that windows need."""
+    def tidy(self, kept: Collection[str], checkpoint: Path) -> None:
+        """Delete what a crash has left behind, and let the checkpoint forget what is gone, before a stream starts.
+
+        ``kept`` are the segments that windows need.
+        """
+
+    def log_bytes(self, checkpoint: Path) -> int:
+        """Return the size of what Spark keeps of all it has read, where that grows; 0 where it does not."""
+
+    def forget(self, kept: Collection[str], checkpoint: Path, spark: SparkSession, query_id: str) -> None:
+        """Let checkpoint and stream forget what is gone; called by the stream itself, within a micro-batch."""
 
     def end_batch(self) -> None:
         """Delete what only the batch needed, when all of it is concluded."""
@@ -132,8 +141,19 @@ class SpoolSource:
         spool.check(self.folder)
         return spool.segments(self.folder)
 
-    def tidy(self, kept: Collection[str]) -> None:
-        """Do nothing: what lies in a spool is not ours."""
+    def tidy(self, kept: Collection[str], checkpoint: Path) -> None:
+        """Let Spark forget the segments that are gone; what lies in a spool is not ours."""
+        seen.forget(checkpoint, kept)
+
+    def log_bytes(self, checkpoint: Path) -> int:
+        """Return the size of Spark's log of segments."""
+        return seen.size_bytes(checkpoint)
+
+    def forget(self, kept: Collection[str], checkpoint: Path, spark: SparkSession, query_id: str) -> None:
+        """Let Spark forget the segments that are gone, in its log and in its memory."""
+        gone: list[str] = []
+        seen.forget(checkpoint, kept, gone.append)
+        seen.forget_in_memory(spark, query_id, gone)
 
     def end_batch(self) -> None:
         """Do nothing: a batch makes no files."""

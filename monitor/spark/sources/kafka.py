@@ -97,13 +97,20 @@ class KafkaSource:
             raise TransportError(f"{what}: {advice}") from None
         return sorted(path for path in found if path.suffix == SEGMENT_SUFFIX)
 
-    def tidy(self, kept: Collection[str]) -> None:
+    def tidy(self, kept: Collection[str], checkpoint: Path) -> None:  # noqa: ARG002 - Spark keeps a number a partition
         """Delete segments that no window needs, and those that were being written."""
         for path in (*self.landed.glob(f"*{SEGMENT_SUFFIX}"), *self.landed.glob(f"*{OPEN_SUFFIX}")):
             if str(path) not in kept:
                 path.unlink(missing_ok=True)
         # It may be of another checkpoint; without it the first batch alone moves no clock.
         (self.landed / READ_THROUGH).unlink(missing_ok=True)
+
+    def log_bytes(self, checkpoint: Path) -> int:  # noqa: ARG002 - Spark keeps a number a partition
+        """Return 0: what Spark keeps does not grow."""
+        return 0
+
+    def forget(self, kept: Collection[str], checkpoint: Path, spark: SparkSession, query_id: str) -> None:
+        """Do nothing: Spark keeps a number a partition."""
 
     def end_batch(self) -> None:
         """Delete what was landed for a batch."""

@@ -75,7 +75,7 @@ def test_how_far_all_was_read_is_told_to_the_workers_until_the_next_start(source
     source.note_read_through(7)
     source.note_read_through(9)
     assert read_through_us(source.landed) == 9
-    source.tidy(())
+    source.tidy((), source.landed.parent)
     assert not (source.landed / READ_THROUGH).exists()
 
 

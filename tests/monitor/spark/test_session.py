@@ -37,6 +37,7 @@ def test_workers_inherit_the_choice_of_vector_code(spark: SparkSession) -> None:
         ("spark.driver.host", "127.0.0.1"),
         ("spark.driver.bindAddress", "127.0.0.1"),
         ("spark.sql.session.timeZone", "UTC"),
+        ("spark.sql.streaming.fileSource.log.cleanupDelay", "0s"),
         ("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true"),
         (
             "spark.sql.streaming.stateStore.providerClass",
@@ -45,7 +46,7 @@ def test_workers_inherit_the_choice_of_vector_code(spark: SparkSession) -> None:
     ],
 )
 def test_what_the_job_relies_on_is_set(setting: str, value: str, spark: SparkSession) -> None:
-    """No port is open to others, state lives in RocksDB with changelogs, time is UTC."""
+    """No port is open to others, state lives in RocksDB with changelogs, old logs go at once, time is UTC."""
     assert spark.conf.get(setting) == value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,15 +16,15 @@ import psycopg
 import pytest
 import stamina
 from sqlalchemy import Engine, event
-from sqlalchemy.exc import ProgrammingError
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from monitor.commit import Committed
 from monitor.errors import StoreError, StoreTakenError
 from monitor.results import WindowResult
 from monitor.spark.job import Place
-from monitor.spark.sink import SWEEP_EVERY_US, Sink
+from monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US, Sink
 from monitor.spark.source import SpoolSource
-from monitor.store import dialect, lineage, schema, writer
+from monitor.store import dialect, lineage, reader, schema, writer
 from monitor.unheard import needed_us
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
@@ -34,7 +34,7 @@ from tests.monitor.test_commit import traffic
 from tests.real.servers.postgres import Postgres
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 ATTEMPTS: Final = 4
 QUERY: Final = "a-query"
@@ -104,7 +104,7 @@ class Stream(MicroBatches):
         place = Place(SpoolSource(self.folder), self.engine, self.rules, self.folder, observer=self.observed.append)
         place.checkpoint.mkdir(parents=True)
         (place.checkpoint / "metadata").write_text(json.dumps({"id": QUERY}))
-        self.sink = Sink(place, self._report, lambda: self.is_stopping, clock=self.clock)
+        self.sink = Sink(place, self._report, cast("SparkSession", None), lambda: self.is_stopping, clock=self.clock)
 
     def _report(self, results: Sequence[WindowResult]) -> None:
         self.told += results
@@ -381,3 +381,64 @@ def test_a_run_that_has_lost_the_store_to_another_writes_and_deletes_nothing(mak
         stream.run(next(all_batches))
     assert dump(stream.engine) == before
     assert not stream.sink.written.spent
+
+
+class _Long(SpoolSource):
+    """A spool whose log at Spark has a size that a test sets, and that notes what is to be forgotten."""
+
+    def __init__(self, folder: Path, sizes: list[int], asked: list[tuple[set[str], str]]) -> None:
+        super().__init__(folder)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "asked", asked)
+
+    def log_bytes(self, checkpoint: Path) -> int:  # noqa: ARG002 - as every source
+        """Return the size that was set."""
+        return int(self.sizes[-1])  # type: ignore[attr-defined]  # a frozen class has it all the same
+
+    def forget(self, kept: Collection[str], checkpoint: Path, spark: object, query_id: str) -> None:  # noqa: ARG002 - as every source
+        """Note it; half of what is in the log is gone."""
+        self.asked.append((set(kept), query_id))  # type: ignore[attr-defined]
+        self.sizes.append(self.sizes[-1] // 2)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def long(make: Make) -> tuple[Stream, list[int], list[tuple[set[str], str]]]:
+    """Return a stream over a spool with a long log, its sizes, and what was to be forgotten."""
+    stream = make("long")
+    sizes: list[int] = [0]
+    asked: list[tuple[set[str], str]] = []
+    stream.sink.place = replace(stream.sink.place, source=_Long(stream.folder, sizes, asked))
+    return stream, sizes, asked
+
+
+def test_what_is_gone_is_forgotten_whenever_sparks_log_has_doubled(
+    long: tuple[Stream, list[int], list[tuple[set[str], str]]], batches: Batches
+) -> None:
+    """And has 4 MiB more: where all is still there, no batch after the first would be quick."""
+    stream, sizes, asked = long
+    turns = iter([*batches()])
+    for size, count in ((LOG_BYTES, 0), (LOG_BYTES + 2, 1), (2 * LOG_BYTES, 1), (2 * LOG_BYTES + 3, 2)):
+        sizes.append(size)
+        stream.run(next(turns))
+        assert len(asked) == count, size
+    with stream.engine.begin() as connection:
+        assert asked[-1] == (reader.segments(connection), QUERY)
+
+
+def test_a_store_that_fails_when_sparks_log_is_long_is_asked_again_after_the_next_batch(
+    long: tuple[Stream, list[int], list[tuple[set[str], str]]], batches: Batches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch is written, and its stream goes on."""
+    stream, sizes, asked = long
+    turns = iter([*batches()])
+    sizes.append(2 * LOG_BYTES)
+
+    def fail(_: object) -> set[str]:
+        raise OperationalError("SELECT", {}, RuntimeError("gone"))
+
+    with monkeypatch.context() as failing:
+        failing.setattr(reader, "segments", fail)
+        stream.run(next(turns))
+    assert asked == []
+    stream.run(next(turns))
+    assert len(asked) == 1
