@@ -1,7 +1,8 @@
 """An episode: the readings of one rule at one place, in order of their windows, folded into where the alert stands.
 
 The fold is over windows, not over time or batches: however windows come, in one batch or in many, the alert goes the
-same way. Readings of windows that can still be amended are kept, so that an amendment folds them anew.
+same way. Readings of windows that can still be amended are kept, so that an amendment folds them anew: what a window
+said before it was amended is taken back, also where it says nothing any more.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from alerts.bads import Bads
 from alerts.events import Kind
 from alerts.reading import Reading, good
 from alerts.rules import Rule
@@ -63,6 +65,7 @@ class Run(NamedTuple):
 
 NEW: Final = Run()
 NOTHING: Final = good("")
+NONE_BAD: Final = Bads()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +73,28 @@ class State:
     """All that is remembered of one series.
 
     ``base`` is the fold of the windows that cannot change any more, ``marks`` says of later ones whether they are bad,
-    ``run`` is the fold of all. ``worst`` is the newest bad reading, of the window ``worst_us``. ``told_as`` is the key
-    of the incident that it belongs to, ``covered_at_us`` when another alert last stood for it.
+    ``run`` is the fold of all. ``bads`` are the bad readings by their windows, the oldest first: those of the marks,
+    and the newest of ``base`` if its episode has any. ``told_as`` is the key of the incident that it belongs to,
+    ``covered_at_us`` when another alert last stood for it.
     """
 
     series: Series
     base: Run = NEW
     marks: Mapping[int, bool] = field(default_factory=dict)
     run: Run = NEW
-    worst: Reading = NOTHING
-    worst_us: int = BEGINNING_US
+    bads: Bads = NONE_BAD
     told_as: str = ""
     covered_at_us: int = BEGINNING_US
+
+    @property
+    def worst(self) -> Reading:
+        """The newest bad reading that stands."""
+        return self.bads[self.worst_us] if self.bads else NOTHING
+
+    @property
+    def worst_us(self) -> int:
+        """Of which window that is."""
+        return self.bads.starts[-1] if self.bads else BEGINNING_US
 
 
 def step(run: Run, start_us: int, rule: Rule, *, is_bad: bool) -> Run:
@@ -113,28 +126,42 @@ def _worse(run: Run, start_us: int, rule: Rule) -> Run:
     return run._replace(phase=Phase.FIRING, flaps=flaps)
 
 
-def heed(state: State, start_us: int, rule: Rule, reading: Reading) -> State:
-    """Return the state with the reading of one window, new or amended."""
+def heed(state: State, start_us: int, rule: Rule, reading: Reading | None) -> State:
+    """Return the state with what one window says now, new or amended; none where it says nothing."""
     # 1. What can change no more is not folded again.
     if start_us <= state.base.upto_us:
         return state
-    if reading.is_bad and start_us >= state.worst_us:
-        state = replace(state, worst=_placed(reading, state, rule), worst_us=start_us)
-    # 2. The same reading again changes nothing.
-    if state.marks.get(start_us) is reading.is_bad:
+    is_bad = None if reading is None else reading.is_bad
+    bads = state.bads.plus(start_us, reading) if reading and is_bad else state.bads.minus(start_us)
+    state = state if bads is state.bads else replace(state, bads=bads)
+    # 2. The same reading again changes nothing, and no more does nothing where nothing was.
+    if state.marks.get(start_us) is is_bad:
         return state
-    marks = {**state.marks, start_us: reading.is_bad}
-    # 3. A window that is amended, or late, has those behind it folded again.
+    # 3. A window says what it says now: what it said before is taken back, and those behind it are folded again.
+    if is_bad is None:
+        marks = {start: mark for start, mark in state.marks.items() if start != start_us}
+        return replace(state, marks=marks, run=_fold(state.base, marks, rule))
+    marks = {**state.marks, start_us: is_bad}
     if start_us <= state.run.upto_us:
         return replace(state, marks=marks, run=_fold(state.base, marks, rule))
-    return replace(state, marks=marks, run=step(state.run, start_us, rule, is_bad=reading.is_bad))
+    return replace(state, marks=marks, run=step(state.run, start_us, rule, is_bad=is_bad))
 
 
-def _placed(reading: Reading, state: State, rule: Rule) -> Reading:
-    """Return a reading with the place that is known of the episode: a budget burns on where a window loses nothing."""
-    if rule.kind is not Kind.BURN_RATE or reading.note or not state.run.bads:
+def figures(state: State, rule: Rule) -> Reading:
+    """Return the newest bad reading that stands, as it is told: of a budget with the place where it burnt last."""
+    return _placed(state.bads, state.worst_us, state.run.since_us, rule) if state.bads else NOTHING
+
+
+def _placed(bads: Mapping[int, Reading], start_us: int, since_us: int, rule: Rule) -> Reading:
+    """Return a bad reading with the place that is known of its episode: a budget burns on where a window loses none."""
+    reading = bads[start_us]
+    if rule.kind is not Kind.BURN_RATE or reading.note:
         return reading
-    return reading._replace(note=state.worst.note, lost_ids=state.worst.lost_ids)
+    placed = [start for start, bad in bads.items() if since_us <= start < start_us and bad.note]
+    if not placed:
+        return reading
+    last = bads[max(placed)]
+    return reading._replace(note=last.note, lost_ids=last.lost_ids)
 
 
 def settle(state: State, before_us: int, rule: Rule) -> State:
@@ -146,7 +173,17 @@ def settle(state: State, before_us: int, rule: Rule) -> State:
     if not over:
         return state
     base = _fold(state.base, {start: state.marks[start] for start in over}, rule)
-    return replace(state, base=base, marks={start: state.marks[start] for start in starts[len(over) :]})
+    marks = {start: state.marks[start] for start in starts[len(over) :]}
+    return replace(state, base=base, marks=marks, bads=_settled(state.bads, over[-1], base, rule))
+
+
+def _settled(bads: Bads, last_us: int, base: Run, rule: Rule) -> Bads:
+    """Return the bad readings without those of settled windows but the newest: it is told if all behind it go."""
+    behind = bads.behind(last_us)
+    if behind is bads or not base.bads:
+        return behind
+    newest_us = bads.starts[len(bads) - len(behind) - 1]
+    return behind.plus(newest_us, _placed(bads, newest_us, base.since_us, rule))
 
 
 def is_spent(state: State, now_us: int) -> bool:

@@ -7,10 +7,41 @@ lower bound is surely lost; the upper bound is no less than it, and None where n
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import Final
 
 NOT_KNOWN: Final = "?"
 """There is a number, and nobody knows it."""
+
+
+class Part(Enum):
+    """Where in the loss of a node a missing message is, as far as is known: whether it was seen there, and left."""
+
+    ON_THE_WAY = auto()
+    INSIDE = auto()
+    AFTER = auto()
+    SOMEWHERE = auto()
+
+
+_UNSEEN: Final = {
+    Part.ON_THE_WAY: "not seen at {}",
+    Part.INSIDE: "not seen leaving {}",
+    Part.AFTER: "not seen behind {}",
+    Part.SOMEWHERE: "missing at {}",
+}
+_LOST: Final = {
+    Part.ON_THE_WAY: "lost at {}",
+    Part.INSIDE: "lost inside {}: it arrived and was not seen leaving",
+    Part.AFTER: "lost after {}: it left and was not seen behind it",
+    Part.SOMEWHERE: "lost at {}",
+}
+
+
+def part_of(in_transit: int, inside: int, after: int) -> Part:
+    """Return in which part of a node's loss each of its missing messages is, if all are in one."""
+    counts = {Part.ON_THE_WAY: in_transit, Part.INSIDE: inside, Part.AFTER: after}
+    parts = [part for part, count in counts.items() if count]
+    return parts[0] if len(parts) == 1 else Part.SOMEWHERE
 
 
 def is_unknown(lower: int, upper: int | None) -> bool:
@@ -45,10 +76,18 @@ def of_part(part: int, loss: int, lower: int, upper: int | None) -> tuple[int, i
     return max(0, lower - (loss - part)), None if upper is None else part + upper - loss
 
 
-def not_seen(node: str, loss: int, lower: int) -> str:
-    """Return what is known of one message that is missing at a node, whose loss has this size and lower bound."""
+def not_seen(node: str, loss: int, lower: int, part: Part) -> str:
+    """Return what is known of one message that is missing at a node, whose loss has this size and lower bound.
+
+    It does not deny what the node's own stamps say: what arrived there was not seen leaving.
+    """
     if not lower:
-        return f"not seen at {node}; it is not known whether it was lost"
+        return f"{unseen(node, part)}; it is not known whether it was lost"
     if lower < loss:
-        return f"not seen at {node}; {lower:,} of {loss:,} like it are surely lost"
-    return f"lost at {node}"
+        return f"{unseen(node, part)}; {lower:,} of {loss:,} like it are surely lost"
+    return _LOST[part].format(node)
+
+
+def unseen(node: str, part: Part) -> str:
+    """Return what was not seen of a message that is missing at a node."""
+    return _UNSEEN[part].format(node)

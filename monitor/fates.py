@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor import held
+from monitor import bounds, held
+from monitor.bounds import Part
 from monitor.kernel import masks
 from monitor.kernel.masks import Ids
 from monitor.pathway import Pathway
@@ -34,20 +35,24 @@ class Message(NamedTuple):
 
 
 class Fate(NamedTuple):
-    """What became of a message, in one word, and at which node; why, where it was stopped with a reason."""
+    """What became of a message, in one word, and at which node; why, where it was stopped with a reason.
+
+    ``part`` says of a missing one where in the loss of its node it is.
+    """
 
     message: Message
     fate: str
     node: str
     reason: str = ""
+    part: Part = Part.SOMEWHERE
 
     @property
     def told(self) -> str:
         """The fate as a sentence tells it."""
         why = f": {self.reason}" if self.reason else ""
         return {
-            "lost": f"lost at {self.node}",
-            "not seen": f"not seen at {self.node}; it is not known whether it was lost",
+            "lost": bounds.not_seen(self.node, 1, 1, self.part),
+            "not seen": bounds.not_seen(self.node, 1, 0, self.part),
             "delivered": f"delivered: it left {self.node}",
             "left": f"left {self.node}, and nothing more is known",
             "arrived": f"arrived at {self.node}, and nothing more is known",
@@ -124,17 +129,44 @@ def fates(
     for message in sorted({*seen, *lost}):
         window = windows.get((message.stream, message.window_start_us))
         pathway = pathways.get(message.stream)
-        fate = _lost(message, lost.get(message, ()), window) or _last(message, seen.get(message, {}), pathway)
+        at_nodes = seen.get(message, {})
+        fate = _lost(message, lost.get(message, ()), window, at_nodes, pathway) or _last(message, at_nodes, pathway)
         found.setdefault(message.message_id, []).append(fate)
     return found
 
 
-def _lost(message: Message, nodes: Sequence[str], window: WindowResult | None) -> Fate | None:
+def _lost(
+    message: Message,
+    nodes: Sequence[str],
+    window: WindowResult | None,
+    at_nodes: Mapping[str, tuple[int, str]],
+    pathway: Pathway | None,
+) -> Fate | None:
     if not nodes:
         return None
     surely = {one.node for one in window.nodes if one.loss_lower >= one.loss} if window else set()
     sure = [node for node in nodes if node in surely]
-    return Fate(message, "lost" if sure else "not seen", (sure or nodes)[0])
+    node = (sure or nodes)[0]
+    return Fate(message, "lost" if sure else "not seen", node, part=_part(node, window, at_nodes, pathway))
+
+
+def _part(
+    node: str, window: WindowResult | None, at_nodes: Mapping[str, tuple[int, str]], pathway: Pathway | None
+) -> Part:
+    """Return where in the loss of a node a message is: by its counts if all are in one part, else by its own stamps."""
+    of_node = next((one for one in window.nodes if one.node == node), None) if window else None
+    losses = (of_node.lost_in_transit, of_node.lost_inside, of_node.lost_after) if of_node else (0, 0, 0)
+    if (part := bounds.part_of(*losses)) is not Part.SOMEWHERE:
+        return part
+    if node not in at_nodes:
+        return Part.ON_THE_WAY if at_nodes else Part.SOMEWHERE
+    return Part.AFTER if _has_left(at_nodes[node][0], node, pathway) else Part.INSIDE
+
+
+def _has_left(says: int, node: str, pathway: Pathway | None) -> bool:
+    """Return whether the stamps at a node say that it was left: of a node that stamps one side any stamp does."""
+    is_one_sided = pathway is not None and node in pathway.nodes and pathway.stamps[pathway.nodes.index(node)] != "both"
+    return says == _LEFT or (says == 0 and is_one_sided)
 
 
 def _last(message: Message, at_nodes: Mapping[str, tuple[int, str]], pathway: Pathway | None) -> Fate:
@@ -142,10 +174,8 @@ def _last(message: Message, at_nodes: Mapping[str, tuple[int, str]], pathway: Pa
     nodes = pathway.nodes if pathway else ()
     places = {node: place for place, node in enumerate(nodes)}
     ends = {node for place, node in enumerate(nodes) if pathway and pathway.terminals[place]}
-    one_sided = {node for place, node in enumerate(nodes) if pathway and pathway.stamps[place] != "both"}
     in_order = sorted(at_nodes.items(), key=lambda one: places.get(one[0], -1), reverse=True)
-    # A node that stamps one side counts any stamp for both.
-    said = [(node, _LEFT if says == 0 and node in one_sided else says, reason) for node, (says, reason) in in_order]
+    said = [(node, _LEFT if _has_left(says, node, pathway) else says, reason) for node, (says, reason) in in_order]
     for node, says, _ in said:
         if says == _LEFT and node in ends:
             return Fate(message, "delivered", node)

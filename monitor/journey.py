@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from monitor import held
+from monitor.bounds import Part
 from monitor.kernel import naming
 from probes.contract import envelope, id_texts
 from probes.contract.batch import IdKind, Outcome
@@ -39,6 +40,24 @@ class Stamp(NamedTuple):
     def shown(self) -> str:
         """The id as it was given."""
         return naming.shown(self.message_id, self.id_kind, self.text)
+
+
+def part_at(node: str, stamps: Iterable[Stamp], sides: str) -> Part:
+    """Return where in the loss of a node a message is, by all of its stamps.
+
+    ``sides`` are those that the node stamps; at one that stamps one side any stamp counts for both.
+    """
+    every = list(stamps)
+    here = [one for one in every if one.node == node]
+    if not here:
+        return Part.ON_THE_WAY if every else Part.SOMEWHERE
+    return Part.AFTER if any(has_left(one, sides) for one in here) else Part.INSIDE
+
+
+def has_left(stamp: Stamp, sides: str) -> bool:
+    """Return whether a stamp says that its node, which stamps these sides, passed the message on."""
+    is_passed = stamp.outcome == Outcome.PASSED.name.lower()
+    return is_passed and (stamp.lag_out_us is not None or (sides != "both" and stamp.lag_in_us is not None))
 
 
 _SAID_OF_ID: Final = Stamp._fields.index("id_kind")

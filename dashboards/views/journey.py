@@ -11,8 +11,9 @@ from dashboards.reading.search_told import Searched, Way
 from dashboards.views import texts
 from dashboards.views.colours import Mark
 from monitor import bounds
+from monitor.bounds import Part
 from monitor.finding import Lost
-from monitor.journey import Stamp
+from monitor.journey import Stamp, has_left, part_at
 from monitor.kernel.naming import HASH_OF_A_TEXT
 from monitor.printable import on_a_line
 from monitor.results import WindowResult
@@ -21,7 +22,6 @@ from probes.contract.limits import WINDOW_US
 
 MOST_WINDOWS: Final = 20
 MOST_STAMPS: Final = 200
-PASSED: Final = Outcome.PASSED.name.lower()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 LOST: Final = Mark("LOST", "✕", "it was seen to leave one place, and surely not at the next", "lossy")
@@ -155,9 +155,7 @@ def partly(found: Searched) -> str:
 
 def _fate(stamps: Sequence[Stamp], lost_at: Sequence[str], way: Way) -> tuple[Mark, str]:
     terminals = _terminals(way)
-    ends = sorted(
-        {one.node for one in stamps if one.node in terminals and one.outcome == PASSED and _has_left(one, way)}
-    )
+    ends = sorted({one.node for one in stamps if one.node in terminals and has_left(one, _sides(one.node, way))})
     if lost_at:
         also = f" It left {texts.listed(ends)}, another end of its way." if ends else ""
         told = "; ".join(_missing(node, stamps, way) for node in lost_at)
@@ -187,7 +185,7 @@ def _missing(node: str, stamps: Sequence[Stamp], way: Way) -> str:
     """Return what is known of a message that is missing at a node: that it is lost only if all that are missing are."""
     if _is_surely_lost(node, way.window):
         return f"lost {_where(node, stamps, way)}"
-    return bounds.not_seen(node, *_loss(node, way.window))
+    return bounds.not_seen(node, *_loss(node, way.window), _part(node, stamps, way))
 
 
 def _is_surely_lost(node: str, window: WindowResult | None) -> bool:
@@ -202,18 +200,20 @@ def _loss(name: str, window: WindowResult | None) -> tuple[int, int]:
 
 
 def _where(node: str, stamps: Sequence[Stamp], way: Way) -> str:
-    here = [one for one in stamps if one.node == node]
-    if any(one.outcome == PASSED and _has_left(one, way) for one in here):
-        return f"after {node}"
-    if here:
-        return f"inside {node}"
-    return f"on its way to {node}" if stamps else f"at {node}"
+    return {
+        Part.AFTER: f"after {node}",
+        Part.INSIDE: f"inside {node}",
+        Part.ON_THE_WAY: f"on its way to {node}",
+        Part.SOMEWHERE: f"at {node}",
+    }[_part(node, stamps, way)]
 
 
-def _has_left(one: Stamp, way: Way) -> bool:
-    """Return whether a stamp says that its node was left; of a node that stamps one side any stamp does."""
-    side = dict(zip(way.graph.nodes, way.sides, strict=False)).get(one.node, "both")
-    return one.lag_out_us is not None or (side != "both" and one.lag_in_us is not None)
+def _part(node: str, stamps: Sequence[Stamp], way: Way) -> Part:
+    return part_at(node, stamps, _sides(node, way))
+
+
+def _sides(node: str, way: Way) -> str:
+    return dict(zip(way.graph.nodes, way.sides, strict=False)).get(node, "both")
 
 
 def _terminals(way: Way) -> set[str]:
@@ -245,10 +245,18 @@ def _steps(moments: Sequence[_Moment], zone: tzinfo) -> list[Step]:
     return steps
 
 
+_NOT_SEEN: Final = {
+    Part.ON_THE_WAY: "not seen",
+    Part.INSIDE: "not seen leaving",
+    Part.AFTER: "not seen behind it",
+    Part.SOMEWHERE: "missing",
+}
+
+
 def _lost_step(node: str, stamps: Sequence[Stamp], way: Way) -> Step:
     none = texts.NONE
     is_lost = _is_surely_lost(node, way.window)
-    told = f"lost {_where(node, stamps, way)}" if is_lost else "not seen"
+    told = f"lost {_where(node, stamps, way)}" if is_lost else _NOT_SEEN[_part(node, stamps, way)]
     return Step(node, "", none, none, none, "", told, is_lost=is_lost)
 
 

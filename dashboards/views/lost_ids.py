@@ -73,7 +73,10 @@ def hashed(page: Page) -> str:
 def known_of(one: WindowResult, name: str) -> str:
     """Return what is known of each message that is missing at a node: whether it is surely lost."""
     node = next((each for each in one.nodes if each.node == name), None)
-    return bounds.not_seen(name, node.loss, node.loss_lower) if node else NOT_KNOWN
+    if node is None:
+        return NOT_KNOWN
+    part = bounds.part_of(node.lost_in_transit, node.lost_inside, node.lost_after)
+    return bounds.not_seen(name, node.loss, node.loss_lower, part)
 
 
 def is_sure(one: WindowResult, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,7 +58,7 @@ def command(
     if as_json:
         console.emit_json(told)
     elif told["stamps"] or told["lost"]:
-        _show(told)
+        _show(told, [_missing(chosen, one, every) for one in lost])
     else:
         where = "not among the segments that are kept, not among the lost ids"
         words.print(f"nothing is kept of {message_id!r:.80}: {where}")
@@ -77,7 +78,22 @@ def _stamp(stamp: journey.Stamp) -> dict[str, Any]:
     return told | {"message_id": stamp.shown, "event_time": iso(stamp.event_time_us)}
 
 
-def _show(told: dict[str, Any]) -> None:
+def _missing(chosen: settings.Settings, lost: finding.Lost, every: Iterable[journey.Stamp]) -> list[str]:
+    """Return what is known of a message where it is missing, and how many of its stamps that is told by."""
+    of_it = [one for one in every if _window(one) == (lost.stream, lost.window_start_us)]
+    of_stream = chosen.streams.get(lost.stream)
+    sides = dict(zip(of_stream.pathway.nodes, of_stream.pathway.stamps, strict=True)) if of_stream else {}
+    part, count = journey.part_at(lost.node, of_it, sides.get(lost.node, "both")), lost.stamp_count or 0
+    where = f"{lost.node} of {lost.stream}, window {iso(lost.window_start_us)}"
+    said = [bounds.not_seen(where, lost.loss, lost.loss_lower, part)]
+    return [*said, f"{len(of_it):,} of its {count:,} stamps are kept"] if len(of_it) < count else said
+
+
+def _window(stamp: journey.Stamp) -> tuple[str, int]:
+    return stamp.stream, stamp.event_time_us // WINDOW_US * WINDOW_US
+
+
+def _show(told: dict[str, Any], missing: Iterable[list[str]]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("event time", "stream", "node", "probe", "lag in", "lag out", "outcome", "reason"):
         table.add_column(name, no_wrap=True)
@@ -87,14 +103,6 @@ def _show(told: dict[str, Any]) -> None:
         table.add_row(*(stamp[name] for name in before), *lags, *(stamp[name] for name in behind))
     data = console.data()
     print_whole(data, table)
-    for lost in told["lost"]:
-        where = f"{lost['node']} of {lost['stream']}, window {lost['window_start']}"
-        data.print(bounds.not_seen(where, lost["loss"], lost["loss_lower"]))
-        known = sum(_is_of(stamp, lost) for stamp in told["stamps"])
-        if known < (lost["stamp_count"] or 0):
-            data.print(f"{known:,} of its {lost['stamp_count']:,} stamps are kept")
-
-
-def _is_of(stamp: dict[str, Any], lost: dict[str, Any]) -> bool:
-    start_us = stamp["event_time_us"] // WINDOW_US * WINDOW_US
-    return bool(stamp["stream"] == lost["stream"] and iso(start_us) == lost["window_start"])
+    for lines in missing:
+        for line in lines:
+            data.print(line)

@@ -243,6 +243,19 @@ def test_a_message_is_lost_only_where_all_that_are_missing_are(loss: int, lower:
     assert (gone.mark.word, gone.told) == ("UNKNOWN", NOT_KNOWN)
 
 
+def test_a_message_that_may_be_lost_inside_a_node_is_not_said_to_be_not_seen_there() -> None:
+    """Its arrival there is a step: it was not seen leaving; behind a node that it left it was seen nowhere."""
+    losses = {name: {"loss": 50, "loss_lower": 0, "loss_upper": None} for name in "ab"}
+    of = replace(way(), window=window(0, verdict=Verdict.UNKNOWN, nodes=losses))
+    found = told((PASSED_A, stamp("b", 3_000, None)), of, "b")
+    assert found.told == "Not seen leaving b; it is not known whether it was lost."
+    assert [(step.node, step.outcome) for step in found.steps][-2:] == [("b", "passed"), ("b", "not seen leaving")]
+    behind = told((PASSED_A,), of, "a")
+    assert behind.told == "Not seen behind a; it is not known whether it was lost."
+    assert behind.steps[-1].outcome == "not seen behind it"
+    assert told((), of, "b").steps[-1].outcome == "missing"
+
+
 def test_two_messages_that_an_id_may_mean_are_two_journeys() -> None:
     """As it is read first comes first, whatever is newer; 16 hexadecimal digits may be a number too."""
     other = stamp("b", 1_000, None)._replace(message_id=ids(8), event_time_us=at(70))

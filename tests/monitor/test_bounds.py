@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor import bounds
+from monitor.bounds import Part
 
 COUNTS = st.integers(0, 10**6)
 
@@ -62,4 +63,30 @@ def test_the_sure_parts_of_a_loss_are_never_more_than_the_loss(
 )
 def test_a_message_is_called_lost_only_where_the_lower_bound_covers_it(loss: int, lower: int, told: str) -> None:
     """One of many of which some are surely lost may be any of them."""
-    assert bounds.not_seen("writer", loss, lower) == told
+    assert bounds.not_seen("writer", loss, lower, Part.ON_THE_WAY) == told
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        (Part.ON_THE_WAY, ("not seen at b", "lost at b")),
+        (Part.INSIDE, ("not seen leaving b", "lost inside b: it arrived and was not seen leaving")),
+        (Part.AFTER, ("not seen behind b", "lost after b: it left and was not seen behind it")),
+        (Part.SOMEWHERE, ("missing at b", "lost at b")),
+    ],
+)
+def test_a_message_that_arrived_is_not_said_to_be_not_seen_there(part: Part, told: tuple[str, str]) -> None:
+    """What a stamp of the node says is not denied: it was seen at b, and not behind its stamp."""
+    unseen, lost = told
+    assert bounds.not_seen("b", 9, 9, part) == lost
+    assert bounds.not_seen("b", 9, 0, part) == f"{unseen}; it is not known whether it was lost"
+    assert bounds.not_seen("b", 9, 4, part) == f"{unseen}; 4 of 9 like it are surely lost"
+
+
+@given(COUNTS, COUNTS, COUNTS)
+def test_counts_name_a_part_only_where_all_is_in_it(in_transit: int, inside: int, after: int) -> None:
+    """Of a loss in several parts nobody knows in which one message was."""
+    part = bounds.part_of(in_transit, inside, after)
+    counts = {Part.ON_THE_WAY: in_transit, Part.INSIDE: inside, Part.AFTER: after}
+    assert (part is Part.SOMEWHERE) == (sum(count > 0 for count in counts.values()) != 1)
+    assert part is Part.SOMEWHERE or counts[part] == sum(counts.values())

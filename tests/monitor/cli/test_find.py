@@ -147,6 +147,42 @@ def test_a_message_that_may_not_be_lost_is_not_called_so(workplace: Workplace, c
     assert told == f"not seen at {where}; it is not known whether it was lost"
 
 
+WHERE = "of orders, window 2026-01-01T00:00:00Z"
+ARRIVED: dict[str, Any] = {"lag_in_us": lags(1_500), "lag_out_us": b""}
+INSIDE: tuple[Batch, ...] = (observed([8, 9]), observed([8], "b"), observed([9], "b", seq=1, **ARRIVED))
+
+
+def last_line(workplace: Workplace, capsys: Captured, *arguments: str) -> str:
+    """Return the last line of what ``find`` tells people."""
+    assert workplace.run("find", *arguments) == 0
+    return capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_message_that_was_lost_inside_a_node_is_not_said_to_be_not_seen_there(
+    workplace: Workplace, capsys: Captured
+) -> None:
+    """Its arrival is a row of the table: it never left. Names in JSON are as ever."""
+    workplace.watch(*INSIDE, *all_told(seq=1, nodes=("a",)), *all_told(seq=2, nodes=("b",)))
+    assert last_line(workplace, capsys, "9") == f"lost inside b {WHERE}: it arrived and was not seen leaving"
+    told = found(workplace, capsys, "9")
+    assert [(one["node"], one["lag_out_us"]) for one in told["stamps"]] == [("a", 2_000), ("b", None)]
+    assert set(told["lost"][0]) == {"stream", "window_start", "node", "message_id", "loss", "loss_lower", "stamp_count"}
+
+
+def test_a_message_that_may_be_lost_inside_a_node_was_not_seen_leaving(workplace: Workplace, capsys: Captured) -> None:
+    """The probe of b fell silent behind its arrival."""
+    workplace.watch(*INSIDE, *all_told(seq=1, nodes=("a",)))
+    assert last_line(workplace, capsys, "9") == f"not seen leaving b {WHERE}; it is not known whether it was lost"
+
+
+def test_a_message_that_was_lost_at_a_branch_was_seen_leaving(workplace: Workplace, capsys: Captured) -> None:
+    """It left a, and neither of the ways behind it has seen it."""
+    workplace.configure(workplace.config.read_text().replace("a -> b", "a -> b | c"))
+    told = all_told(seq=1, nodes=("a", "b")), all_told(seq=1, nodes=("c",))
+    workplace.watch(observed(range(10)), observed(range(5), "b"), observed(range(5, 9), "c"), *told[0], *told[1])
+    assert last_line(workplace, capsys, "9") == f"lost after a {WHERE}: it left and was not seen behind it"
+
+
 def test_a_message_may_be_found_before_there_is_a_store(workplace: Workplace, capsys: Captured) -> None:
     """The spool is enough, and no store is made by asking."""
     write_segment(workplace.folder / "spool" / "0.seg", stamped(7))
@@ -199,7 +235,7 @@ def test_a_journey_is_drawn_as_text(workplace: Workplace, capsys: Captured) -> N
     assert rows == [
         ["2026-01-01T00:00:00Z", "orders", "a", "probe-of-a", "1.0", "ms", "2.0", "ms", "passed"],
         ["2026-01-01T00:00:00Z", "orders", "b", "probe-of-b", "1.0", "ms", "-", "passed"],
-        ["lost", "at", "b", "of", "orders,", "window", "2026-01-01T00:00:00Z"],
+        f"lost inside b {WHERE}: it arrived and was not seen leaving".split(),
     ]
     assert ("\x1b" in told.out, told.err) == (False, "")
 

@@ -80,6 +80,44 @@ def test_what_is_not_surely_lost_is_not_called_lost(workplace: Workplace, capsys
     assert "größe  not seen at b; it is not known whether it was lost" in capsys.readouterr().out
 
 
+def test_what_was_lost_inside_a_node_arrived_there(workplace: Workplace, capsys: Captured) -> None:
+    """By the counts of its node, so that it is told when its segments are gone too; of a mixed loss by its stamps."""
+    arrived: dict[str, Any] = {"lag_in_us": lags(1_500), "lag_out_us": b""}
+    texts = (*TEXTS[:2], "größe")
+    ends = all_told(seq=1, nodes=("a",)), all_told(seq=2, nodes=("b",))
+    workplace.watch(
+        called(texts, "a"), called(texts[:2], "b"), called(texts[2:], "b", seq=1, **arrived), *ends[0], *ends[1]
+    )
+    lines = str(_file(workplace, "größe\n"))
+    expected = f"größe  lost inside b: it arrived and was not seen leaving (orders, window {START})"
+    assert workplace.run("find", "--ids-from", lines) == 0
+    assert capsys.readouterr().out.splitlines() == [expected]
+    for path in (workplace.folder / "spool").rglob("*.seg"):
+        path.unlink()
+    assert workplace.run("find", "--ids-from", lines) == 0
+    assert capsys.readouterr().out.splitlines() == [expected]
+
+
+def test_of_losses_in_several_parts_each_is_told_by_its_stamps(workplace: Workplace, capsys: Captured) -> None:
+    """One was lost on its way to b and one inside it; without their segments they are lost at b."""
+    arrived: dict[str, Any] = {"lag_in_us": lags(1_500), "lag_out_us": b""}
+    ends = all_told(seq=1, nodes=("a",)), all_told(seq=2, nodes=("b",))
+    at_b = called(TEXTS[:2], "b"), called(TEXTS[2:3], "b", seq=1, **arrived)
+    workplace.watch(called(TEXTS, "a"), *at_b, *ends[0], *ends[1])
+    lines = str(_file(workplace, "order-3\ngröße\n"))
+    assert workplace.run("find", "--ids-from", lines) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"order-3  lost inside b: it arrived and was not seen leaving (orders, window {START})",
+        f"größe  lost at b (orders, window {START})",
+    ]
+    for path in (workplace.folder / "spool").rglob("*.seg"):
+        path.unlink()
+    assert workplace.run("find", "--ids-from", lines) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{text}  lost at b (orders, window {START})" for text in ("order-3", "größe")
+    ]
+
+
 def test_a_loss_is_told_when_its_segments_are_gone(watched: Workplace, capsys: Captured) -> None:
     """The store has it still; another stream has nothing of it."""
     for path in (watched.folder / "spool").rglob("*.seg"):
