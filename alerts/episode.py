@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from alerts.bads import Bads
 from alerts.events import Kind
 from alerts.reading import Reading, good
 from alerts.rules import Rule
@@ -26,6 +25,9 @@ LONGEST_KEEP_WINDOWS: Final = 60
 
 MOST_MARKS: Final = 1_500
 """Of how many windows a place keeps its readings; a day has fewer."""
+
+MOST_WITH_IDS: Final = 5
+"""Of how many bad windows a place keeps lost ids: the newest ones that have any."""
 
 BEGINNING_US: Final = -(2**63)
 
@@ -65,7 +67,6 @@ class Run(NamedTuple):
 
 NEW: Final = Run()
 NOTHING: Final = good("")
-NONE_BAD: Final = Bads()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +83,19 @@ class State:
     base: Run = NEW
     marks: Mapping[int, bool] = field(default_factory=dict)
     run: Run = NEW
-    bads: Bads = NONE_BAD
+    bads: dict[int, Reading] = field(default_factory=dict)
     told_as: str = ""
     covered_at_us: int = BEGINNING_US
 
     @property
     def worst(self) -> Reading:
         """The newest bad reading that stands."""
-        return self.bads[self.worst_us] if self.bads else NOTHING
+        return self.bads.get(self.worst_us, NOTHING)
 
     @property
     def worst_us(self) -> int:
         """Of which window that is."""
-        return self.bads.starts[-1] if self.bads else BEGINNING_US
+        return next(reversed(self.bads), BEGINNING_US)
 
 
 def step(run: Run, start_us: int, rule: Rule, *, is_bad: bool) -> Run:
@@ -131,20 +132,37 @@ def heed(state: State, start_us: int, rule: Rule, reading: Reading | None) -> St
     # 1. What can change no more is not folded again.
     if start_us <= state.base.upto_us:
         return state
-    is_bad = None if reading is None else reading.is_bad
-    bads = state.bads.plus(start_us, reading) if reading and is_bad else state.bads.minus(start_us)
+    bads = _with(state.bads, start_us, reading)
     state = state if bads is state.bads else replace(state, bads=bads)
+    is_bad = None if reading is None else reading.is_bad
     # 2. The same reading again changes nothing, and no more does nothing where nothing was.
     if state.marks.get(start_us) is is_bad:
         return state
     # 3. A window says what it says now: what it said before is taken back, and those behind it are folded again.
+    marks = {start: mark for start, mark in state.marks.items() if start != start_us}
     if is_bad is None:
-        marks = {start: mark for start, mark in state.marks.items() if start != start_us}
         return replace(state, marks=marks, run=_fold(state.base, marks, rule))
-    marks = {**state.marks, start_us: is_bad}
+    marks[start_us] = is_bad
     if start_us <= state.run.upto_us:
         return replace(state, marks=marks, run=_fold(state.base, marks, rule))
     return replace(state, marks=marks, run=step(state.run, start_us, rule, is_bad=is_bad))
+
+
+def _with(bads: dict[int, Reading], start_us: int, reading: Reading | None) -> dict[int, Reading]:
+    """Return the bad readings with that of one window, or without it where it is not bad; the same if none changes."""
+    if reading is None or not reading.is_bad:
+        return {start: bad for start, bad in bads.items() if start != start_us} if start_us in bads else bads
+    found = {**bads, start_us: reading}
+    if bads and start_us < next(reversed(bads)):
+        found = dict(sorted(found.items()))
+    with_ids = 0
+    for start, bad in reversed(found.items()):
+        with_ids += bool(bad.lost_ids)
+        if with_ids > MOST_WITH_IDS:
+            # Those before it have lost theirs already.
+            found[start] = bad._replace(lost_ids=())
+            break
+    return found
 
 
 def figures(state: State, rule: Rule) -> Reading:
@@ -173,17 +191,12 @@ def settle(state: State, before_us: int, rule: Rule) -> State:
     if not over:
         return state
     base = _fold(state.base, {start: state.marks[start] for start in over}, rule)
-    marks = {start: state.marks[start] for start in starts[len(over) :]}
-    return replace(state, base=base, marks=marks, bads=_settled(state.bads, over[-1], base, rule))
-
-
-def _settled(bads: Bads, last_us: int, base: Run, rule: Rule) -> Bads:
-    """Return the bad readings without those of settled windows but the newest: it is told if all behind it go."""
-    behind = bads.behind(last_us)
-    if behind is bads or not base.bads:
-        return behind
-    newest_us = bads.starts[len(bads) - len(behind) - 1]
-    return behind.plus(newest_us, _placed(bads, newest_us, base.since_us, rule))
+    bads = {start: bad for start, bad in state.bads.items() if start > over[-1]}
+    settled = [start for start in state.bads if start <= over[-1]]
+    # The newest of what is settled is told when all behind it is taken back.
+    if base.bads and settled:
+        bads = {settled[-1]: _placed(state.bads, settled[-1], base.since_us, rule), **bads}
+    return replace(state, base=base, marks={start: state.marks[start] for start in starts[len(over) :]}, bads=bads)
 
 
 def is_spent(state: State, now_us: int) -> bool:

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alerts import kept
-from alerts.bads import MOST_WITH_IDS, Bads
-from alerts.episode import NEW, Phase, Run, Series, State, heed, settle, step
+from alerts.episode import MOST_WITH_IDS, NEW, Phase, Run, Series, State, heed, settle, step
 from alerts.evaluate import Standing, evaluate
 from alerts.events import Kind, Severity
 from alerts.minute import Minute, Outlier
@@ -56,7 +55,7 @@ def folded(readings: Mapping[int, Reading | None]) -> Run:
 
 def without_ids(state: State) -> State:
     """Return the state without lost ids, of which only the newest are kept."""
-    return replace(state, bads=Bads.of({start: one._replace(lost_ids=()) for start, one in state.bads.items()}))
+    return replace(state, bads={start: one._replace(lost_ids=()) for start, one in state.bads.items()})
 
 
 @given(VERSIONS)

@@ -12,7 +12,6 @@ import stamina
 from sqlalchemy import Engine, select
 
 from alerts import kept, outbox, recorded, store
-from alerts.bads import Bads
 from alerts.episode import Phase, Series
 from alerts.evaluate import Standing
 from alerts.events import Event, Kind, Notification
@@ -164,7 +163,7 @@ def test_a_state_of_before_readings_were_kept_stands_as_it_was() -> None:
     assert (state.worst.lost_ids, state.told_as, state.covered_at_us) == (("x",), "loss/page/orders", 7)
     assert kept.state_of(state.series, kept.state_text(state)) == state
     never = text.replace('""],60,', '""],-9223372036854775808,')
-    assert kept.state_of(state.series, never).bads == Bads()
+    assert kept.state_of(state.series, never).bads == {}
 
 
 def test_what_says_nothing_any_more_is_counted_no_more(engine: Engine) -> None:
