@@ -41,37 +41,20 @@ def reading(rule: Rule, stream: Stream, minute: Minute, past: Past) -> Reading |
     result, objective = minute.result, rule.objective
     if objective is None or result.verdict in IGNORANT:
         return None
-    found = _burning(rule, objective, result.stream, result.window_start_us, past)
-    if not found.is_bad:
-        return found
-    node, lost_ids = _worst(objective, stream, minute)
-    return found._replace(note=f"worst at {node}" if node else "", lost_ids=lost_ids)
-
-
-def again(rule: Rule, stream: str, start_us: int, before: Reading | None, past: Past) -> Reading | None:
-    """Return what the budget looks like at the end of a window once others have been amended.
-
-    The place is that of the bad reading that the window had before, if any: of the window itself nothing has changed.
-    """
-    if rule.objective is None:
-        return None
-    found = _burning(rule, rule.objective, stream, start_us, past)
-    return found._replace(note=before.note, lost_ids=before.lost_ids) if before and found.is_bad else found
-
-
-def _burning(rule: Rule, objective: Objective, stream: str, start_us: int, past: Past) -> Reading:
-    end_us = start_us + WINDOW_US
+    end_us = result.window_start_us + WINDOW_US
     # Mostly nothing is bad at all, and no sum need be asked for.
-    last_bad_us = past.last_bad_us(stream, objective.name)
+    last_bad_us = past.last_bad_us(result.stream, objective.name)
     for pair in rule.pairs:
         if last_bad_us is None or last_bad_us < end_us - pair.short_us:
             continue
         # The short span is the cheaper one to ask for, and mostly enough.
-        if _rate(rule, past.counts(stream, objective.name, end_us - pair.short_us, end_us)) <= pair.rate:
+        if _rate(rule, past.counts(result.stream, objective.name, end_us - pair.short_us, end_us)) <= pair.rate:
             continue
-        found = past.counts(stream, objective.name, end_us - pair.long_us, end_us)
+        found = past.counts(result.stream, objective.name, end_us - pair.long_us, end_us)
         if (rate := _rate(rule, found)) > pair.rate:
-            return bad("", rate, pair.rate, (found.bad, found.total))
+            node, lost_ids = _worst(objective, stream, minute)
+            told = bad("", rate, pair.rate, (found.bad, found.total), f"worst at {node}" if node else "")
+            return told._replace(lost_ids=lost_ids)
     return good("")
 
 

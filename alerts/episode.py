@@ -1,8 +1,7 @@
 """An episode: the readings of one rule at one place, in order of their windows, folded into where the alert stands.
 
 The fold is over windows, not over time or batches: however windows come, in one batch or in many, the alert goes the
-same way. Readings of windows that can still be amended are kept, so that an amendment folds them anew: what a window
-said before it was amended is taken back, also where it says nothing any more.
+same way. Readings of windows that can still be amended are kept, so that an amendment folds them anew.
 """
 
 from __future__ import annotations
@@ -25,9 +24,6 @@ LONGEST_KEEP_WINDOWS: Final = 60
 
 MOST_MARKS: Final = 1_500
 """Of how many windows a place keeps its readings; a day has fewer."""
-
-MOST_WITH_IDS: Final = 5
-"""Of how many bad windows a place keeps lost ids: the newest ones that have any."""
 
 BEGINNING_US: Final = -(2**63)
 
@@ -74,28 +70,18 @@ class State:
     """All that is remembered of one series.
 
     ``base`` is the fold of the windows that cannot change any more, ``marks`` says of later ones whether they are bad,
-    ``run`` is the fold of all. ``bads`` are the bad readings by their windows, the oldest first: those of the marks,
-    and the newest of ``base`` if its episode has any. ``told_as`` is the key of the incident that it belongs to,
-    ``covered_at_us`` when another alert last stood for it.
+    ``run`` is the fold of all. ``worst`` is the newest bad reading, of the window ``worst_us``. ``told_as`` is the key
+    of the incident that it belongs to, ``covered_at_us`` when another alert last stood for it.
     """
 
     series: Series
     base: Run = NEW
     marks: Mapping[int, bool] = field(default_factory=dict)
     run: Run = NEW
-    bads: dict[int, Reading] = field(default_factory=dict)
+    worst: Reading = NOTHING
+    worst_us: int = BEGINNING_US
     told_as: str = ""
     covered_at_us: int = BEGINNING_US
-
-    @property
-    def worst(self) -> Reading:
-        """The newest bad reading that stands."""
-        return self.bads.get(self.worst_us, NOTHING)
-
-    @property
-    def worst_us(self) -> int:
-        """Of which window that is."""
-        return next(reversed(self.bads), BEGINNING_US)
 
 
 def step(run: Run, start_us: int, rule: Rule, *, is_bad: bool) -> Run:
@@ -127,59 +113,28 @@ def _worse(run: Run, start_us: int, rule: Rule) -> Run:
     return run._replace(phase=Phase.FIRING, flaps=flaps)
 
 
-def heed(state: State, start_us: int, rule: Rule, reading: Reading | None) -> State:
-    """Return the state with what one window says now, new or amended; none where it says nothing."""
+def heed(state: State, start_us: int, rule: Rule, reading: Reading) -> State:
+    """Return the state with the reading of one window, new or amended."""
     # 1. What can change no more is not folded again.
     if start_us <= state.base.upto_us:
         return state
-    bads = _with(state.bads, start_us, reading)
-    state = state if bads is state.bads else replace(state, bads=bads)
-    is_bad = None if reading is None else reading.is_bad
-    # 2. The same reading again changes nothing, and no more does nothing where nothing was.
-    if state.marks.get(start_us) is is_bad:
+    if reading.is_bad and start_us >= state.worst_us:
+        state = replace(state, worst=_placed(reading, state, rule), worst_us=start_us)
+    # 2. The same reading again changes nothing.
+    if state.marks.get(start_us) is reading.is_bad:
         return state
-    # 3. A window says what it says now: what it said before is taken back, and those behind it are folded again.
-    marks = {start: mark for start, mark in state.marks.items() if start != start_us}
-    if is_bad is None:
-        return replace(state, marks=marks, run=_fold(state.base, marks, rule))
-    marks[start_us] = is_bad
+    marks = {**state.marks, start_us: reading.is_bad}
+    # 3. A window that is amended, or late, has those behind it folded again.
     if start_us <= state.run.upto_us:
         return replace(state, marks=marks, run=_fold(state.base, marks, rule))
-    return replace(state, marks=marks, run=step(state.run, start_us, rule, is_bad=is_bad))
+    return replace(state, marks=marks, run=step(state.run, start_us, rule, is_bad=reading.is_bad))
 
 
-def _with(bads: dict[int, Reading], start_us: int, reading: Reading | None) -> dict[int, Reading]:
-    """Return the bad readings with that of one window, or without it where it is not bad; the same if none changes."""
-    if reading is None or not reading.is_bad:
-        return {start: bad for start, bad in bads.items() if start != start_us} if start_us in bads else bads
-    found = {**bads, start_us: reading}
-    if bads and start_us < next(reversed(bads)):
-        found = dict(sorted(found.items()))
-    with_ids = 0
-    for start, bad in reversed(found.items()):
-        with_ids += bool(bad.lost_ids)
-        if with_ids > MOST_WITH_IDS:
-            # Those before it have lost theirs already.
-            found[start] = bad._replace(lost_ids=())
-            break
-    return found
-
-
-def figures(state: State, rule: Rule) -> Reading:
-    """Return the newest bad reading that stands, as it is told: of a budget with the place where it burnt last."""
-    return _placed(state.bads, state.worst_us, state.run.since_us, rule) if state.bads else NOTHING
-
-
-def _placed(bads: Mapping[int, Reading], start_us: int, since_us: int, rule: Rule) -> Reading:
-    """Return a bad reading with the place that is known of its episode: a budget burns on where a window loses none."""
-    reading = bads[start_us]
-    if rule.kind is not Kind.BURN_RATE or reading.note:
+def _placed(reading: Reading, state: State, rule: Rule) -> Reading:
+    """Return a reading with the place that is known of the episode: a budget burns on where a window loses nothing."""
+    if rule.kind is not Kind.BURN_RATE or reading.note or not state.run.bads:
         return reading
-    placed = [start for start, bad in bads.items() if since_us <= start < start_us and bad.note]
-    if not placed:
-        return reading
-    last = bads[max(placed)]
-    return reading._replace(note=last.note, lost_ids=last.lost_ids)
+    return reading._replace(note=state.worst.note, lost_ids=state.worst.lost_ids)
 
 
 def settle(state: State, before_us: int, rule: Rule) -> State:
@@ -191,12 +146,7 @@ def settle(state: State, before_us: int, rule: Rule) -> State:
     if not over:
         return state
     base = _fold(state.base, {start: state.marks[start] for start in over}, rule)
-    bads = {start: bad for start, bad in state.bads.items() if start > over[-1]}
-    settled = [start for start in state.bads if start <= over[-1]]
-    # The newest of what is settled is told when all behind it is taken back.
-    if base.bads and settled:
-        bads = {settled[-1]: _placed(state.bads, settled[-1], base.since_us, rule), **bads}
-    return replace(state, base=base, marks={start: state.marks[start] for start in starts[len(over) :]}, bads=bads)
+    return replace(state, base=base, marks={start: state.marks[start] for start in starts[len(over) :]})
 
 
 def is_spent(state: State, now_us: int) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from alerts import burn, readings, words
+from alerts import readings
 from alerts.episode import BEGINNING_US, Phase, Series, State, heed, is_spent, settle
 from alerts.events import Kind, Notification
 from alerts.incidents import Desk, Incident
@@ -55,18 +55,17 @@ def evaluate(rules: Rules, minutes: Sequence[Minute], before: Standing, now_us: 
     desk = Desk(rules, _in_force(rules, before.states), dict(before.incidents), now_us, before.clock_us, [])
     by_start = _by_start(rules, minutes)
     missing = _missing(rules, before.states, begun_us, now_us, past)
-    behind, places = _behind(rules, desk.states, by_start), _places(desk.states)
     # 1. Windows are read in order of time, so that it is the same in how many batches they come.
-    for start_us in sorted(by_start.keys() | missing.keys() | behind.keys()):
+    for start_us in sorted(by_start.keys() | missing.keys()):
         stirred = [
-            _judge(desk, places, rule, minute, past)
+            _heed(desk.states, rule, minute.result.stream, start_us, reading)
             for minute in by_start.get(start_us, ())
             for rule in rules.by_stream[minute.result.stream]
+            for reading in readings.of(rule, rules.streams[minute.result.stream], minute, past)
         ]
-        stirred += [_sum_anew(desk, series, start_us, minute, past) for series, minute in behind.get(start_us, ())]
         for stream in missing.get(start_us, ()):
             stirred += [
-                _heed(desk.states, Series(rule.name, rule.severity, stream, ""), start_us, rule, _unheard(rule))
+                _heed(desk.states, rule, stream, start_us, bad("", 0, rule.for_windows))
                 for rule in rules.by_stream[stream]
                 if rule.kind is Kind.SILENT
             ]
@@ -76,8 +75,7 @@ def evaluate(rules: Rules, minutes: Sequence[Minute], before: Standing, now_us: 
     # 2. What is the monitor's own has no windows: it is read at the minute that the watermark is in.
     minute_us = now_us - now_us % WINDOW_US
     for rule in rules.by_stream[OWN]:
-        own = Series(rule.name, rule.severity, OWN, "")
-        _heed(desk.states, own, minute_us, rule, _own(rule, now_us, past))
+        _heed(desk.states, rule, OWN, minute_us, _own(rule, now_us, past))
     desk.clock_us = max(desk.clock_us, minute_us)
     desk.tell()
     states = dict(_kept(rules, desk.states, now_us))
@@ -137,85 +135,12 @@ def _own(rule: Rule, now_us: int, past: Past) -> Reading:
     return good("")
 
 
-def _unheard(rule: Rule) -> Reading:
-    return bad("", 0, rule.for_windows)
-
-
-Places = dict[tuple[str, str, str], set[str]]
-"""At which nodes there are states of a rule, its severity and a stream."""
-
-
-def _places(states: Mapping[Series, State]) -> Places:
-    found: Places = {}
-    for series in states:
-        found.setdefault(series[:3], set()).add(series.node)
-    return found
-
-
-def _judge(desk: Desk, places: Places, rule: Rule, minute: Minute, past: Past) -> bool:
-    """Put what a rule makes of a window to all its places, and return whether that changed where any alert stands."""
-    result = minute.result
-    of_rule = (rule.name, rule.severity, result.stream)
-    said: dict[str, Reading | None] = {
-        reading.node: reading for reading in readings.of(rule, desk.rules.streams[result.stream], minute, past)
-    }
-    # 6. Where a window says nothing, what it may have said before it was amended is taken back.
-    said |= dict.fromkeys(sorted(places.get(of_rule, set()) - said.keys()))
-    stirred = False
-    for node, reading in said.items():
-        series = Series(*of_rule, node)
-        stirred |= _amend(desk, series, result.window_start_us, reading, minute)
-        if series in desk.states:
-            places.setdefault(of_rule, set()).add(node)
-    return stirred
-
-
-def _behind(
-    rules: Rules, states: Mapping[Series, State], by_start: Mapping[int, Sequence[Minute]]
-) -> dict[int, list[tuple[Series, Minute]]]:
-    """Return the windows whose budgets are summed anew, of which alerts, and since which other window is amended.
-
-    7. A budget is summed over the windows before one, so that an amended window is read by all that are behind it.
-    """
-    judged: dict[str, dict[int, Minute]] = {}
-    for start_us in sorted(by_start):
-        for minute in by_start[start_us]:
-            judged.setdefault(minute.result.stream, {})[start_us] = minute
-    found: dict[int, list[tuple[Series, Minute]]] = {}
-    for series, state in states.items():
-        if series.stream not in judged or rules.by_name[series.rule, series.severity].kind is not Kind.BURN_RATE:
-            continue
-        of_stream = judged[series.stream]
-        first_us = min(of_stream)
-        for start_us in state.marks:
-            if start_us > first_us and start_us not in of_stream:
-                since_us = max(one for one in of_stream if one < start_us)
-                found.setdefault(start_us, []).append((series, of_stream[since_us]))
-    return found
-
-
-def _sum_anew(desk: Desk, series: Series, start_us: int, minute: Minute, past: Past) -> bool:
-    rule = desk.rules.by_name[series.rule, series.severity]
-    before = desk.states[series].bads.get(start_us)
-    return _amend(desk, series, start_us, burn.again(rule, series.stream, start_us, before, past), minute)
-
-
-def _amend(desk: Desk, series: Series, start_us: int, reading: Reading | None, minute: Minute) -> bool:
-    """Put a reading to its series; where that takes a bad one back and ends the alert, note by which window's doing."""
-    rule = desk.rules.by_name[series.rule, series.severity]
-    before = desk.states.get(series)
-    is_stirred = _heed(desk.states, series, start_us, rule, reading)
-    was_bad = before is not None and before.marks.get(start_us, False)
-    if is_stirred and was_bad and desk.states[series].run.phase is not Phase.FIRING:
-        desk.amended[series] = words.amended(rule, minute.result, series.node)
-    return is_stirred
-
-
-def _heed(states: dict[Series, State], series: Series, start_us: int, rule: Rule, reading: Reading | None) -> bool:
+def _heed(states: dict[Series, State], rule: Rule, stream: str, start_us: int, reading: Reading) -> bool:
     """Put a reading to its series, and return whether that changed where the alert stands."""
+    series = Series(rule.name, rule.severity, stream, reading.node)
     known = states.get(series)
-    # 8. Of what was never bad nothing is remembered.
-    if known is None and (reading is None or not reading.is_bad):
+    # 6. Of what was never bad nothing is remembered.
+    if known is None and not reading.is_bad:
         return False
     before = known or State(series)
     after = heed(before, start_us, rule, reading)
@@ -224,7 +149,7 @@ def _heed(states: dict[Series, State], series: Series, start_us: int, rule: Rule
 
 
 def _kept(rules: Rules, states: Mapping[Series, State], now_us: int) -> Iterator[tuple[Series, State]]:
-    """Yield what is still needed: 9. readings while their windows can be amended, states while they say anything."""
+    """Yield what is still needed: 7. readings while their windows can be amended, states while they say anything."""
     for series, state in states.items():
         rule = rules.by_name[series.rule, series.severity]
         settled = settle(state, _settled_before_us(rules, series.stream, now_us), rule)

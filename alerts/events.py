@@ -123,8 +123,6 @@ class Notification:
     ``stream``. ``alerts`` are the first ``MOST_NAMED`` of ``total``, the worst first; of an incident that is over,
     those that it had last. ``at_us`` is the watermark at which it was decided, ``since_us`` the start of its first bad
     minute. ``is_news`` is false when it only brings the content up to date: nobody who was told is told again.
-    ``amended`` says of an incident that ended since its windows were judged anew what the last of them is now; the
-    summary begins with it. It is empty where good windows have ended it.
     """
 
     key: str
@@ -139,7 +137,6 @@ class Notification:
     at_us: int
     summary: str
     is_news: bool = True
-    amended: str = ""
 
 
 def key_of(rule: str, severity: Severity, stream: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from alerts import words
@@ -40,8 +40,7 @@ class Incident:
 class Desk:
     """States and incidents while they are decided about; ``clock_us`` is the end of the newest window, and never falls.
 
-    Both mappings are the desk's own and change; what it has to say is collected in ``said``. ``amended`` says of alerts
-    that a window which was judged anew has ended what that is now.
+    Both mappings are the desk's own and change; what it has to say is collected in ``said``.
     """
 
     rules: Rules
@@ -50,18 +49,13 @@ class Desk:
     now_us: int
     clock_us: int
     said: list[Notification]
-    amended: dict[Series, str] = field(default_factory=dict)
 
     def tell(self) -> None:
         """Bring incidents in line with states, and say what is new."""
         # 1. What fires no more leaves its incident.
-        left: dict[str, list[Series]] = {}
         for series, state in list(self.states.items()):
             if state.told_as and state.run.phase is not Phase.FIRING:
-                left.setdefault(state.told_as, []).append(series)
                 self.states[series] = replace(state, told_as="")
-        amendments = {key: self._amendment(of_it) for key, of_it in left.items()}
-        self.amended.clear()
         # 2. Pages first, so that they stand for tickets; then the rules that name a place more exactly.
         waiting: dict[tuple[str, str], list[State]] = {}
         for state in self.states.values():
@@ -69,12 +63,7 @@ class Desk:
                 waiting.setdefault((state.series.rule, state.series.severity), []).append(state)
         for rule in self.rules.in_order if waiting else ():
             self._admit(rule, sorted(waiting.get((rule.name, rule.severity), ()), key=lambda state: state.series))
-        self._say(amendments)
-
-    def _amendment(self, left: Iterable[Series]) -> str:
-        """Return what the window is now that has ended alerts, of a node before the stream; nothing if others did."""
-        in_order = sorted(left, key=lambda series: (not series.node, series))
-        return self.amended.get(in_order[0], "") if all(series in self.amended for series in in_order) else ""
+        self._say()
 
     def _admit(self, rule: Rule, newcomers: Iterable[State]) -> None:
         """Give the alerts of a rule that begin to fire an incident, unless another alert stands for them."""
@@ -127,7 +116,7 @@ class Desk:
                 of_stream[rule.subject] = min(of_stream.get(rule.subject, rule.severity), rule.severity)
         return covers
 
-    def _say(self, amendments: Mapping[str, str]) -> None:
+    def _say(self) -> None:
         members: dict[str, list[State]] = {}
         for state in self.states.values():
             if state.told_as:
@@ -139,18 +128,15 @@ class Desk:
                 # 7. An incident without alerts is over.
                 del self.incidents[key]
                 if incident.notification is not None:
-                    # 8. If its windows were amended, what it said was not so: that is told.
-                    amended, last = amendments.get(key, ""), incident.notification
-                    summary = words.over(last.summary, amended)
-                    over = replace(last, event=Event.RESOLVED, at_us=self.now_us, is_news=True)
-                    self.said.append(replace(over, summary=summary, amended=amended))
+                    over = replace(incident.notification, event=Event.RESOLVED, at_us=self.now_us, is_news=True)
+                    self.said.append(over)
 
     def _say_one(self, incident: Incident, members: list[State]) -> None:
         """Say that an incident has begun or grown, or only what has changed in it."""
         rule = self.rules.by_name[incident.rule, incident.severity]
         before = incident.notification
         made = _notification(rule, self.rules, incident, members, self.now_us)
-        # 9. That it grows is news at times only; that its figures change is none.
+        # 8. That it grows is news at times only; that its figures change is none.
         has_grown = made.total > incident.told_total and self.clock_us - incident.told_us >= GROWTH_EVERY_US
         if before is None or has_grown:
             self.said.append(made)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlencode
 
-from alerts.episode import State, figures
+from alerts.episode import State
 from alerts.events import Alert, Kind, Unit, Word
 from alerts.rules import Rule, Rules
-from monitor import bounds
-from monitor.results import Verdict, WindowResult, iso
+from monitor.results import iso
 
 _WORDS: Final = {
     Kind.LOSS: (Word.LOST, Unit.RATIO),
@@ -50,7 +49,7 @@ def alert(rule: Rule, rules: Rules, state: State) -> Alert:
     word, unit = _WORDS[rule.kind]
     if rule.subject == "lag":
         word = Word.LATE
-    bad = figures(state, rule)
+    bad = state.worst
     # Of silence and ignorance the figure is for how long.
     observed = float(state.run.bads) if unit is Unit.MINUTES else float(bad.observed)
     return Alert(
@@ -82,22 +81,6 @@ def storm(first: Alert, total: int, streams: int) -> str:
     return f"{total:,} places{over}: {first.rule}; the worst: {first.summary}"
 
 
-def amended(rule: Rule, window: WindowResult, node: str) -> str:
-    """Return what a window that was judged anew is now; of a rule of loss with what is lost at the place, if any."""
-    told = f"{iso(window.window_start_us)} is now {window.verdict}"
-    if rule.kind is not Kind.LOSS or window.verdict not in {Verdict.LOSSY, Verdict.UNKNOWN}:
-        return told
-    place = next((one for one in window.nodes if one.node == node), None)
-    loss = (place.loss, place.loss_lower, place.loss_upper) if place else None
-    said = bounds.said(*(loss or (window.lost, window.lost_lower, window.lost_upper)))
-    return told if said == bounds.NOT_KNOWN else f"{told} ({said} lost)"
-
-
-def over(summary: str, amendment: str) -> str:
-    """Return the sentence of an incident that is over; of one whose windows were amended that says so."""
-    return f"amended: {amendment}; it was: {summary}" if amendment else summary
-
-
 def _link(dashboard: str, state: State) -> str:
     if not dashboard:
         return ""
@@ -106,7 +89,7 @@ def _link(dashboard: str, state: State) -> str:
 
 
 def _summary(rule: Rule, state: State, observed: float) -> str:
-    series, bad = state.series, figures(state, rule)
+    series, bad = state.series, state.worst
     return _SENTENCES[rule.kind].format(
         where=f"at {series.node} of {series.stream}" if series.node else f"in {series.stream}",
         parts=f"{bad.affected:,} of {bad.out_of:,}",

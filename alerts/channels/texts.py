@@ -51,8 +51,7 @@ def body(
     """
     head = [one_line(notification.summary)]
     if notification.event is Event.RESOLVED:
-        # The summary of an amendment says by itself what was.
-        head = [f"resolved at {iso(notification.at_us)}{':' if notification.amended else '; it was:'}", *head]
+        head = [f"resolved at {iso(notification.at_us)}; it was:", *head]
     if is_acknowledged:
         head.append("somebody has taken it on")
     foot = ["", *facts(notification)]

@@ -103,7 +103,7 @@ def bad_since(minute: float, phase: Phase, rule: str = "lag", **series: str) -> 
     names = {"rule": rule, "severity": "ticket", "stream": "orders", "node": "b"} | series
     reading = bad(names["node"], 2e8, 1.5e8)
     run = Run(phase, at(minute), 1)
-    return State(Series(**names), run=run, bads={at(minute): reading})
+    return State(Series(**names), run=run, worst=reading, worst_us=at(minute))
 
 
 def finding(minute: int = 5, *, is_outlier: bool = True, node: str = "b", **fields: Any) -> Finding:  # noqa: ANN401
