@@ -25,6 +25,9 @@ LONGEST_KEEP_WINDOWS: Final = 60
 MOST_MARKS: Final = 1_500
 """Of how many windows a place keeps its readings; a day has fewer."""
 
+MOST_EARLIER: Final = 2
+"""Of how many bad windows before the newest the figures are kept, for when that one is amended."""
+
 BEGINNING_US: Final = -(2**63)
 
 
@@ -70,8 +73,9 @@ class State:
     """All that is remembered of one series.
 
     ``base`` is the fold of the windows that cannot change any more, ``marks`` says of later ones whether they are bad,
-    ``run`` is the fold of all. ``worst`` is the newest bad reading, of the window ``worst_us``. ``told_as`` is the key
-    of the incident that it belongs to, ``covered_at_us`` when another alert last stood for it.
+    ``run`` is the fold of all. ``worst`` is the newest bad reading that stands, of the window ``worst_us``, ``earlier``
+    are some before it, by their windows. ``told_as`` is the key of the incident that it belongs to, ``covered_at_us``
+    when another alert last stood for it.
     """
 
     series: Series
@@ -82,6 +86,7 @@ class State:
     worst_us: int = BEGINNING_US
     told_as: str = ""
     covered_at_us: int = BEGINNING_US
+    earlier: Mapping[int, Reading] = field(default_factory=dict)
 
 
 def step(run: Run, start_us: int, rule: Rule, *, is_bad: bool) -> Run:
@@ -118,8 +123,8 @@ def heed(state: State, start_us: int, rule: Rule, reading: Reading) -> State:
     # 1. What can change no more is not folded again.
     if start_us <= state.base.upto_us:
         return state
-    if reading.is_bad and start_us >= state.worst_us:
-        state = replace(state, worst=_placed(reading, state, rule), worst_us=start_us)
+    if reading.is_bad:
+        state = _with_figures(state, start_us, rule, reading)
     # 2. The same reading again changes nothing.
     if state.marks.get(start_us) is reading.is_bad:
         return state
@@ -128,6 +133,34 @@ def heed(state: State, start_us: int, rule: Rule, reading: Reading) -> State:
     if start_us <= state.run.upto_us:
         return replace(state, marks=marks, run=_fold(state.base, marks, rule))
     return replace(state, marks=marks, run=step(state.run, start_us, rule, is_bad=reading.is_bad))
+
+
+def _with_figures(state: State, start_us: int, rule: Rule, reading: Reading) -> State:
+    """Return the state with the figures of a bad window, if it is among the newest."""
+    if start_us < state.worst_us:
+        is_kept = start_us in state.earlier
+        return replace(state, earlier={**state.earlier, start_us: reading}) if is_kept else state
+    earlier = state.earlier
+    if start_us > state.worst_us and state.worst.is_bad and not state.worst.amended:
+        newest = [*earlier.items(), (state.worst_us, state.worst)][-MOST_EARLIER:]
+        earlier = dict(newest)
+    return replace(state, worst=_placed(reading, state, rule), worst_us=start_us, earlier=earlier)
+
+
+def withdraw(state: State, start_us: int, amended: str) -> State:
+    """Return the state without the figures of a window that was amended and shows nothing bad now.
+
+    Those of the newest one before it stand instead, if any of the episode is known; else ``amended`` says what it is
+    now. Where the alert stands is the matter of its readings: a window that says nothing ends nothing.
+    """
+    earlier = {start: reading for start, reading in state.earlier.items() if start != start_us}
+    if start_us != state.worst_us:
+        return replace(state, earlier=earlier) if start_us in state.earlier else state
+    standing = [start for start in earlier if start >= state.run.since_us]
+    if standing:
+        return replace(state, worst=earlier.pop(standing[-1]), worst_us=standing[-1], earlier=earlier)
+    worst = Reading(state.series.node, is_bad=True, threshold=state.worst.threshold, amended=amended)
+    return replace(state, worst=worst)
 
 
 def _placed(reading: Reading, state: State, rule: Rule) -> Reading:

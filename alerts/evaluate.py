@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from alerts import readings
-from alerts.episode import BEGINNING_US, Phase, Series, State, heed, is_spent, settle
+from alerts import readings, words
+from alerts.episode import BEGINNING_US, Phase, Series, State, heed, is_spent, settle, withdraw
 from alerts.events import Kind, Notification
 from alerts.incidents import Desk, Incident
 from alerts.minute import Minute, Past
@@ -55,13 +55,14 @@ def evaluate(rules: Rules, minutes: Sequence[Minute], before: Standing, now_us: 
     desk = Desk(rules, _in_force(rules, before.states), dict(before.incidents), now_us, before.clock_us, [])
     by_start = _by_start(rules, minutes)
     missing = _missing(rules, before.states, begun_us, now_us, past)
+    told_of = _told_of(desk.states)
     # 1. Windows are read in order of time, so that it is the same in how many batches they come.
     for start_us in sorted(by_start.keys() | missing.keys()):
         stirred = [
-            _heed(desk.states, rule, minute.result.stream, start_us, reading)
+            is_stirred
             for minute in by_start.get(start_us, ())
             for rule in rules.by_stream[minute.result.stream]
-            for reading in readings.of(rule, rules.streams[minute.result.stream], minute, past)
+            for is_stirred in _judge(desk, rule, minute, past, told_of)
         ]
         for stream in missing.get(start_us, ()):
             stirred += [
@@ -135,11 +136,37 @@ def _own(rule: Rule, now_us: int, past: Past) -> Reading:
     return good("")
 
 
+ToldOf = Mapping[tuple[str, str, str, int], Sequence[Series]]
+"""The series that have figures of a window, by rule, severity, stream and the start of that window."""
+
+
+def _told_of(states: Mapping[Series, State]) -> ToldOf:
+    found: dict[tuple[str, str, str, int], list[Series]] = {}
+    for series, state in states.items():
+        for start_us in (*state.earlier, state.worst_us):
+            found.setdefault((series.rule, series.severity, series.stream, start_us), []).append(series)
+    return found
+
+
+def _judge(desk: Desk, rule: Rule, minute: Minute, past: Past, told_of: ToldOf) -> list[bool]:
+    """Put what a rule makes of a window to its series; return for each whether that changed where the alert stands."""
+    result = minute.result
+    found = list(readings.of(rule, desk.rules.streams[result.stream], minute, past))
+    stirred = [_heed(desk.states, rule, result.stream, result.window_start_us, reading) for reading in found]
+    # 6. Figures that an amended window does not show any more are told no more.
+    bad_nodes = {reading.node for reading in found if reading.is_bad}
+    for series in told_of.get((rule.name, rule.severity, result.stream, result.window_start_us), ()):
+        if series.node not in bad_nodes:
+            told = words.amended(rule, result, series.node)
+            desk.states[series] = withdraw(desk.states[series], result.window_start_us, told)
+    return stirred
+
+
 def _heed(states: dict[Series, State], rule: Rule, stream: str, start_us: int, reading: Reading) -> bool:
     """Put a reading to its series, and return whether that changed where the alert stands."""
     series = Series(rule.name, rule.severity, stream, reading.node)
     known = states.get(series)
-    # 6. Of what was never bad nothing is remembered.
+    # 7. Of what was never bad nothing is remembered.
     if known is None and not reading.is_bad:
         return False
     before = known or State(series)
@@ -149,7 +176,7 @@ def _heed(states: dict[Series, State], rule: Rule, stream: str, start_us: int, r
 
 
 def _kept(rules: Rules, states: Mapping[Series, State], now_us: int) -> Iterator[tuple[Series, State]]:
-    """Yield what is still needed: 7. readings while their windows can be amended, states while they say anything."""
+    """Yield what is still needed: 8. readings while their windows can be amended, states while they say anything."""
     for series, state in states.items():
         rule = rules.by_name[series.rule, series.severity]
         settled = settle(state, _settled_before_us(rules, series.stream, now_us), rule)

@@ -114,6 +114,11 @@ class Alert:
     summary: str
     labels: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def has_figures(self) -> bool:
+        """Whether a window stands that is bad: what fires is over a threshold of 0 at least, until it is amended."""
+        return self.observed > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Notification:

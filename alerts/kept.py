@@ -13,15 +13,18 @@ from alerts.reading import Reading
 def state_text(state: State) -> str:
     """Return all of a state but its series, as JSON."""
     marks = [list(state.marks), [int(is_bad) for is_bad in state.marks.values()]]
-    told = [state.base, marks, state.run, state.worst, state.worst_us, state.told_as, state.covered_at_us]
+    earlier = list(state.earlier.items())
+    told = [state.base, marks, state.run, state.worst, state.worst_us, state.told_as, state.covered_at_us, earlier]
     return json.dumps(told, separators=(",", ":"))
 
 
 def state_of(series: Series, text: str) -> State:
     """Return the state that :func:`state_text` wrote."""
-    base, (starts, bads), run, worst, worst_us, told_as, covered_at_us = json.loads(text)
+    # Before 0.1.0 figures of one window were kept.
+    base, (starts, bads), run, worst, worst_us, told_as, covered_at_us, *more = json.loads(text)
     marks = dict(zip(starts, map(bool, bads), strict=True))
-    return State(series, _run(base), marks, _run(run), _reading(worst), worst_us, told_as, covered_at_us)
+    earlier = {start: _reading(reading) for start, reading in (more[0] if more else ())}
+    return State(series, _run(base), marks, _run(run), _reading(worst), worst_us, told_as, covered_at_us, earlier)
 
 
 def incident_text(incident: Incident) -> str:

@@ -6,7 +6,11 @@ from typing import NamedTuple
 
 
 class Reading(NamedTuple):
-    """Bad or good, and the figures of what is bad; ``node`` is empty for the stream as a whole."""
+    """Bad or good, and the figures of what is bad; ``node`` is empty for the stream as a whole.
+
+    ``amended`` is what the window is now, in words, where it was amended and shows nothing bad any more: there are no
+    figures then.
+    """
 
     node: str
     is_bad: bool
@@ -17,6 +21,7 @@ class Reading(NamedTuple):
     edge: str = ""
     lost_ids: tuple[str, ...] = ()
     note: str = ""
+    amended: str = ""
 
 
 def good(node: str) -> Reading:

@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 from alerts.episode import State
 from alerts.events import Alert, Kind, Unit, Word
 from alerts.rules import Rule, Rules
-from monitor.results import iso
+from monitor import bounds
+from monitor.results import Verdict, WindowResult, iso
 
 _WORDS: Final = {
     Kind.LOSS: (Word.LOST, Unit.RATIO),
@@ -43,6 +44,9 @@ _SENTENCES: Final = {
     Kind.HEARTBEAT: "alive: the monitor has judged up to {newest}",
 }
 
+_AMENDED: Final = "{subject}: window {window} {where} was amended, and is {amended} now, since {since}"
+"""Of an alert whose newest bad window shows nothing bad any more."""
+
 
 def alert(rule: Rule, rules: Rules, state: State) -> Alert:
     """Return what a state says, with the figures of its newest bad window."""
@@ -75,6 +79,15 @@ def alert(rule: Rule, rules: Rules, state: State) -> Alert:
     )
 
 
+def amended(rule: Rule, window: WindowResult, node: str) -> str:
+    """Return what an amended window is now; of a rule of loss with how much may be lost at the place."""
+    if rule.kind is not Kind.LOSS or window.verdict not in {Verdict.LOSSY, Verdict.UNKNOWN}:
+        return str(window.verdict)
+    place = next((one for one in window.nodes if one.node == node), None)
+    loss = (place.loss, place.loss_lower, place.loss_upper) if place else None
+    return f"{window.verdict} ({bounds.said(*(loss or (window.lost, window.lost_lower, window.lost_upper)))} lost)"
+
+
 def storm(first: Alert, total: int, streams: int) -> str:
     """Return the sentence of an incident with several alerts: how many, and the worst of them."""
     over = f" of {streams} streams" if streams > 1 else ""
@@ -90,8 +103,12 @@ def _link(dashboard: str, state: State) -> str:
 
 def _summary(rule: Rule, state: State, observed: float) -> str:
     series, bad = state.series, state.worst
-    return _SENTENCES[rule.kind].format(
+    sentence = _AMENDED if bad.amended else _SENTENCES[rule.kind]
+    return sentence.format(
         where=f"at {series.node} of {series.stream}" if series.node else f"in {series.stream}",
+        amended=bad.amended,
+        window=iso(state.worst_us),
+        subject=rule.kind.value.replace("_", " "),
         parts=f"{bad.affected:,} of {bad.out_of:,}",
         ratio=f"{bad.observed:.2%}",
         most=f"{bad.threshold:.2%}",

@@ -68,7 +68,7 @@ def details(notification: Notification, *, is_acknowledged: bool) -> dict[str, s
     first = notification.alerts[0] if notification.alerts else None
     said = {
         "places": texts.places(notification.alerts, notification.total, MOST_DETAIL),
-        "observed": texts.measured(first.observed, first.unit) if first else "",
+        "observed": texts.measured(first.observed, first.unit) if first and first.has_figures else "",
         "threshold": texts.measured(first.threshold, first.unit) if first else "",
         "lost_ids": " ".join(first.lost_ids) if first else "",
         "acknowledged": "in Hopwatch" if is_acknowledged else "",

@@ -80,6 +80,11 @@ def places(alerts: Sequence[Alert], total: int, most: int) -> str:
     return "\n".join(_fitting(lines, total, most))
 
 
+def affected(alert: Alert) -> str:
+    """Return how many are affected, of how many where that is known."""
+    return f"{alert.affected:,} of {alert.out_of:,}" if alert.out_of else f"{alert.affected:,}"
+
+
 def measured(value: float, unit: Unit) -> str:
     """Return a figure with its unit, as a person reads it."""
     match unit:

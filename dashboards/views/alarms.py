@@ -143,7 +143,7 @@ def place(alert: Alert, zone: tzinfo) -> Place:
         alert.edge,
         alert.window_start_us,
         texts.moment(alert.since_us, zone),
-        quantity(alert.observed, alert.unit),
+        quantity(alert.observed, alert.unit) if alert.has_figures else "",
         _expected(alert),
         f"{whole} {_UNITS.get(alert.kind, '')}".strip() if whole else "",
         alert.summary,

@@ -11,7 +11,7 @@ import pytest
 import stamina
 from sqlalchemy import Engine, select
 
-from alerts import outbox, store
+from alerts import outbox, recorded, store
 from alerts.evaluate import Standing
 from alerts.events import Event, Kind, Notification
 from alerts.follow import Alerting
@@ -31,6 +31,8 @@ from tests.monitor.test_commit import traffic
 
 PATIENT: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1h"\n' for kind in ("lag", "end_to_end_lag"))
 PAGE: Final = "loss/page/orders"
+BEFORE_AMENDED: Final = 11
+"""After so many micro-batches two windows are lossy; later ones amend both to UNKNOWN, as a batch never came."""
 
 
 def rules(text: str = "") -> Rules:
@@ -52,9 +54,9 @@ def history(engine: Engine) -> list[tuple[str, str]]:
         return [tuple(row) for row in connection.execute(select(column.event, column.key).order_by(column.number))]
 
 
-def play(stream: MicroBatches, folder: Path, **crash: bool) -> MicroBatches:
+def play(stream: MicroBatches, folder: Path, most: int | None = None, **crash: bool) -> MicroBatches:
     """Run the traffic of five minutes, of which every window loses some messages on their way to the second node."""
-    for paths in traffic(folder):
+    for paths in traffic(folder)[:most]:
         stream.run(paths, **crash)
         if crash:
             stream.restart()
@@ -63,7 +65,7 @@ def play(stream: MicroBatches, folder: Path, **crash: bool) -> MicroBatches:
 
 def test_a_loss_is_told_in_the_transaction_that_writes_it(engine: Engine, tmp_path: Path) -> None:
     """History and outbox have it, and the counts that budgets are summed from."""
-    play(MicroBatches(RULES, engine, follower=alerting()), tmp_path)
+    play(MicroBatches(RULES, engine, follower=alerting()), tmp_path, BEFORE_AMENDED)
     assert history(engine) == [("firing", "heartbeat/ticket/*"), ("firing", "set_aside/ticket/*"), ("firing", PAGE)]
     found = outbox.due(engine, 0)
     assert [(one.channel, one.notification.key) for one in found] == [("chat", PAGE), ("pager", PAGE)]
@@ -72,7 +74,9 @@ def test_a_loss_is_told_in_the_transaction_that_writes_it(engine: Engine, tmp_pa
     assert (alert.window_start_us - START_US, alert.since_us) == (60_000_000, START_US)
     with engine.begin() as connection:
         past = store.StoredPast(connection)
-        judged = [row for row in dump(engine)["windows"] if row[0] == "orders" and row[4] not in {"UNKNOWN", "SILENT"}]
+        judged = [row for row in dump(engine)["windows"] if row[0] == "orders" and row[2] == "FINAL"]
+        judged = [row for row in judged if row[4] not in {"UNKNOWN", "SILENT"}]
+        assert len(judged) == 2
         summed = past.counts("orders", "loss", START_US, START_US + 3_600_000_000)
         assert summed == Counts(sum(row[6] for row in judged), sum(row[11] for row in judged))
         assert past.counts("orders", "loss", START_US, START_US) == Counts(0, 0)
@@ -127,6 +131,20 @@ def test_what_is_remembered_is_read_back_as_it_was(engine: Engine, tmp_path: Pat
         store.write_standing(connection, empty, kept)
         assert store.standing(connection) == kept
     assert stream.batch_id > 0
+
+
+def test_a_page_whose_windows_are_amended_to_unknown_says_so(engine: Engine, tmp_path: Path) -> None:
+    """However often its transaction is killed; nothing that is open or to be sent calls the messages lost."""
+    play(MicroBatches(RULES, engine, follower=alerting()), tmp_path, crash_after_store=True)
+    with engine.begin() as connection:
+        (page,) = [one for one in recorded.open_incidents(connection) if one.notification.key == PAGE]
+    for notification in (page.notification, outbox.due(engine, 0)[0].notification):
+        (alert,) = notification.alerts
+        assert (alert.affected, alert.lost_ids) == (0, ())
+        assert notification.summary.startswith(
+            "loss: window 2026-01-01T00:01:00Z at b of orders was amended, and is UNKNOWN"
+        )
+    assert len(history(engine)) == 3
 
 
 def test_what_says_nothing_any_more_is_counted_no_more(engine: Engine) -> None:

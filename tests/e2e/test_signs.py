@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from monitor import bounds
 from monitor.store import dialect, schema
-from tests.alerts.test_follow import alerting, play
+from tests.alerts.test_follow import BEFORE_AMENDED, alerting, play
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     made = Workplace(tmp_path_factory.mktemp("signs")).configure(CONFIGURATION)
     engine = dialect.engine(made.store_url)
     schema.prepare(engine)
-    play(MicroBatches(RULES, engine, follower=alerting()), made.folder / "segments")
+    play(MicroBatches(RULES, engine, follower=alerting()), made.folder / "segments", BEFORE_AMENDED)
     engine.dispose()
     return made
 

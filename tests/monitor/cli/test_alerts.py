@@ -18,6 +18,7 @@ from monitor import rules, settings
 from monitor.cli.main import main
 from monitor.store import dialect, schema, tables
 from tests.alerts.receiver import Receiver, Spell
+from tests.alerts.test_follow import BEFORE_AMENDED
 from tests.alerts.windows import at
 from tests.micro_batches import MicroBatches
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
@@ -46,7 +47,7 @@ def watched(workplace: Workplace) -> Workplace:
     chosen = settings.load(workplace.config, flags={}, environ={})
     follower = Alerting(configured.of(chosen), lambda one: ("chat", "pager") if one.severity == "page" else ())
     stream = MicroBatches(rules.of(chosen), engine, follower=follower)
-    for paths in traffic(workplace.folder / "spool"):
+    for paths in traffic(workplace.folder / "spool")[:BEFORE_AMENDED]:
         stream.run(paths)
     engine.dispose()
     return workplace
