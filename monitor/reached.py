@@ -14,6 +14,9 @@ BEHIND_US: Final = 60_000_000
 STOPPED_US: Final = 300_000_000
 """A watermark that is so old is told as that of a monitor that may not run at all."""
 
+LONG_STOPPED_US: Final = 3_600_000_000
+"""A monitor that was stopped so long ago is told as gravely as one that died: nobody may have meant it to stay away."""
+
 Words = Callable[[int], str]
 """Tells a moment, µs since 1970, as those who read of it have it."""
 
@@ -46,12 +49,14 @@ class Reached:
     def notice(self, now_us: int, moment: Words) -> Notice | None:
         """Return what is to be said where the monitor reads no more, or late; of a store that was filled once nothing.
 
-        To have been stopped is no fault. Whether a monitor that says nothing died or is slow the store does not tell.
+        To have been stopped is no fault for an hour. The store does not tell whether a monitor that says nothing died or
+        is slow.
         """
         if self.is_once:
             return None
         if self.stopped_us is not None:
-            return Notice(self._stopped(now_us, self.stopped_us, moment), is_grave=False)
+            is_grave = now_us - self.stopped_us > LONG_STOPPED_US
+            return Notice(self._stopped(now_us, self.stopped_us, moment), is_grave)
         if not self.through_us:
             return Notice("The monitor has not finished its first batch yet.", is_grave=False)
         behind_us = now_us - self.through_us

@@ -83,10 +83,13 @@ def _missing(chosen: settings.Settings, lost: finding.Lost, every: Iterable[jour
     of_it = [one for one in every if _window(one) == (lost.stream, lost.window_start_us)]
     of_stream = chosen.streams.get(lost.stream)
     sides = dict(zip(of_stream.pathway.nodes, of_stream.pathway.stamps, strict=True)) if of_stream else {}
-    part, count = journey.part_at(lost.node, of_it, sides.get(lost.node, "both")), lost.stamp_count or 0
+    count = lost.stamp_count or 0
+    # A stamp that is not kept may be the one that says where.
+    is_whole = len(of_it) >= count
+    part = journey.part_at(lost.node, of_it, sides.get(lost.node, "both")) if is_whole else bounds.Part.SOMEWHERE
     where = f"{lost.node} of {lost.stream}, window {iso(lost.window_start_us)}"
     said = [bounds.not_seen(where, lost.loss, lost.loss_lower, part)]
-    return [*said, f"{len(of_it):,} of its {count:,} stamps are kept"] if len(of_it) < count else said
+    return [*said, f"{len(of_it):,} of its {count:,} stamps are kept"] if not is_whole else said
 
 
 def _window(stamp: journey.Stamp) -> tuple[str, int]:

@@ -160,6 +160,13 @@ def _stream(place: Place, chosen: Settings, people: Ways) -> None:
         if not stop.wait(LOOK_S):
             raise
         words.print("hopwatch: stopping")
+    except KeyboardInterrupt:
+        _note_stop(place)
+        raise
+    _note_stop(place)
+
+
+def _note_stop(place: Place) -> None:
     with suppress(StoreError):
         # Without it the pages only do not know that somebody wanted the end.
         lineage.note_stop(place.engine, place.run, SystemClock().now_us())

@@ -46,8 +46,9 @@ def data(url: str, streams: Collection[str], now_us: int) -> Iterator[Finding]:
         engine.dispose()
     if (notice := reached.notice(now_us, iso_second)) is not None:
         level = Level.WARN if notice.is_grave else Level.NOTE
-        more = ": its log, and docs/runbooks/monitor_stalled.md, say more" if notice.is_grave else ""
-        yield Finding("monitor", level, notice.words, f"hopwatch run starts it{more}")
+        stalled = "docs/runbooks/monitor_stalled.md says how to tell, and what to do" if notice.is_grave else ""
+        advice = "hopwatch run starts it" if reached.stopped_us is not None else stalled
+        yield Finding("monitor", level, notice.words, advice)
     kinds = (_empty(found), _names(found), _implausible(found), _unread(found), _dropped(found), _orphans(found))
     every = (*kinds, _doubled(found), _unread_streams(streams, known))
     told = [finding for kind in every for finding in _some(kind)]

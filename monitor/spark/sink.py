@@ -31,7 +31,7 @@ LONGEST_WAIT_S: Final = 5.0
 SWEEP_EVERY_US: Final = 600_000_000
 """How often, by the watermark, folders are looked for that nothing needs."""
 LOG_BYTES: Final = 4 * 1024 * 1024
-"""How much Spark's log of segments grows until those that are gone are forgotten: some 25,000 segments.
+"""How much Spark's log of segments grows until those that are gone are forgotten: some 29,000 segments.
 
 Each tenth batch reads and writes all of it.
 """

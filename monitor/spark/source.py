@@ -143,7 +143,12 @@ class SpoolSource:
 
     def tidy(self, kept: Collection[str], checkpoint: Path) -> None:
         """Let Spark forget the segments that are gone; what lies in a spool is not ours."""
-        seen.forget(checkpoint, kept)
+        if self._has_folders():
+            seen.forget(checkpoint, kept)
+
+    def _has_folders(self) -> bool:
+        """Return whether there is anything in the spool: an empty folder may be where a disk is not mounted."""
+        return next(spool.folders(self.folder), None) is not None
 
     def log_bytes(self, checkpoint: Path) -> int:
         """Return the size of Spark's log of segments."""
@@ -152,6 +157,8 @@ class SpoolSource:
     def forget(self, kept: Collection[str], checkpoint: Path, spark: SparkSession, query_id: str) -> None:
         """Let Spark forget the segments that are gone, in its log and in its memory."""
         gone: list[str] = []
+        if not self._has_folders():
+            return
         seen.forget(checkpoint, kept, gone.append)
         seen.forget_in_memory(spark, query_id, gone)
 

@@ -45,6 +45,14 @@ TOLD = {
             is_grave=False,
         ),
     ),
+    "stopped for long": (
+        Reached(NOW_US - 3_602 * SECOND_US, stopped_us=NOW_US - 3_601 * SECOND_US),
+        Notice(
+            "The monitor was stopped at 2025-12-31T23:09:59Z (1 h 0 min ago). What is shown is as of "
+            "2025-12-31T23:09:58Z.",
+            is_grave=True,
+        ),
+    ),
     "stopped before the first batch": (
         Reached(0, stopped_us=NOW_US - 30 * SECOND_US),
         Notice(

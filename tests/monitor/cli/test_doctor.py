@@ -11,6 +11,7 @@ import pytest
 from monitor import java
 from monitor.cli.doctor import exit_code
 from monitor.cli.main import main
+from monitor.clock import SystemClock
 from monitor.doctor import Level
 from monitor.settings.alerting import AlertsSettings
 from monitor.store import dialect, writer
@@ -213,9 +214,15 @@ STILL = {
         "The monitor has read nothing that came after 2026-01-01T00:06:40Z (",
     ),
     "stopped": (
-        {"watermark_us": str(at(400)), "stopped_us": str(at(401))},
+        {"watermark_us": str(at(400)), "stopped_us": str(SystemClock().now_us())},
         "NOTE",
         0,
+        "The monitor was stopped at ",
+    ),
+    "stopped long ago": (
+        {"watermark_us": str(at(400)), "stopped_us": str(at(401))},
+        "WARN",
+        1,
         "The monitor was stopped at 2026-01-01T00:06:41Z (",
     ),
 }
@@ -236,8 +243,8 @@ def test_a_monitor_that_reads_no_more_is_told(
     lines = capsys.readouterr().out.splitlines()
     (found,) = [number for number, line in enumerate(lines) if line.split()[:2] == [level, "monitor"]]
     assert lines[found].split(maxsplit=2)[2].startswith(told)
-    more = ": its log, and docs/runbooks/monitor_stalled.md, say more" if code else ""
-    assert lines[found + 1].strip() == f"hopwatch run starts it{more}"
+    stalled = "docs/runbooks/monitor_stalled.md says how to tell, and what to do"
+    assert lines[found + 1].strip() == ("hopwatch run starts it" if "stopped_us" in kept else stalled)
 
 
 def test_where_nothing_was_read_it_is_said(workplace: Workplace, capsys: pytest.CaptureFixture[str]) -> None:

@@ -338,6 +338,20 @@ def test_a_stream_that_is_stopped_notes_it(ready: Workplace, monkeypatch: pytest
     assert before_us <= stopped_us <= SystemClock().now_us()
 
 
+def test_a_stream_that_ctrl_c_ends_while_spark_starts_notes_it(
+    ready: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python ends it then, and the exit code is that of the signal."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "_watch", end)
+    assert ready.run("run") == 130
+    with schema.reading(dialect.engine(ready.store_url)) as connection:
+        assert instances.reached(connection).stopped_us is not None
+
+
 def test_a_stream_that_fails_notes_no_stop(ready: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was not stopped by anybody."""
 

@@ -186,6 +186,17 @@ def test_a_checkpoint_without_its_offsets_is_named(checkpoint: Path) -> None:
     assert [one["why"] for one in logs] == [f"[Errno 2] No such file or directory: '{checkpoint}/offsets'"]
 
 
+def test_of_an_empty_spool_nothing_is_forgotten(checkpoint: Path, tmp_path: Path) -> None:
+    """No window needs a segment of it; its disk may not be mounted all the same."""
+    source = SpoolSource(tmp_path / "empty")
+    source.folder.mkdir()
+    source.tidy((), checkpoint)
+    assert len(_told(checkpoint)) == 10
+    (source.folder / "orders.a.host").mkdir()
+    source.tidy((), checkpoint)
+    assert len(_told(checkpoint)) < 10
+
+
 def test_while_a_segment_that_windows_need_is_missing_nothing_is_forgotten(checkpoint: Path, tmp_path: Path) -> None:
     """The disk of the spool may not be mounted: all its segments would be read again once it is."""
     there = write_segment(tmp_path / "spool" / "0.seg")
