@@ -49,8 +49,8 @@ class Reached:
     def notice(self, now_us: int, moment: Words) -> Notice | None:
         """Return what is to be said where the monitor reads no more, or late; of a store that was filled once nothing.
 
-        To have been stopped is no fault for an hour. The store does not tell whether a monitor that says nothing died or
-        is slow.
+        To have been stopped is no fault for an hour. The store does not tell whether a monitor that says nothing died
+        or is slow.
         """
         if self.is_once:
             return None
