@@ -18,6 +18,7 @@ RUN python -m venv /build/tools
 COPY requirements/build.txt requirements/
 RUN /build/tools/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements/build.txt
 COPY pyproject.toml README.md LICENSE ./
+COPY src src
 COPY probes probes
 COPY monitor monitor
 COPY alerts alerts
@@ -39,7 +40,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && python -m pip --python /opt/hopwatch uninstall --yes --disable-pip-version-check pip setuptools \
     && python docker/pruning.py /opt/hopwatch/lib/python3.11/site-packages \
-    && /opt/hopwatch/bin/python -c "import monitor.spark.job, monitor.outliers.step, pyspark.sql, streamlit"
+    && /opt/hopwatch/bin/python -c "import hopwatch.monitor.spark.job, hopwatch.monitor.outliers.step, pyspark.sql, streamlit"
 
 FROM ${BASE}
 RUN apt-get update \

@@ -22,9 +22,9 @@ import zlib
 from dataclasses import dataclass
 from typing import Final
 
-from alerts.channels.channel import Failed
-from alerts.events import Event, Kind
-from alerts.outbox import Delivery
+from hopwatch.alerts.channels.channel import Failed
+from hopwatch.alerts.events import Event, Kind
+from hopwatch.alerts.outbox import Delivery
 
 FLOOR_S: Final = 5.0
 CEILING_S: Final = 300.0

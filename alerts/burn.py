@@ -6,13 +6,13 @@ Bad are messages surely lost, or those over the target by the distribution funct
 
 from __future__ import annotations
 
-from alerts.events import MOST_LOST_IDS
-from alerts.minute import Counts, Minute, Past
-from alerts.reading import Reading, bad, good
-from alerts.rules import Objective, Rule, Stream
-from monitor.kernel import tdigest
-from monitor.results import IGNORANT
-from probes.contract.limits import WINDOW_US
+from hopwatch.alerts.events import MOST_LOST_IDS
+from hopwatch.alerts.minute import Counts, Minute, Past
+from hopwatch.alerts.reading import Reading, bad, good
+from hopwatch.alerts.rules import Objective, Rule, Stream
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.results import IGNORANT
+from hopwatch.probes.contract.limits import WINDOW_US
 
 
 def counts(objective: Objective, stream: Stream, minute: Minute) -> Counts | None:

@@ -13,11 +13,11 @@ from typing import Final
 
 from sqlalchemy import Engine
 
-from alerts import backoff, outbox, teller
-from alerts.channels.channel import Channel, Failed, Outcome, Taken
-from alerts.outbox import Delivery
-from alerts.pen import Pen
-from monitor.clock import Clock
+from hopwatch.alerts import backoff, outbox, teller
+from hopwatch.alerts.channels.channel import Channel, Failed, Outcome, Taken
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.pen import Pen
+from hopwatch.monitor.clock import Clock
 
 FAILURES_IN_A_ROW: Final = 3
 """So many different notifications fail in a row, and the channel is down: the others of the round are not tried."""

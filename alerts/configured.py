@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from alerts.events import Kind, Severity
-from alerts.rules import OWN, Objective, Pair, Rule, Rules, Stream
-from monitor.settings.alerting import AnyRule, BurnRateRule, BurnWindow, StreamRule
-from probes.contract.limits import WINDOW_US
+from hopwatch.alerts.events import Kind, Severity
+from hopwatch.alerts.rules import OWN, Objective, Pair, Rule, Rules, Stream
+from hopwatch.monitor.settings.alerting import AnyRule, BurnRateRule, BurnWindow, StreamRule
+from hopwatch.probes.contract.limits import WINDOW_US
 
 if TYPE_CHECKING:
-    from monitor.settings import Settings
-    from monitor.settings.model import StreamSettings
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.monitor.settings.model import StreamSettings
 
 _SIDES: Final = {"both": ("in", "out"), "in": ("in",), "out": ("out",)}
 

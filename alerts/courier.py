@@ -9,13 +9,13 @@ from typing import Final
 
 from sqlalchemy import Engine
 
-from alerts import outbox, teller
-from alerts.carrier import Carrier, Counts, Receipt
-from alerts.outbox import Waiting
-from alerts.pen import Pen
-from alerts.ways import Ways
-from monitor.clock import Clock
-from monitor.store.dialect import Hold
+from hopwatch.alerts import outbox, teller
+from hopwatch.alerts.carrier import Carrier, Counts, Receipt
+from hopwatch.alerts.outbox import Waiting
+from hopwatch.alerts.pen import Pen
+from hopwatch.alerts.ways import Ways
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.store.dialect import Hold
 
 UNKNOWN: Final = "no channel of this name is configured"
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from alerts.channels.channel import Channel, Failed, Outcome
-from alerts.events import Alert, Event, Kind, Notification, Severity, Unit, Word, key_of
-from alerts.outbox import Delivery
-from alerts.teller import fault
-from monitor.clock import Clock
-from monitor.results import iso
+from hopwatch.alerts.channels.channel import Channel, Failed, Outcome
+from hopwatch.alerts.events import Alert, Event, Kind, Notification, Severity, Unit, Word, key_of
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.teller import fault
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.results import iso
 
 RULE: Final = "test"
 RUNBOOK: Final = "docs/ALERTS.md#delivery"

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from alerts.events import Kind
-from alerts.reading import Reading, good
-from alerts.rules import Rule
-from probes.contract.limits import WINDOW_US
+from hopwatch.alerts.events import Kind
+from hopwatch.alerts.reading import Reading, good
+from hopwatch.alerts.rules import Rule
+from hopwatch.probes.contract.limits import WINDOW_US
 
 FLAP_MEMORY_US: Final = 6 * 3_600_000_000
 """An alert that fires again so soon after its end is flapping."""

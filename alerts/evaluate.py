@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from alerts import readings, words
-from alerts.episode import BEGINNING_US, Phase, Series, State, heed, is_spent, settle, withdraw
-from alerts.events import Kind, Notification
-from alerts.incidents import Desk, Incident
-from alerts.minute import Minute, Past
-from alerts.reading import Reading, bad, good
-from alerts.rules import OWN, Rule, Rules
-from monitor.results import WindowResult
-from probes.contract.limits import WINDOW_US
+from hopwatch.alerts import readings, words
+from hopwatch.alerts.episode import BEGINNING_US, Phase, Series, State, heed, is_spent, settle, withdraw
+from hopwatch.alerts.events import Kind, Notification
+from hopwatch.alerts.incidents import Desk, Incident
+from hopwatch.alerts.minute import Minute, Past
+from hopwatch.alerts.reading import Reading, bad, good
+from hopwatch.alerts.rules import OWN, Rule, Rules
+from hopwatch.monitor.results import WindowResult
+from hopwatch.probes.contract.limits import WINDOW_US
 
 MOST_MISSING: Final = 1_440
 """How many minutes of a silent stream are counted at once: a day."""

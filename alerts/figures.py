@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, func, select
 
-from alerts import outbox
-from alerts.outbox import Fate
-from monitor.metrics.known import AlertFigures
-from monitor.store import tables
+from hopwatch.alerts import outbox
+from hopwatch.alerts.outbox import Fate
+from hopwatch.monitor.metrics.known import AlertFigures
+from hopwatch.monitor.store import tables
 
 _incidents, _outbox = tables.alert_incidents.c, tables.alert_outbox.c
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from alerts import burn, outbox, store
-from alerts.evaluate import evaluate
-from alerts.events import MOST_LOST_IDS
-from alerts.minute import Counts, Minute, Outlier
-from alerts.rules import Rules
-from alerts.ways import Routes, nowhere
-from monitor.kernel import naming
-from monitor.kernel.naming import Names
-from monitor.ledger import Conclusion
-from monitor.printable import on_a_line
-from monitor.results import NodeResult
-from monitor.watch import Finding
-from probes.contract.limits import ID_BYTES, WINDOW_US
+from hopwatch.alerts import burn, outbox, store
+from hopwatch.alerts.evaluate import evaluate
+from hopwatch.alerts.events import MOST_LOST_IDS
+from hopwatch.alerts.minute import Counts, Minute, Outlier
+from hopwatch.alerts.rules import Rules
+from hopwatch.alerts.ways import Routes, nowhere
+from hopwatch.monitor.kernel import naming
+from hopwatch.monitor.kernel.naming import Names
+from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.watch import Finding
+from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from alerts import words
-from alerts.episode import Phase, Series, State
-from alerts.events import MOST_NAMED, Event, Kind, Notification, Severity, key_of
-from alerts.rules import OWN, Rule, Rules
+from hopwatch.alerts import words
+from hopwatch.alerts.episode import Phase, Series, State
+from hopwatch.alerts.events import MOST_NAMED, Event, Kind, Notification, Severity, key_of
+from hopwatch.alerts.rules import OWN, Rule, Rules
 
 STORM_STREAMS: Final = 5
 """So many streams are told one by one; of more, by the same rule within ``STORM_SPAN_US``, the rest are one storm."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from alerts.episode import Phase, Run, Series, State
-from alerts.events import Severity, from_json
-from alerts.incidents import Incident
-from alerts.reading import Reading
+from hopwatch.alerts.episode import Phase, Run, Series, State
+from hopwatch.alerts.events import Severity, from_json
+from hopwatch.alerts.incidents import Incident
+from hopwatch.alerts.reading import Reading
 
 
 def state_text(state: State) -> str:

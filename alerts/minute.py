@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from monitor.kernel.tally import NodeLags
-from monitor.results import WindowResult
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.results import WindowResult
 
 
 class Counts(NamedTuple):

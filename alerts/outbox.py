@@ -22,8 +22,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, Engine, Select, func, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from alerts.events import Event, Kind, Notification, from_json, to_json
-from monitor.store import dialect, schema, tables
+from hopwatch.alerts.events import Event, Kind, Notification, from_json, to_json
+from hopwatch.monitor.store import dialect, schema, tables
 
 MOST_DUE: Final = 100
 MOST_ERROR: Final = 500

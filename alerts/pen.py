@@ -8,10 +8,10 @@ from typing import Final
 
 from sqlalchemy import Engine
 
-from monitor.clock import Clock
-from monitor.store import dialect
-from monitor.store.dialect import Hold
-from monitor.store.dialect.hold import LastingHold
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store.dialect import Hold
+from hopwatch.monitor.store.dialect.hold import LastingHold
 
 REST_S: Final = 0.02
 """Behind each write, so that the job, which waits for the store, gets it: SQLite serves nobody in turn."""

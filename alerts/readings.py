@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from alerts import burn
-from alerts.burn import late_in
-from alerts.events import MOST_LOST_IDS, Kind
-from alerts.minute import Minute, Outlier, Past
-from alerts.reading import Reading, bad, good
-from alerts.rules import Rule, Stream
-from monitor.pathway import Pathway
-from monitor.results import IGNORANT, NodeResult, Quantiles, Verdict, WindowResult
+from hopwatch.alerts import burn
+from hopwatch.alerts.burn import late_in
+from hopwatch.alerts.events import MOST_LOST_IDS, Kind
+from hopwatch.alerts.minute import Minute, Outlier, Past
+from hopwatch.alerts.reading import Reading, bad, good
+from hopwatch.alerts.rules import Rule, Stream
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import IGNORANT, NodeResult, Quantiles, Verdict, WindowResult
 
 UNHURT: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from alerts.events import Notification
-from alerts.outbox import Fate
+from hopwatch.alerts.events import Notification
+from hopwatch.alerts.outbox import Fate
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, or_, select
 
-from alerts.episode import Phase
-from alerts.events import Event, Kind, from_json
-from alerts.outbox import Fate
-from alerts.record import Open, Sending, Taken, Told, Untold
-from monitor.store import tables
+from hopwatch.alerts.episode import Phase
+from hopwatch.alerts.events import Event, Kind, from_json
+from hopwatch.alerts.outbox import Fate
+from hopwatch.alerts.record import Open, Sending, Taken, Told, Untold
+from hopwatch.monitor.store import tables
 
 _incidents, _states, _history = tables.alert_incidents.c, tables.alert_states.c, tables.alert_history.c
 _acknowledgements, _outbox = tables.alert_acknowledgements.c, tables.alert_outbox.c

@@ -8,11 +8,11 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine, Select, delete, func, select
 
-from alerts.events import Event
-from alerts.outbox import Fate
-from monitor.clock import Clock
-from monitor.store import retention, schema, tables
-from probes.contract.limits import WINDOW_US
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.outbox import Fate
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.store import retention, schema, tables
+from hopwatch.probes.contract.limits import WINDOW_US
 
 ROWS_A_STEP: Final = 1_000
 MINUTE_ROWS_A_STEP: Final = 10_000

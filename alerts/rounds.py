@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from alerts.carrier import Carrier
-from alerts.courier import Courier, Figures
-from alerts.teller import Teller
-from alerts.ways import Ways
-from monitor.clock import Clock, SystemClock
-from monitor.store import dialect
-from monitor.store.dialect import Hold
+from hopwatch.alerts.carrier import Carrier
+from hopwatch.alerts.courier import Courier, Figures
+from hopwatch.alerts.teller import Teller
+from hopwatch.alerts.ways import Ways
+from hopwatch.monitor.clock import Clock, SystemClock
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store.dialect import Hold
 
 LOOK_S: Final = 1.0
 LONGEST_REST_S: Final = 30.0

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from alerts.events import Kind, Severity
-from monitor.kernel.window import Terms
-from monitor.pathway import Pathway
+from hopwatch.alerts.events import Kind, Severity
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.pathway import Pathway
 
 OWN: Final = ""
 """The stream of what is the monitor's own: records set aside, heartbeat."""

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Engine, select
 
-from alerts import recorded
-from alerts.events import Kind, Notification, to_json
-from alerts.record import Open, Sending, Taken, Untold
-from monitor.errors import ConfigurationError
-from monitor.results import iso
-from monitor.store import dialect, schema, tables
+from hopwatch.alerts import recorded
+from hopwatch.alerts.events import Kind, Notification, to_json
+from hopwatch.alerts.record import Open, Sending, Taken, Untold
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.store import dialect, schema, tables
 
 Json = dict[str, Any]
 MOST_SHOWN: Final = 1_000

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Table, bindparam, delete, func, select
 
-from alerts import kept
-from alerts.episode import BEGINNING_US, Series, State
-from alerts.evaluate import Standing
-from alerts.events import to_json
-from alerts.incidents import Incident
-from alerts.minute import Counts
-from monitor.store import dialect, tables, writer
+from hopwatch.alerts import kept
+from hopwatch.alerts.episode import BEGINNING_US, Series, State
+from hopwatch.alerts.evaluate import Standing
+from hopwatch.alerts.events import to_json
+from hopwatch.alerts.incidents import Incident
+from hopwatch.alerts.minute import Counts
+from hopwatch.monitor.store import dialect, tables, writer
 
 Json = dict[str, Any]
 ObjectiveKey = tuple[str, str, int]

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import structlog
 
-from monitor.errors import HopwatchError
+from hopwatch.monitor.errors import HopwatchError
 
 _log = structlog.get_logger("hopwatch")
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from alerts.channels.channel import Channel
-from alerts.events import Notification
+from hopwatch.alerts.channels.channel import Channel
+from hopwatch.alerts.events import Notification
 
 if TYPE_CHECKING:
-    from monitor.settings import Settings
+    from hopwatch.monitor.settings import Settings
 
 
 Routes = Callable[[Notification], Sequence[str]]
@@ -44,6 +44,6 @@ def opened(settings: Settings) -> Ways:
         ConfigurationError: a file that holds a secret cannot be read any more.
     """
     # Whoever reads of a channel only waits for none of their libraries.
-    from alerts.channels import opened as channels  # noqa: PLC0415
+    from hopwatch.alerts.channels import opened as channels  # noqa: PLC0415
 
     return channels.opened(settings.alerts.channels, installation=settings.alerts.installation)

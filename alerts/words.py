@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlencode
 
-from alerts.episode import State
-from alerts.events import Alert, Kind, Unit, Word
-from alerts.rules import Rule, Rules
-from monitor import bounds
-from monitor.results import Verdict, WindowResult, iso
+from hopwatch.alerts.episode import State
+from hopwatch.alerts.events import Alert, Kind, Unit, Word
+from hopwatch.alerts.rules import Rule, Rules
+from hopwatch.monitor import bounds
+from hopwatch.monitor.results import Verdict, WindowResult, iso
 
 _WORDS: Final = {
     Kind.LOSS: (Word.LOST, Unit.RATIO),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.footprint import Peak
-from monitor.spark import simd
+from hopwatch.monitor.spark import simd
 
 CORES: Final = 2
 LOOK_S: Final = 0.5

@@ -18,13 +18,13 @@ from bench import plain_page
 from bench.alone import Json
 from bench.month import GREAT, Month
 from bench.truth import WrongResultError
-from dashboards.reading.answers import Question
-from dashboards.reading.questions import MOST_NODES, HowAllStands, HowAStreamWent
-from dashboards.reading.told import Stretch
-from dashboards.views import span
-from dashboards.views.address import Address, Range
-from monitor.store import dialect, schema
-from probes.contract.limits import WINDOW_US
+from hopwatch.dashboards.reading.answers import Question
+from hopwatch.dashboards.reading.questions import MOST_NODES, HowAllStands, HowAStreamWent
+from hopwatch.dashboards.reading.told import Stretch
+from hopwatch.dashboards.views import span
+from hopwatch.dashboards.views.address import Address, Range
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.probes.contract.limits import WINDOW_US
 
 ROUNDS: Final = 5
 STANDING: Final = "all streams"

@@ -11,8 +11,8 @@ from typing import Final
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from bench.alone import ContestantError
-from dashboards.views import span
-from dashboards.views.address import Range
+from hopwatch.dashboards.views import span
+from hopwatch.dashboards.views.address import Range
 
 FLAGS: Final = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),

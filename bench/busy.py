@@ -18,12 +18,12 @@ from bench.progress import Trigger, idle_s, triggers, until
 from bench.spool import Instance, say
 from bench.truth import WrongResultError
 from bench.work import FIRST_START_MS, NODES, Work, start_ms, stream_name
-from monitor import pulse
-from monitor.spark import job
-from monitor.spark.state import RECOUNTED_US
-from monitor.store import lineage, reader
-from probes.contract.batch import Kind
-from probes.contract.limits import MONITOR_STREAM, WINDOW_US
+from hopwatch.monitor import pulse
+from hopwatch.monitor.spark import job
+from hopwatch.monitor.spark.state import RECOUNTED_US
+from hopwatch.monitor.store import lineage, reader
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_US
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

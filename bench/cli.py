@@ -38,9 +38,9 @@ from bench.gate import tables as gate_tables
 from bench.month import Month
 from bench.speed import Tell
 from bench.steps import Steps
-from monitor import java
-from monitor.cli import console
-from monitor.errors import ConfigurationError, HopwatchError
+from hopwatch.monitor import java
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.errors import ConfigurationError, HopwatchError
 
 OBSERVATIONS: Final = 40_000_000
 DAYS: Final = 30

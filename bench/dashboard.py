@@ -19,7 +19,7 @@ from bench.served import OURS, served
 from bench.served import PLAIN as PLAIN_PAGE
 from bench.speed import Tell
 from bench.viewers import looked
-from monitor.store import dialect
+from hopwatch.monitor.store import dialect
 from tests.real.servers.postgres import Postgres
 
 LOADS: Final = 20

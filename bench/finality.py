@@ -21,22 +21,22 @@ from bench.ours import started
 from bench.progress import raise_failure
 from bench.truth import WrongResultError
 from bench.work import NODES, pathway
-from monitor import pulse
-from monitor.kernel.window import Terms
-from monitor.pathway import Pathway
-from monitor.rules import StreamRules
-from monitor.settings.model import MonitorSettings
-from monitor.spark import job
-from monitor.spark.source import SpoolSource
-from monitor.store import dialect, lineage, reader, schema
-from probes import Probe
-from probes.contract.kafka import KafkaAccess
-from probes.contract.limits import WINDOW_US
+from hopwatch import Probe
+from hopwatch.monitor import pulse
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.settings.model import MonitorSettings
+from hopwatch.monitor.spark import job
+from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.store import dialect, lineage, reader, schema
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.contract.limits import WINDOW_US
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from monitor.results import WindowResult
+    from hopwatch.monitor.results import WindowResult
 
 STREAM: Final = "live"
 TERMS: Final = Terms(20_000_000, 15_000_000, 3_600_000_000, 86_400_000_000)

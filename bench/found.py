@@ -13,12 +13,12 @@ from sqlalchemy import Engine
 
 from bench.truth import LAGS, QUANTILES, Found, Key, Truth, WrongResultError, print_of
 from bench.work import FIRST_START_MS, NODES, Work, stream_name
-from monitor.kernel.sets import classify
-from monitor.kernel.tally import NEVER_US, NodeLags, Tally
-from monitor.kernel.tdigest import quantiles
-from monitor.pathway import Pathway
-from monitor.store import reader
-from probes.contract.limits import ID_BYTES, WINDOW_US
+from hopwatch.monitor.kernel.sets import classify
+from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags, Tally
+from hopwatch.monitor.kernel.tdigest import quantiles
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.store import reader
+from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 _PERCENTILES: Final = ("p50", "p95", "p99")
 _NONE: Final = np.empty((0, 2), np.uint64)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from bench.spool import Writer
 from bench.truth import Truth
 from bench.work import Block, Work, WorkError, blocks
-from monitor.errors import DependencyError
+from hopwatch.monitor.errors import DependencyError
 
 SPOOL_BYTES: Final = 38
 """A segment's bytes an observation: 36 of arrays, and what goes round them in small batches."""

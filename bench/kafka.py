@@ -18,14 +18,14 @@ from bench.progress import Trigger, until
 from bench.speed import Tell
 from bench.truth import WrongResultError
 from bench.work import FIRST_START_MS, Work, rules
-from monitor.spark import job, session
-from monitor.spark.sources.kafka import KafkaSource
-from monitor.store import dialect, lineage, reader, schema
-from probes.contract import segment
-from probes.contract.envelope import decode, encode
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.contract.limits import WINDOW_MS
-from probes.sinks.kafka import KafkaSink
+from hopwatch.monitor.spark import job, session
+from hopwatch.monitor.spark.sources.kafka import KafkaSource
+from hopwatch.monitor.store import dialect, lineage, reader, schema
+from hopwatch.probes.contract import segment
+from hopwatch.probes.contract.envelope import decode, encode
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.limits import WINDOW_MS
+from hopwatch.probes.sinks.kafka import KafkaSink
 from tests.real.servers.kafka import Kafka
 
 MINUTES: Final = 4

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from bench.noises import DAY, WEEK, Dice, Floats, autoregressive
-from monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.quantities import Quantity
 
 MESSAGES: Final = 2_000.0
 """A minute, on average."""

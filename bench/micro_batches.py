@@ -14,16 +14,16 @@ from typing import Final, NamedTuple
 import numpy as np
 from sqlalchemy import Connection, Engine, func, select
 
-from alerts.events import Notification, Severity
-from alerts.follow import Alerting
-from alerts.store import StoredPast
 from bench import windows
 from bench.alone import Json
 from bench.truth import WrongResultError
 from bench.windows import MESSAGES, START_US, Fleet
-from monitor.ledger import Conclusion
-from monitor.store import dialect, schema, tables, writer
-from probes.contract.limits import WINDOW_US
+from hopwatch.alerts.events import Notification, Severity
+from hopwatch.alerts.follow import Alerting
+from hopwatch.alerts.store import StoredPast
+from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.store import dialect, schema, tables, writer
+from hopwatch.probes.contract.limits import WINDOW_US
 
 WELL: Final = "all is well"
 SCARRED: Final = "all is well, each stream lost a message 20 minutes ago"

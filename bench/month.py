@@ -18,14 +18,14 @@ from sqlalchemy import Connection, Engine, delete, insert, literal, select, text
 from bench import windows
 from bench.speed import Tell
 from bench.windows import START_US, Dice
-from monitor.kernel import tdigest
-from monitor.kernel.tally import LostIds, NodeLags, empty
-from monitor.ledger import Conclusion
-from monitor.results import Status
-from monitor.rules import StreamRules
-from monitor.store import lineage, rollups, schema, tables, writer
-from monitor.store.rollups import DAY_US, HOUR_US
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty
+from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import lineage, rollups, schema, tables, writer
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.probes.contract.limits import WINDOW_US
 
 MESSAGES: Final = 200
 """A minute and node, and so values a digest: as many digests of more values would not fit on a usual disk."""

@@ -25,8 +25,8 @@ import pandas as pd
 
 from bench.alone import ContestantError
 from bench.speed import Tell
-from monitor.errors import ConfigurationError
-from monitor.outliers import detector
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.outliers import detector
 
 LABELS: Final = "windows.json"
 DATA: Final = "data"
@@ -116,7 +116,7 @@ class _Judge:
         """Score all series, and yield what the scorer says and what was marked."""
         self._tell("nab: hopwatch outliers score")
         scores = self._folder / "scores"
-        _run("-m", "monitor.cli.main", "outliers", "score", str(self._data / DATA), "--out", str(scores))
+        _run("-m", "hopwatch", "outliers", "score", str(self._data / DATA), "--out", str(scores))
         self._tell("nab: the scorer, of all files")
         shipped = ask(self._scorer, scores, self._data, detector.NOTICE)
         folders = sorted({_folder(name) for name in self._labels})

@@ -19,8 +19,8 @@ from bench.alone import Json, run
 from bench.noises import DAY, NOISES, WEEK, Floats, drawn, minutes
 from bench.speed import Tell
 from bench.watching import FAR, ROLLING
-from monitor.outliers import detector, state
-from monitor.outliers.quantities import Quantity, to_scale
+from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers.quantities import Quantity, to_scale
 
 NOISE_SERIES: Final = 20
 WEEKS: Final = 4

@@ -19,9 +19,9 @@ from bench.found import check_store
 from bench.generate import Made
 from bench.progress import Finals, rates
 from bench.work import Work, rules
-from monitor.spark import job, session
-from monitor.spark.source import SpoolSource
-from monitor.store import dialect, lineage, schema
+from hopwatch.monitor.spark import job, session
+from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.store import dialect, lineage, schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

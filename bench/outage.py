@@ -15,8 +15,8 @@ from bench.alone import Json, run
 from bench.footprint import memory_bytes
 from bench.speed import Tell
 from bench.stamping import check_kept
-from probes import Probe
-from probes.sinks.kafka import MOST_BYTES
+from hopwatch import Probe
+from hopwatch.probes.sinks.kafka import MOST_BYTES
 
 CALLS: Final = 4_000_000
 """Twice as many as the queue has room for."""

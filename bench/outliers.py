@@ -22,7 +22,7 @@ from sklearn.ensemble import IsolationForest
 from bench.alone import Json, run
 from bench.speed import Tell
 from bench.truth import WrongResultError
-from monitor.outliers import detector, state
+from hopwatch.monitor.outliers import detector, state
 
 SERIES: Final = 100_000
 POINTS: Final = 100_000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from monitor.results import WindowResult
+    from hopwatch.monitor.results import WindowResult
 
 LOOK_S: Final = 0.05
 

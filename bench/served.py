@@ -111,7 +111,7 @@ def main(kind: str, counts: str, port: str, *arguments: str) -> None:
     Thread(target=_tell, args=(counted, Path(counts)), daemon=True).start()
     from streamlit.web import bootstrap  # noqa: PLC0415 - a second, and of use here alone
 
-    from dashboards import look, serving  # noqa: PLC0415
+    from hopwatch.dashboards import look, serving  # noqa: PLC0415
 
     if kind == OURS:
         serving.serve(Path(arguments[0]), serving.listen("127.0.0.1", int(port)))

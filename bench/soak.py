@@ -30,10 +30,10 @@ FLAGS: Final = ("--drop", "router=0.01", "--no-dashboard", "--rate", str(RATE_PE
 
 _PROC: Final = Path("/proc")
 _KINDS: Final = (
-    ("demo.nodes", "nodes and their probes"),
+    ("hopwatch.demo.nodes", "nodes and their probes"),
     ("org.apache.spark.deploy.SparkSubmit", "JVM"),
-    ("monitor.spark.daemon", "Python workers"),
-    ("monitor.cli.main run", "monitor"),
+    ("hopwatch.monitor.spark.daemon", "Python workers"),
+    ("hopwatch run", "monitor"),
 )
 """What stands in a command line, and the kind of process that has it; the first that fits."""
 
@@ -65,7 +65,7 @@ def measure(scratch: Path, tell: Tell, minutes: float) -> list[Trend]:
     """
     folder = scratch / f"soak-{time.time_ns()}"
     log = scratch / f"{folder.name}.log"
-    command = (sys.executable, "-m", "monitor.cli.main", "demo", *FLAGS, "--minutes", f"{minutes:g}")
+    command = (sys.executable, "-m", "hopwatch", "demo", *FLAGS, "--minutes", f"{minutes:g}")
     with log.open("wb") as out:
         process = subprocess.Popen([*command, "--workdir", str(folder)], stdout=out, stderr=out)  # noqa: S603
         samples: list[Sample] = []

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.work import NODES, TERMS, Block, Work, start_ms, stream_name
-from monitor import pulse
-from probes.contract.batch import Batch, Kind
-from probes.contract.envelope import encode
-from probes.contract.limits import MONITOR_STREAM, WINDOW_MS
-from probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, SEGMENT_SUFFIX, frame
+from hopwatch.monitor import pulse
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.envelope import encode
+from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_MS
+from hopwatch.probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, SEGMENT_SUFFIX, frame
 
 PROBE: Final = "bench"
 FLUSH_US: Final = 500_000

@@ -23,10 +23,10 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from bench.alone import Json
 from bench.truth import WrongResultError
-from probes import Probe
-from probes.contract.envelope import decode
-from probes.contract.limits import ID_BYTES, NOT_STAMPED
-from probes.sinks.memory import MemorySink
+from hopwatch import Probe
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.limits import ID_BYTES, NOT_STAMPED
+from hopwatch.testing import MemorySink
 
 CALLS: Final = 256
 """Calls a round: fewer than the 512 spans that wake OpenTelemetry's thread."""

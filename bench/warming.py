@@ -17,7 +17,7 @@ def first(folder: Path, cache: str) -> Json:
     os.environ["NUMBA_CACHE_DIR"] = cache
     began_s = time.perf_counter()
     # Where it is kept is read when numba is imported.
-    from monitor.outliers import detector, state  # noqa: PLC0415
+    from hopwatch.monitor.outliers import detector, state  # noqa: PLC0415
 
     imported_s = time.perf_counter()
     detector.follow(state.new(1), np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1))

@@ -17,7 +17,7 @@ from bench.alone import run
 from bench.speed import Tell
 from bench.watching import OURS, PANDAS
 from bench.windows import Fleet
-from monitor.outliers.windows import WATCHED
+from hopwatch.monitor.outliers.windows import WATCHED
 
 FLEETS: Final = (Fleet(1, 10), Fleet(1, 100), Fleet(4, 250), Fleet(20, 250))
 """10, 100, 1,000 and 5,000 nodes; a stream has 255 at most."""

@@ -21,16 +21,16 @@ from bench import windows
 from bench.alone import Json
 from bench.truth import WrongResultError
 from bench.windows import START_US, Dice, Fleet
-from monitor.kernel.tally import empty
-from monitor.ledger import Conclusion, Ledger, Live
-from monitor.outliers import state
-from monitor.outliers.state import States
-from monitor.results import WindowResult
-from monitor.rules import StreamRules
-from monitor.store import dialect, outliers, schema, tables
-from monitor.store.rollups import HOUR_US
-from monitor.watch import Ints, Watched
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel.tally import empty
+from hopwatch.monitor.ledger import Conclusion, Ledger, Live
+from hopwatch.monitor.outliers import state
+from hopwatch.monitor.outliers.state import States
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import dialect, outliers, schema, tables
+from hopwatch.monitor.store.rollups import HOUR_US
+from hopwatch.monitor.watch import Ints, Watched
+from hopwatch.probes.contract.limits import WINDOW_US
 
 OURS: Final = "Hopwatch"
 PANDAS: Final = "pandas, z-score over an hour"

@@ -8,17 +8,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from alerts import configured
-from alerts.rules import Rules
-from monitor import rules
-from monitor.kernel import tdigest
-from monitor.kernel.masks import Ids, ids_of
-from monitor.kernel.tally import LostIds, NodeLags, empty
-from monitor.ledger import Conclusion
-from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
-from monitor.rules import StreamRules
-from monitor.settings import DEFAULTS, Settings
-from probes.contract.limits import ID_BYTES
+from hopwatch.alerts import configured
+from hopwatch.alerts.rules import Rules
+from hopwatch.monitor import rules
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.masks import Ids, ids_of
+from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty
+from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.settings import DEFAULTS, Settings
+from hopwatch.probes.contract.limits import ID_BYTES
 
 Dice = np.random.Generator
 

@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.errors import ConfigurationError
-from monitor.kernel.tally import MAX_LOST_IDS
-from monitor.kernel.window import Terms
-from monitor.pathway import Pathway
-from monitor.rules import StreamRules
-from probes.contract.limits import MAX_COUNT, WINDOW_MS, WINDOW_US
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.probes.contract.limits import MAX_COUNT, WINDOW_MS, WINDOW_US
 
 NODES: Final = ("n0", "n1", "n2", "n3")
 HOP_LOSS_RATIO: Final = 0.005

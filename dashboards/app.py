@@ -16,17 +16,17 @@ from typing import Final
 
 import streamlit as st
 
-from dashboards import entrance, frame, look, looking, markup
-from dashboards.looking import Looking
-from dashboards.pages import alerts, empty, message, overview, probes, quality, stream, window
-from dashboards.reading.answers import Answers
-from dashboards.reading.questions import HowAllStands
-from dashboards.reading.told import Standing
-from dashboards.views import address
-from dashboards.views.address import Page
-from monitor import settings
-from monitor.clock import Clock, SystemClock
-from monitor.errors import ConfigurationError
+from hopwatch.dashboards import entrance, frame, look, looking, markup
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.pages import alerts, empty, message, overview, probes, quality, stream, window
+from hopwatch.dashboards.reading.answers import Answers
+from hopwatch.dashboards.reading.questions import HowAllStands
+from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.views import address
+from hopwatch.dashboards.views.address import Page
+from hopwatch.monitor import settings
+from hopwatch.monitor.clock import Clock, SystemClock
+from hopwatch.monitor.errors import ConfigurationError
 
 REFRESH_S = 5
 TIDY_S = 60

@@ -13,7 +13,7 @@ import h11
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from probes.contract.addresses import owner_of
+from hopwatch.probes.contract.addresses import owner_of
 
 MOST_CONNECTIONS: Final = 512
 """Half of the files that a process may have open by default."""

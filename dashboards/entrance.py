@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import streamlit as st
 
-from dashboards import look, looking, markup
-from dashboards.views import let_in
-from monitor.errors import ConfigurationError
-from monitor.settings.dashboard import LoginSettings
+from hopwatch.dashboards import look, looking, markup
+from hopwatch.dashboards.views import let_in
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.settings.dashboard import LoginSettings
 
 AUTH: Final = "auth"
 """The table of Streamlit's secrets that makes it ask a provider."""

@@ -6,12 +6,12 @@ from typing import Final
 
 import streamlit as st
 
-from dashboards import entrance, markup
-from dashboards.looking import Looking
-from dashboards.reading.answers import Answer
-from dashboards.reading.told import Standing
-from dashboards.views import freshness, texts
-from dashboards.views.address import Page, Zone
+from hopwatch.dashboards import entrance, markup
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.reading.answers import Answer
+from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.views import freshness, texts
+from hopwatch.dashboards.views.address import Page, Zone
 
 PAGES: Final = {
     Page.OVERVIEW: "Overview",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dashboards.views.colours import DARK, LIGHT, Palette, variables
-from dashboards.views.pathway import CLOSE_COLUMNS, MOST_COLUMNS
+from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, variables
+from hopwatch.dashboards.views.pathway import CLOSE_COLUMNS, MOST_COLUMNS
 
 FONT: Final = "Inter, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 

@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
-from dashboards import markup
-from dashboards.once import Once
-from dashboards.reading.answers import Answer, Answers, Question, Value
-from dashboards.views import address, freshness
-from dashboards.views.address import Address, Zone, query_of
-from dashboards.views.colours import DARK, LIGHT, Palette
-from monitor.clock import Clock
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.once import Once
+from hopwatch.dashboards.reading.answers import Answer, Answers, Question, Value
+from hopwatch.dashboards.views import address, freshness
+from hopwatch.dashboards.views.address import Address, Zone, query_of
+from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette
+from hopwatch.monitor.clock import Clock
 
 Made = TypeVar("Made")
 _ONCE: Final = Once()

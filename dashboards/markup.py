@@ -8,9 +8,9 @@ from html import escape
 from typing import Final
 from urllib.parse import urlencode
 
-from dashboards.views.colours import Mark, Palette
-from dashboards.views.conservation import Part
-from dashboards.views.overview import Bar
+from hopwatch.dashboards.views.colours import Mark, Palette
+from hopwatch.dashboards.views.conservation import Part
+from hopwatch.dashboards.views.overview import Bar
 
 _SPECIAL: Final = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()<>#+-.!|~$:^=&"})
 BAR_PX, SPARK_PX, LEAST_PX = 3, 26, 2

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from monitor.settings.dashboard import origin_of
+from hopwatch.monitor.settings.dashboard import origin_of
 
 MOST_TOLD: Final = 16
 """Origins that are refused are told once each, and no more of them than this: anybody can make up new ones."""

@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from monitor.errors import DependencyError
-from monitor.settings.dashboard import LoginSettings
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.settings.dashboard import LoginSettings
 
 APP: Final = Path(__file__).with_name("app.py")
 NEEDED: Final = ("streamlit", "uvicorn")
@@ -74,10 +74,10 @@ def serve(
     import uvicorn  # noqa: PLC0415
     from streamlit.web import bootstrap  # noqa: PLC0415
 
-    from dashboards import entrance, look  # noqa: PLC0415
-    from dashboards.connections import Bounded  # noqa: PLC0415
-    from dashboards.origins import Origins  # noqa: PLC0415
-    from dashboards.unchanging import Unchanging  # noqa: PLC0415
+    from hopwatch.dashboards import entrance, look  # noqa: PLC0415
+    from hopwatch.dashboards.connections import Bounded  # noqa: PLC0415
+    from hopwatch.dashboards.origins import Origins  # noqa: PLC0415
+    from hopwatch.dashboards.unchanging import Unchanging  # noqa: PLC0415
 
     host, port, *_ = place.getsockname()
     secrets = entrance.secrets_of(login) if login is not None else None

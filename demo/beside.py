@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Final, Self
 from urllib.request import urlopen
 
-from demo.config import Layout
-from demo.pipeline import PACKAGES, last_words
-from demo.ports import HOST, held_port
+from hopwatch.demo.config import Layout
+from hopwatch.demo.pipeline import PACKAGES, last_words
+from hopwatch.demo.ports import HOST, held_port
 
 PORT: Final = 8501
 """The port that ``hopwatch dashboard`` has without being told."""
@@ -90,7 +90,7 @@ class Dashboard:
 
     def _start(self, wished: int) -> None:
         self._port, self._held = held_port(wished)
-        command = [sys.executable, "-m", "monitor.cli.main", "dashboard", "--config", str(self._layout.config)]
+        command = [sys.executable, "-m", "hopwatch", "dashboard", "--config", str(self._layout.config)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own program, our own arguments
                 [*command, "--port", str(self._port)],

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from demo.compare_nodes import excess_of, excess_text, node_lines, surely_lost
-from demo.entrance.rejections import Rejection
-from demo.entrance.rejections import lines as rejection_lines
-from demo.faults import Faults
-from demo.line import Line, at_most, difference, equal
-from demo.measured import Json, Measured, start_us
-from demo.nodes import GATE
-from demo.truth import Deed, Truth, as_bytes
+from hopwatch.demo.compare_nodes import excess_of, excess_text, node_lines, surely_lost
+from hopwatch.demo.entrance.rejections import Rejection
+from hopwatch.demo.entrance.rejections import lines as rejection_lines
+from hopwatch.demo.faults import Faults
+from hopwatch.demo.line import Line, at_most, difference, equal
+from hopwatch.demo.measured import Json, Measured, start_us
+from hopwatch.demo.nodes import GATE
+from hopwatch.demo.truth import Deed, Truth, as_bytes
 
 
 def compare(

@@ -13,11 +13,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from demo.faults import Faults
-from demo.line import Line, at_most, difference, equal, within
-from demo.measured import Measured
-from demo.nodes import GATE
-from demo.truth import Deed, Truth, as_bytes
+from hopwatch.demo.faults import Faults
+from hopwatch.demo.line import Line, at_most, difference, equal, within
+from hopwatch.demo.measured import Measured
+from hopwatch.demo.nodes import GATE
+from hopwatch.demo.truth import Deed, Truth, as_bytes
 
 SHIFT_TOLERANCE_S: Final = 0.5
 """How far a median may be off: a message needs milliseconds a node, the rest is room for a machine that is busy."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from demo.configuration import configuration
-from demo.entrance.outlets import GateOutlets
-from demo.nodes import GATE, GATED, NODES
-from monitor.errors import ConfigurationError
-from monitor.store import dialect, schema
+from hopwatch.demo.configuration import configuration
+from hopwatch.demo.entrance.outlets import GateOutlets
+from hopwatch.demo.nodes import GATE, GATED, NODES
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.store import dialect, schema
 
 
 class WorkdirError(ConfigurationError):

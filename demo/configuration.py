@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from demo.entrance.outlets import GateOutlets
-from demo.nodes import STREAM, path_of
+from hopwatch.demo.entrance.outlets import GateOutlets
+from hopwatch.demo.nodes import STREAM, path_of
 
 TRANSIT_S: Final = 20
 SETTLE_S: Final = 15

@@ -6,15 +6,15 @@ from typing import Final
 
 from rich.console import Console
 
-from demo.config import lay_out
-from demo.interrupts import Interrupts
-from demo.links.laid import check_observations, links_through
-from demo.measured import Json, Measured
-from demo.pipeline import Pipeline
-from demo.records import archive_path
-from demo.run import Demo, laid
-from demo.screen import Screen
-from demo.wishes import Wishes
+from hopwatch.demo.config import lay_out
+from hopwatch.demo.interrupts import Interrupts
+from hopwatch.demo.links.laid import check_observations, links_through
+from hopwatch.demo.measured import Json, Measured
+from hopwatch.demo.pipeline import Pipeline
+from hopwatch.demo.records import archive_path
+from hopwatch.demo.run import Demo, laid
+from hopwatch.demo.screen import Screen
+from hopwatch.demo.wishes import Wishes
 
 GIVEN_UP: Final = 3
 """So many signals end the run although messages are on their way; SIGTERM alone is two of them."""

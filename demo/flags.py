@@ -8,9 +8,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Final
 
-from demo.faults import MALFORMED_RATIO, Faults, Kill, NodeFaults
-from demo.nodes import GATE, NODES
-from monitor.errors import ConfigurationError
+from hopwatch.demo.faults import MALFORMED_RATIO, Faults, Kill, NodeFaults
+from hopwatch.demo.nodes import GATE, NODES
+from hopwatch.monitor.errors import ConfigurationError
 
 RATIO_FLAGS: Final = {
     "--drop": "drop_ratio",

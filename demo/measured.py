@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from demo.nodes import NODES, STREAM
+from hopwatch.demo.nodes import NODES, STREAM
 
 KEPT_LOST_IDS: Final = 10_000
 """How many lost ids the store keeps for a node and window; more are counted only."""

@@ -11,14 +11,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from demo.config import Layout
-from demo.entrance.settings import SenderSettings
-from demo.faults import Faults
-from demo.links.laid import Links
-from demo.nodes import GATE, NODES, SENDER
-from demo.nodes.settings import NodeSettings
-from demo.ports import held_port
-from monitor.errors import DependencyError, HopwatchError
+from hopwatch.demo.config import Layout
+from hopwatch.demo.entrance.settings import SenderSettings
+from hopwatch.demo.faults import Faults
+from hopwatch.demo.links.laid import Links
+from hopwatch.demo.nodes import GATE, NODES, SENDER
+from hopwatch.demo.nodes.settings import NodeSettings
+from hopwatch.demo.ports import held_port
+from hopwatch.monitor.errors import DependencyError, HopwatchError
 
 RESTART_AFTER_S: Final = 3.0
 PACKAGES: Final = Path(__file__).resolve().parent.parent
@@ -136,9 +136,9 @@ class Pipeline:
         """Return the module that a process runs, and its arguments."""
         if process == GATE:
             where = ["--config", str(self._layout.config), "--port", str(self._gate_port)]
-            return ["monitor.cli.main", "gate", *where]
+            return ["hopwatch", "gate", *where]
         settings = self._sender_settings() if process == SENDER else self._settings(process)
-        return [f"demo.nodes.{process}", settings.to_json()]
+        return [f"hopwatch.demo.nodes.{process}", settings.to_json()]
 
     def _sender_settings(self) -> SenderSettings:
         return SenderSettings(

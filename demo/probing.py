@@ -7,15 +7,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
-from demo.config import Layout
-from demo.faults import chance
-from demo.nodes import STREAM
-from demo.nodes.settings import NodeSettings
-from demo.records import wall_clock_us
-from demo.truth import Deed, TruthLog
-from probes import Probe
-from probes.contract.envelope import decode
-from probes.sinks import Sink, open_sink
+from hopwatch import Probe
+from hopwatch.demo.config import Layout
+from hopwatch.demo.faults import chance
+from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.nodes.settings import NodeSettings
+from hopwatch.demo.records import wall_clock_us
+from hopwatch.demo.truth import Deed, TruthLog
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.sinks import Sink, open_sink
 
 
 class SkewedClock:

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from demo.config import Layout
-from demo.nodes import NODES
-from demo.truth import entry_count
+from hopwatch.demo.config import Layout
+from hopwatch.demo.nodes import NODES
+from hopwatch.demo.truth import entry_count
 
 GATED_SAMPLES: Final = 5
 

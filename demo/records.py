@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import uuid_utils
 
-from monitor.errors import DependencyError
+from hopwatch.monitor.errors import DependencyError
 
 Flight = dict[str, Any]
 """One flight as it is at some node: the columns by name; ``None`` where the record says NA."""

@@ -11,23 +11,23 @@ from typing import Final, Protocol
 
 from rich.console import Console
 
-from demo.beside import Dashboard
-from demo.compare import compare
-from demo.config import Layout, check_store, lay_out
-from demo.configuration import SETTLE_S, TRANSIT_S
-from demo.entrance import rejections
-from demo.entrance.rejections import Rejection
-from demo.faults import Faults
-from demo.interrupts import Interrupts
-from demo.links.laid import Links, links_through
-from demo.measured import Json, Measured, is_final, start_us, windows_of
-from demo.pipeline import Pipeline
-from demo.progress import Progress
-from demo.records import archive_path
-from demo.screen import Screen
-from demo.truth import WINDOW_US, Truth, entry_count
-from demo.watch import MonitorProcess, Results
-from demo.wishes import Wishes
+from hopwatch.demo.beside import Dashboard
+from hopwatch.demo.compare import compare
+from hopwatch.demo.config import Layout, check_store, lay_out
+from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
+from hopwatch.demo.entrance import rejections
+from hopwatch.demo.entrance.rejections import Rejection
+from hopwatch.demo.faults import Faults
+from hopwatch.demo.interrupts import Interrupts
+from hopwatch.demo.links.laid import Links, links_through
+from hopwatch.demo.measured import Json, Measured, is_final, start_us, windows_of
+from hopwatch.demo.pipeline import Pipeline
+from hopwatch.demo.progress import Progress
+from hopwatch.demo.records import archive_path
+from hopwatch.demo.screen import Screen
+from hopwatch.demo.truth import WINDOW_US, Truth, entry_count
+from hopwatch.demo.watch import MonitorProcess, Results
+from hopwatch.demo.wishes import Wishes
 
 TICK_S: Final = 0.25
 STATUS_EVERY_S: Final = 1.0

@@ -11,10 +11,10 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from demo.line import Line
-from demo.measured import Json, is_final
-from demo.nodes import NODES
-from demo.table import comparison_table, window_cells, window_line, window_table
+from hopwatch.demo.line import Line
+from hopwatch.demo.measured import Json, is_final
+from hopwatch.demo.nodes import NODES
+from hopwatch.demo.table import comparison_table, window_cells, window_line, window_table
 
 PLAIN_STATUS_EVERY_S: Final = 10.0
 

@@ -11,10 +11,10 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from demo.line import Line
-from demo.measured import Json, is_final
-from demo.nodes import GATE, NODES
-from monitor import spans
+from hopwatch.demo.line import Line
+from hopwatch.demo.measured import Json, is_final
+from hopwatch.demo.nodes import GATE, NODES
+from hopwatch.monitor import spans
 
 WIDTHS: Final = {
     "window": 6,

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from demo.config import Layout
-from demo.measured import Json, Measured
-from demo.nodes import NODES, STREAM
-from demo.pipeline import PACKAGES, last_words
-from monitor.errors import HopwatchError
-from monitor.store import dialect, reader, schema
+from hopwatch.demo.config import Layout
+from hopwatch.demo.measured import Json, Measured
+from hopwatch.demo.nodes import NODES, STREAM
+from hopwatch.demo.pipeline import PACKAGES, last_words
+from hopwatch.monitor.errors import HopwatchError
+from hopwatch.monitor.store import dialect, reader, schema
 
 STOP_WITHIN_S: Final = 60.0
 
@@ -33,7 +33,7 @@ class MonitorProcess:
     def __init__(self, layout: Layout) -> None:
         """Take the files of the run; nothing is started yet."""
         self._log = layout.log("monitor")
-        self._command = [sys.executable, "-m", "monitor.cli.main", "run"]
+        self._command = [sys.executable, "-m", "hopwatch", "run"]
         self._command += ["--config", str(layout.config), "--workdir", str(layout.checkpoints)]
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from demo.faults import Faults
+from hopwatch.demo.faults import Faults
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,3 +1,1 @@
 """The monitor: reads what probes say, and concludes for each window and node what was lost and how late it was."""
-
-__version__ = "0.1.0"

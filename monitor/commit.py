@@ -9,16 +9,16 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from sqlalchemy import Connection
 
-from monitor import holes
-from monitor.holes import NOTHING_EXPECTED, Expected
-from monitor.ledger import Conclusion, Ledger, Live
-from monitor.parcels import NOT_LANDED, FactSheet, Offsets, SetAside
-from monitor.results import Status, WindowResult
-from monitor.rules import StreamRules
-from monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
-from monitor.store import lineage, outliers, reader, rollups, undeclared, writer
-from monitor.store.past import Parcels, StoredPast
-from monitor.unheard import Folder
+from hopwatch.monitor import holes
+from hopwatch.monitor.holes import NOTHING_EXPECTED, Expected
+from hopwatch.monitor.ledger import Conclusion, Ledger, Live
+from hopwatch.monitor.parcels import NOT_LANDED, FactSheet, Offsets, SetAside
+from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
+from hopwatch.monitor.store import lineage, outliers, reader, rollups, undeclared, writer
+from hopwatch.monitor.store.past import Parcels, StoredPast
+from hopwatch.monitor.unheard import Folder
 
 CONCLUSIONS_A_WRITE: Final = 200
 EARLIEST_US: Final = -(2**63)

@@ -10,15 +10,15 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor import bounds, held
-from monitor.bounds import Part
-from monitor.kernel import masks
-from monitor.kernel.masks import Ids
-from monitor.pathway import Pathway
-from monitor.results import WindowResult
-from probes.contract import envelope
-from probes.contract.batch import Outcome
-from probes.contract.limits import NO_REASON, NOT_STAMPED
+from hopwatch.monitor import bounds, held
+from hopwatch.monitor.bounds import Part
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.masks import Ids
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import WindowResult
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
 
 MOST_IDS: Final = 100_000
 """So many ids are looked for at once."""

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from monitor import journey
-from monitor.fates import Fate, Message, Sightings, Wanted, fates
-from monitor.journey import Stamp
-from monitor.kernel import naming
-from monitor.spark import source
-from monitor.store import dialect, lost, reader, schema
-from probes.contract.batch import Outcome
-from probes.contract.limits import NOT_STAMPED
+from hopwatch.monitor import journey
+from hopwatch.monitor.fates import Fate, Message, Sightings, Wanted, fates
+from hopwatch.monitor.journey import Stamp
+from hopwatch.monitor.kernel import naming
+from hopwatch.monitor.spark import source
+from hopwatch.monitor.store import dialect, lost, reader, schema
+from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.contract.limits import NOT_STAMPED
 
 if TYPE_CHECKING:
-    from monitor.settings import Settings
+    from hopwatch.monitor.settings import Settings
 
 Chosen = Callable[[Sequence[Path]], Iterable[Path]]
 """Which of the segments that are kept are looked into, and in which order."""

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from monitor import segment_file
-from probes.contract import envelope, segment
+from hopwatch.monitor import segment_file
+from hopwatch.probes.contract import envelope, segment
 
 MOST_BYTES: Final = 2**31
 """Of one segment in memory."""

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel.tally import NEVER_US
-from monitor.kernel.window import AHEAD_US, Terms
-from monitor.parcels import Offsets
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.window import AHEAD_US, Terms
+from hopwatch.monitor.parcels import Offsets
+from hopwatch.probes.contract.limits import WINDOW_US
 
 
 class Expected(NamedTuple):

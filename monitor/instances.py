@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from monitor.kernel.books import Book
+from hopwatch.monitor.kernel.books import Book
 
 ALIVE_US: Final = 60_000_000
 """How long ago, by the watermark, an instance that is alive may have told of: some of its heartbeats."""

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from monitor.errors import JavaError
+from hopwatch.monitor.errors import JavaError
 
 LEAST: Final = 17
 INSTALL: Final = "apt-get install openjdk-17-jre-headless (Debian, Ubuntu) or brew install openjdk@17 (macOS)"

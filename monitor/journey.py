@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from monitor import held
-from monitor.bounds import Part
-from monitor.kernel import naming
-from probes.contract import envelope, id_texts
-from probes.contract.batch import IdKind, Outcome
-from probes.contract.ids import id_bytes
-from probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
+from hopwatch.monitor import held
+from hopwatch.monitor.bounds import Part
+from hopwatch.monitor.kernel import naming
+from hopwatch.probes.contract import envelope, id_texts
+from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
 
 _DTYPES: Final = ("<u4", "<i8", "<i8", "u1", "u1")
 

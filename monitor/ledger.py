@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.holes import Hole, touch
-from monitor.kernel.books import (
+from hopwatch.monitor.holes import Hole, touch
+from hopwatch.monitor.kernel.books import (
     IN_WINDOW,
     MOST_DROPPED,
     RETIRED_AFTER_US,
@@ -28,17 +28,17 @@ from monitor.kernel.books import (
     forget,
     is_over,
 )
-from monitor.kernel.tally import LostIds, Tally, empty, merge
-from monitor.kernel.verdict import MOST_NAMED, NodeBooks, Standing, conclude
-from monitor.kernel.window import Terms, minutes
-from monitor.parcels import FactSheet, SetAside
-from monitor.results import Status, WindowResult
-from monitor.rules import StreamRules
-from monitor.unheard import READ, Folder, Unheard, folder_of
-from monitor.watch import Finding, Watched
-from probes.contract.batch import Kind
-from probes.contract.limits import WINDOW_MS, WINDOW_US
-from probes.contract.segment import folder_name
+from hopwatch.monitor.kernel.tally import LostIds, Tally, empty, merge
+from hopwatch.monitor.kernel.verdict import MOST_NAMED, NodeBooks, Standing, conclude
+from hopwatch.monitor.kernel.window import Terms, minutes
+from hopwatch.monitor.parcels import FactSheet, SetAside
+from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.unheard import READ, Folder, Unheard, folder_of
+from hopwatch.monitor.watch import Finding, Watched
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract.segment import folder_name
 
 _HAVING_A_SAY, _UNPLACED = map(list(NodeBooks.__dataclass_fields__).index, ("having_a_say", "unplaced"))
 Key = tuple[str, str, str, int]

@@ -15,14 +15,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import naming, tdigest
-from monitor.kernel.books import FACTS, DropFact
-from monitor.kernel.journeys import Journeys
-from monitor.kernel.naming import Names
-from monitor.kernel.relations import Relation
-from monitor.kernel.slowest import Slowest
-from monitor.kernel.tally import LostIds, NodeLags, Tally
-from probes.contract.batch import IdKind
+from hopwatch.monitor.kernel import naming, tdigest
+from hopwatch.monitor.kernel.books import FACTS, DropFact
+from hopwatch.monitor.kernel.journeys import Journeys
+from hopwatch.monitor.kernel.naming import Names
+from hopwatch.monitor.kernel.relations import Relation
+from hopwatch.monitor.kernel.slowest import Slowest
+from hopwatch.monitor.kernel.tally import LostIds, NodeLags, Tally
+from hopwatch.probes.contract.batch import IdKind
 
 CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
 _NAMELESS_CLAIMS: Final = np.dtype(

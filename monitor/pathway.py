@@ -16,7 +16,7 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
-from probes.contract.limits import NAME_PATTERN
+from hopwatch.probes.contract.limits import NAME_PATTERN
 
 Stamps = Literal["both", "in", "out"]
 """Which sides a node stamps; a node that stamps one side counts any stamp for both."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from probes import Probe
-from probes.contract.kafka import SCHEME as KAFKA
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.contract.limits import MONITOR_STREAM
-from probes.sinks.kafka import KafkaSink
+from hopwatch import Probe
+from hopwatch.probes.contract.kafka import SCHEME as KAFKA
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.probes.sinks.kafka import KafkaSink
 
 NODE: Final = "monitor"
 

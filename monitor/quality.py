@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from monitor.holes import Hole
-from monitor.parcels import SetAside
-from monitor.undeclared import Undeclared
+from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.undeclared import Undeclared
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from monitor import spans
-from monitor.results import iso
+from hopwatch.monitor import spans
+from hopwatch.monitor.results import iso
 
 BEHIND_US: Final = 60_000_000
 """A monitor whose watermark is further back than this is behind: its own pulse moves it every few seconds."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from monitor.kernel.window import Terms
-from monitor.pathway import Pathway
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.pathway import Pathway
 
 if TYPE_CHECKING:
-    from monitor.settings import Settings
+    from hopwatch.monitor.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES
+from hopwatch.probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES
 
 MOST_BYTES: Final = 8 * MAX_SEGMENT_BYTES
 """More than any probe writes into one: it ends a segment with the record that makes it ``MAX_SEGMENT_BYTES`` long."""

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.errors import ConfigurationError, Problem, SeriesError
-from monitor.outliers.detector import Scores
+from hopwatch.monitor.errors import ConfigurationError, Problem, SeriesError
+from hopwatch.monitor.outliers.detector import Scores
 
 SUFFIX: Final = ".csv"
 COLUMNS: Final = ("timestamp", "value")

@@ -11,9 +11,9 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from monitor.errors import ConfigurationError, TransportError
-from probes.contract.kafka import KafkaAccess, KafkaPlace, in_words
-from probes.contract.limits import MAX_RECORD_BYTES
+from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, in_words
+from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
 
 PARTITIONS: Final = 6
 REPLICATION: Final = 3

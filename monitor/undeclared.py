@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
-from monitor.parcels import SetAside
-from monitor.results import iso
-from monitor.rules import StreamRules
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.rules import StreamRules
 
 MOST_NAMES: Final = 200
 MOST_PROBE_CHARS: Final = 128

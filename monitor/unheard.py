@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
-from monitor.holes import Hole
-from monitor.kernel.books import RETIRED_AFTER_US, Book
-from monitor.kernel.window import AHEAD_US
-from monitor.parcels import SetAside
-from monitor.rules import StreamRules
-from monitor.segment_file import FOREIGN_FILE, UNREADABLE_FILE
-from probes.contract.segment import MAX_FOLDER_CHARS, RECORDS_OF_OTHERS, SEGMENT_SUFFIX
+from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Book
+from hopwatch.monitor.kernel.window import AHEAD_US
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.segment_file import FOREIGN_FILE, UNREADABLE_FILE
+from hopwatch.probes.contract.segment import MAX_FOLDER_CHARS, RECORDS_OF_OTHERS, SEGMENT_SUFFIX
 
 READ: Final = frozenset({"ignored_node", "unknown_node", "unknown_stream"})
 """Reasons of records that were read: it is known whose they are."""

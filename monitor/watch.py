@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.outliers import detector, state
-from monitor.outliers.explain import Explanation, explain
-from monitor.outliers.quantities import Floats, Quantity
-from monitor.outliers.state import States
-from monitor.outliers.windows import WATCHED, observed, scaled
-from monitor.results import WindowResult
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers.explain import Explanation, explain
+from hopwatch.monitor.outliers.quantities import Floats, Quantity
+from hopwatch.monitor.outliers.state import States
+from hopwatch.monitor.outliers.windows import WATCHED, observed, scaled
+from hopwatch.monitor.results import WindowResult
+from hopwatch.probes.contract.limits import WINDOW_US
 
 GAP, USUAL, NOTICED, OUTLIER, HELD = range(5)
 """What is said of a series in a window; ``HELD`` is a gap in an episode that is told as an outlier."""

@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from probes import named
-from probes.contract.batch import IdKind
-from probes.contract.ids import named as named_one
-from probes.contract.limits import ID_BYTES
-from probes.errors import ProbeError
-from probes.event_times import EventTime, event_time_us
-from probes.recorder import MessageId
+from hopwatch.probes import named
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.ids import named as named_one
+from hopwatch.probes.contract.limits import ID_BYTES
+from hopwatch.probes.errors import ProbeError
+from hopwatch.probes.event_times import EventTime, event_time_us
+from hopwatch.probes.recorder import MessageId
 
 MessageIds = ArrayLike | Sequence[MessageId]
 """The ids of many messages."""

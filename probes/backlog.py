@@ -11,9 +11,9 @@ from collections import deque
 from contextlib import suppress
 from typing import Final
 
-from probes import recorder
-from probes.packing import BATCH_OBSERVATIONS, Packed
-from probes.recorder import Refusals, Stamp, Stamps
+from hopwatch.probes import recorder
+from hopwatch.probes.packing import BATCH_OBSERVATIONS, Packed
+from hopwatch.probes.recorder import Refusals, Stamp, Stamps
 
 CALLS_AT_ONCE: Final = 2 * BATCH_OBSERVATIONS
 """How many calls are packed at once: it takes the interpreter's lock for some 5 ms."""

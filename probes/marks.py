@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from random import getrandbits
 from typing import Final, NamedTuple
 
-from probes.contract.ids import UuidId
-from probes.values import IdKind, TimeUnit, id_reader, time_reader
+from hopwatch.probes.contract.ids import UuidId
+from hopwatch.probes.values import IdKind, TimeUnit, id_reader, time_reader
 
 ID_HEADER: Final = "hopwatch-id"
 """Its value is text: a UUID in its usual form, or whatever else a team calls its messages."""

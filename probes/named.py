@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.contract.batch import IdKind
-from probes.contract.ids import IntId, TextId, UuidId, digest, named
-from probes.contract.limits import ID_BYTES
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.ids import IntId, TextId, UuidId, digest, named
+from hopwatch.probes.contract.limits import ID_BYTES
 
 NO_TEXT: Final = -1
 """The place among texts of what has none."""

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.ma  # np.unique would import it at its first call, and a fork meanwhile would leave its lock held for ever
 from numpy.typing import NDArray
 
-from probes.contract import id_texts
-from probes.contract.batch import IdKind
-from probes.contract.limits import MAX_ID_TEXT_CHARS, MAX_REASONS, NO_REASON, NOT_STAMPED, WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract import id_texts
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.limits import MAX_ID_TEXT_CHARS, MAX_REASONS, NO_REASON, NOT_STAMPED, WINDOW_MS, WINDOW_US
 
 BATCH_OBSERVATIONS: Final = 4_096
 BATCH_TEXT_BYTES: Final = 512 * 1_024

@@ -22,21 +22,21 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, ParamSpec, Self
 
-from probes import event_times, exits, recorder, sigterm
-from probes.arrays import EventTimes, MessageIds, columns_of, length_of, microseconds
-from probes.backlog import MOST_BYTES, SMALL_CHARS, weight
-from probes.clock import Clock, SystemClock
-from probes.contract.ids import id_bytes
-from probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
-from probes.errors import ProbeError
-from probes.event_times import EventTime
-from probes.instance import Instance
-from probes.recorder import MessageId, Refusals, Side, Stamp, Stamps
-from probes.sender import ANNOUNCE_WITHIN_S, Sender
-from probes.settings import ProbeSettings
-from probes.sinks import Sink, open_sink
-from probes.sinks.kafka import KafkaSink
-from probes.sinks.spool import SpoolSink
+from hopwatch.probes import event_times, exits, recorder, sigterm
+from hopwatch.probes.arrays import EventTimes, MessageIds, columns_of, length_of, microseconds
+from hopwatch.probes.backlog import MOST_BYTES, SMALL_CHARS, weight
+from hopwatch.probes.clock import Clock, SystemClock
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.limits import MAX_CAUSE_CHARS, MAX_REASON_CHARS
+from hopwatch.probes.errors import ProbeError
+from hopwatch.probes.event_times import EventTime
+from hopwatch.probes.instance import Instance
+from hopwatch.probes.recorder import MessageId, Refusals, Side, Stamp, Stamps
+from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, Sender
+from hopwatch.probes.settings import ProbeSettings
+from hopwatch.probes.sinks import Sink, open_sink
+from hopwatch.probes.sinks.kafka import KafkaSink
+from hopwatch.probes.sinks.spool import SpoolSink
 
 SINK_VARIABLE: Final = "HOPWATCH_SINK"
 MOST_STAMPS: Final = 200_000

@@ -15,10 +15,10 @@ from typing import Final, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from probes import named
-from probes.contract.batch import IdKind, Outcome
-from probes.contract.limits import NOT_STAMPED, WINDOW_MS, WINDOW_US
-from probes.event_times import (
+from hopwatch.probes import named
+from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract.limits import NOT_STAMPED, WINDOW_MS, WINDOW_US
+from hopwatch.probes.event_times import (
     AHEAD_US,
     LATEST_US,
     EventTime,
@@ -29,7 +29,7 @@ from probes.event_times import (
     meant_one_us,
     meant_us,
 )
-from probes.packing import NO_TEXT, Columns, Packed, batches, joined
+from hopwatch.probes.packing import NO_TEXT, Columns, Packed, batches, joined
 
 _OUTCOMES: Final = np.array([Outcome.PASSED, Outcome.PASSED, Outcome.FILTERED, Outcome.REJECTED], np.uint8)
 """The outcome of each side."""

@@ -17,17 +17,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from probes import exits
-from probes.backlog import UNRECORDABLE, Backlog
-from probes.clock import Clock
-from probes.contract.batch import Batch, Drop, Kind
-from probes.contract.envelope import decode, encode
-from probes.contract.limits import MONITOR_STREAM, WINDOW_MS, WINDOW_US
-from probes.instance import Instance
-from probes.packing import BATCH_OBSERVATIONS, Packed
-from probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, PERHAPS, Refusals, Stamp, Stamps
-from probes.sinks import Sink
-from probes.untold import Untold
+from hopwatch.probes import exits
+from hopwatch.probes.backlog import UNRECORDABLE, Backlog
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.probes.contract.envelope import decode, encode
+from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_MS, WINDOW_US
+from hopwatch.probes.instance import Instance
+from hopwatch.probes.packing import BATCH_OBSERVATIONS, Packed
+from hopwatch.probes.recorder import BAD_EVENT_TIME, BAD_MESSAGE_ID, PERHAPS, Refusals, Stamp, Stamps
+from hopwatch.probes.sinks import Sink
+from hopwatch.probes.untold import Untold
 
 ANNOUNCE_WITHIN_S: Final = 1.0
 """So long whoever starts a sender waits at most for the transport to have its hello."""

@@ -6,11 +6,11 @@ import os
 from dataclasses import dataclass, replace
 from typing import Final
 
-from probes.clock import Clock
-from probes.contract.limits import MAX_LABEL_CHARS, MAX_LABELS, MAX_NAME_CHARS, NAME_PATTERN
-from probes.errors import ProbeError
-from probes.event_times import LATEST_US
-from probes.sinks import Sink
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.contract.limits import MAX_LABEL_CHARS, MAX_LABELS, MAX_NAME_CHARS, NAME_PATTERN
+from hopwatch.probes.errors import ProbeError
+from hopwatch.probes.event_times import LATEST_US
+from hopwatch.probes.sinks import Sink
 
 _OF_A_SINK: Final = ("send", "failed", "tick", "settle", "close")
 _MOST_KEPT_CHARS: Final = MAX_NAME_CHARS - len("-4194304")

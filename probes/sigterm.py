@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from probes import exits
+from hopwatch.probes import exits
 
 MOST_S: Final = 4.0
 """How long a process is kept from ending; its probes give up before by themselves, unless something holds them up."""

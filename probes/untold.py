@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final
 
-from probes.contract.batch import Drop
-from probes.contract.limits import MAX_DROPS
+from hopwatch.probes.contract.batch import Drop
+from hopwatch.probes.contract.limits import MAX_DROPS
 
 MOST_COUNTED: Final = 10_000
 """So many windows and causes are counted each by itself, some 2 MB: the minutes of a week."""

@@ -9,9 +9,9 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Final
 
-from probes.contract.ids import IntId, TextId, UuidId, id_bytes
-from probes.contract.limits import ID_BYTES
-from probes.event_times import LATEST_US
+from hopwatch.probes.contract.ids import IntId, TextId, UuidId, id_bytes
+from hopwatch.probes.contract.limits import ID_BYTES
+from hopwatch.probes.event_times import LATEST_US
 
 MAX_ID_CHARS: Final = 1_024
 """A text longer than that is no message id but a mistake."""

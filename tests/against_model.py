@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-import monitor.settings
-from monitor import rules
-from monitor.kernel import tdigest
-from monitor.store import dialect, schema
+from hopwatch.monitor import rules
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.store import dialect, schema
 
 Json = dict[str, Any]
 
@@ -26,7 +26,7 @@ def rules_of(folder: Path, streams: Json, **settings: object) -> dict[str, rules
     """Return the rules of the streams as a configuration file gives them, the settings added to each."""
     config = folder / "hopwatch.toml"
     config.write_text(f"streams = {_toml({name: stream | settings for name, stream in streams.items()})}\n")
-    return rules.of(monitor.settings.load(config, flags={}, environ={}))
+    return rules.of(load(config, flags={}, environ={}))
 
 
 def prepared_store(folder: Path, name: str) -> Engine:

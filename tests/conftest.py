@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from hypothesis import settings
 
-from monitor.spark import session
+from hopwatch.monitor.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,17 +16,17 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Engine
 
-from monitor import commit
-from monitor.commit import Follower
-from monitor.kernel.tally import NEVER_US
-from monitor.ledger import Ledger
-from monitor.rules import StreamRules
-from monitor.spark import once
-from monitor.spark.decode import decode
-from monitor.spark.rows import CLOCK_ROW, KEY, Row, arrow
-from monitor.spark.sources import spool
-from monitor.spark.state import WindowState
-from monitor.store import lineage, writer
+from hopwatch.monitor import commit
+from hopwatch.monitor.commit import Follower
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.ledger import Ledger
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark import once
+from hopwatch.monitor.spark.decode import decode
+from hopwatch.monitor.spark.rows import CLOCK_ROW, KEY, Row, arrow
+from hopwatch.monitor.spark.sources import spool
+from hopwatch.monitor.spark.state import WindowState
+from hopwatch.monitor.store import lineage, writer
 
 Key = tuple[Any, ...]
 

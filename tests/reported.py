@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from monitor.store import dialect, reader, schema
+from hopwatch.monitor.store import dialect, reader, schema
 
 
 def reported(store_url: str) -> dict[str, Any]:

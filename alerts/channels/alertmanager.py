@@ -22,14 +22,14 @@ from typing import Any, Final
 
 import structlog
 
-from alerts.channels import http, texts
-from alerts.channels.channel import Failed, Outcome, Taken
-from alerts.channels.http import Poster
-from alerts.events import Alert, Event, Kind, Notification
-from alerts.outbox import Delivery
-from monitor.clock import Clock
-from monitor.results import iso
-from monitor.settings.channels import AlertmanagerChannel
+from hopwatch.alerts.channels import http, texts
+from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.channels.http import Poster
+from hopwatch.alerts.events import Alert, Event, Kind, Notification
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.settings.channels import AlertmanagerChannel
 
 STANDS_FOR: Final = 4
 """How many resends an alert that fires stands without being heard of again; as many as Prometheus gives it."""

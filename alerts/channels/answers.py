@@ -6,7 +6,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
 
 MOST_WAIT_S: Final = 600.0
 """However long the other side asks to be left alone: a page is no use the day after."""

@@ -14,15 +14,15 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from alerts.channels import texts, written
-from alerts.channels.channel import Failed, Outcome, Taken
-from alerts.events import Event
-from alerts.outbox import Delivery
-from monitor.settings.channels import AppriseChannel
+from hopwatch.alerts.channels import texts, written
+from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.monitor.settings.channels import AppriseChannel
 
 MOST_BODY: Final = 10_000
 """Services have bounds of their own, by which Apprise cuts or splits."""
-COMMAND: Final = (sys.executable, "-m", "alerts.channels.apprise_process")
+COMMAND: Final = (sys.executable, "-m", "hopwatch.alerts.channels.apprise_process")
 PACKAGES: Final = Path(__file__).resolve().parents[2]
 
 

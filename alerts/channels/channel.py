@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from alerts.outbox import Delivery
+from hopwatch.alerts.outbox import Delivery
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 import certifi
 import httpcore
 
-from alerts.channels import places
-from alerts.channels.answers import outcome
-from alerts.channels.channel import Failed, Outcome
-from alerts.channels.texts import one_line, shortened
-from monitor import __version__
-from monitor.clock import Clock, SystemClock
+from hopwatch import __version__
+from hopwatch.alerts.channels import places
+from hopwatch.alerts.channels.answers import outcome
+from hopwatch.alerts.channels.channel import Failed, Outcome
+from hopwatch.alerts.channels.texts import one_line, shortened
+from hopwatch.monitor.clock import Clock, SystemClock
 
 MOST_READ: Final = 4_096
 """Bytes of an answer that are read: enough for its reason."""

@@ -24,12 +24,12 @@ from typing import Final
 
 import structlog
 
-from alerts.channels import http, places, texts, written
-from alerts.channels.channel import Failed, Outcome, Taken
-from alerts.events import Notification
-from alerts.outbox import Delivery
-from monitor.clock import Clock, SystemClock
-from monitor.settings.channels import EmailChannel
+from hopwatch.alerts.channels import http, places, texts, written
+from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.events import Notification
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.monitor.clock import Clock, SystemClock
+from hopwatch.monitor.settings.channels import EmailChannel
 
 PORTS: Final = {"starttls": 587, "implicit": 465, "none": 25}
 MOST_BODY: Final = 20_000

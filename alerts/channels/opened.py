@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from alerts.channels.alertmanager import Alertmanager
-from alerts.channels.channel import Channel, Failed, Outcome
-from alerts.channels.mail import Mail
-from alerts.channels.pagerduty import PagerDuty
-from alerts.channels.slack import Slack
-from alerts.channels.webhook import Webhook
-from alerts.events import Kind, Notification, key_abroad
-from alerts.outbox import Delivery
-from alerts.ways import Routes, Ways
-from monitor.clock import Clock
-from monitor.errors import ConfigurationError
-from monitor.settings.channels import (
+from hopwatch.alerts.channels.alertmanager import Alertmanager
+from hopwatch.alerts.channels.channel import Channel, Failed, Outcome
+from hopwatch.alerts.channels.mail import Mail
+from hopwatch.alerts.channels.pagerduty import PagerDuty
+from hopwatch.alerts.channels.slack import Slack
+from hopwatch.alerts.channels.webhook import Webhook
+from hopwatch.alerts.events import Kind, Notification, key_abroad
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.ways import Routes, Ways
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.settings.channels import (
     AlertmanagerChannel,
     AnyChannel,
     EmailChannel,
@@ -125,6 +125,6 @@ def _channel(name: str, settings: AnyChannel, clock: Clock | None) -> Channel:
             return Mail(name, settings, clock)
         case _:
             # Apprise takes longer to import than all of the others, and most do without it.
-            from alerts.channels.by_apprise import ByApprise  # noqa: PLC0415
+            from hopwatch.alerts.channels.by_apprise import ByApprise  # noqa: PLC0415
 
             return ByApprise(name, settings)

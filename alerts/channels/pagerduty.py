@@ -10,14 +10,14 @@ import json
 from hashlib import sha256
 from typing import Any, Final
 
-from alerts.channels import texts
-from alerts.channels.channel import Outcome
-from alerts.channels.http import Poster
-from alerts.events import Event, Notification, Severity
-from alerts.outbox import Delivery
-from monitor.clock import Clock
-from monitor.results import iso
-from monitor.settings.channels import PagerDutyChannel
+from hopwatch.alerts.channels import texts
+from hopwatch.alerts.channels.channel import Outcome
+from hopwatch.alerts.channels.http import Poster
+from hopwatch.alerts.events import Event, Notification, Severity
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.settings.channels import PagerDutyChannel
 
 MOST_KEY: Final = 255
 MOST_SUMMARY: Final = 1_024

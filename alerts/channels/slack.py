@@ -13,13 +13,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from alerts.channels import texts, written
-from alerts.channels.channel import Outcome
-from alerts.channels.http import Poster
-from alerts.outbox import Delivery
-from monitor.clock import Clock
-from monitor.settings.channels import SlackChannel
-from monitor.settings.sample import Labels
+from hopwatch.alerts.channels import texts, written
+from hopwatch.alerts.channels.channel import Outcome
+from hopwatch.alerts.channels.http import Poster
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.settings.channels import SlackChannel
+from hopwatch.monitor.settings.sample import Labels
 
 MOST_TEXT: Final = 3_000
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from alerts.events import Alert, Event, Notification, Unit
-from monitor.results import iso
+from hopwatch.alerts.events import Alert, Event, Notification, Unit
+from hopwatch.monitor.results import iso
 
 MOST_TITLE: Final = 150
 MOST_LINE: Final = 600

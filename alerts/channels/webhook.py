@@ -12,12 +12,12 @@ import hmac
 from typing import Final
 from urllib.parse import quote
 
-from alerts.channels.channel import Outcome, Taken
-from alerts.channels.http import Poster
-from alerts.events import Event, Kind, to_json
-from alerts.outbox import Delivery
-from monitor.clock import Clock
-from monitor.settings.channels import WebhookChannel
+from hopwatch.alerts.channels.channel import Outcome, Taken
+from hopwatch.alerts.channels.http import Poster
+from hopwatch.alerts.events import Event, Kind, to_json
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.settings.channels import WebhookChannel
 
 BEAT_S: Final = 60.0
 """After how long a heartbeat is sent again."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import structlog
 
-from alerts.channels.texts import one_line
-from alerts.outbox import Delivery
-from monitor.settings import templates
-from monitor.settings.sample import Labels
+from hopwatch.alerts.channels.texts import one_line
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.monitor.settings import templates
+from hopwatch.monitor.settings.sample import Labels
 
 _log = structlog.get_logger("hopwatch")
 

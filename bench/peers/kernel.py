@@ -16,9 +16,9 @@ from bench.found import of_tally
 from bench.generate import Made
 from bench.truth import Found, Key
 from bench.work import TERMS, Block, Work, blocks, pathway, start_ms
-from monitor.kernel import tally
-from monitor.kernel.tally import Observed, Tally
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel import tally
+from hopwatch.monitor.kernel.tally import Observed, Tally
+from hopwatch.probes.contract.limits import WINDOW_US
 
 _PASSED: Final = np.empty(0, np.uint8)
 _windows: list[list[Block]] = []

@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 import streamlit as st
 
-from dashboards.charts import pictures
-from dashboards.charts.pictures import BOTTOM, LEFT, RIGHT, ROW, STYLES, TOP, WIDE, Picture
+from hopwatch.dashboards.charts import pictures
+from hopwatch.dashboards.charts.pictures import BOTTOM, LEFT, RIGHT, ROW, STYLES, TOP, WIDE, Picture
 
 Does = Literal["drag", "click"]
 _CHART: Final = st.components.v2.component(

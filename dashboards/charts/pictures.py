@@ -15,10 +15,10 @@ from itertools import pairwise
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from dashboards.charts import axes
-from dashboards.charts.axes import Axis
-from dashboards.views.series import Band, Cell, Outlier, Piece, Point
-from monitor import spans
+from hopwatch.dashboards.charts import axes
+from hopwatch.dashboards.charts.axes import Axis
+from hopwatch.dashboards.views.series import Band, Cell, Outlier, Piece, Point
+from hopwatch.monitor import spans
 
 WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM = 960, 230, 96, 12, 34, 28
 ROW: Final = 22

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dashboards.views.colours import Palette
-from dashboards.views.series import Point
+from hopwatch.dashboards.views.colours import Palette
+from hopwatch.dashboards.views.series import Point
 
 
 def option(points: Sequence[Point], nodes: Sequence[str], palette: Palette) -> dict[str, Any]:

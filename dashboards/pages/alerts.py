@@ -6,18 +6,18 @@ from typing import Final
 
 import streamlit as st
 
-from dashboards import markup
-from dashboards.looking import Looking
-from dashboards.pages import filtering
-from dashboards.reading.alarms import Alarms
-from dashboards.reading.signs import ROWS, WhatIsWrong
-from dashboards.reading.told import Standing
-from dashboards.views import alarms, episodes, odd, period
-from dashboards.views.address import Folded
-from dashboards.views.alarms import Delivery, Firing, Place
-from dashboards.views.colours import Mark
-from dashboards.views.episodes import Episode
-from dashboards.views.span import Span
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.pages import filtering
+from hopwatch.dashboards.reading.alarms import Alarms
+from hopwatch.dashboards.reading.signs import ROWS, WhatIsWrong
+from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.views import alarms, episodes, odd, period
+from hopwatch.dashboards.views.address import Folded
+from hopwatch.dashboards.views.alarms import Delivery, Firing, Place
+from hopwatch.dashboards.views.colours import Mark
+from hopwatch.dashboards.views.episodes import Episode
+from hopwatch.dashboards.views.span import Span
 
 PLACES: Final = (
     ("Where", "hw-name"),

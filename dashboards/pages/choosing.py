@@ -6,12 +6,12 @@ from typing import Any
 
 import streamlit as st
 
-from dashboards.looking import Looking
-from dashboards.reading.told import Stretch
-from dashboards.views import texts
-from dashboards.views.address import Measure, Range
-from dashboards.views.span import MINUTE_US, Span
-from monitor.results import WindowResult
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.reading.told import Stretch
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.address import Measure, Range
+from hopwatch.dashboards.views.span import MINUTE_US, Span
+from hopwatch.monitor.results import WindowResult
 
 WHOLE = "the whole range"
 ALL_NODES = "all nodes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 STAMP = """\
-from probes import Probe
+from hopwatch import Probe
 
 probe = Probe(stream="orders", node="router", sink="spool:./var/spool")
 with probe.passing(message_id, event_time):

@@ -7,9 +7,9 @@ from typing import Final
 
 import streamlit as st
 
-from dashboards import markup
-from dashboards.views import sheets, texts
-from dashboards.views.sheets import Sheet, Value
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.views import sheets, texts
+from hopwatch.dashboards.views.sheets import Sheet, Value
 
 MOST_ROWS: Final = 240
 """Rows of a table on the page; a file has all."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboards import markup
-from dashboards.looking import Looking
-from dashboards.pages import choosing
-from dashboards.reading.told import Standing
-from dashboards.views import texts
-from dashboards.views.address import Folded, Page
-from dashboards.views.span import Span
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.pages import choosing
+from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.address import Folded, Page
+from hopwatch.dashboards.views.span import Span
 
 ALL_STREAMS = "all streams"
 

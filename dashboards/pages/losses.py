@@ -6,11 +6,11 @@ from typing import Final
 
 import streamlit as st
 
-from dashboards import markup
-from dashboards.looking import Looking
-from dashboards.pages import files
-from dashboards.views import loss_table, sheets
-from dashboards.views.judged import Judged
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.pages import files
+from hopwatch.dashboards.views import loss_table, sheets
+from hopwatch.dashboards.views.judged import Judged
 
 NOTE: Final = (
     "Missing is what was expected and not seen again, lost or not. Inside is timed message by message; process "

@@ -6,13 +6,13 @@ from functools import partial
 
 import streamlit as st
 
-from dashboards import markup
-from dashboards.looking import Looking
-from dashboards.reading.window_told import LostOf, WholeWindow
-from dashboards.views import lost_ids
-from dashboards.views.address import Page
-from monitor.printable import on_a_line
-from monitor.results import WindowResult
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.reading.window_told import LostOf, WholeWindow
+from hopwatch.dashboards.views import lost_ids
+from hopwatch.dashboards.views.address import Page
+from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.results import WindowResult
 
 HEAD = (("Message id", "hw-name"), ("Last seen", ""))
 

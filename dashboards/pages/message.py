@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboards import markup
-from dashboards.looking import Looking
-from dashboards.pages import filtering
-from dashboards.reading.search_told import Searched
-from dashboards.reading.searches import WaysOf
-from dashboards.reading.told import Standing
-from dashboards.views import journey, texts
-from dashboards.views.address import MOST_SHOWN, Page
-from dashboards.views.journey import Journey
-from monitor.journey import readings
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.pages import filtering
+from hopwatch.dashboards.reading.search_told import Searched
+from hopwatch.dashboards.reading.searches import WaysOf
+from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.views import journey, texts
+from hopwatch.dashboards.views.address import MOST_SHOWN, Page
+from hopwatch.dashboards.views.journey import Journey
+from hopwatch.monitor.journey import readings
 
 HEAD = (
     ("Node", "hw-name"),

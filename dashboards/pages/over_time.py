@@ -10,18 +10,18 @@ from typing import Any
 
 import streamlit as st
 
-from dashboards.charts import live, pictures
-from dashboards.charts.live import Live
-from dashboards.charts.pictures import Picture
-from dashboards.looking import Looking
-from dashboards.pages import choosing, files
-from dashboards.reading.told import Stretch
-from dashboards.views import described, series, sheets, span, texts
-from dashboards.views.address import Measure
-from dashboards.views.judged import Judged
-from dashboards.views.series import Band
-from dashboards.views.sheets import Sheet
-from dashboards.views.span import Span
+from hopwatch.dashboards.charts import live, pictures
+from hopwatch.dashboards.charts.live import Live
+from hopwatch.dashboards.charts.pictures import Picture
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.pages import choosing, files
+from hopwatch.dashboards.reading.told import Stretch
+from hopwatch.dashboards.views import described, series, sheets, span, texts
+from hopwatch.dashboards.views.address import Measure
+from hopwatch.dashboards.views.judged import Judged
+from hopwatch.dashboards.views.series import Band
+from hopwatch.dashboards.views.sheets import Sheet
+from hopwatch.dashboards.views.span import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboards import markup
-from dashboards.looking import Looking
-from dashboards.pages import files
-from dashboards.reading.told import Standing
-from dashboards.views import overview, sheets, texts
-from dashboards.views.address import Page
-from dashboards.views.overview import Row
-from monitor.results import Verdict
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.pages import files
+from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.views import overview, sheets, texts
+from hopwatch.dashboards.views.address import Page
+from hopwatch.dashboards.views.overview import Row
+from hopwatch.monitor.results import Verdict
 
 HEAD = (
     ("Stream", "hw-name"),

@@ -6,15 +6,15 @@ from typing import Final
 
 import streamlit as st
 
-from dashboards import markup
-from dashboards.looking import Looking
-from dashboards.pages import filtering
-from dashboards.reading.signs import ROWS, HowProbesStand
-from dashboards.reading.told import Standing
-from dashboards.views import instances
-from dashboards.views.address import Folded
-from dashboards.views.instances import Row
-from monitor.instances import Roll
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.pages import filtering
+from hopwatch.dashboards.reading.signs import ROWS, HowProbesStand
+from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.views import instances
+from hopwatch.dashboards.views.address import Folded
+from hopwatch.dashboards.views.instances import Row
+from hopwatch.monitor.instances import Roll
 
 HEAD: Final = (
     ("Node, stream", "hw-name"),

@@ -6,15 +6,15 @@ from typing import Final
 
 import streamlit as st
 
-from dashboards import markup
-from dashboards.looking import Looking
-from dashboards.pages import filtering
-from dashboards.reading.signs import ROWS, WhatWasSetAside
-from dashboards.reading.told import Standing
-from dashboards.views import period, quality
-from dashboards.views.span import STEP_WORDS, Span
-from monitor.kernel.tally import NEVER_US
-from monitor.quality import Quality
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.pages import filtering
+from hopwatch.dashboards.reading.signs import ROWS, WhatWasSetAside
+from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.views import period, quality
+from hopwatch.dashboards.views.span import STEP_WORDS, Span
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.quality import Quality
 
 REASONS: Final = (
     ("Reason", "hw-name"),

@@ -9,20 +9,20 @@ from typing import Any, Final
 import streamlit as st
 from streamlit.typing import EChartsState
 
-from dashboards import markup
-from dashboards.charts import pathway as drawn
-from dashboards.charts import shares
-from dashboards.looking import Looking
-from dashboards.pages import choosing, files, losses, over_time
-from dashboards.pages.over_time import Shown
-from dashboards.reading.questions import MOST_NODES, HowAStreamWent
-from dashboards.reading.told import Standing, Stretch
-from dashboards.views import judged, pathway, series, sheets, span, texts
-from dashboards.views.address import Page
-from dashboards.views.judged import Judged
-from dashboards.views.pathway import Drawing
-from dashboards.views.span import Span
-from monitor.results import WindowResult
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.charts import pathway as drawn
+from hopwatch.dashboards.charts import shares
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.pages import choosing, files, losses, over_time
+from hopwatch.dashboards.pages.over_time import Shown
+from hopwatch.dashboards.reading.questions import MOST_NODES, HowAStreamWent
+from hopwatch.dashboards.reading.told import Standing, Stretch
+from hopwatch.dashboards.views import judged, pathway, series, sheets, span, texts
+from hopwatch.dashboards.views.address import Page
+from hopwatch.dashboards.views.judged import Judged
+from hopwatch.dashboards.views.pathway import Drawing
+from hopwatch.dashboards.views.span import Span
+from hopwatch.monitor.results import WindowResult
 
 WIDE: Final = "stretch"
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboards import markup
-from dashboards.looking import Looking
-from dashboards.pages import losses, lost_ids
-from dashboards.reading.told import Standing
-from dashboards.reading.whole_window import AllOfAWindow
-from dashboards.reading.window_told import WholeWindow
-from dashboards.views import conservation, judged, texts, whole_window
-from dashboards.views.address import Page
-from monitor.kernel.window import Terms
-from monitor.results import WindowResult
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.looking import Looking
+from hopwatch.dashboards.pages import losses, lost_ids
+from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.reading.whole_window import AllOfAWindow
+from hopwatch.dashboards.reading.window_told import WholeWindow
+from hopwatch.dashboards.views import conservation, judged, texts, whole_window
+from hopwatch.dashboards.views.address import Page
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.results import WindowResult
 
 HOLES = (("Node", "hw-name"), ("Probe", ""), ("Started", "hw-narrow"), ("What it did not tell of this minute", ""))
 

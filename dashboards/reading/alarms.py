@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from alerts.record import Open, Told, Untold
-from monitor.watch import Finding
+from hopwatch.alerts.record import Open, Told, Untold
+from hopwatch.monitor.watch import Finding
 
 
 @dataclass(frozen=True, slots=True)

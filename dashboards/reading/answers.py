@@ -12,11 +12,11 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from sqlalchemy import Connection, Engine
 
-from dashboards.reading.searches import Searches
-from monitor.clock import Clock
-from monitor.errors import StoreError
-from monitor.settings import Settings
-from monitor.store import dialect, schema
+from hopwatch.dashboards.reading.searches import Searches
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.settings import Settings
+from hopwatch.monitor.store import dialect, schema
 
 FRESH_US: Final = 4_000_000
 """How long an answer is as good as a new one: less than pages take to ask again."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from monitor.results import RollUp, WindowResult
+from hopwatch.monitor.results import RollUp, WindowResult
 
 MOST_SLOW: Final = 8
 """Nodes whose process durations are told apart by colour at most."""

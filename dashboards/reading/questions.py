@@ -7,13 +7,13 @@ from typing import Final
 
 from sqlalchemy import Connection, func, select
 
-from dashboards.reading import chosen, standing
-from dashboards.reading.told import Edge, Graph, Standing, Stretch
-from monitor.results import RollUp, WindowResult
-from monitor.store import lineage, outliers, ranges, reader, rollups, tables, writer
-from monitor.store.pieces import Kept
-from monitor.store.ranges import Where
-from probes.contract.limits import WINDOW_US
+from hopwatch.dashboards.reading import chosen, standing
+from hopwatch.dashboards.reading.told import Edge, Graph, Standing, Stretch
+from hopwatch.monitor.results import RollUp, WindowResult
+from hopwatch.monitor.store import lineage, outliers, ranges, reader, rollups, tables, writer
+from hopwatch.monitor.store.pieces import Kept
+from hopwatch.monitor.store.ranges import Where
+from hopwatch.probes.contract.limits import WINDOW_US
 
 HOUR_US: Final = rollups.HOUR_US
 DAY_US: Final = rollups.DAY_US

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 
-from dashboards.reading.questions import HOUR_US, graph, running_from_us
-from dashboards.reading.told import Stretch
-from monitor.errors import ConfigurationError
-from monitor.reached import Reached
-from monitor.results import RollUp, WindowResult
-from monitor.store import instances, outliers, ranges, reader, rollups, tables
-from monitor.store.pieces import Kept
-from monitor.store.ranges import Where
+from hopwatch.dashboards.reading.questions import HOUR_US, graph, running_from_us
+from hopwatch.dashboards.reading.told import Stretch
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.reached import Reached
+from hopwatch.monitor.results import RollUp, WindowResult
+from hopwatch.monitor.store import instances, outliers, ranges, reader, rollups, tables
+from hopwatch.monitor.store.pieces import Kept
+from hopwatch.monitor.store.ranges import Where
 
 MOST_STEPS: Final = 1_000
 """Windows, hours or days of a stream that one report has room for."""

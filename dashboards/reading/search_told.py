@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dashboards.reading.told import Graph
-from monitor.finding import Lost
-from monitor.journey import Stamp
-from monitor.results import WindowResult
+from hopwatch.dashboards.reading.told import Graph
+from hopwatch.monitor.finding import Lost
+from hopwatch.monitor.journey import Stamp
+from hopwatch.monitor.results import WindowResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from dashboards.reading.questions import OneWindow, graph
-from dashboards.reading.search_told import Searched, Way
-from monitor import finding, journey
-from monitor.clock import Clock
-from monitor.errors import HopwatchError
-from monitor.kernel.window import Terms
-from monitor.settings import Settings
-from monitor.store import lineage, reader, writer
+from hopwatch.dashboards.reading.questions import OneWindow, graph
+from hopwatch.dashboards.reading.search_told import Searched, Way
+from hopwatch.monitor import finding, journey
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.errors import HopwatchError
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.settings import Settings
+from hopwatch.monitor.store import lineage, reader, writer
 
 PATIENCE_S: Final = 10.0
 """How long a search looks into segments; ``hopwatch find`` looks into all."""

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select
 
-from alerts import recorded
-from alerts.events import Notification
-from alerts.record import Told
-from dashboards.reading.alarms import Alarms
-from monitor.instances import Roll
-from monitor.quality import Quality
-from monitor.store import instances, outliers, quality
-from monitor.store.instances import Asked
+from hopwatch.alerts import recorded
+from hopwatch.alerts.events import Notification
+from hopwatch.alerts.record import Told
+from hopwatch.dashboards.reading.alarms import Alarms
+from hopwatch.monitor.instances import Roll
+from hopwatch.monitor.quality import Quality
+from hopwatch.monitor.store import instances, outliers, quality
+from hopwatch.monitor.store.instances import Asked
 
 ROWS: Final = 200
 """Rows of a list at most; of instances there are pages of so many."""

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, FromClause, Row, and_, column, or_, select, values
 
-from alerts import recorded
-from dashboards.reading.told import Minute, Standing, StreamNow
-from monitor.results import Status, Verdict, WindowResult
-from monitor.store import instances, reader, rollups, tables
-from monitor.store.tables import Words
-from probes.contract.limits import WINDOW_US
+from hopwatch.alerts import recorded
+from hopwatch.dashboards.reading.told import Minute, Standing, StreamNow
+from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.store import instances, reader, rollups, tables
+from hopwatch.monitor.store.tables import Words
+from hopwatch.probes.contract.limits import WINDOW_US
 
 LATELY_US: Final = rollups.HOUR_US
 """How far back the overview looks."""

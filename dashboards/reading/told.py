@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from monitor.reached import Reached
-from monitor.results import RollUp, Status, Verdict, WindowResult
-from monitor.watch import Finding
+from hopwatch.monitor.reached import Reached
+from hopwatch.monitor.results import RollUp, Status, Verdict, WindowResult
+from hopwatch.monitor.watch import Finding
 
 
 @dataclass(frozen=True, slots=True)

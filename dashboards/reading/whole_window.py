@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 from sqlalchemy import Connection, func, select
 
-from dashboards.reading.questions import OneWindow, graph
-from dashboards.reading.window_told import AgedOut, Hole, LostOf, Revision, WholeWindow
-from monitor.holes import touch
-from monitor.kernel.books import Book, accounts
-from monitor.kernel.window import Terms
-from monitor.store import lost, reader, tables
-from probes.contract.limits import ID_BYTES, WINDOW_US
+from hopwatch.dashboards.reading.questions import OneWindow, graph
+from hopwatch.dashboards.reading.window_told import AgedOut, Hole, LostOf, Revision, WholeWindow
+from hopwatch.monitor.holes import touch
+from hopwatch.monitor.kernel.books import Book, accounts
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.store import lost, reader, tables
+from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 MOST_HOLED: Final = 50
 """Probe instances with holes that are told one by one."""

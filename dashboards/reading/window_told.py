@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboards.reading.told import Graph
-from monitor.results import WindowResult
+from hopwatch.dashboards.reading.told import Graph
+from hopwatch.monitor.results import WindowResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dashboards import markup
-from dashboards.reading.reported import Report, StreamReport
-from dashboards.report import section, styles, tables
-from dashboards.views import judged, loss_table, span, texts
-from dashboards.views.colours import NOTHING
-from monitor.reached import Reached
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.reading.reported import Report, StreamReport
+from hopwatch.dashboards.report import section, styles, tables
+from hopwatch.dashboards.views import judged, loss_table, span, texts
+from hopwatch.dashboards.views.colours import NOTHING
+from hopwatch.monitor.reached import Reached
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The browser is told, too, that nothing is fetched and nothing runs."""

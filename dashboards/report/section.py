@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC
 
-from dashboards import markup
-from dashboards.charts import pictures
-from dashboards.charts.pictures import Picture
-from dashboards.reading.reported import StreamReport
-from dashboards.reading.told import Stretch
-from dashboards.report import tables
-from dashboards.views import described, judged, loss_table, pathway, series, span, texts
-from dashboards.views.address import Measure
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.charts import pictures
+from hopwatch.dashboards.charts.pictures import Picture
+from hopwatch.dashboards.reading.reported import StreamReport
+from hopwatch.dashboards.reading.told import Stretch
+from hopwatch.dashboards.report import tables
+from hopwatch.dashboards.views import described, judged, loss_table, pathway, series, span, texts
+from hopwatch.dashboards.views.address import Measure
 
 
 def of(told: StreamReport, place: int) -> str:

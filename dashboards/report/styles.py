@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.charts.pictures import STYLES
-from dashboards.views.colours import DARK, LIGHT, variables
+from hopwatch.dashboards.charts.pictures import STYLES
+from hopwatch.dashboards.views.colours import DARK, LIGHT, variables
 
 _MARKS: Final = ("lossy", "clean", "unknown", "silent", "idle", "pending")
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Final
 
-from dashboards import markup
-from dashboards.reading.reported import StreamReport
-from dashboards.reading.told import Stretch
-from dashboards.views import judged, loss, loss_table, series, texts
-from dashboards.views.judged import Judged
-from monitor.kernel.naming import HASH_OF_A_TEXT
-from monitor.printable import on_a_line
-from monitor.results import RollUp, Verdict, WindowResult
-from monitor.watch import Finding
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.reading.reported import StreamReport
+from hopwatch.dashboards.reading.told import Stretch
+from hopwatch.dashboards.views import judged, loss, loss_table, series, texts
+from hopwatch.dashboards.views.judged import Judged
+from hopwatch.monitor.kernel.naming import HASH_OF_A_TEXT
+from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.results import RollUp, Verdict, WindowResult
+from hopwatch.monitor.watch import Finding
 
 MOST_IDS: Final = 1_000
 """Lost ids of a stream that a report lists."""

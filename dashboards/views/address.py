@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from monitor.results import iso
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.results import iso
+from hopwatch.probes.contract.limits import WINDOW_US
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from alerts.events import Alert, Kind, Notification, Severity, Unit
-from alerts.outbox import Fate
-from alerts.record import Open, Sending, Untold
-from dashboards.reading.alarms import Alarms
-from dashboards.views import texts
-from dashboards.views.colours import Mark
+from hopwatch.alerts.events import Alert, Kind, Notification, Severity, Unit
+from hopwatch.alerts.outbox import Fate
+from hopwatch.alerts.record import Open, Sending, Untold
+from hopwatch.dashboards.reading.alarms import Alarms
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.colours import Mark
 
 SEVERITIES: Final = {
     Severity.PAGE: Mark("PAGE", "▲", "somebody is called now", "lossy"),

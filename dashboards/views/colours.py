@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-from monitor.results import Status, Verdict
+from hopwatch.monitor.results import Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)

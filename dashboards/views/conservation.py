@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dashboards.views import loss, texts
-from monitor.results import WindowResult
+from hopwatch.dashboards.views import loss, texts
+from hopwatch.monitor.results import WindowResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from dashboards.views import texts
-from dashboards.views.series import Cell, Outlier, Piece, Point
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.series import Cell, Outlier, Piece, Point
 
 
 @dataclass(frozen=True, slots=True)

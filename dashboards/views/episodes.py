@@ -6,13 +6,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from alerts.events import Event, Kind, Notification
-from alerts.record import Told
-from dashboards.reading.alarms import Alarms
-from dashboards.views import alarms as shown
-from dashboards.views import texts
-from dashboards.views.alarms import SEVERITIES, Delivery, Place
-from dashboards.views.colours import Mark
+from hopwatch.alerts.events import Event, Kind, Notification
+from hopwatch.alerts.record import Told
+from hopwatch.dashboards.reading.alarms import Alarms
+from hopwatch.dashboards.views import alarms as shown
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.alarms import SEVERITIES, Delivery, Place
+from hopwatch.dashboards.views.colours import Mark
 
 
 @dataclass(frozen=True, slots=True)

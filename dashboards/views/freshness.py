@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import tzinfo
 
-from dashboards.views import texts
-from monitor.reached import Notice, Reached
+from hopwatch.dashboards.views import texts
+from hopwatch.monitor.reached import Notice, Reached
 
 
 def notices(now_us: int, read_us: int, reached: Reached | None, trouble: str, zone: tzinfo) -> tuple[Notice, ...]:

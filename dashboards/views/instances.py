@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from dashboards.views import texts
-from dashboards.views.colours import Mark
-from monitor.instances import AHEAD_US, BYE_US, GONE_US, Instance, Roll, State
-from monitor.kernel.books import RETIRED_AFTER_US, Book
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.colours import Mark
+from hopwatch.monitor.instances import AHEAD_US, BYE_US, GONE_US, Instance, Roll, State
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Book
 
 MARKS: Final = {
     State.SILENT: Mark("SILENT", "⚠", "no bye, and nothing told of the last minute: windows wait for it", "lossy"),

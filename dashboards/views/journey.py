@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-from dashboards.reading.search_told import Searched, Way
-from dashboards.views import texts
-from dashboards.views.colours import Mark
-from monitor import bounds
-from monitor.bounds import Part
-from monitor.finding import Lost
-from monitor.journey import Stamp, has_left, part_at
-from monitor.kernel.naming import HASH_OF_A_TEXT
-from monitor.printable import on_a_line
-from monitor.results import WindowResult
-from probes.contract.batch import IdKind, Outcome
-from probes.contract.limits import WINDOW_US
+from hopwatch.dashboards.reading.search_told import Searched, Way
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.colours import Mark
+from hopwatch.monitor import bounds
+from hopwatch.monitor.bounds import Part
+from hopwatch.monitor.finding import Lost
+from hopwatch.monitor.journey import Stamp, has_left, part_at
+from hopwatch.monitor.kernel.naming import HASH_OF_A_TEXT
+from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.results import WindowResult
+from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract.limits import WINDOW_US
 
 MOST_WINDOWS: Final = 20
 MOST_STAMPS: Final = 200

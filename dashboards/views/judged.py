@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dashboards.views.colours import NOTHING, ORDER, Mark, mark
-from monitor.results import NodeResult, NodeRollUp, RollUp, Verdict, WindowResult
+from hopwatch.dashboards.views.colours import NOTHING, ORDER, Mark, mark
+from hopwatch.monitor.results import NodeResult, NodeRollUp, RollUp, Verdict, WindowResult
 
 Judged = WindowResult | RollUp
 JudgedNode = NodeResult | NodeRollUp

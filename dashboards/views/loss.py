@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dashboards.views import texts
-from dashboards.views.judged import Judged, JudgedNode
-from monitor import bounds
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.judged import Judged, JudgedNode
+from hopwatch.monitor import bounds
 
 
 def lost(one: Judged) -> str:

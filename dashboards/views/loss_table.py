@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.views import loss, texts
-from dashboards.views.colours import Mark
-from dashboards.views.judged import Judged, JudgedNode, is_final, of_node
-from monitor.results import NodeResult, Quantiles
+from hopwatch.dashboards.views import loss, texts
+from hopwatch.dashboards.views.colours import Mark
+from hopwatch.dashboards.views.judged import Judged, JudgedNode, is_final, of_node
+from hopwatch.monitor.results import NodeResult, Quantiles
 
 LOSSES: Final = frozenset({"lost end to end", "missing", "surely lost", "delivered elsewhere", "in flight"})
 """The figures that lead to the ids behind them."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from dashboards.reading.told import Graph
-from dashboards.views import sheets
-from monitor import bounds
-from monitor.journey import readings
-from monitor.kernel.naming import HASH_OF_A_TEXT
-from monitor.kernel.tally import MAX_LOST_IDS
-from monitor.results import NodeResult, WindowResult, iso
+from hopwatch.dashboards.reading.told import Graph
+from hopwatch.dashboards.views import sheets
+from hopwatch.monitor import bounds
+from hopwatch.monitor.journey import readings
+from hopwatch.monitor.kernel.naming import HASH_OF_A_TEXT
+from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
+from hopwatch.monitor.results import NodeResult, WindowResult, iso
 
 A_PAGE: Final = 25
 COLUMNS: Final = ("message_id", "stream", "window_start", "node", "last_seen", "known_of_it")

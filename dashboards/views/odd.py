@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from dashboards.views import texts
-from dashboards.views.colours import Mark
-from monitor.outliers.quantities import Quantity
-from monitor.watch import Finding
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.colours import Mark
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.watch import Finding
 
 OUTLIER: Final = Mark("OUTLIER", "◆", "rare enough to be told of", "unknown")
 NOTICE: Final = Mark("NOTICE", "◇", "noticed, and not rare enough to be told of", "idle")

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.reading.told import Minute, Standing, StreamNow
-from dashboards.views import texts
-from dashboards.views.colours import NOTHING, ORDER, Mark, mark
-from monitor import bounds
-from monitor.results import NodeResult, Status, Verdict, WindowResult
-from probes.contract.limits import WINDOW_US
+from hopwatch.dashboards.reading.told import Minute, Standing, StreamNow
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.colours import NOTHING, ORDER, Mark, mark
+from hopwatch.monitor import bounds
+from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
+from hopwatch.probes.contract.limits import WINDOW_US
 
 OLD_US: Final = 600_000_000
 """A stream whose newest final window ended so long before what the monitor has read is told as old."""

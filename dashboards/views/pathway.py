@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.reading.told import Edge, Graph
-from dashboards.views import loss, texts
-from dashboards.views.colours import NOTHING, Mark
-from dashboards.views.judged import Judged, JudgedNode, is_final, of_node
-from monitor import bounds
+from hopwatch.dashboards.reading.told import Edge, Graph
+from hopwatch.dashboards.views import loss, texts
+from hopwatch.dashboards.views.colours import NOTHING, Mark
+from hopwatch.dashboards.views.judged import Judged, JudgedNode, is_final, of_node
+from hopwatch.monitor import bounds
 
 MOST_COLUMNS: Final = 8
 """As many nodes in a row have room for their figures."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dashboards.reading.told import Standing
-from dashboards.views import span
-from dashboards.views.address import Address
-from dashboards.views.span import LENGTHS_US, MINUTE_US, MOST_POINTS, Span
+from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.views import span
+from hopwatch.dashboards.views.address import Address
+from hopwatch.dashboards.views.span import LENGTHS_US, MINUTE_US, MOST_POINTS, Span
 
 
 def of(address: Address, standing: Standing, now_us: int) -> Span:

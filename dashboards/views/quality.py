@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from dashboards.views import texts
-from monitor.parcels import SetAside
-from monitor.quality import Quality, Stopped
-from monitor.undeclared import MOST_NAMES, UNKNOWN_NODE, Undeclared
+from hopwatch.dashboards.views import texts
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.quality import Quality, Stopped
+from hopwatch.monitor.undeclared import MOST_NAMES, UNKNOWN_NODE, Undeclared
 
 MEANINGS: Final = {
     "bad_count": "it says that it holds more observations than a record may, or none where there have to be some",

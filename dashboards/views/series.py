@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from dashboards.reading import chosen
-from dashboards.reading.told import Stretch
-from dashboards.views import judged, loss, texts
-from dashboards.views.address import Measure
-from dashboards.views.judged import Judged, JudgedNode
-from dashboards.views.span import MOST_POINTS, STEP_WORDS, thinned
-from monitor.outliers.quantities import Quantity
-from monitor.results import Quantiles, Status, Verdict, WindowResult
+from hopwatch.dashboards.reading import chosen
+from hopwatch.dashboards.reading.told import Stretch
+from hopwatch.dashboards.views import judged, loss, texts
+from hopwatch.dashboards.views.address import Measure
+from hopwatch.dashboards.views.judged import Judged, JudgedNode
+from hopwatch.dashboards.views.span import MOST_POINTS, STEP_WORDS, thinned
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.results import Quantiles, Status, Verdict, WindowResult
 
 END_TO_END: Final = "end to end"
 PERCENTILES: Final = ("p50", "p95", "p99")

@@ -11,12 +11,12 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.reading.told import Graph, Standing, Stretch
-from dashboards.views import judged, pathway, series
-from dashboards.views.address import Measure
-from dashboards.views.judged import Judged
-from monitor.kernel.rollup import NODE_COUNTS
-from monitor.results import NodeResult, Quantiles, iso
+from hopwatch.dashboards.reading.told import Graph, Standing, Stretch
+from hopwatch.dashboards.views import judged, pathway, series
+from hopwatch.dashboards.views.address import Measure
+from hopwatch.dashboards.views.judged import Judged
+from hopwatch.monitor.kernel.rollup import NODE_COUNTS
+from hopwatch.monitor.results import NodeResult, Quantiles, iso
 
 Value = str | int | float | None
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.views.address import Address, Range
-from probes.contract.limits import WINDOW_US
+from hopwatch.dashboards.views.address import Address, Range
+from hopwatch.probes.contract.limits import WINDOW_US
 
 MINUTE_US: Final = WINDOW_US
 HOUR_US: Final = 60 * MINUTE_US

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-from monitor import spans
+from hopwatch.monitor import spans
 
 NONE: Final = "\u2013"
 """There is nothing to tell of."""

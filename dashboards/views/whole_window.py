@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, Final
 
-from dashboards.reading.window_told import AgedOut, Hole, Revision
-from dashboards.views import texts
-from monitor.kernel.window import Terms
-from monitor.results import Status, WindowResult
+from hopwatch.dashboards.reading.window_told import AgedOut, Hole, Revision
+from hopwatch.dashboards.views import texts
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.results import Status, WindowResult
 
 MOST_CHANGES: Final = 40
 """Lines of one revision that are shown."""

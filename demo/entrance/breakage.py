@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from demo.faults import chance
-from demo.nodes import GATE
+from hopwatch.demo.faults import chance
+from hopwatch.demo.nodes import GATE
 
 Item = dict[str, Any]
 """An event as it is posted: id, time and data."""

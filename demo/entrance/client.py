@@ -9,8 +9,8 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from typing import Any, Final, NamedTuple
 
-from demo.entrance.breakage import Item
-from demo.links import LinkError
+from hopwatch.demo.entrance.breakage import Item
+from hopwatch.demo.links import LinkError
 
 HOST: Final = "127.0.0.1"
 ANSWERS_WITHIN_S: Final = 30.0

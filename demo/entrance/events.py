@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import fastavro
 
-from demo.links import LinkError
-from demo.nodes import STREAM
-from demo.records import Message
-from probes.contract.envelope import MARKER
+from hopwatch.demo.links import LinkError
+from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.records import Message
+from hopwatch.probes.contract.envelope import MARKER
 
 WHOLE: Final = ("year", "month", "day", "distance", "hour", "minute")
 TEXTS: Final = ("sched_dep_time", "sched_arr_time", "carrier", "flight", "origin", "dest", "time_hour")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from confluent_kafka import Message
 
-from demo.entrance import events
-from demo.links import LinkError
-from demo.links.topics import TopicInlet
-from probes import marks
+from hopwatch.demo.entrance import events
+from hopwatch.demo.links import LinkError
+from hopwatch.demo.links.topics import TopicInlet
+from hopwatch.probes import marks
 
 
 class MarkedInlet(TopicInlet):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
-from monitor.errors import DependencyError
+from hopwatch.monitor.errors import DependencyError
 
 NEEDED: Final = ("avro", "fastapi", "granian", "limits", "msgspec", "orjson")
 

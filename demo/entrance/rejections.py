@@ -9,10 +9,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from demo.entrance.breakage import Breakage
-from demo.entrance.client import Answer
-from demo.line import Line, equal
-from demo.nodes import GATE
+from hopwatch.demo.entrance.breakage import Breakage
+from hopwatch.demo.entrance.client import Answer
+from hopwatch.demo.line import Line, equal
+from hopwatch.demo.nodes import GATE
 
 NOTHING: Final = "nothing wrong"
 """What an event is called in which nothing was broken."""

@@ -11,11 +11,11 @@ from collections import deque
 from pathlib import Path
 from typing import Final
 
-from demo.entrance import events
-from demo.links import LinkError
-from probes.contract.segment import SEGMENT_SUFFIX, walk
-from probes.gate.codec import EnvelopeError
-from probes.gate.records import Entered
+from hopwatch.demo.entrance import events
+from hopwatch.demo.links import LinkError
+from hopwatch.probes.contract.segment import SEGMENT_SUFFIX, walk
+from hopwatch.probes.gate.codec import EnvelopeError
+from hopwatch.probes.gate.records import Entered
 
 TICK_S: Final = 0.05
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, Protocol
 
-from demo.entrance.breakage import Breakage, Item, breakage_of
-from demo.entrance.client import Answer, GateAwayError
-from demo.entrance.events import SCHEMA, SUBJECT, item
-from demo.entrance.rejections import Rejections
-from demo.faults import Dice, Fate
-from demo.links import LinkError
-from demo.nodes import STREAM
-from demo.records import Message, wall_clock_us
-from demo.truth import Deed, TruthLog
+from hopwatch.demo.entrance.breakage import Breakage, Item, breakage_of
+from hopwatch.demo.entrance.client import Answer, GateAwayError
+from hopwatch.demo.entrance.events import SCHEMA, SUBJECT, item
+from hopwatch.demo.entrance.rejections import Rejections
+from hopwatch.demo.faults import Dice, Fate
+from hopwatch.demo.links import LinkError
+from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.records import Message, wall_clock_us
+from hopwatch.demo.truth import Deed, TruthLog
 
 MOST_EVENTS: Final = 500
 """Events of one request: with 400 bytes each they are far from the gate's bound of 1 MiB."""

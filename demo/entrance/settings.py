@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from demo.faults import NodeFaults
+from hopwatch.demo.faults import NodeFaults
 
 
 @dataclass(frozen=True, slots=True)

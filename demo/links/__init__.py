@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from monitor.errors import DependencyError
+from hopwatch.monitor.errors import DependencyError
 
 
 class LinkError(DependencyError):

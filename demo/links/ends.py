@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from demo.links import Inlet, Outlet
-from demo.links.sockets import SocketInlet, SocketOutlet
-from demo.links.topics import TopicInlet, TopicOutlet
+from hopwatch.demo.links import Inlet, Outlet
+from hopwatch.demo.links.sockets import SocketInlet, SocketOutlet
+from hopwatch.demo.links.topics import TopicInlet, TopicOutlet
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -35,7 +35,7 @@ class SocketEnds:
     def inlet(self) -> Inlet:
         """Return the end that messages come from."""
         if self.events:
-            from demo.entrance.segments import SegmentInlet  # noqa: PLC0415 - needs the gate's packages
+            from hopwatch.demo.entrance.segments import SegmentInlet  # noqa: PLC0415 - needs the gate's packages
 
             return SegmentInlet(Path(self.events))
         return SocketInlet(socket.socket(fileno=self.listen_fd))
@@ -66,7 +66,7 @@ class TopicEnds:
             LinkError: no broker says how far this node has come.
         """
         if self.is_gated:
-            from demo.entrance.marked import MarkedInlet  # noqa: PLC0415 - as above
+            from hopwatch.demo.entrance.marked import MarkedInlet  # noqa: PLC0415 - as above
 
             return MarkedInlet.open(self.brokers, self.inlet_topic)
         return TopicInlet.open(self.brokers, self.inlet_topic)

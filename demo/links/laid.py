@@ -8,13 +8,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from demo.entrance.outlets import GateOutlets, spools_below
-from demo.links.ends import Ends, TopicEnds
-from demo.links.loopback import SocketLinks
-from demo.nodes import NODES, after
-from monitor import settings, topics
-from monitor.errors import HopwatchError, TransportError
-from probes.contract.kafka import SCHEME, KafkaAccess, KafkaPlace
+from hopwatch.demo.entrance.outlets import GateOutlets, spools_below
+from hopwatch.demo.links.ends import Ends, TopicEnds
+from hopwatch.demo.links.loopback import SocketLinks
+from hopwatch.demo.nodes import NODES, after
+from hopwatch.monitor import settings, topics
+from hopwatch.monitor.errors import HopwatchError, TransportError
+from hopwatch.probes.contract.kafka import SCHEME, KafkaAccess, KafkaPlace
 
 PARTITIONS: Final = 2
 """Of the topic of observations: one for each core of a small machine."""

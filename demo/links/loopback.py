@@ -6,9 +6,9 @@ import socket
 from types import TracebackType
 from typing import Self
 
-from demo.entrance.outlets import SPOOL, GateOutlets
-from demo.links.ends import LOOPBACK, SocketEnds
-from demo.nodes import NODES, after
+from hopwatch.demo.entrance.outlets import SPOOL, GateOutlets
+from hopwatch.demo.links.ends import LOOPBACK, SocketEnds
+from hopwatch.demo.nodes import NODES, after
 
 
 class SocketLinks:

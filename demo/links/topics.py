@@ -20,8 +20,8 @@ from typing import Any, Final, Self, cast
 import stamina
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from demo.links import LinkError
-from probes.sinks.kafka import access_of
+from hopwatch.demo.links import LinkError
+from hopwatch.probes.sinks.kafka import access_of
 
 MOST_MESSAGES: Final = 500
 """How many are received at once."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from demo.config import Layout
-from demo.nodes.process import at_work, own_settings, relay
-from demo.records import Flight, Message
+from hopwatch.demo.config import Layout
+from hopwatch.demo.nodes.process import at_work, own_settings, relay
+from hopwatch.demo.records import Flight, Message
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 

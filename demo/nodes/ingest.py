@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final, Protocol
 
-from demo.config import Layout
-from demo.entrance import events
-from demo.nodes.process import NextNode, at_work, own_settings, relay, told_to_stop
-from demo.nodes.settings import NodeSettings
-from demo.records import Flight, Message, new_message, raw_flights, wall_clock_us
-from demo.truth import Birth, Deed, deed_count, unfinished_births
+from hopwatch.demo.config import Layout
+from hopwatch.demo.entrance import events
+from hopwatch.demo.nodes.process import NextNode, at_work, own_settings, relay, told_to_stop
+from hopwatch.demo.nodes.settings import NodeSettings
+from hopwatch.demo.records import Flight, Message, new_message, raw_flights, wall_clock_us
+from hopwatch.demo.truth import Birth, Deed, deed_count, unfinished_births
 
 NUMBERS: Final = ("year", "month", "day", "dep_delay", "arr_delay", "air_time", "distance", "hour", "minute")
 """The columns that hold whole numbers; the others stay texts."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from demo.nodes.process import NextNode, at_work, own_settings, relay
-from demo.records import Flight
+from hopwatch.demo.nodes.process import NextNode, at_work, own_settings, relay
+from hopwatch.demo.records import Flight
 
 KM_PER_MILE: Final = 1.609344
 KEPT: Final = ("carrier", "flight", "tailnum", "origin", "dest", "market", "state")

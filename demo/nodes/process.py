@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Final
 
-from demo.config import Layout
-from demo.faults import Dice
-from demo.links import LinkError, Outlet
-from demo.nodes.settings import NodeSettings
-from demo.nodes.step import Hop, Step
-from demo.probing import opened_probe
-from demo.records import Flight, Message, pack, unpack
-from demo.truth import TruthLog
+from hopwatch.demo.config import Layout
+from hopwatch.demo.faults import Dice
+from hopwatch.demo.links import LinkError, Outlet
+from hopwatch.demo.nodes.settings import NodeSettings
+from hopwatch.demo.nodes.step import Hop, Step
+from hopwatch.demo.probing import opened_probe
+from hopwatch.demo.records import Flight, Message, pack, unpack
+from hopwatch.demo.truth import TruthLog
 
 TICK_S: Final = 0.2
 

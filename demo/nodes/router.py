@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from demo.nodes.process import NextNode, at_work, own_settings, relay
-from demo.records import Flight
+from hopwatch.demo.nodes.process import NextNode, at_work, own_settings, relay
+from hopwatch.demo.records import Flight
 
 MARKETS: Final = {
     **dict.fromkeys(("AA", "DL", "UA", "US", "AS", "HA"), "mainline"),

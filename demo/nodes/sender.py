@@ -6,16 +6,16 @@ import sys
 from contextlib import closing
 from typing import Final
 
-from demo.config import Layout
-from demo.entrance.client import GateClient
-from demo.entrance.rejections import Rejections
-from demo.entrance.sending import Sender
-from demo.entrance.settings import SenderSettings
-from demo.faults import Dice
-from demo.links import LinkError
-from demo.nodes import GATE
-from demo.nodes.ingest import new_messages, parse
-from demo.truth import TruthLog
+from hopwatch.demo.config import Layout
+from hopwatch.demo.entrance.client import GateClient
+from hopwatch.demo.entrance.rejections import Rejections
+from hopwatch.demo.entrance.sending import Sender
+from hopwatch.demo.entrance.settings import SenderSettings
+from hopwatch.demo.faults import Dice
+from hopwatch.demo.links import LinkError
+from hopwatch.demo.nodes import GATE
+from hopwatch.demo.nodes.ingest import new_messages, parse
+from hopwatch.demo.truth import TruthLog
 
 POST_EVERY_S: Final = 0.1
 """So long messages come together: the gate syncs its disk for every batch."""

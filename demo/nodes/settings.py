@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from demo.faults import NodeFaults
-from demo.links.ends import Ends, ends_from
+from hopwatch.demo.faults import NodeFaults
+from hopwatch.demo.links.ends import Ends, ends_from
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from demo.faults import Dice, Fate
-from demo.records import Flight, Message, wall_clock_us
-from demo.truth import Deed, TruthLog
+from hopwatch.demo.faults import Dice, Fate
+from hopwatch.demo.records import Flight, Message, wall_clock_us
+from hopwatch.demo.truth import Deed, TruthLog
 
 
 class Stamps(Protocol):

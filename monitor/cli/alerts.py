@@ -10,18 +10,18 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy import Engine
 
-from alerts import drill, shown, ways
-from alerts.channels.channel import Channel
-from alerts.events import Severity, key_at_home
-from alerts.record import Taken
-from alerts.ways import Ways
-from monitor import settings
-from monitor.cli import console
-from monitor.cli.report import A_FINDING, moment_us
-from monitor.clock import SystemClock
-from monitor.errors import ConfigurationError, DependencyError
-from monitor.results import iso
-from monitor.store import dialect, schema
+from hopwatch.alerts import drill, shown, ways
+from hopwatch.alerts.channels.channel import Channel
+from hopwatch.alerts.events import Severity, key_at_home
+from hopwatch.alerts.record import Taken
+from hopwatch.alerts.ways import Ways
+from hopwatch.monitor import settings
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.cli.report import A_FINDING, moment_us
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError, DependencyError
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.store import dialect, schema
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]

@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import TextType
 
-from monitor.printable import on_a_line
+from hopwatch.monitor.printable import on_a_line
 
 MOST_WIDTH: Final = 10_000
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-import monitor
+import hopwatch
 
 COMMANDS: Final = {
     "init": "Write a first hopwatch.toml, and say what services need.",
@@ -47,7 +47,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
         if name != called:
             app.command(name, help=summary)(_listed)
             continue
-        command = importlib.import_module(f"monitor.cli.{name}").command
+        command = importlib.import_module(f"hopwatch.monitor.cli.{name}").command
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:
@@ -61,9 +61,9 @@ def _listed() -> None:
 
 def _show_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the flag's value
     if asked:
-        from monitor.cli import console
+        from hopwatch.monitor.cli import console
 
-        console.data().print(f"hopwatch {monitor.__version__}")
+        console.data().print(f"hopwatch {hopwatch.__version__}")
         raise typer.Exit
 
 

@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from monitor.printable import in_json, in_lines, on_a_line
+from hopwatch.monitor.printable import in_json, in_lines, on_a_line
 
 PIPED_WIDTH: Final = 120
 """Characters a line of a table through a pipe, unless COLUMNS says how many; sentences are never folded there."""

@@ -9,10 +9,10 @@ from typing import Annotated, Final
 
 import typer
 
-from monitor import settings
-from monitor.cli import console
-from monitor.errors import ConfigurationError, SettingsError
-from monitor.settings import Settings
+from hopwatch.monitor import settings
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.errors import ConfigurationError, SettingsError
+from hopwatch.monitor.settings import Settings
 
 PORT: Final = 8501
 HOST: Final = "127.0.0.1"
@@ -29,7 +29,7 @@ def command(
 ) -> None:
     """Show the dashboard in a browser: which stream is unhealthy, where, and since when."""
     chosen = _settings(config)
-    from dashboards import serving
+    from hopwatch.dashboards import serving
 
     below = _path(base_path)
     login = chosen.dashboard.login

@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
-from demo import beside, flags
-from demo.config import default_folder
-from demo.entrance import packages
-from demo.feed import feed
-from demo.run import run
-from demo.wishes import Wishes
-from monitor.cli import console
-from monitor.errors import ConfigurationError
-from monitor.settings import places, receivers
-from probes.contract.kafka import SCHEME as KAFKA
-from probes.contract.kafka import KafkaPlace
+from hopwatch.demo import beside, flags
+from hopwatch.demo.config import default_folder
+from hopwatch.demo.entrance import packages
+from hopwatch.demo.feed import feed
+from hopwatch.demo.run import run
+from hopwatch.demo.wishes import Wishes
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.settings import places, receivers
+from hopwatch.probes.contract.kafka import SCHEME as KAFKA
+from hopwatch.probes.contract.kafka import KafkaPlace
 
 
 def command(  # noqa: PLR0913 - one parameter a flag

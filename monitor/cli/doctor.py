@@ -10,12 +10,12 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from monitor import settings
-from monitor.cli import console
-from monitor.clock import SystemClock
-from monitor.doctor import Finding, Level, examine
-from monitor.errors import DependencyError
-from monitor.printable import on_a_line
+from hopwatch.monitor import settings
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.doctor import Finding, Level, examine
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.printable import on_a_line
 
 A_FINDING: Final = 1
 HERE: Final = Path("hopwatch.toml")

@@ -6,25 +6,25 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from monitor.clock import SystemClock as MonitorClock
-from monitor.store import dialect, schema
-from monitor.store.subjects import StoredShelves
-from probes.clock import SystemClock
-from probes.gate import rules
-from probes.gate.gate import Gate
-from probes.gate.intake import Entrance, Intake
-from probes.gate.judging import Terms
-from probes.gate.outlets import open_outlet
-from probes.gate.producers import Producer, Producers
-from probes.gate.rules import Action, Check, Path, Rule
-from probes.gate.stamping import Stamping
-from probes.registry.subjects import Registry
-from probes.sinks import Sink, open_sink
-from probes.sinks.kafka import KafkaSink
+from hopwatch.monitor.clock import SystemClock as MonitorClock
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store.subjects import StoredShelves
+from hopwatch.probes.clock import SystemClock
+from hopwatch.probes.gate import rules
+from hopwatch.probes.gate.gate import Gate
+from hopwatch.probes.gate.intake import Entrance, Intake
+from hopwatch.probes.gate.judging import Terms
+from hopwatch.probes.gate.outlets import open_outlet
+from hopwatch.probes.gate.producers import Producer, Producers
+from hopwatch.probes.gate.rules import Action, Check, Path, Rule
+from hopwatch.probes.gate.stamping import Stamping
+from hopwatch.probes.registry.subjects import Registry
+from hopwatch.probes.sinks import Sink, open_sink
+from hopwatch.probes.sinks.kafka import KafkaSink
 
 if TYPE_CHECKING:
-    from monitor.settings import Settings
-    from monitor.settings.gate import AnyRule
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.monitor.settings.gate import AnyRule
 
 
 def gate_of(chosen: Settings, streams: Iterable[str] | None = None) -> Gate:

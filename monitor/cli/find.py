@@ -13,13 +13,13 @@ from rich import box
 from rich.progress import Progress
 from rich.table import Table
 
-from monitor import bounds, finding, journey, settings
-from monitor.cli import console, find_many
-from monitor.cli.blocks import print_whole
-from monitor.cli.loss_table import span
-from monitor.errors import ConfigurationError
-from monitor.results import iso
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor import bounds, finding, journey, settings
+from hopwatch.monitor.cli import console, find_many
+from hopwatch.monitor.cli.blocks import print_whole
+from hopwatch.monitor.cli.loss_table import span
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.results import iso
+from hopwatch.probes.contract.limits import WINDOW_US
 
 A_FINDING = 1
 

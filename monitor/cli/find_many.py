@@ -10,12 +10,12 @@ from typing import Any, Final
 import typer
 from rich.progress import Progress
 
-from monitor import finding, journey
-from monitor.cli import console
-from monitor.errors import ConfigurationError
-from monitor.fates import MOST_IDS, MOST_MESSAGES, Fate, Wanted
-from monitor.results import iso
-from monitor.settings import Settings
+from hopwatch.monitor import finding, journey
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.fates import MOST_IDS, MOST_MESSAGES, Fate, Wanted
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.settings import Settings
 
 STANDARD_INPUT: Final = "-"
 NOTHING: Final = "nothing is kept of it"

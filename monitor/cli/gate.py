@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from monitor import settings
-from monitor.cli import console, signals
-from monitor.clock import SystemClock
-from monitor.errors import ConfigurationError, TransportError
+from hopwatch.monitor import settings
+from hopwatch.monitor.cli import console, signals
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError, TransportError
 
 if TYPE_CHECKING:
-    from monitor.settings import Settings
-    from probes.gate.gate import Gate
-    from probes.http.serve import Listening
-    from probes.registry.subjects import Registry
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.probes.gate.gate import Gate
+    from hopwatch.probes.http.serve import Listening
+    from hopwatch.probes.registry.subjects import Registry
 
 PORT: Final = 8081
 """Where clients look for a registry of Confluent's."""
@@ -68,10 +68,10 @@ def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON obje
 
 
 def _serve(chosen: Settings, host: str, port: int, health_port: int | None) -> None:
-    from monitor.cli.entrances import gate_of, registry_of
-    from probes.gate.app import app
-    from probes.gate.outlets import OutletError
-    from probes.http.serve import PortTakenError, check_port, serve
+    from hopwatch.monitor.cli.entrances import gate_of, registry_of
+    from hopwatch.probes.gate.app import app
+    from hopwatch.probes.gate.outlets import OutletError
+    from hopwatch.probes.http.serve import PortTakenError, check_port, serve
 
     if health_port == port:
         raise ConfigurationError(f"--health-port is another port than --port, got {port} for both")
@@ -95,9 +95,9 @@ def _serve(chosen: Settings, host: str, port: int, health_port: int | None) -> N
 
 def _rule_misfits(registry: Registry, made: Gate) -> Iterator[str]:
     """Yield what is wrong with rules whose subject has a schema already."""
-    from probes.gate.fitting import misfits
-    from probes.registry.avro_schema import Schema
-    from probes.registry.subjects import UnknownError
+    from hopwatch.probes.gate.fitting import misfits
+    from hopwatch.probes.registry.avro_schema import Schema
+    from hopwatch.probes.registry.subjects import UnknownError
 
     for intake in made.intakes.values():
         try:
@@ -109,7 +109,7 @@ def _rule_misfits(registry: Registry, made: Gate) -> Iterator[str]:
 
 def _listening(chosen: Settings, host: str, port: int) -> Listening:
     """Return where to listen, with files for TLS that can be used."""
-    from probes.http.serve import Listening, Tls, TlsError
+    from hopwatch.probes.http.serve import Listening, Tls, TlsError
 
     said = chosen.gate.tls
     if said is None:

@@ -13,13 +13,13 @@ from typing import Annotated, Final
 
 import typer
 
-from monitor.cli import console
-from monitor.errors import ConfigurationError, SettingsError
-from monitor.pathway import Pathway
-from monitor.printable import on_a_line
-from monitor.settings import DEFAULTS, Settings, load_with_streams, places
-from monitor.settings.model import stream_name
-from monitor.store import dialect
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.errors import ConfigurationError, SettingsError
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.settings import DEFAULTS, Settings, load_with_streams, places
+from hopwatch.monitor.settings.model import stream_name
+from hopwatch.monitor.store import dialect
 
 EXAMPLE: Final = 'orders="ingest -> router -> sink"'
 SPOOL: Final = DEFAULTS["transport"]["url"]
@@ -187,7 +187,7 @@ def _tell(config: Path, chosen: Settings) -> None:
     for name, stream in chosen.streams.items():
         for node in stream.pathway.nodes:
             words.print()
-            data.print("from probes import Probe")
+            data.print("from hopwatch import Probe")
             data.print(f'probe = Probe(stream="{name}", node="{node}", sink={sink})')
     words.print()
     for note in _notes(chosen):

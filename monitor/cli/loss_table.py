@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from monitor import bounds, spans
-from monitor.cli.blocks import print_whole
-from monitor.kernel.window import Terms
-from monitor.results import Status
+from hopwatch.monitor import bounds, spans
+from hopwatch.monitor.cli.blocks import print_whole
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.results import Status
 
 Json = dict[str, Any]
 

@@ -12,9 +12,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
-from monitor import wrong
-from monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
-from monitor.printable import in_lines
+from hopwatch.monitor import wrong
+from hopwatch.monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
+from hopwatch.monitor.printable import in_lines
 
 INTERRUPTED_EXIT_CODE: Final = 130
 GATE_EXTRAS: Final = "monitor,taps,gate"
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name, those of this process by default; return the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        from monitor.cli.commands import application
+        from hopwatch.monitor.cli.commands import application
 
         code = application(given)(given, prog_name="hopwatch", standalone_mode=False)
     except SystemExit as end:
@@ -117,7 +117,3 @@ def _kept(error: Exception) -> str:
 
 def _say(words: str) -> None:
     sys.stderr.write(in_lines(words.rstrip("\n")) + "\n")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

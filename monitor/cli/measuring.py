@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from monitor.cli import console
-from monitor.clock import SystemClock
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.clock import SystemClock
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from monitor.metrics.known import Figures
-    from monitor.rules import StreamRules
-    from monitor.settings import Settings
-    from monitor.spark.job import Place
+    from hopwatch.monitor.metrics.known import Figures
+    from hopwatch.monitor.rules import StreamRules
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.monitor.spark.job import Place
 
 
 @contextmanager
@@ -30,11 +30,11 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
     if chosen.metrics.listen is None:
         yield place
         return
-    from monitor.metrics.folding import plan
-    from monitor.metrics.measured import Measured
-    from monitor.metrics.reading import Reading
-    from monitor.metrics.serving import PATH, Server
-    from monitor.store import dialect, figures, schema
+    from hopwatch.monitor.metrics.folding import plan
+    from hopwatch.monitor.metrics.measured import Measured
+    from hopwatch.monitor.metrics.reading import Reading
+    from hopwatch.monitor.metrics.serving import PATH, Server
+    from hopwatch.monitor.store import dialect, figures, schema
 
     clock = SystemClock()
     # Of its own: the job never waits for a connection that a scrape has.
@@ -58,9 +58,9 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
 
 
 def _read(engine: Engine, rules: Mapping[str, StreamRules], now_us: int) -> Figures:
-    from alerts import figures as of_alerts
-    from monitor.metrics.known import Figures
-    from monitor.store import figures, schema
+    from hopwatch.alerts import figures as of_alerts
+    from hopwatch.monitor.metrics.known import Figures
+    from hopwatch.monitor.store import figures, schema
 
     with schema.reading(engine) as connection:
         return Figures(now_us, figures.read(connection, rules), of_alerts.read(connection))

@@ -10,18 +10,18 @@ import numpy as np
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from monitor import series, settings
-from monitor.cli import console
-from monitor.cli.report import range_us
-from monitor.errors import ConfigurationError, SeriesError
-from monitor.outliers import detector, state
-from monitor.outliers.detector import Scores
-from monitor.outliers.explain import Explanation, explain
-from monitor.outliers.quantities import Quantity
-from monitor.results import iso
-from monitor.series import Series
-from monitor.store import dialect, outliers, schema
-from monitor.watch import Finding
+from hopwatch.monitor import series, settings
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.cli.report import range_us
+from hopwatch.monitor.errors import ConfigurationError, SeriesError
+from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers.detector import Scores
+from hopwatch.monitor.outliers.explain import Explanation, explain
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.series import Series
+from hopwatch.monitor.store import dialect, outliers, schema
+from hopwatch.monitor.watch import Finding
 
 command = typer.Typer(help="Look at what is strange in series of numbers.", no_args_is_help=True)
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from monitor.cli.console import data, emit_json
-from monitor.errors import SettingsError
-from monitor.pathway import Pathway
-from monitor.settings import load_with_streams
+from hopwatch.monitor.cli.console import data, emit_json
+from hopwatch.monitor.errors import SettingsError
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.settings import load_with_streams
 
 command = typer.Typer(help="Look at the pathways that a configuration declares.", no_args_is_help=True)
 

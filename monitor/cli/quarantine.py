@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.table import Table
 
-from monitor import settings
-from monitor.cli import console
-from monitor.errors import ConfigurationError, TransportError
-from monitor.results import iso
+from hopwatch.monitor import settings
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.monitor.results import iso
 
 if TYPE_CHECKING:
-    from monitor.settings import Settings
-    from probes.gate.intake import Outcome
-    from probes.gate.records import Rejected
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.probes.gate.intake import Outcome
+    from hopwatch.probes.gate.records import Rejected
 
 FINDING: Final = 1
 MOST_LISTED: Final = 100
@@ -142,7 +142,7 @@ def _chosen(config: Path, stream: str) -> Settings:
 
 
 def _rejected(chosen: Settings, stream: str) -> list[Rejected]:
-    from probes.gate.quarantine import QuarantineError, rejected
+    from hopwatch.probes.gate.quarantine import QuarantineError, rejected
 
     try:
         return rejected(chosen.gate.streams[stream].rejected_url(stream), chosen.transport.access)
@@ -158,7 +158,7 @@ def _with(found: Sequence[Rejected], reason: str | None) -> list[Rejected]:
 
 
 def _named(found: Sequence[Rejected], events: Sequence[str]) -> list[Rejected]:
-    from probes.gate import ids
+    from hopwatch.probes.gate import ids
 
     by_id = {ids.written(one.event_id): one for one in sorted(found, key=lambda one: one.owns_id)}
     unknown = [event for event in events if event.lower() not in by_id]
@@ -176,10 +176,10 @@ def _read(data: Path) -> bytes:
 
 
 def _replayed(chosen: Settings, stream: str, wanted: Sequence[Rejected], data: bytes | None) -> list[Outcome]:
-    from monitor.cli.entrances import gate_of, registry_of
-    from probes.gate.outlets import OutletError
-    from probes.gate.replaying import replay
-    from probes.http.problems import Problem
+    from hopwatch.monitor.cli.entrances import gate_of, registry_of
+    from hopwatch.probes.gate.outlets import OutletError
+    from hopwatch.probes.gate.replaying import replay
+    from hopwatch.probes.http.problems import Problem
 
     registry = registry_of(chosen)
     gate = gate_of(chosen, [stream])
@@ -191,7 +191,7 @@ def _replayed(chosen: Settings, stream: str, wanted: Sequence[Rejected], data: b
 
 
 def _said(one: Rejected) -> dict[str, Any]:
-    from probes.gate import ids
+    from hopwatch.probes.gate import ids
 
     return {
         "id": ids.written(one.event_id),
@@ -206,7 +206,7 @@ def _said(one: Rejected) -> dict[str, Any]:
 
 
 def _why(one: Rejected, outcome: Outcome) -> dict[str, Any]:
-    from probes.gate import ids
+    from hopwatch.probes.gate import ids
 
     reasons = [f"{fault.place or '/'}: {fault.detail}" for fault in outcome.faults] or ["it was not written"]
     return {"id": ids.written(one.event_id), "status": int(outcome.fate), "reasons": reasons}

@@ -12,14 +12,15 @@ import typer
 from rich.text import Text
 from sqlalchemy import Engine
 
-from monitor import __version__, settings
-from monitor.cli import console, loss_table, span_table
-from monitor.clock import SystemClock
-from monitor.errors import ConfigurationError
-from monitor.reached import Reached, iso_second
-from monitor.results import iso
-from monitor.store import dialect, instances, reader, rollups, schema
-from probes.contract.limits import WINDOW_US
+from hopwatch import __version__
+from hopwatch.monitor import settings
+from hopwatch.monitor.cli import console, loss_table, span_table
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.reached import Reached, iso_second
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.store import dialect, instances, reader, rollups, schema
+from hopwatch.probes.contract.limits import WINDOW_US
 
 A_FINDING = 1
 
@@ -96,8 +97,8 @@ def _write(
     Raises:
         ConfigurationError: the file cannot be written, or there is more than it has room for.
     """
-    from dashboards.reading.reported import HowAllWent
-    from dashboards.report import page
+    from hopwatch.dashboards.reading.reported import HowAllWent
+    from hopwatch.dashboards.report import page
 
     step_us = {None: WINDOW_US, Span.HOUR: rollups.HOUR_US, Span.DAY: rollups.DAY_US}[by]
     with schema.reading(engine) as connection:

@@ -16,22 +16,22 @@ import stamina
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from monitor import bounds, java, rules, settings
-from monitor.cli import console, measuring, signals
-from monitor.clock import SystemClock
-from monitor.doctor import alerts as reach
-from monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
-from monitor.results import WindowResult, iso
-from monitor.store import dialect, lineage, reader, schema
+from hopwatch.monitor import bounds, java, rules, settings
+from hopwatch.monitor.cli import console, measuring, signals
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.doctor import alerts as reach
+from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
+from hopwatch.monitor.results import WindowResult, iso
+from hopwatch.monitor.store import dialect, lineage, reader, schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from stamina.instrumentation import RetryDetails
 
-    from alerts.ways import Ways
-    from monitor.settings import Settings
-    from monitor.spark.job import Place
+    from hopwatch.alerts.ways import Ways
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.monitor.spark.job import Place
 
 LOOK_S: Final = 0.5
 """How often a running stream is looked after."""
@@ -55,9 +55,9 @@ def command(
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
     java.require()
-    from alerts import configured, ways
-    from alerts.follow import Alerting
-    from monitor.spark import cluster, job, source
+    from hopwatch.alerts import configured, ways
+    from hopwatch.alerts.follow import Alerting
+    from hopwatch.monitor.spark import cluster, job, source
 
     read = source.of(chosen)
     transport = read.check(is_watched=not once)
@@ -102,7 +102,7 @@ def _once(place: Place, chosen: Settings) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from monitor.spark import failures, job, session
+    from hopwatch.monitor.spark import failures, job, session
 
     words = console.words()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
@@ -136,7 +136,7 @@ def _once(place: Place, chosen: Settings) -> None:
 
 
 def _session(place: Place, chosen: Settings) -> SparkSession:
-    from monitor.spark import session
+    from hopwatch.monitor.spark import session
 
     asked = chosen.monitor
     more = {**place.source.spark_settings, **asked.spark}
@@ -146,7 +146,7 @@ def _session(place: Place, chosen: Settings) -> SparkSession:
 def _stream(place: Place, chosen: Settings, people: Ways) -> None:
     from py4j.protocol import Py4JError
 
-    from alerts import rounds
+    from hopwatch.alerts import rounds
 
     console.configure_log()
     words, stop = console.words(), threading.Event()
@@ -173,8 +173,8 @@ def _note_stop(place: Place) -> None:
 
 
 def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable[[], None]) -> None:
-    from monitor import pulse
-    from monitor.spark import job, session
+    from hopwatch.monitor import pulse
+    from hopwatch.monitor.spark import job, session
 
     words = console.words()
     with place.engine.begin() as connection:
@@ -230,7 +230,7 @@ def _tell_retry(details: RetryDetails) -> None:
 def _raise_failure(query: StreamingQuery, place: Place) -> None:
     from py4j.protocol import Py4JError
 
-    from monitor.spark import failures, session
+    from hopwatch.monitor.spark import failures, session
 
     try:
         failure, is_active = query.exception(), query.isActive

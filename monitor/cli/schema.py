@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.table import Table
 
-from monitor import settings
-from monitor.cli import console
-from monitor.clock import SystemClock
-from monitor.errors import ConfigurationError
-from monitor.store import dialect
-from monitor.store import schema as store_schema
+from hopwatch.monitor import settings
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema as store_schema
 
 if TYPE_CHECKING:
-    from probes.registry.avro_schema import Schema
-    from probes.registry.compatibility import Conflict, Level
-    from probes.registry.shelf import Entry
-    from probes.registry.subjects import Registry, UnknownError
+    from hopwatch.probes.registry.avro_schema import Schema
+    from hopwatch.probes.registry.compatibility import Conflict, Level
+    from hopwatch.probes.registry.shelf import Entry
+    from hopwatch.probes.registry.subjects import Registry, UnknownError
 
 FINDING: Final = 1
 
@@ -54,7 +54,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the latest version of each subject, or all versions of one."""
-    from probes.registry.subjects import UnknownError
+    from hopwatch.probes.registry.subjects import UnknownError
 
     registry = _registry(config, is_made=False)
     names = [subject] if subject is not None else list(registry.subjects())
@@ -86,7 +86,7 @@ def _listed(registry: Registry, names: list[str], *, is_whole: bool) -> list[dic
 
 
 def _row(subject: str, entry: Entry, level: Level) -> dict[str, str | int]:
-    from probes.registry.subjects import parsed
+    from hopwatch.probes.registry.subjects import parsed
 
     return {
         "subject": subject,
@@ -103,7 +103,7 @@ def register(file: File, subject: Subject, config: Config = Path("hopwatch.toml"
 
     It ends with 1 and each field that is in the way if readers would break.
     """
-    from probes.registry.subjects import IncompatibleError, MeaningError
+    from hopwatch.probes.registry.subjects import IncompatibleError, MeaningError
 
     _check_name(subject)
     new = _read(file)
@@ -130,7 +130,7 @@ def check(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), 
 
     Nothing is registered. It ends with 1 and each field that is in the way if readers would break.
     """
-    from probes.registry.subjects import MeaningError
+    from hopwatch.probes.registry.subjects import MeaningError
 
     _check_name(subject)
     new = _read(file)
@@ -158,7 +158,7 @@ def restore(
 
     Whatever its versions owe each other: events are read by it again within a second.
     """
-    from probes.registry.subjects import UnknownError
+    from hopwatch.probes.registry.subjects import UnknownError
 
     try:
         made = _registry(config, is_made=False).restore(subject, version)
@@ -180,7 +180,7 @@ def level(
     as_json: AsJson = False,
 ) -> None:
     """Show or set what the versions of a subject owe each other."""
-    from probes.registry.compatibility import Level
+    from hopwatch.probes.registry.compatibility import Level
 
     _check_name(subject)
     if to is not None and to not in set(Level):
@@ -209,9 +209,9 @@ def diff(  # noqa: PLR0913 - one parameter a flag
 
     And who reads whom.
     """
-    from probes.registry.compatibility import reads
-    from probes.registry.differences import differences
-    from probes.registry.subjects import UnknownError, parsed
+    from hopwatch.probes.registry.compatibility import reads
+    from hopwatch.probes.registry.differences import differences
+    from hopwatch.probes.registry.subjects import UnknownError, parsed
 
     if file is not None and new is not None:
         raise ConfigurationError("--to and --file both say what is compared: name one of them")
@@ -259,8 +259,8 @@ def generate(
 
     Its classes encode them, and decode those of all versions that they can read.
     """
-    from probes.registry.python_code import NotWritableError, module
-    from probes.registry.subjects import UnknownError, parsed
+    from hopwatch.probes.registry.python_code import NotWritableError, module
+    from hopwatch.probes.registry.subjects import UnknownError, parsed
 
     del language  # there is one
     registry = _registry(config, is_made=False)
@@ -292,7 +292,7 @@ def _refused(subject: str, error: Exception, *, as_json: bool) -> typer.Exit:
 
 
 def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, as_json: bool) -> None:
-    from probes.registry.explained import explained, new_major
+    from hopwatch.probes.registry.explained import explained, new_major
 
     told = [one._asdict() for one in explained(found)]
     if as_json:
@@ -312,14 +312,14 @@ def _there(error: UnknownError, subject: str) -> str:
 
 
 def _check_name(subject: str) -> None:
-    from probes.registry.subjects import NAME
+    from hopwatch.probes.registry.subjects import NAME
 
     if not re.fullmatch(NAME, subject):
         raise ConfigurationError(f"a subject is 1 to 255 of the characters A-Za-z0-9._-, got {subject!r:.80}")
 
 
 def _read(file: Path) -> Schema:
-    from probes.registry.avro_schema import MAX_BYTES, Schema, SchemaError
+    from hopwatch.probes.registry.avro_schema import MAX_BYTES, Schema, SchemaError
 
     try:
         with file.open("rb") as opened:
@@ -334,8 +334,8 @@ def _read(file: Path) -> Schema:
 
 def _registry(config: Path, *, is_made: bool) -> Registry:
     """Return the registry of the configured store; ``is_made`` makes the store where there is none."""
-    from monitor.store.subjects import StoredShelves
-    from probes.registry.subjects import Registry
+    from hopwatch.monitor.store.subjects import StoredShelves
+    from hopwatch.probes.registry.subjects import Registry
 
     url = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS).store.url
     engine = dialect.engine(url)

@@ -9,9 +9,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from monitor.cli.blocks import print_whole
-from monitor.cli.loss_table import PARTS, Json, count, loss, lost_share, show_accounts, span
-from monitor.results import Verdict
+from hopwatch.monitor.cli.blocks import print_whole
+from hopwatch.monitor.cli.loss_table import PARTS, Json, count, loss, lost_share, show_accounts, span
+from hopwatch.monitor.results import Verdict
 
 _VERDICTS: Final = (Verdict.CLEAN, Verdict.LOSSY, Verdict.UNKNOWN, Verdict.SILENT, Verdict.IDLE)
 

@@ -10,14 +10,14 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from sqlalchemy import Engine
 
-from alerts import retention as alerts_retention
-from monitor import settings
-from monitor.cli import console
-from monitor.clock import Clock, SystemClock
-from monitor.errors import ConfigurationError
-from monitor.results import iso
-from monitor.settings import durations
-from monitor.store import dialect, retention, schema
+from hopwatch.alerts import retention as alerts_retention
+from hopwatch.monitor import settings
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.clock import Clock, SystemClock
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.settings import durations
+from hopwatch.monitor.store import dialect, retention, schema
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from monitor.cli import console, signals
-from monitor.errors import ConfigurationError, TapDownError
-from probes.contract.limits import NAME_PATTERN
-from probes.marks import ID_HEADER, TIME_HEADER
-from probes.taps.avro import Framing
-from probes.taps.errors import TapSourceError, TapUsageError
-from probes.taps.sides import Side
-from probes.taps.surroundings import Surroundings
-from probes.values import IdKind, TimeUnit
+from hopwatch.monitor.cli import console, signals
+from hopwatch.monitor.errors import ConfigurationError, TapDownError
+from hopwatch.probes.contract.limits import NAME_PATTERN
+from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
+from hopwatch.probes.taps.avro import Framing
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.sides import Side
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.values import IdKind, TimeUnit
 
 if TYPE_CHECKING:
-    from probes.taps.http.refused import NodeName
-    from probes.taps.stamping import Stamping
+    from hopwatch.probes.taps.http.refused import NodeName
+    from hopwatch.probes.taps.stamping import Stamping
 
 STANDARD_INPUT: Final = "-"
 STANDARD_INPUT_FILE: Final = 0
@@ -82,11 +82,11 @@ def jsonl(  # noqa: PLR0913 - one parameter a flag
     as_json: AsJson = False,
 ) -> None:
     """Stamp each line of a file of JSON as it is written, or of a pipe."""
-    from probes.taps.documents import DocumentReader
-    from probes.taps.jsonl import JsonLinesTap, Pipe, Source, follow
-    from probes.taps.opening import open_probe, sink_url
-    from probes.taps.stamping import Stamping
-    from probes.taps.state import StateFile
+    from hopwatch.probes.taps.documents import DocumentReader
+    from hopwatch.probes.taps.jsonl import JsonLinesTap, Pipe, Source, follow
+    from hopwatch.probes.taps.opening import open_probe, sink_url
+    from hopwatch.probes.taps.stamping import Stamping
+    from hopwatch.probes.taps.state import StateFile
 
     is_piped = file == STANDARD_INPUT
     if is_piped and (state is not None or from_start):
@@ -146,12 +146,12 @@ def kafka(  # noqa: PLR0913 - one parameter a flag
 
     Access to the brokers is told by HOPWATCH_TRANSPORT__KAFKA__…, as for sinks.
     """
-    from probes.taps.avro import AvroValues
-    from probes.taps.kafka import KafkaTap
-    from probes.taps.messages import MessageReader, spot
-    from probes.taps.opening import open_probe, sink_url
-    from probes.taps.stamping import Stamping
-    from probes.taps.topic import Topic
+    from hopwatch.probes.taps.avro import AvroValues
+    from hopwatch.probes.taps.kafka import KafkaTap
+    from hopwatch.probes.taps.messages import MessageReader, spot
+    from hopwatch.probes.taps.opening import open_probe, sink_url
+    from hopwatch.probes.taps.stamping import Stamping
+    from hopwatch.probes.taps.topic import Topic
 
     _check_places(context)
     around = Surroundings(_tell)
@@ -195,10 +195,10 @@ def http(  # noqa: PLR0913 - one parameter a flag
     as_json: AsJson = False,
 ) -> None:
     """Stamp what is posted to /v1/observations, see /openapi.json."""
-    from probes.http.serve import Listening, check_port, serve
-    from probes.taps.http.app import app
-    from probes.taps.http.intake import Intake
-    from probes.taps.opening import sink_url
+    from hopwatch.probes.http.serve import Listening, check_port, serve
+    from hopwatch.probes.taps.http.app import app
+    from hopwatch.probes.taps.http.intake import Intake
+    from hopwatch.probes.taps.opening import sink_url
 
     around = Surroundings(_tell)
     with signals.ending(around.stop), _named_errors():
@@ -226,7 +226,7 @@ def allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[NodeNa
     Raises:
         ConfigurationError: a name cannot be, or the file is wrong or declares no stream.
     """
-    from probes.taps.http.refused import NodeName
+    from hopwatch.probes.taps.http.refused import NodeName
 
     if config is None and not allow:
         return None
@@ -238,7 +238,7 @@ def allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[NodeNa
         found.add(NodeName(stream, node))
     if config is not None:
         try:
-            from monitor import settings
+            from hopwatch.monitor import settings
         except ImportError as error:
             told = f"--config needs hopwatch[monitor], of which {error.name} is missing"
             raise ConfigurationError(f"{told}: install it, or name each node with --allow") from None
@@ -297,7 +297,7 @@ def _told_at_the_end(
 @contextmanager
 def _named_errors() -> Iterator[None]:
     """Turn what a tap raises into errors with an exit code."""
-    from probes.http.serve import PortTakenError
+    from hopwatch.probes.http.serve import PortTakenError
 
     try:
         yield

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from monitor import settings, topics
-from monitor.cli import console
-from monitor.errors import ConfigurationError
-from monitor.settings import Settings
-from probes.contract.kafka import KafkaPlace
+from hopwatch.monitor import settings, topics
+from hopwatch.monitor.cli import console
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.settings import Settings
+from hopwatch.probes.contract.kafka import KafkaPlace
 
 A_FINDING = 1
 

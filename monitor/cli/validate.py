@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from monitor import settings
-from monitor.cli import console, signals
-from monitor.cli.tap import NoIdText
-from monitor.clock import SystemClock
-from monitor.errors import ConfigurationError, TransportError
-from monitor.store import dialect
-from probes.contract.kafka import SCHEME as KAFKA
-from probes.contract.kafka import KafkaPlace
-from probes.gate.framing import Framing
-from probes.taps.errors import TapSourceError, TapUsageError
-from probes.taps.surroundings import Surroundings
-from probes.values import TimeUnit
+from hopwatch.monitor import settings
+from hopwatch.monitor.cli import console, signals
+from hopwatch.monitor.cli.tap import NoIdText
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.monitor.store import dialect
+from hopwatch.probes.contract.kafka import SCHEME as KAFKA
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.gate.framing import Framing
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.values import TimeUnit
 
 if TYPE_CHECKING:
-    from monitor.settings import Settings
-    from probes.gate.rules import Path as Way
-    from probes.gate.spots import Spots
-    from probes.gate.turns import Outputs
-    from probes.gate.validating import Validating
-    from probes.gate.validator import Validator
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.probes.gate.rules import Path as Way
+    from hopwatch.probes.gate.spots import Spots
+    from hopwatch.probes.gate.turns import Outputs
+    from hopwatch.probes.gate.validating import Validating
+    from hopwatch.probes.gate.validator import Validator
 
 command = typer.Typer(
     name="validate",
@@ -110,7 +110,7 @@ def spots_of(id_path: str | None, time_path: str | None, unit: TimeUnit | None, 
     Raises:
         ConfigurationError: they contradict each other, or a path cannot be.
     """
-    from probes.gate.spots import Spots
+    from hopwatch.probes.gate.spots import Spots
 
     if time_path is not None and is_record:
         raise ConfigurationError("the event time stands in one place, got --time and --time-record: name one of them")
@@ -120,8 +120,8 @@ def spots_of(id_path: str | None, time_path: str | None, unit: TimeUnit | None, 
 
 
 def _way(flag: str, path: str | None) -> Way | None:
-    from probes.gate.rules import Path as Found
-    from probes.taps.documents import path_keys
+    from hopwatch.probes.gate.rules import Path as Found
+    from hopwatch.probes.taps.documents import path_keys
 
     try:
         return None if path is None else Found(path_keys(path))
@@ -135,7 +135,7 @@ def _outputs(chosen: Settings, stream: str, source: str) -> tuple[Outputs, str]:
     Raises:
         ConfigurationError: there are none, or one of them is the topic that is read.
     """
-    from probes.gate.turns import Outputs
+    from hopwatch.probes.gate.turns import Outputs
 
     if stream not in chosen.gate.streams:
         known = ", ".join(chosen.gate.streams) or "none"
@@ -158,13 +158,13 @@ def _outputs(chosen: Settings, stream: str, source: str) -> tuple[Outputs, str]:
 
 
 def _validating(chosen: Settings, stream: str, framing: Framing, spots: Spots) -> Validating:
-    from monitor.cli.entrances import entrance_of
-    from monitor.store.subjects import StoredShelves
-    from probes.clock import SystemClock as ProbeClock
-    from probes.gate.validating import Validating
-    from probes.gate.versions import Versions
-    from probes.registry.shelf import ShelfDownError
-    from probes.registry.subjects import Registry, UnknownError
+    from hopwatch.monitor.cli.entrances import entrance_of
+    from hopwatch.monitor.store.subjects import StoredShelves
+    from hopwatch.probes.clock import SystemClock as ProbeClock
+    from hopwatch.probes.gate.validating import Validating
+    from hopwatch.probes.gate.versions import Versions
+    from hopwatch.probes.registry.shelf import ShelfDownError
+    from hopwatch.probes.registry.subjects import Registry, UnknownError
 
     subject = chosen.gate.streams[stream].subject or stream
     registry = Registry(StoredShelves(dialect.engine(chosen.store.url), SystemClock()))
@@ -190,12 +190,12 @@ def _validator(  # noqa: PLR0913 - what a flag each says
     id_text: bool,
 ) -> Validator:
     """Return the loop, once all that it stands on was reached for."""
-    from monitor.cli.entrances import stamping_of
-    from probes.gate.persistent import Patience
-    from probes.gate.source import Source
-    from probes.gate.turns import Turns
-    from probes.gate.validator import Validator, back_us
-    from probes.taps.topic import Topic
+    from hopwatch.monitor.cli.entrances import stamping_of
+    from hopwatch.probes.gate.persistent import Patience
+    from hopwatch.probes.gate.source import Source
+    from hopwatch.probes.gate.turns import Turns
+    from hopwatch.probes.gate.validator import Validator, back_us
+    from hopwatch.probes.taps.topic import Topic
 
     (url, group), (brokers, outputs), patience = read, written, Patience(around)
     access = chosen.transport.access

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from monitor.clock import Clock
-from monitor.doctor import alerts, data, kafka, machine, places, stores
-from monitor.doctor.finding import Finding, Level
-from monitor.settings import Settings
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.doctor import alerts, data, kafka, machine, places, stores
+from hopwatch.monitor.doctor.finding import Finding, Level
+from hopwatch.monitor.settings import Settings
 
 __all__ = ["Finding", "Level", "examine"]
 

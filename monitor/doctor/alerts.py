@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from monitor.doctor.finding import Finding, Level
-from monitor.settings.alerting import AlertsSettings
+from hopwatch.monitor.doctor.finding import Finding, Level
+from hopwatch.monitor.settings.alerting import AlertsSettings
 
 ADVICE: Final = "add a table [alerts.channels.NAME]: docs/ALERTS.md"
 

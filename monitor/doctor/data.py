@@ -7,15 +7,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from monitor import undeclared
-from monitor.doctor.finding import Finding, Level
-from monitor.doctor.stores import refused
-from monitor.errors import StoreError
-from monitor.reached import iso_second
-from monitor.store import dialect, instances, reader, recent, schema
-from monitor.store.recent import Recent
-from monitor.store.rollups import HOUR_US
-from monitor.undeclared import UNKNOWN_NODE, Undeclared
+from hopwatch.monitor import undeclared
+from hopwatch.monitor.doctor.finding import Finding, Level
+from hopwatch.monitor.doctor.stores import refused
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.reached import iso_second
+from hopwatch.monitor.store import dialect, instances, reader, recent, schema
+from hopwatch.monitor.store.recent import Recent
+from hopwatch.monitor.store.rollups import HOUR_US
+from hopwatch.monitor.undeclared import UNKNOWN_NODE, Undeclared
 
 MOST_OF_A_KIND: Final = 5
 DOUBLED_RATIO: Final = 0.5

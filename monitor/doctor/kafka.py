@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from monitor import topics
-from monitor.doctor.finding import Finding, Level
-from monitor.errors import TransportError
-from probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.monitor import topics
+from hopwatch.monitor.doctor.finding import Finding, Level
+from hopwatch.monitor.errors import TransportError
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 
 
 def topic(place: KafkaPlace, access: KafkaAccess, *, allow_weak: bool = False) -> Finding:

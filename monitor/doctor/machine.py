@@ -7,9 +7,9 @@ import platform
 import sys
 from typing import Final
 
-from monitor import java as spark_java
-from monitor.doctor.finding import Finding, Level
-from monitor.errors import JavaError
+from hopwatch.monitor import java as spark_java
+from hopwatch.monitor.doctor.finding import Finding, Level
+from hopwatch.monitor.errors import JavaError
 
 OLDEST_PYTHON: Final = (3, 11)
 SPARK_PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "google.protobuf")

@@ -10,10 +10,10 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
 
-from monitor.clock import Clock
-from monitor.doctor.finding import Finding, Level
-from monitor.errors import TransportError
-from monitor.spark.sources import spool
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.doctor.finding import Finding, Level
+from hopwatch.monitor.errors import TransportError
+from hopwatch.monitor.spark.sources import spool
 
 LITTLE_ROOM_BYTES: Final = 1024**3
 NO_ROOM_BYTES: Final = 64 * 1024**2

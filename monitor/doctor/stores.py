@@ -13,13 +13,13 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from monitor.doctor.finding import Finding, Level
-from monitor.doctor.places import TRIAL, nearest_folder, not_written, with_room
-from monitor.errors import StoreError
-from monitor.kernel.verdict import QUESTION_OF_IDS
-from monitor.results import iso
-from monitor.store import dialect, reader, schema
-from monitor.store.rollups import HOUR_US
+from hopwatch.monitor.doctor.finding import Finding, Level
+from hopwatch.monitor.doctor.places import TRIAL, nearest_folder, not_written, with_room
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.kernel.verdict import QUESTION_OF_IDS
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.store import dialect, reader, schema
+from hopwatch.monitor.store.rollups import HOUR_US
 
 _LOCK_TIMEOUT_S: Final = 1
 _IS_WRITTEN: Final = "NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off'"

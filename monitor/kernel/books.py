@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.contract.batch import Kind
-from probes.contract.limits import TIMELESS_CAUSES, WINDOW_US
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.limits import TIMELESS_CAUSES, WINDOW_US
 
 AFTERLIFE_US: Final = 10_000_000
 """How long an instance that did not say bye lives beyond its last ``complete_through``."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from monitor.kernel import tdigest
-from monitor.kernel.tally import NodeLags
-from monitor.results import Quantiles
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.results import Quantiles
 
 _INT64: Final = (-(2**63), 2**63 - 1)
 _RANKS: Final = (0.50, 0.95, 0.99)

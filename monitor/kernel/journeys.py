@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import masks
-from monitor.kernel.masks import Groups
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.masks import Groups
 
 MAX_STAMPS: Final = 256
 """How many stamps of a message are kept, beyond which they are counted: enough for one of every node of a pathway."""

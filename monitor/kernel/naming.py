@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel.masks import Ids
-from probes.contract.batch import IdKind
-from probes.contract.ids import digest
+from hopwatch.monitor.kernel.masks import Ids
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.ids import digest
 
 MAX_TEXT_BYTES: Final = 256
 """A text that is longer is not kept with the ids that were lost: it is shown as its hash."""

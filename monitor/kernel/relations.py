@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import masks
-from monitor.kernel.masks import Groups
-from monitor.kernel.sets import Sets
-from monitor.pathway import Pathway
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.masks import Groups
+from hopwatch.monitor.kernel.sets import Sets
+from hopwatch.monitor.pathway import Pathway
 
 NONE: Final = -1
 """Stands where there is nothing to tell."""

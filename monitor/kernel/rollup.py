@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 
-from monitor.kernel import tdigest
-from monitor.kernel.figures import lag_fields, quantiles_of, ratio
-from monitor.kernel.tally import NodeLags
-from monitor.results import NodeRollUp, RollUp, Verdict, WindowResult
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.results import NodeRollUp, RollUp, Verdict, WindowResult
 
 COUNTS: Final = (
     *("known", "delivered", "filtered", "rejected", "lost", "partial", "lost_lower"),

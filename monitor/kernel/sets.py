@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import masks
-from monitor.pathway import Group, Pathway
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.pathway import Group, Pathway
 
 Bools = NDArray[np.bool_]
 

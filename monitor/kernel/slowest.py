@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import naming
-from monitor.kernel.masks import Ids
-from monitor.kernel.naming import Names
+from hopwatch.monitor.kernel import naming
+from hopwatch.monitor.kernel.masks import Ids
+from hopwatch.monitor.kernel.naming import Names
 
 MAX_SLOWEST_IDS: Final = 5
 """How many of its slowest messages a node-window keeps."""

@@ -15,16 +15,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import journeys, masks, naming, relations, slowest, tdigest
-from monitor.kernel.journeys import Journeys, Record, Source
-from monitor.kernel.masks import Ids
-from monitor.kernel.naming import Names, Said
-from monitor.kernel.relations import Relation, Stamped
-from monitor.kernel.sets import classify
-from monitor.kernel.slowest import Slowest
-from monitor.pathway import Pathway
-from probes.contract.batch import IdKind, Outcome
-from probes.contract.limits import NOT_STAMPED
+from hopwatch.monitor.kernel import journeys, masks, naming, relations, slowest, tdigest
+from hopwatch.monitor.kernel.journeys import Journeys, Record, Source
+from hopwatch.monitor.kernel.masks import Ids
+from hopwatch.monitor.kernel.naming import Names, Said
+from hopwatch.monitor.kernel.relations import Relation, Stamped
+from hopwatch.monitor.kernel.sets import classify
+from hopwatch.monitor.kernel.slowest import Slowest
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract.limits import NOT_STAMPED
 
 MAX_LOST_IDS: Final = 10_000
 """How many lost ids a node-window keeps, the first in byte order; beyond them they are counted."""

@@ -35,8 +35,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from monitor.kernel.centroids import EMPTY, Bools, Digest, DigestError, Floats, Ints, grouped, sizes
-from monitor.kernel.tdigest_forms import from_bytes, from_dict, to_bytes, to_dict
+from hopwatch.monitor.kernel.centroids import EMPTY, Bools, Digest, DigestError, Floats, Ints, grouped, sizes
+from hopwatch.monitor.kernel.tdigest_forms import from_bytes, from_dict, to_bytes, to_dict
 
 __all__ = [
     "DELTA_ABOVE",

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel.centroids import EMPTY, Digest, DigestError, grouped
+from hopwatch.monitor.kernel.centroids import EMPTY, Digest, DigestError, grouped
 
 MAX_CENTROIDS: Final = 65_535
 MAX_COUNT: Final = 2**53

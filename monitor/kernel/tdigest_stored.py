@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import tdigest
-from monitor.kernel.centroids import Bools, Digest, Floats, Ints
-from monitor.kernel.tdigest_forms import MAX_COUNT, from_bytes
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.centroids import Bools, Digest, Floats, Ints
+from hopwatch.monitor.kernel.tdigest_forms import MAX_COUNT, from_bytes
 
 _HEAD_BYTES: Final = 4
 _VERSION: Final = 1

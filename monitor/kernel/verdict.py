@@ -13,13 +13,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel import sets, tdigest
-from monitor.kernel.books import MOST_DROPPED
-from monitor.kernel.figures import lag_fields, quantiles_of, ratio
-from monitor.kernel.relations import Relation
-from monitor.kernel.tally import NEVER_US, Tally
-from monitor.pathway import Pathway
-from monitor.results import NodeResult, Status, Verdict, WindowResult
+from hopwatch.monitor.kernel import sets, tdigest
+from hopwatch.monitor.kernel.books import MOST_DROPPED
+from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
+from hopwatch.monitor.kernel.relations import Relation
+from hopwatch.monitor.kernel.tally import NEVER_US, Tally
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
 
 Bools = NDArray[np.bool_]
 Int64s = NDArray[np.int64]

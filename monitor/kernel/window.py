@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE
-from monitor.results import Status
-from probes.contract.limits import WINDOW_MS, WINDOW_US
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE
+from hopwatch.monitor.results import Status
+from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
 
 AHEAD_US: Final = 300_000_000
 """How far ahead of its arrival a batch's window may start."""

@@ -13,10 +13,10 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.metrics import declared
-from monitor.metrics.metric import Metric
-from monitor.results import IGNORANT, NodeResult, Verdict, WindowResult
-from monitor.rules import StreamRules
+from hopwatch.monitor.metrics import declared
+from hopwatch.monitor.metrics.metric import Metric
+from hopwatch.monitor.results import IGNORANT, NodeResult, Verdict, WindowResult
+from hopwatch.monitor.rules import StreamRules
 
 Int64s = NDArray[np.int64]
 _Of = TypeVar("_Of")

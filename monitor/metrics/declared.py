@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from monitor.metrics.metric import Label, Metric, Type
-from monitor.results import Verdict
+from hopwatch.monitor.metrics.metric import Label, Metric, Type
+from hopwatch.monitor.results import Verdict
 
 STREAM: Final = Label("stream")
 NODE: Final = Label("node")

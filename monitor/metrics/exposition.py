@@ -8,10 +8,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
-from monitor.metrics import declared
-from monitor.metrics.known import Known
-from monitor.metrics.metric import Sample, Type
-from monitor.metrics.samples import samples
+from hopwatch.monitor.metrics import declared
+from hopwatch.monitor.metrics.known import Known
+from hopwatch.monitor.metrics.metric import Sample, Type
+from hopwatch.monitor.metrics.samples import samples
 
 
 class Page(Collector):

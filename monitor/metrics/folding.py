@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from monitor.metrics.declared import OF_NODES, OF_STREAMS, OF_THE_MONITOR
-from monitor.metrics.metric import Metric
+from hopwatch.monitor.metrics.declared import OF_NODES, OF_STREAMS, OF_THE_MONITOR
+from hopwatch.monitor.metrics.metric import Metric
 
 
 def _series(metrics: Iterable[Metric]) -> int:

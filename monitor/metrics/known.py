@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from monitor.metrics.counted import Totals
-from monitor.metrics.folding import Plan
-from monitor.results import WindowResult
-from monitor.rules import StreamRules
+from hopwatch.monitor.metrics.counted import Totals
+from hopwatch.monitor.metrics.folding import Plan
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.rules import StreamRules
 
 
 @dataclass(frozen=True, slots=True)

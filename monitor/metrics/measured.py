@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from monitor import __version__
-from monitor.clock import Clock
-from monitor.commit import Committed
-from monitor.metrics.counted import Counted, Totals
-from monitor.metrics.declared import BUCKETS_S
-from monitor.metrics.folding import Plan
-from monitor.metrics.known import Batches, Beginning, Figures, Known
-from monitor.results import WindowResult
-from monitor.rules import StreamRules
+from hopwatch import __version__
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.commit import Committed
+from hopwatch.monitor.metrics.counted import Counted, Totals
+from hopwatch.monitor.metrics.declared import BUCKETS_S
+from hopwatch.monitor.metrics.folding import Plan
+from hopwatch.monitor.metrics.known import Batches, Beginning, Figures, Known
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.rules import StreamRules
 
 _NO_BATCHES: Final = Batches((0,) * (len(BUCKETS_S) + 1))
 

@@ -10,9 +10,9 @@ from typing import Final
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from monitor.clock import Clock
-from monitor.errors import StoreError
-from monitor.metrics.known import Figures
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.metrics.known import Figures
 
 EVERY_S: Final = 15.0
 """As often as Prometheus commonly scrapes."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, TypeVar
 
-from monitor.metrics import declared
-from monitor.metrics.counted import OF_NODES, OF_STREAMS
-from monitor.metrics.known import Known
-from monitor.metrics.metric import MOST_OPEN, OTHER, Metric, Sample
-from monitor.results import IGNORANT, NodeResult, Quantiles, Verdict, WindowResult
+from hopwatch.monitor.metrics import declared
+from hopwatch.monitor.metrics.counted import OF_NODES, OF_STREAMS
+from hopwatch.monitor.metrics.known import Known
+from hopwatch.monitor.metrics.metric import MOST_OPEN, OTHER, Metric, Sample
+from hopwatch.monitor.results import IGNORANT, NodeResult, Quantiles, Verdict, WindowResult
 
 RECENT_US: Final = 600_000_000
 """For how long after it was due to be judged the newest final window is shown, by the watermark."""

@@ -23,10 +23,10 @@ import structlog
 from prometheus_client import MetricsHandler
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from monitor.errors import DependencyError
-from monitor.metrics.exposition import registry
-from monitor.metrics.known import Known
-from probes.contract.addresses import owner_of
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.metrics.exposition import registry
+from hopwatch.monitor.metrics.known import Known
+from hopwatch.probes.contract.addresses import owner_of
 
 PATH: Final = "/metrics"
 MOST_CONNECTIONS: Final = 8

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.outliers import step
-from monitor.outliers.state import VIEWS, States
+from hopwatch.monitor.outliers import step
+from hopwatch.monitor.outliers.state import VIEWS, States
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

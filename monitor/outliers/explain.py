@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from monitor.outliers.detector import Scores
-from monitor.outliers.quantities import Quantity, from_scale
-from monitor.outliers.views import VIEWS
+from hopwatch.monitor.outliers.detector import Scores
+from hopwatch.monitor.outliers.quantities import Quantity, from_scale
+from hopwatch.monitor.outliers.views import VIEWS
 
 NAMED: Final = 3
 """How many views are named: as many as make up the score."""

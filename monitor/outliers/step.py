@@ -18,7 +18,7 @@ from typing import Final, ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 
-from monitor.outliers.state import VIEWS, Array
+from hopwatch.monitor.outliers.state import VIEWS, Array
 
 NOTICE: Final = 3.7
 """A score from which on an episode is noticed."""

@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from monitor.outliers.quantities import Floats, Quantity, to_scale
-from monitor.results import IGNORANT, NodeResult, Quantiles, WindowResult
+from hopwatch.monitor.outliers.quantities import Floats, Quantity, to_scale
+from hopwatch.monitor.results import IGNORANT, NodeResult, Quantiles, WindowResult
 
 WATCHED: Final = (
     Quantity.LAG_IN_P95_US,

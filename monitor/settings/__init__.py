@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from monitor.errors import Problem, SettingsError
-from monitor.settings.layers import Layer, from_environ, from_file, from_flags
-from monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
-from monitor.settings.places import anchored
-from monitor.settings.problems import problems_of
+from hopwatch.monitor.errors import Problem, SettingsError
+from hopwatch.monitor.settings.layers import Layer, from_environ, from_file, from_flags
+from hopwatch.monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
+from hopwatch.monitor.settings.places import anchored
+from hopwatch.monitor.settings.problems import problems_of
 
 __all__ = [
     "ALERTS",

@@ -8,11 +8,21 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import InitErrorDetails
 
-from monitor.settings import misfits, receivers
-from monitor.settings.channels import AnyChannel, ChannelName
-from monitor.settings.fields import NAME, Duration, Names, PositiveDuration, Ratio, Severity, Whole, as_tuple, name_of
-from monitor.settings.labels import label_name
-from monitor.settings.table import Table
+from hopwatch.monitor.settings import misfits, receivers
+from hopwatch.monitor.settings.channels import AnyChannel, ChannelName
+from hopwatch.monitor.settings.fields import (
+    NAME,
+    Duration,
+    Names,
+    PositiveDuration,
+    Ratio,
+    Severity,
+    Whole,
+    as_tuple,
+    name_of,
+)
+from hopwatch.monitor.settings.labels import label_name
+from hopwatch.monitor.settings.table import Table
 
 MINUTE_US: Final = 60_000_000
 LONGEST_WINDOW_US: Final = 30 * 86_400_000_000

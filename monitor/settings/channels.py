@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Final, Literal, Self, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_core import InitErrorDetails
 
-from monitor.settings import misfits, receivers
-from monitor.settings.fields import Names, PositiveDuration, Severity, as_tuple, name_of
-from monitor.settings.labels import label_name
-from monitor.settings.secrets import SecretTable
+from hopwatch.monitor.settings import misfits, receivers
+from hopwatch.monitor.settings.fields import Names, PositiveDuration, Severity, as_tuple, name_of
+from hopwatch.monitor.settings.labels import label_name
+from hopwatch.monitor.settings.secrets import SecretTable
 
 MOST_TIMEOUT_US: Final = 60_000_000
 MOST_RESEND_US: Final = 3_600_000_000

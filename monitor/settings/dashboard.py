@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
-from monitor.settings import receivers
-from monitor.settings.secrets import SecretTable
-from monitor.settings.table import Table
+from hopwatch.monitor.settings import receivers
+from hopwatch.monitor.settings.secrets import SecretTable
+from hopwatch.monitor.settings.table import Table
 
 DISCOVERY: Final = "/.well-known/openid-configuration"
 CALLBACK: Final = "/oauth2callback"

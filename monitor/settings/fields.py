@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator
 
-from monitor.settings.durations import duration_us, positive_us
+from hopwatch.monitor.settings.durations import duration_us, positive_us
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 """What rules, channels and installations may be called."""

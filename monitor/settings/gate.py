@@ -11,13 +11,13 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import InitErrorDetails, SchemaError, SchemaValidator, core_schema
 
-from monitor.settings import misfits
-from monitor.settings.fields import Names, PositiveDuration, Whole, as_tuple, name_of
-from monitor.settings.table import Table
-from probes.contract.kafka import SCHEME as KAFKA
-from probes.contract.kafka import KafkaPlace
-from probes.contract.limits import NAME_PATTERN
-from probes.contract.segment import SCHEME as SPOOL
+from hopwatch.monitor.settings import misfits
+from hopwatch.monitor.settings.fields import Names, PositiveDuration, Whole, as_tuple, name_of
+from hopwatch.monitor.settings.table import Table
+from hopwatch.probes.contract.kafka import SCHEME as KAFKA
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.contract.limits import NAME_PATTERN
+from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
 NODE: Final = "gate"
 """What the entrance is called in the path of a stream, if nothing else is said."""

@@ -9,8 +9,8 @@ from typing import Any, Final, Self
 
 from pydantic import SecretStr, ValidationInfo, field_validator, model_validator
 
-from monitor.settings.table import Table
-from probes.contract.kafka import FILES, SECRETS, KafkaAccess, secret_of
+from hopwatch.monitor.settings.table import Table
+from hopwatch.probes.contract.kafka import FILES, SECRETS, KafkaAccess, secret_of
 
 _PAIRS: Final = tuple((secret, f"{secret}_file") for secret in SECRETS)
 _FORMS: Final = frozenset(form for pair in _PAIRS for form in pair)

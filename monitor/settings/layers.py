@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from monitor.errors import ConfigurationError, Problem, SettingsError
-from monitor.settings.lines import Key, lines_of
+from hopwatch.monitor.errors import ConfigurationError, Problem, SettingsError
+from hopwatch.monitor.settings.lines import Key, lines_of
 
 PREFIX: Final = "HOPWATCH_"
 NESTING: Final = "__"

@@ -7,8 +7,8 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import BeforeValidator
 
-from monitor.metrics.folding import LEAST_SERIES
-from monitor.settings.table import Table
+from hopwatch.monitor.metrics.folding import LEAST_SERIES
+from hopwatch.monitor.settings.table import Table
 
 MOST_SERIES: Final = 100_000
 MOST_PORT: Final = 65_535

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
-from monitor.settings.lines import Key
+from hopwatch.monitor.settings.lines import Key
 
 
 def told(where: Key, got: object, message: str) -> InitErrorDetails:

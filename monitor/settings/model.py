@@ -20,24 +20,24 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
-from monitor.errors import ConfigurationError
-from monitor.kernel.window import Terms
-from monitor.metrics.metric import OTHER
-from monitor.pathway import Pathway, PathwayError
-from monitor.rules import StreamRules
-from monitor.settings import misfits, together
-from monitor.settings.alerting import AlertsSettings
-from monitor.settings.dashboard import DashboardSettings
-from monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole, as_tuple
-from monitor.settings.gate import GateSettings
-from monitor.settings.kafka import KafkaSettings
-from monitor.settings.metrics import MetricsSettings
-from monitor.settings.places import folder, store_url, transport_url
-from monitor.settings.table import Table
-from probes.contract.kafka import SCHEME as KAFKA
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.contract.limits import MONITOR_STREAM, NAME_PATTERN
-from probes.contract.segment import SCHEME as SPOOL
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.metrics.metric import OTHER
+from hopwatch.monitor.pathway import Pathway, PathwayError
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.settings import misfits, together
+from hopwatch.monitor.settings.alerting import AlertsSettings
+from hopwatch.monitor.settings.dashboard import DashboardSettings
+from hopwatch.monitor.settings.fields import Duration, PositiveDuration, Ratio, Whole, as_tuple
+from hopwatch.monitor.settings.gate import GateSettings
+from hopwatch.monitor.settings.kafka import KafkaSettings
+from hopwatch.monitor.settings.metrics import MetricsSettings
+from hopwatch.monitor.settings.places import folder, store_url, transport_url
+from hopwatch.monitor.settings.table import Table
+from hopwatch.probes.contract.kafka import SCHEME as KAFKA
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.limits import MONITOR_STREAM, NAME_PATTERN
+from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
 MAX_SHARDS: Final = 256
 """Over how many state keys a window may be split."""

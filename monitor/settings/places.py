@@ -11,10 +11,10 @@ from sqlalchemy import URL
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from monitor.settings import gate, kafka, secrets
-from probes.contract.kafka import SCHEME as KAFKA
-from probes.contract.kafka import KafkaPlace
-from probes.contract.segment import SCHEME as SPOOL
+from hopwatch.monitor.settings import gate, kafka, secrets
+from hopwatch.probes.contract.kafka import SCHEME as KAFKA
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
 SQLITE: Final = "sqlite:///"
 POSTGRES: Final = "postgresql+psycopg"

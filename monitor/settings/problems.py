@@ -11,19 +11,19 @@ from typing import Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from monitor import wrong
-from monitor.errors import Problem
-from monitor.settings import channels, gate
-from monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
-from monitor.settings.dashboard import DashboardSettings, LoginSettings
-from monitor.settings.gate import EntranceSettings, GateSettings, ProducerSettings, TlsSettings
-from monitor.settings.kafka import KafkaSettings
-from monitor.settings.layers import Layer
-from monitor.settings.lines import Key
-from monitor.settings.metrics import MetricsSettings
-from monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
-from monitor.settings.places import shown
-from probes.contract.kafka import SECRETS
+from hopwatch.monitor import wrong
+from hopwatch.monitor.errors import Problem
+from hopwatch.monitor.settings import channels, gate
+from hopwatch.monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
+from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
+from hopwatch.monitor.settings.gate import EntranceSettings, GateSettings, ProducerSettings, TlsSettings
+from hopwatch.monitor.settings.kafka import KafkaSettings
+from hopwatch.monitor.settings.layers import Layer
+from hopwatch.monitor.settings.lines import Key
+from hopwatch.monitor.settings.metrics import MetricsSettings
+from hopwatch.monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
+from hopwatch.monitor.settings.places import shown
+from hopwatch.probes.contract.kafka import SECRETS
 
 _TABLES: Final[dict[str | int, type[BaseModel]]] = {
     "alerts": AlertsSettings,

@@ -160,6 +160,6 @@ def template(text: str) -> str:
         ValueError: it cannot.
     """
     # Its import takes longer than most of the settings, and most do without it.
-    from monitor.settings.templates import checked  # noqa: PLC0415
+    from hopwatch.monitor.settings.templates import checked  # noqa: PLC0415
 
     return checked(text)

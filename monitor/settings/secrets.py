@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Final, Self
 from pydantic import SecretStr, model_validator
 from pydantic_core import InitErrorDetails
 
-from monitor.settings import misfits
-from monitor.settings.table import Table
+from hopwatch.monitor.settings import misfits
+from hopwatch.monitor.settings.table import Table
 
 FILE: Final = "_file"
 MOST_FILE_CHARS: Final = 100_000

@@ -17,8 +17,8 @@ from jinja2 import StrictUndefined, Template, TemplateSyntaxError, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from monitor.settings.misfits import nearest
-from monitor.settings.sample import SAMPLE
+from hopwatch.monitor.settings.misfits import nearest
+from hopwatch.monitor.settings.sample import SAMPLE
 
 MOST_CHARS: Final = 20_000
 """Of a template, of what a filter makes, and of what a template makes."""

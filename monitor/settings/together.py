@@ -12,9 +12,9 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import InitErrorDetails
 
-from monitor.pathway import Pathway, PathwayError
-from monitor.settings import alerting, channels, gate, places
-from monitor.settings.lines import Key
+from hopwatch.monitor.pathway import Pathway, PathwayError
+from hopwatch.monitor.settings import alerting, channels, gate, places
+from hopwatch.monitor.settings.lines import Key
 
 Part = TypeVar("Part")
 

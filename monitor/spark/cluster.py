@@ -10,12 +10,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from monitor.errors import ConfigurationError, DependencyError
+from hopwatch.monitor.errors import ConfigurationError, DependencyError
 
 LOCAL: Final = "local"
 PATIENCE_S: Final = 5.0
-PACKAGES: Final = ("probes", "monitor")
-"""What the workers import."""
+PACKAGE: Final = "hopwatch"
+PARTS: Final = ("probes", "monitor")
+"""What the workers import of it."""
 ARCHIVE: Final = "hopwatch.zip"
 
 _MASTERS: Final = re.compile(
@@ -55,12 +56,15 @@ def _answers(place: str) -> bool:
 def archive(folder: Path) -> Path:
     """Write our packages into an archive that workers can import from, and return it."""
     path = folder / ARCHIVE
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
-        for package in PACKAGES:
-            with resources.as_file(resources.files(package)) as root:
-                for file in sorted(root.rglob("*")):
-                    if file.is_file() and "__pycache__" not in file.parts:
-                        packed.write(file, Path(package) / file.relative_to(root))
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed,
+        resources.as_file(resources.files(PACKAGE)) as root,
+    ):
+        # In a checkout the parts are links, which a search of the whole would not follow.
+        files = [root / "__init__.py", *(file for part in PARTS for file in sorted((root / part).rglob("*")))]
+        for file in files:
+            if file.is_file() and "__pycache__" not in file.parts:
+                packed.write(file, Path(PACKAGE) / file.relative_to(root))
     return path
 
 

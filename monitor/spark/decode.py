@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from monitor import segment_file
-from monitor.parcels import SetAside
-from monitor.rules import StreamRules
-from monitor.spark.intake import Intake, checked, sender, undeclared
-from monitor.spark.rows import CLOCK_ROW, SET_ASIDE_ROW, Batches, Row, arrow
-from monitor.spark.sources.spool import local_path
-from monitor.undeclared import UNKNOWN_NODE
-from probes.contract import envelope, segment
+from hopwatch.monitor import segment_file
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark.intake import Intake, checked, sender, undeclared
+from hopwatch.monitor.spark.rows import CLOCK_ROW, SET_ASIDE_ROW, Batches, Row, arrow
+from hopwatch.monitor.spark.sources.spool import local_path
+from hopwatch.monitor.undeclared import UNKNOWN_NODE
+from hopwatch.probes.contract import envelope, segment
 
 
 def decoder(rules: Mapping[str, StreamRules]) -> Callable[[Batches], Batches]:

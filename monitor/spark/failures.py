@@ -6,14 +6,14 @@ import re
 import signal
 from typing import TYPE_CHECKING, Final
 
-from monitor.errors import CheckpointError, DependencyError, HopwatchError, StoreError, TransportError
-from monitor.spark import connector
+from hopwatch.monitor.errors import CheckpointError, DependencyError, HopwatchError, StoreError, TransportError
+from hopwatch.monitor.spark import connector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from monitor.spark.job import Place
+    from hopwatch.monitor.spark.job import Place
 
 _DAMAGED: Final = "|".join(
     rf"{beginning}[^\n]*"

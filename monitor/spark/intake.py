@@ -12,15 +12,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact
-from monitor.kernel.tally import instance_name
-from monitor.parcels import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet, Sender
-from monitor.rules import StreamRules
-from monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, Row
-from monitor.undeclared import UNKNOWN_STREAM
-from probes.contract import envelope
-from probes.contract.batch import Kind
-from probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
+from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact
+from hopwatch.monitor.kernel.tally import instance_name
+from hopwatch.monitor.parcels import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet, Sender
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, Row
+from hopwatch.monitor.undeclared import UNKNOWN_STREAM
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
 
 _FAR_US: Final = 2**62
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Engine
 
-from monitor import commit
-from monitor.commit import Follower, Observer
-from monitor.ledger import Ledger
-from monitor.rules import StreamRules
-from monitor.spark import cluster, session
-from monitor.spark.once import WATERMARK_US, tallied
-from monitor.spark.rows import KEY, TALLIED
-from monitor.spark.sink import Report, Sink
-from monitor.spark.source import Source
-from monitor.spark.state import WindowState
-from monitor.store import lineage, writer
-from monitor.store.dialect import Hold
-from monitor.store.dialect.hold import LastingHold
+from hopwatch.monitor import commit
+from hopwatch.monitor.commit import Follower, Observer
+from hopwatch.monitor.ledger import Ledger
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark import cluster, session
+from hopwatch.monitor.spark.once import WATERMARK_US, tallied
+from hopwatch.monitor.spark.rows import KEY, TALLIED
+from hopwatch.monitor.spark.sink import Report, Sink
+from hopwatch.monitor.spark.source import Source
+from hopwatch.monitor.spark.state import WindowState
+from hopwatch.monitor.store import lineage, writer
+from hopwatch.monitor.store.dialect import Hold
+from hopwatch.monitor.store.dialect.hold import LastingHold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,14 +17,14 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from monitor.kernel.window import STRAGGLING_US
-from monitor.parcels import NOT_LANDED, Offsets, Sender, SetAside
-from monitor.rules import StreamRules
-from monitor.spark.intake import Intake, checked, sender, undeclared
-from monitor.spark.rows import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Batches, Row, arrow
-from monitor.undeclared import UNKNOWN_NODE
-from probes.contract import envelope, segment
-from probes.contract.batch import Kind
+from hopwatch.monitor.kernel.window import STRAGGLING_US
+from hopwatch.monitor.parcels import NOT_LANDED, Offsets, Sender, SetAside
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark.intake import Intake, checked, sender, undeclared
+from hopwatch.monitor.spark.rows import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Batches, Row, arrow
+from hopwatch.monitor.undeclared import UNKNOWN_NODE
+from hopwatch.probes.contract import envelope, segment
+from hopwatch.probes.contract.batch import Kind
 
 LOG_APPEND_TIME: Final = 1
 """Kafka's mark of a timestamp that the broker gave."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from monitor.kernel.tally import NEVER_US
-from monitor.parcels import Claims, pack_tally
-from monitor.rules import StreamRules
-from monitor.spark import redeem
-from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, KEY, TALLIED, TALLY_ROW
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.parcels import Claims, pack_tally
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark import redeem
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, KEY, TALLIED, TALLY_ROW
+from hopwatch.probes.contract.limits import WINDOW_US
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

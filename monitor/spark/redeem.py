@@ -13,15 +13,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor import segment_file
-from monitor.kernel import masks
-from monitor.kernel.journeys import Recorded
-from monitor.kernel.tally import Observed, Tally, take
-from monitor.parcels import EARLY, NOWHERE, Claims
-from monitor.pathway import Pathway
-from probes.contract import envelope
-from probes.contract.batch import Outcome
-from probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
+from hopwatch.monitor import segment_file
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.journeys import Recorded
+from hopwatch.monitor.kernel.tally import Observed, Tally, take
+from hopwatch.monitor.parcels import EARLY, NOWHERE, Claims
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
 
 _DTYPES: Final = tuple(map(np.dtype, (f"V{ID_BYTES}", "<i8", "<i8", "u1")))
 """Of the claimed fields, in their order."""

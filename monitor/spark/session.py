@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from monitor.errors import DependencyError
-from monitor.spark import cluster, failures, simd
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.spark import cluster, failures, simd
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -159,7 +159,7 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
-        "spark.python.daemon.module": "monitor.spark.daemon",
+        "spark.python.daemon.module": "hopwatch.monitor.spark.daemon",
         # By way of the network each task waits some 40 ms for the acknowledgement of its first rows.
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.session.timeZone": "UTC",

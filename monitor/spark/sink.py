@@ -12,18 +12,18 @@ import stamina
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from monitor import commit, unheard
-from monitor.clock import Clock, SystemClock
-from monitor.commit import Committed, Written
-from monitor.errors import StoreTakenError
-from monitor.ledger import Ledger
-from monitor.results import WindowResult
-from monitor.store import dialect, lineage, reader
+from hopwatch.monitor import commit, unheard
+from hopwatch.monitor.clock import Clock, SystemClock
+from hopwatch.monitor.commit import Committed, Written
+from hopwatch.monitor.errors import StoreTakenError
+from hopwatch.monitor.ledger import Ledger
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.store import dialect, lineage, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from monitor.spark.job import Place
+    from hopwatch.monitor.spark.job import Place
 
 FIRST_WAIT_S: Final = 0.2
 LONGEST_WAIT_S: Final = 5.0

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from monitor.holes import NOTHING_EXPECTED, Expected
-from monitor.rules import StreamRules
-from monitor.spark.decode import decoder
-from monitor.spark.rows import DECODED
-from monitor.spark.sources import seen, spool
-from monitor.spark.sources.kafka import KafkaSource
-from monitor.unheard import Folder
+from hopwatch.monitor.holes import NOTHING_EXPECTED, Expected
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark.decode import decoder
+from hopwatch.monitor.spark.rows import DECODED
+from hopwatch.monitor.spark.sources import seen, spool
+from hopwatch.monitor.spark.sources.kafka import KafkaSource
+from hopwatch.monitor.unheard import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from monitor.settings import Settings
+    from hopwatch.monitor.settings import Settings
 
 BYTES_A_TRIGGER: Final = 512 * 1024 * 1024
 """How much of a backlog one trigger reads: enough to be fast, little enough to show progress and to bound memory."""

@@ -14,12 +14,12 @@ from zlib import crc32
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from monitor.kernel.window import Terms
-from monitor.parcels import Claims, join, pack_tally, split
-from monitor.rules import StreamRules
-from monitor.spark import redeem
-from monitor.spark.rows import CLAIMS_ROW, TALLY_ROW, TICK_ROW
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.parcels import Claims, join, pack_tally, split
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark import redeem
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, TALLY_ROW, TICK_ROW
+from hopwatch.probes.contract.limits import WINDOW_US
 
 A_TRIGGER: Final = 500_000
 """The work, some 50 ms, that a worker may spend in a trigger on windows that are not to be judged yet.

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
-from monitor.instances import ALIVE_US
-from monitor.kernel.books import RETIRED_AFTER_US
-from monitor.metrics.known import Beginning, StoreFigures
-from monitor.parcels import REASONS
-from monitor.results import Status, WindowResult
-from monitor.rules import StreamRules
-from monitor.store import lineage, reader, tables
-from probes.contract.limits import MONITOR_STREAM
+from hopwatch.monitor.instances import ALIVE_US
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
+from hopwatch.monitor.metrics.known import Beginning, StoreFigures
+from hopwatch.monitor.parcels import REASONS
+from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import lineage, reader, tables
+from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 _WAITING: Final = [status.value for status in Status if not status.is_final]
 

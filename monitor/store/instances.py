@@ -8,11 +8,11 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
-from monitor.instances import AHEAD_US, ALIVE_US, BYE_US, GONE_US, Instance, Roll, State
-from monitor.kernel.books import RETIRED_AFTER_US
-from monitor.reached import Reached
-from monitor.store import lineage, reader, tables, writer
-from probes.contract.limits import MONITOR_STREAM
+from hopwatch.monitor.instances import AHEAD_US, ALIVE_US, BYE_US, GONE_US, Instance, Roll, State
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
+from hopwatch.monitor.reached import Reached
+from hopwatch.monitor.store import lineage, reader, tables, writer
+from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 _book = tables.books.c
 _KEY: Final = tuple(tables.books.primary_key)

@@ -14,10 +14,10 @@ from typing import Final
 
 from sqlalchemy import Connection, Engine
 
-from monitor.errors import CheckpointError, StoreError
-from monitor.rules import StreamRules
-from monitor.store import dialect, schema, writer
-from monitor.store.writer import set_values, value
+from hopwatch.monitor.errors import CheckpointError, StoreError
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import dialect, schema, writer
+from hopwatch.monitor.store.writer import set_values, value
 
 ONCE: Final = "once"
 _NO_BATCH: Final = -1

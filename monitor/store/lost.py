@@ -7,12 +7,12 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from monitor.kernel import masks, naming
-from monitor.kernel.journeys import Journeys
-from monitor.kernel.masks import Ids
-from monitor.kernel.naming import MAX_TEXT_BYTES, Names
-from monitor.store import tables
-from probes.contract.limits import ID_BYTES
+from hopwatch.monitor.kernel import masks, naming
+from hopwatch.monitor.kernel.journeys import Journeys
+from hopwatch.monitor.kernel.masks import Ids
+from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES, Names
+from hopwatch.monitor.store import tables
+from hopwatch.probes.contract.limits import ID_BYTES
 
 _ENDS_BYTES: Final = 4
 _ROWS: Final = 100

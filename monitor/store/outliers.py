@@ -10,16 +10,16 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Connection, Engine, RowMapping, Select, bindparam, delete, func, select, tuple_
 
-from monitor.ledger import Conclusion, Ledger
-from monitor.outliers import state
-from monitor.outliers.explain import Explanation, Reason
-from monitor.outliers.quantities import Quantity
-from monitor.outliers.state import States
-from monitor.outliers.windows import WATCHED, observed
-from monitor.store import dialect, reader, schema, tables
-from monitor.store.rollups import DAY_US, HOUR_US
-from monitor.watch import Erased, Finding, Ints, News, Watched
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.ledger import Conclusion, Ledger
+from hopwatch.monitor.outliers import state
+from hopwatch.monitor.outliers.explain import Explanation, Reason
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.state import States
+from hopwatch.monitor.outliers.windows import WATCHED, observed
+from hopwatch.monitor.store import dialect, reader, schema, tables
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.monitor.watch import Erased, Finding, Ints, News, Watched
+from hopwatch.probes.contract.limits import WINDOW_US
 
 LEARNT_US: Final = DAY_US
 """How much of the past a series without a memory begins with, where a store has windows of before it kept any."""

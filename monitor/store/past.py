@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from monitor.kernel.tally import Tally
-from monitor.parcels import unpack_tally
-from monitor.results import WindowResult
-from monitor.rules import StreamRules
-from monitor.store import reader
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.parcels import unpack_tally
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import reader
 
 Parcels = dict[tuple[str, int], dict[int, bytes]]
 """Packed tallies by window, that is stream and start in µs, and by shard."""

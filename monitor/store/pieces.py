@@ -15,13 +15,13 @@ from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, false, func, literal, or_, select
 
-from monitor.kernel.rollup import COUNTS, NODE_COUNTS, Sums
-from monitor.kernel.tally import NodeLags
-from monitor.kernel.tdigest_stored import merged
-from monitor.results import Status, Verdict
-from monitor.store import rollups, tables
-from monitor.store.plan import Plan, Ranges
-from monitor.store.tables import NODE_LAGS, QUANTILES
+from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS, Sums
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.kernel.tdigest_stored import merged
+from hopwatch.monitor.results import Status, Verdict
+from hopwatch.monitor.store import rollups, tables
+from hopwatch.monitor.store.plan import Plan, Ranges
+from hopwatch.monitor.store.tables import NODE_LAGS, QUANTILES
 
 BLOCK_US: Final = 600_000_000
 MOST_KEPT: Final = 96

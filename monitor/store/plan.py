@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 
 Ranges = tuple[tuple[int, int], ...]
 """Ranges ``[from, to)`` in µs, in order, none of which touches the next."""

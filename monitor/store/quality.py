@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, exists, func, select
 
-from monitor.holes import Hole
-from monitor.parcels import SetAside
-from monitor.quality import Quality, Reason, Stopped
-from monitor.store import reader, tables, undeclared
-from monitor.store.rollups import HOUR, HOUR_US
-from probes.contract.limits import MONITOR_STREAM
+from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.quality import Quality, Reason, Stopped
+from hopwatch.monitor.store import reader, tables, undeclared
+from hopwatch.monitor.store.rollups import HOUR, HOUR_US
+from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 _set_aside, _holes = tables.set_aside.c, tables.holes.c
 _windows, _nodes = tables.windows.c, tables.node_windows.c

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from monitor.kernel.rollup import Shape, Sums, added, picked, told
-from monitor.results import RollUp, WindowResult
-from monitor.store import pieces, reader, rollups
-from monitor.store.pieces import Kept, Source
-from monitor.store.plan import Plan, planned
-from monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.monitor.kernel.rollup import Shape, Sums, added, picked, told
+from hopwatch.monitor.results import RollUp, WindowResult
+from hopwatch.monitor.store import pieces, reader, rollups
+from hopwatch.monitor.store.pieces import Kept, Source
+from hopwatch.monitor.store.plan import Plan, planned
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 
 Steps = tuple[WindowResult, ...] | tuple[RollUp, ...]
 Chosen = Callable[[RollUp | None], Collection[str]]

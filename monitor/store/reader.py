@@ -10,17 +10,17 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Column, Connection, Engine, FromClause, Row, RowMapping, Select, Table, and_, func, or_, select
 
-from monitor.holes import Hole
-from monitor.kernel import tdigest
-from monitor.kernel.books import RETIRED_AFTER_US, Aside, Book, Run, Tallies
-from monitor.kernel.rollup import Part
-from monitor.kernel.tally import NodeLags, Tally
-from monitor.parcels import SetAside, unpack_tally
-from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json, iso
-from monitor.store import dialect, lost, schema, tables, undeclared
-from monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
-from monitor.undeclared import Undeclared, said
-from probes.contract.limits import MONITOR_STREAM
+from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Aside, Book, Run, Tallies
+from hopwatch.monitor.kernel.rollup import Part
+from hopwatch.monitor.kernel.tally import NodeLags, Tally
+from hopwatch.monitor.parcels import SetAside, unpack_tally
+from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json, iso
+from hopwatch.monitor.store import dialect, lost, schema, tables, undeclared
+from hopwatch.monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
+from hopwatch.monitor.undeclared import Undeclared, said
+from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 REPORTED_IDS: Final = 100
 """How many lost ids a node of the report lists."""

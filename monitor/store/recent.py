@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
-from monitor.store import instances, reader, tables, undeclared
-from monitor.undeclared import UNKNOWN_NODE, UNKNOWN_STREAM, Undeclared
-from probes.contract.limits import MONITOR_STREAM
+from hopwatch.monitor.store import instances, reader, tables, undeclared
+from hopwatch.monitor.undeclared import UNKNOWN_NODE, UNKNOWN_STREAM, Undeclared
+from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 NAMED: Final = ("ignored_node", UNKNOWN_NODE, UNKNOWN_STREAM)
 """Reasons of records whose names tell more, or that are not meant."""

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Engine, Select, delete, exists, func, select, tuple_
 
-from monitor.clock import Clock
-from monitor.store import dialect, rollups, schema, tables, undeclared
-from monitor.store.rollups import HOUR_US
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.store import dialect, rollups, schema, tables, undeclared
+from hopwatch.monitor.store.rollups import HOUR_US
 
 SET_ASIDE_A_STEP: Final = 1_000
 LEAST_REST_S: Final = 0.02

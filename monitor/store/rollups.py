@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, exists, select, update
 
-from monitor.kernel import tdigest
-from monitor.kernel.rollup import Part, Shape, roll_up
-from monitor.kernel.tally import NodeLags
-from monitor.results import NodeRollUp, RollUp, rolled_as_json
-from monitor.store import dialect, reader, schema, tables
-from monitor.store.tables import NODE_LAGS, quantile_columns
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.rollup import Part, Shape, roll_up
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.results import NodeRollUp, RollUp, rolled_as_json
+from hopwatch.monitor.store import dialect, reader, schema, tables
+from hopwatch.monitor.store.tables import NODE_LAGS, quantile_columns
 
 HOUR_US: Final = 3_600_000_000
 DAY_US: Final = 24 * HOUR_US

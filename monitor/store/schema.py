@@ -11,14 +11,14 @@ from typing import Final
 
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insert, select
 
-from monitor.errors import StoreError
-from monitor.store import dialect, tables
-from monitor.store.tables import SCHEMA_VERSION
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.store import dialect, tables
+from hopwatch.monitor.store.tables import SCHEMA_VERSION
 
 versions: Final = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 """Alembic's own table: one row, the version that the store has."""
 
-_SCRIPTS: Final = "monitor.store:migrations"
+_SCRIPTS: Final = "hopwatch.monitor.store:migrations"
 
 
 def prepare(engine: Engine) -> None:

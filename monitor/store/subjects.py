@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, Select, func, insert, select
 
-from monitor.clock import Clock
-from monitor.errors import StoreError
-from monitor.store import dialect, schema
-from monitor.store.tables import schemas, subject_levels, subject_versions
-from probes.registry.shelf import Entry, Kept, ShelfDownError
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store.tables import schemas, subject_levels, subject_versions
+from hopwatch.probes.registry.shelf import Entry, Kept, ShelfDownError
 
 
 class SchemasError(StoreError, ShelfDownError):

@@ -23,8 +23,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from monitor.kernel.books import Tallies
-from monitor.results import Quantiles
+from hopwatch.monitor.kernel.books import Tallies
+from hopwatch.monitor.results import Quantiles
 
 SCHEMA_VERSION: Final = "0012"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""

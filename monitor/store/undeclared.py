@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, delete, select
 
-from monitor.parcels import SetAside
-from monitor.rules import StreamRules
-from monitor.store import dialect, tables
-from monitor.undeclared import Undeclared, merged
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import dialect, tables
+from hopwatch.monitor.undeclared import Undeclared, merged
 
 _column = tables.undeclared.c
 

@@ -9,15 +9,15 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Table, bindparam, delete, func, select, update
 
-from monitor.holes import Hole
-from monitor.kernel import naming, tdigest
-from monitor.kernel.books import Book
-from monitor.kernel.slowest import Slowest
-from monitor.ledger import Conclusion
-from monitor.parcels import SetAside
-from monitor.results import NodeResult, WindowResult
-from monitor.store import dialect, rollups, tables
-from monitor.store.tables import NODE_LAGS, quantile_columns
+from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.kernel import naming, tdigest
+from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.slowest import Slowest
+from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.results import NodeResult, WindowResult
+from hopwatch.monitor.store import dialect, rollups, tables
+from hopwatch.monitor.store.tables import NODE_LAGS, quantile_columns
 
 WindowKey = tuple[str, int]
 """Stream and start of the window, µs."""

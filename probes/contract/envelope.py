@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 import fastavro
 import numpy as np
 
-from probes.contract import id_texts
-from probes.contract.batch import Batch, Drop, IdKind, Kind, Outcome
-from probes.contract.body import Body, Buffer, RecordError, Span
-from probes.contract.limits import (
+from hopwatch.probes.contract import id_texts
+from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind, Outcome
+from hopwatch.probes.contract.body import Body, Buffer, RecordError, Span
+from hopwatch.probes.contract.limits import (
     ID_BYTES,
     MAX_CAUSE_CHARS,
     MAX_COUNT,
@@ -42,7 +42,7 @@ MARKER: Final = 0x81
 
 
 def _schema(version: int) -> dict[str, object]:
-    text = resources.files("probes.contract").joinpath(f"observation_batch.v{version}.avsc").read_text("utf-8")
+    text = resources.files("hopwatch.probes.contract").joinpath(f"observation_batch.v{version}.avsc").read_text("utf-8")
     return dict(json.loads(text))
 
 

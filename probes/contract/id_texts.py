@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.contract.body import RecordError
-from probes.contract.limits import MAX_ID_TEXT_CHARS
+from hopwatch.probes.contract.body import RecordError
+from hopwatch.probes.contract.limits import MAX_ID_TEXT_CHARS
 
 _MOST_CHAR_BYTES = 4
 _CONTINUES, _CONTINUATION = 0xC0, 0x80

@@ -7,8 +7,8 @@ import uuid
 from hashlib import blake2b
 from typing import ClassVar, Final, NamedTuple, SupportsIndex
 
-from probes.contract.batch import IdKind
-from probes.contract.limits import ID_BYTES
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.limits import ID_BYTES
 
 MOST: Final = 1 << 128
 """The first integer that sixteen bytes cannot hold."""

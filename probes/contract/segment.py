@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import google_crc32c
 
-from probes.contract.limits import MAX_RECORD_BYTES
+from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
 
 SCHEME: Final = "spool:"
 """What the URL of a spool begins with; its folder follows."""

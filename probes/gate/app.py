@@ -10,19 +10,19 @@ import orjson
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 
-from probes.clock import SystemClock
-from probes.gate import routes as entrance
-from probes.gate.bodies import EVENT_BYTES
-from probes.gate.codecs import Codecs
-from probes.gate.gate import Gate
-from probes.gate.producers import STATE, Guarded
-from probes.http import handlers
-from probes.http.handlers import Well
-from probes.http.limits import WITH_BODY, App, Bounded, Limits, Most, Scope
-from probes.http.problems import MOST_FAULTS, Fault, Problem, pointer
-from probes.registry import confluent, routes
-from probes.registry.avro_schema import MAX_BYTES
-from probes.registry.subjects import ALL, Registry
+from hopwatch.probes.clock import SystemClock
+from hopwatch.probes.gate import routes as entrance
+from hopwatch.probes.gate.bodies import EVENT_BYTES
+from hopwatch.probes.gate.codecs import Codecs
+from hopwatch.probes.gate.gate import Gate
+from hopwatch.probes.gate.producers import STATE, Guarded
+from hopwatch.probes.http import handlers
+from hopwatch.probes.http.handlers import Well
+from hopwatch.probes.http.limits import WITH_BODY, App, Bounded, Limits, Most, Scope
+from hopwatch.probes.http.problems import MOST_FAULTS, Fault, Problem, pointer
+from hopwatch.probes.registry import confluent, routes
+from hopwatch.probes.registry.avro_schema import MAX_BYTES
+from hopwatch.probes.registry.subjects import ALL, Registry
 
 MOST_REQUESTS: Final = 1_024
 """Most of them wait for a transport, which costs nothing but their bodies."""

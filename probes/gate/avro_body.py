@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from probes.http.problems import pointer
+from hopwatch.probes.http.problems import pointer
 
 MOST_DEFAULTS_BYTES: Final = 1024 * 1024
 """What the defaults of one event amount to at most, about: a few bytes may stand for many records that lack fields."""

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from probes.gate import members
-from probes.http.problems import Fault, Problem
+from hopwatch.probes.gate import members
+from hopwatch.probes.http.problems import Fault, Problem
 
 MOST_EVENTS: Final = 1_000
 """Events of one request."""

@@ -14,10 +14,10 @@ import fastavro
 import orjson
 from pydantic_core import SchemaValidator, ValidationError
 
-from probes.contract.envelope import MARKER
-from probes.gate.reading import validator_of
-from probes.http.problems import MOST_FAULTS, Fault, pointer
-from probes.registry.avro_schema import Schema
+from hopwatch.probes.contract.envelope import MARKER
+from hopwatch.probes.gate.reading import validator_of
+from hopwatch.probes.http.problems import MOST_FAULTS, Fault, pointer
+from hopwatch.probes.registry.avro_schema import Schema
 
 FINGERPRINT_BYTES: Final = 32
 PREFIX_BYTES: Final = 1 + FINGERPRINT_BYTES

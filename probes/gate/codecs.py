@@ -8,12 +8,12 @@ from typing import Final, TypeVar
 
 from anyio import CapacityLimiter, Lock, move_on_after, to_thread
 
-from probes.clock import Clock
-from probes.gate.codec import Codec
-from probes.http.problems import Problem
-from probes.registry.avro_schema import Schema
-from probes.registry.shelf import Kept, ShelfDownError
-from probes.registry.subjects import Registry, UnknownError
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.gate.codec import Codec
+from hopwatch.probes.http.problems import Problem
+from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.probes.registry.shelf import Kept, ShelfDownError
+from hopwatch.probes.registry.subjects import Registry, UnknownError
 
 FRESH_NS: Final = 1_000_000_000
 """So long nobody asks again which version is the latest."""

@@ -6,12 +6,12 @@ from typing import Final
 
 from confluent_kafka import Message
 
-from probes import marks
-from probes.gate import ids
-from probes.gate.outlets.kafka import ARRIVED_HEADER
-from probes.gate.turns import Headers
-from probes.gate.validating import MOST_BESIDE_BYTES, Record
-from probes.marks import ID_HEADER, TIME_HEADER, Marks
+from hopwatch.probes import marks
+from hopwatch.probes.gate import ids
+from hopwatch.probes.gate.outlets.kafka import ARRIVED_HEADER
+from hopwatch.probes.gate.turns import Headers
+from hopwatch.probes.gate.validating import MOST_BESIDE_BYTES, Record
+from hopwatch.probes.marks import ID_HEADER, TIME_HEADER, Marks
 
 _NO_TIME_MS: Final = -1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from probes.gate.avro_body import decimal_of
-from probes.registry.avro_schema import logical_type
+from hopwatch.probes.gate.avro_body import decimal_of
+from hopwatch.probes.registry.avro_schema import logical_type
 
 Avro = Any
 """A schema of Avro's library."""

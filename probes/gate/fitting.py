@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from probes.gate.rules import EACH, Path, Pattern, Range, Rule
-from probes.registry.avro_schema import Schema, logical_type
+from hopwatch.probes.gate.rules import EACH, Path, Pattern, Range, Rule
+from hopwatch.probes.registry.avro_schema import Schema, logical_type
 
 Avro = Any
 """A schema of Avro's library."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from probes.contract.envelope import MARKER
-from probes.gate.codec import PREFIX_BYTES
+from hopwatch.probes.contract.envelope import MARKER
+from hopwatch.probes.gate.codec import PREFIX_BYTES
 
 CONFLUENT: Final = 0
 """The first byte of a value as Confluent's serializers write it; the number of its schema follows, big-endian."""

@@ -9,11 +9,11 @@ from typing import Final
 
 from anyio import Lock, create_task_group, to_thread
 
-from probes.clock import Clock
-from probes.gate.intake import Intake
-from probes.gate.outlets import Outlet, OutletError
-from probes.gate.producers import Producers
-from probes.http.problems import Problem
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.gate.intake import Intake
+from hopwatch.probes.gate.outlets import Outlet, OutletError
+from hopwatch.probes.gate.producers import Producers
+from hopwatch.probes.http.problems import Problem
 
 FRESH_NS: Final = 1_000_000_000
 """So long nobody looks again whether the transports can be written to."""

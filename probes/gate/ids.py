@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from probes.contract.ids import UuidId
+from hopwatch.probes.contract.ids import UuidId
 
 FORM: Final = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}")
 """A UUID as it is written; to be used with ``fullmatch``."""

@@ -9,17 +9,17 @@ from enum import IntEnum
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from probes.clock import Clock
-from probes.gate import ids, judging, rules
-from probes.gate.bodies import EVENT_BYTES, Sent
-from probes.gate.codec import Codec
-from probes.gate.judging import Judged, Terms
-from probes.gate.outlets import Leaving, Outlet, OutletError
-from probes.gate.recent import Recent
-from probes.gate.records import Rejected
-from probes.gate.rules import Action, Claims
-from probes.gate.stamping import Stamping
-from probes.http.problems import MOST_FAULTS, Fault, Problem
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.gate import ids, judging, rules
+from hopwatch.probes.gate.bodies import EVENT_BYTES, Sent
+from hopwatch.probes.gate.codec import Codec
+from hopwatch.probes.gate.judging import Judged, Terms
+from hopwatch.probes.gate.outlets import Leaving, Outlet, OutletError
+from hopwatch.probes.gate.recent import Recent
+from hopwatch.probes.gate.records import Rejected
+from hopwatch.probes.gate.rules import Action, Claims
+from hopwatch.probes.gate.stamping import Stamping
+from hopwatch.probes.http.problems import MOST_FAULTS, Fault, Problem
 
 REMEMBERED: Final = 250_000
 """So many events of a stream are known again at least, when they come a second time."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from probes.contract.limits import ID_BYTES
-from probes.gate import ids, rules
-from probes.gate.bodies import EVENT_BYTES, Sent
-from probes.gate.codec import Codec, MisfitError
-from probes.gate.rules import Action, Rule, Subject
-from probes.http.problems import MOST_FAULTS, Fault
-from probes.values import TimeUnit, believed, time_reader
+from hopwatch.probes.contract.limits import ID_BYTES
+from hopwatch.probes.gate import ids, rules
+from hopwatch.probes.gate.bodies import EVENT_BYTES, Sent
+from hopwatch.probes.gate.codec import Codec, MisfitError
+from hopwatch.probes.gate.rules import Action, Rule, Subject
+from hopwatch.probes.http.problems import MOST_FAULTS, Fault
+from hopwatch.probes.values import TimeUnit, believed, time_reader
 
 AHEAD_US: Final = 300_000_000
 """So far an event time may be ahead of its arrival: clocks differ."""

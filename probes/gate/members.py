@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from probes.http.problems import pointer
+from hopwatch.probes.http.problems import pointer
 
 TOLD: Final = "the member stands there twice: one of them was meant, and nobody knows which"
 _ESCAPED: Final = b"\\u003"

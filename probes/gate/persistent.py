@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from probes.taps.surroundings import Surroundings
-from probes.taps.topic import cause
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.topic import cause
 
 ANSWER_S: Final = 5.0
 """So long one call waits for the brokers; then it is made again."""

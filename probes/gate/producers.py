@@ -17,8 +17,8 @@ from limits import RateLimitItemPerSecond
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
-from probes.http.limits import App, Receive, Scope, Send, send_problem
-from probes.http.problems import Problem
+from hopwatch.probes.http.limits import App, Receive, Scope, Send, send_problem
+from hopwatch.probes.http.problems import Problem
 
 OVER_S: Final = 10
 """Quotas are kept on average over so many seconds."""

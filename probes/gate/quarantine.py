@@ -8,14 +8,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from probes.contract.kafka import SCHEME as KAFKA
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.contract.segment import OPEN_SUFFIX, SEGMENT_SUFFIX, walk
-from probes.contract.segment import SCHEME as SPOOL
-from probes.gate import records
-from probes.gate.codec import EnvelopeError
-from probes.gate.records import Rejected
-from probes.sinks.kafka import words
+from hopwatch.probes.contract.kafka import SCHEME as KAFKA
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.segment import OPEN_SUFFIX, SEGMENT_SUFFIX, walk
+from hopwatch.probes.contract.segment import SCHEME as SPOOL
+from hopwatch.probes.gate import records
+from hopwatch.probes.gate.codec import EnvelopeError
+from hopwatch.probes.gate.records import Rejected
+from hopwatch.probes.sinks.kafka import words
 
 _WAIT_S: Final = 10.0
 _AT_ONCE: Final = 1_000

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from pydantic_core import PydanticCustomError, core_schema
 
-from probes.gate.defaults import default_of
+from hopwatch.probes.gate.defaults import default_of
 
 Read = core_schema.CoreSchema
 Avro = Any

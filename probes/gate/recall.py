@@ -7,9 +7,9 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from probes.gate.persistent import ANSWER_S, Patience, StoppedError
-from probes.taps.surroundings import Surroundings
-from probes.taps.topic import Topic
+from hopwatch.probes.gate.persistent import ANSWER_S, Patience, StoppedError
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.topic import Topic
 
 LOOK_S: Final = 0.2
 MOST_RECORDS: Final = 5_000

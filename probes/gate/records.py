@@ -11,10 +11,10 @@ from typing import Any, Final
 import fastavro
 import orjson
 
-from probes.contract.envelope import MARKER
-from probes.gate.codec import FINGERPRINT_BYTES, PREFIX_BYTES, EnvelopeError, enveloped, opened
-from probes.http.problems import Fault
-from probes.registry.avro_schema import Schema
+from hopwatch.probes.contract.envelope import MARKER
+from hopwatch.probes.gate.codec import FINGERPRINT_BYTES, PREFIX_BYTES, EnvelopeError, enveloped, opened
+from hopwatch.probes.http.problems import Fault
+from hopwatch.probes.registry.avro_schema import Schema
 
 _ENTERED: Final[dict[str, Any]] = {
     "type": "record",

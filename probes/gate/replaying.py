@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from probes.gate import ids
-from probes.gate.bodies import Sent
-from probes.gate.codecs import Codecs
-from probes.gate.gate import Gate
-from probes.gate.intake import Fate, Intake, Outcome
-from probes.gate.outlets import Leaving
-from probes.gate.records import Rejected, Replayed
-from probes.http.problems import Fault
-from probes.registry.subjects import Registry
+from hopwatch.probes.gate import ids
+from hopwatch.probes.gate.bodies import Sent
+from hopwatch.probes.gate.codecs import Codecs
+from hopwatch.probes.gate.gate import Gate
+from hopwatch.probes.gate.intake import Fate, Intake, Outcome
+from hopwatch.probes.gate.outlets import Leaving
+from hopwatch.probes.gate.records import Rejected, Replayed
+from hopwatch.probes.http.problems import Fault
+from hopwatch.probes.registry.subjects import Registry
 
 AT_ONCE: Final = 500
 

@@ -14,12 +14,19 @@ from typing import Any, Final
 
 from pydantic_core import SchemaValidator, ValidationError
 
-from probes.gate import avro_body as bodies
-from probes.gate.avro_body import MOST_DEFAULTS_BYTES, Body, Read, UnreadableError, UnresolvableError, decimal_of
-from probes.gate.defaults import default_of, name_of
-from probes.gate.reading import LOGICAL
-from probes.registry.avro_schema import Schema, logical_type
-from probes.registry.breaks import fits
+from hopwatch.probes.gate import avro_body as bodies
+from hopwatch.probes.gate.avro_body import (
+    MOST_DEFAULTS_BYTES,
+    Body,
+    Read,
+    UnreadableError,
+    UnresolvableError,
+    decimal_of,
+)
+from hopwatch.probes.gate.defaults import default_of, name_of
+from hopwatch.probes.gate.reading import LOGICAL
+from hopwatch.probes.registry.avro_schema import Schema, logical_type
+from hopwatch.probes.registry.breaks import fits
 
 _NAMED: Final = frozenset({"record", "enum", "fixed"})
 _TEXTS: Final = ("bytes", "string")

@@ -11,14 +11,14 @@ import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel
 
-from probes.gate import bodies
-from probes.gate.codecs import Codecs
-from probes.gate.ids import FORM
-from probes.gate.intake import Fate, Intake, Outcome
-from probes.gate.producers import STATE, Producers
-from probes.http import handlers
-from probes.http.problems import Fault, Problem
-from probes.marks import TIME_HEADER
+from hopwatch.probes.gate import bodies
+from hopwatch.probes.gate.codecs import Codecs
+from hopwatch.probes.gate.ids import FORM
+from hopwatch.probes.gate.intake import Fate, Intake, Outcome
+from hopwatch.probes.gate.producers import STATE, Producers
+from hopwatch.probes.http import handlers
+from hopwatch.probes.http.problems import Fault, Problem
+from hopwatch.probes.marks import TIME_HEADER
 
 JSON: Final = "application/json"
 BODY_BYTES: Final = 1024 * 1024

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
-from probes.gate.recent import Recent
-from probes.http.problems import Fault, pointer
+from hopwatch.probes.gate.recent import Recent
+from hopwatch.probes.http.problems import Fault, pointer
 
 EACH: Final = "[]"
 """The part of a path that stands for each item of an array."""

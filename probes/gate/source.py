@@ -12,11 +12,11 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from probes.gate.persistent import ANSWER_S, Patience, StoppedError
-from probes.gate.recall import Recall
-from probes.taps.errors import TapSourceError
-from probes.taps.surroundings import Surroundings
-from probes.taps.topic import Topic, cause
+from hopwatch.probes.gate.persistent import ANSWER_S, Patience, StoppedError
+from hopwatch.probes.gate.recall import Recall
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.topic import Topic, cause
 
 LOOK_S: Final = 0.2
 """How long one look waits for records."""

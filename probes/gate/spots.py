@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from probes.contract.ids import TextId
-from probes.gate.rules import Path
-from probes.http.problems import pointer
-from probes.marks import ID_HEADER, TIME_HEADER
-from probes.registry.avro_schema import Schema, logical_type
-from probes.values import IdKind, TimeUnit, id_reader, time_reader
+from hopwatch.probes.contract.ids import TextId
+from hopwatch.probes.gate.rules import Path
+from hopwatch.probes.http.problems import pointer
+from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
+from hopwatch.probes.registry.avro_schema import Schema, logical_type
+from hopwatch.probes.values import IdKind, TimeUnit, id_reader, time_reader
 
 _READ_ID: Final = id_reader(IdKind.AUTO)
 T = TypeVar("T")

@@ -9,14 +9,14 @@ from typing import Final
 
 import numpy as np
 
-from probes import named, recorder
-from probes.clock import Clock
-from probes.contract.limits import MAX_REASON_CHARS
-from probes.instance import Instance
-from probes.probe import CLOSE_S, MOST_STAMPS, QUEUE_FULL
-from probes.recorder import Side, Stamp, Stamps
-from probes.sender import Sender
-from probes.sinks import Sink
+from hopwatch.probes import named, recorder
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.contract.limits import MAX_REASON_CHARS
+from hopwatch.probes.instance import Instance
+from hopwatch.probes.probe import CLOSE_S, MOST_STAMPS, QUEUE_FULL
+from hopwatch.probes.recorder import Side, Stamp, Stamps
+from hopwatch.probes.sender import Sender
+from hopwatch.probes.sinks import Sink
 
 FLUSH_EVERY_S: Final = 2.0
 HEARTBEAT_EVERY_S: Final = 10.0

@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.gate.outlets import MOST_BYTES
-from probes.gate.persistent import ANSWER_S, Patience
-from probes.sinks.kafka import settings, words
-from probes.taps.errors import TapSourceError, TapUsageError
-from probes.taps.topic import cause
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.gate.outlets import MOST_BYTES
+from hopwatch.probes.gate.persistent import ANSWER_S, Patience
+from hopwatch.probes.sinks.kafka import settings, words
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.topic import cause
 
 TRANSACTION_S: Final = 10.0
 """So long a transaction may take. For as long, and up to 10 s more, one that was begun by who was killed then keeps

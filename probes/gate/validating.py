@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from probes.contract.ids import TextId
-from probes.gate import bodies
-from probes.gate.avro_body import UnresolvableError
-from probes.gate.bodies import EVENT_BYTES, Sent
-from probes.gate.codec import Codec, MisfitError
-from probes.gate.framing import Framing, framed
-from probes.gate.judging import Judged, Looked, Terms, checked, decided, plausible
-from probes.gate.records import Rejected
-from probes.gate.rules import Action
-from probes.gate.spots import MissingError, Spots
-from probes.gate.versions import Versions
-from probes.http.problems import Fault
-from probes.registry.subjects import UnknownError
+from hopwatch.probes.contract.ids import TextId
+from hopwatch.probes.gate import bodies
+from hopwatch.probes.gate.avro_body import UnresolvableError
+from hopwatch.probes.gate.bodies import EVENT_BYTES, Sent
+from hopwatch.probes.gate.codec import Codec, MisfitError
+from hopwatch.probes.gate.framing import Framing, framed
+from hopwatch.probes.gate.judging import Judged, Looked, Terms, checked, decided, plausible
+from hopwatch.probes.gate.records import Rejected
+from hopwatch.probes.gate.rules import Action
+from hopwatch.probes.gate.spots import MissingError, Spots
+from hopwatch.probes.gate.versions import Versions
+from hopwatch.probes.http.problems import Fault
+from hopwatch.probes.registry.subjects import UnknownError
 
 MOST_BESIDE_BYTES: Final = 64 * 1024
 """What the key and the headers of a record have at most, so that what is written of it fits into a topic."""

@@ -8,18 +8,18 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Message
 
-from probes.gate import rules
-from probes.gate.copies import headers_of, key_of, record_of, recorded_ms
-from probes.gate.judging import Judged
-from probes.gate.persistent import RETRY_S, StoppedError
-from probes.gate.rules import Action, Uniqueness
-from probes.gate.source import MOST_RECORDS, Source
-from probes.gate.stamping import Stamping
-from probes.gate.turns import Out, Turns
-from probes.gate.validating import Record, Validating
-from probes.marks import Marks
-from probes.registry.shelf import ShelfDownError
-from probes.taps.surroundings import Surroundings
+from hopwatch.probes.gate import rules
+from hopwatch.probes.gate.copies import headers_of, key_of, record_of, recorded_ms
+from hopwatch.probes.gate.judging import Judged
+from hopwatch.probes.gate.persistent import RETRY_S, StoppedError
+from hopwatch.probes.gate.rules import Action, Uniqueness
+from hopwatch.probes.gate.source import MOST_RECORDS, Source
+from hopwatch.probes.gate.stamping import Stamping
+from hopwatch.probes.gate.turns import Out, Turns
+from hopwatch.probes.gate.validating import Record, Validating
+from hopwatch.probes.marks import Marks
+from hopwatch.probes.registry.shelf import ShelfDownError
+from hopwatch.probes.taps.surroundings import Surroundings
 
 TELL_EVERY_S: Final = 10.0
 

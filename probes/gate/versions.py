@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from probes.clock import Clock
-from probes.gate.avro_body import UnresolvableError
-from probes.gate.codec import Codec
-from probes.gate.framing import Writer
-from probes.gate.resolving import Resolution
-from probes.registry.avro_schema import Schema
-from probes.registry.shelf import Kept, ShelfDownError
-from probes.registry.subjects import Registry
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.gate.avro_body import UnresolvableError
+from hopwatch.probes.gate.codec import Codec
+from hopwatch.probes.gate.framing import Writer
+from hopwatch.probes.gate.resolving import Resolution
+from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.probes.registry.shelf import Kept, ShelfDownError
+from hopwatch.probes.registry.subjects import Registry
 
 FRESH_NS: Final = 1_000_000_000
 """So long nobody asks again which version is the latest."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from probes.contract.addresses import owner_of
+from hopwatch.probes.contract.addresses import owner_of
 
 MOST_OF_ADDRESS: Final = 1_024
 """So many connections one address has at once; of IPv6, a network of 64 bits."""

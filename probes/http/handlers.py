@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 
-from probes.http.problems import MEDIA_TYPE, SCHEMA, Problem
+from hopwatch.probes.http.problems import MEDIA_TYPE, SCHEMA, Problem
 
 
 class Well(BaseModel):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-from probes.contract.limits import MAX_RECORD_BYTES
-from probes.http.problems import Problem
+from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
+from hopwatch.probes.http.problems import Problem
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

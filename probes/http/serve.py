@@ -23,9 +23,9 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
-from probes.http.connections import Connections
-from probes.http.limits import App, Receive, Scope, Send, send_problem
-from probes.http.problems import Problem
+from hopwatch.probes.http.connections import Connections
+from hopwatch.probes.http.limits import App, Receive, Scope, Send, send_problem
+from hopwatch.probes.http.problems import Problem
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
 MOST_HEALTH_CONNECTIONS: Final = 64

@@ -18,9 +18,9 @@ from typing import Any, Final, TypeVar, cast
 
 from confluent_kafka import Consumer, Message, Producer, SerializingProducer
 
-from probes import Probe, marks
-from probes.clock import Clock, SystemClock
-from probes.sinks import Sink
+from hopwatch.probes import Probe, marks
+from hopwatch.probes.clock import Clock, SystemClock
+from hopwatch.probes.sinks import Sink
 
 UNMARKED: Final = "unmarked message"
 BAD_MARKS: Final = "bad marks"

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from probes.registry.compatibility import Conflict, Direction, Level
-from probes.registry.explained import Explanation, explained, new_major
-from probes.registry.shelf import Entry, Kept
-from probes.registry.subjects import IncompatibleError, parsed
+from hopwatch.probes.registry.compatibility import Conflict, Direction, Level
+from hopwatch.probes.registry.explained import Explanation, explained, new_major
+from hopwatch.probes.registry.shelf import Entry, Kept
+from hopwatch.probes.registry.subjects import IncompatibleError, parsed
 
 AVRO: Final[dict[str, Any]] = {"anyOf": [{"type": "string"}, {"type": "array"}, {"type": "object"}]}
 """What a schema is in JSON; whether it is one of Avro, no JSON schema says."""

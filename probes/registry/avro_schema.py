@@ -15,7 +15,7 @@ import avro.schema
 import fastavro.schema
 import orjson
 
-from probes.registry.lint import PRIMITIVES, LintError, full_name, lint
+from hopwatch.probes.registry.lint import PRIMITIVES, LintError, full_name, lint
 
 MAX_BYTES: Final = 1024 * 1024
 _MEANT: Final = ("logicalType", "precision", "scale")

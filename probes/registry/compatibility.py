@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from probes.registry.avro_schema import Schema
-from probes.registry.breaks import Break, breaks, fits
+from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.probes.registry.breaks import Break, breaks, fits
 
 
 class Level(StrEnum):

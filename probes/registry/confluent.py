@@ -15,13 +15,13 @@ from fastapi import APIRouter, Path, Query
 from fastapi.params import Depends
 from pydantic import BaseModel, ConfigDict, Field
 
-from probes.http import problems
-from probes.registry.avro_schema import Schema, SchemaError
-from probes.registry.compatibility import Level
-from probes.registry.explained import Explanation, explained
-from probes.registry.routes import Subject
-from probes.registry.shelf import Entry, ShelfDownError
-from probes.registry.subjects import ALL, IncompatibleError, MeaningError, Registry, UnknownError
+from hopwatch.probes.http import problems
+from hopwatch.probes.registry.avro_schema import Schema, SchemaError
+from hopwatch.probes.registry.compatibility import Level
+from hopwatch.probes.registry.explained import Explanation, explained
+from hopwatch.probes.registry.routes import Subject
+from hopwatch.probes.registry.shelf import Entry, ShelfDownError
+from hopwatch.probes.registry.subjects import ALL, IncompatibleError, MeaningError, Registry, UnknownError
 
 Found = TypeVar("Found")
 

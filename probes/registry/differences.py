@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from probes.registry.avro_schema import Schema
+from hopwatch.probes.registry.avro_schema import Schema
 
 _DETAILS: Final = ("logicalType", "precision", "scale", "size", "symbols", "default", "order", "aliases")
 _PARTS: Final = {"array": ("items", "[]"), "map": ("values", "{}")}

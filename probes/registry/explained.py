@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from probes.registry.breaks import Break, Kind
-from probes.registry.compatibility import Conflict, Direction
+from hopwatch.probes.registry.breaks import Break, Kind
+from hopwatch.probes.registry.compatibility import Conflict, Direction
 
 WHOLE: Final = "the schema itself"
 _MAJOR: Final = re.compile(r"(?P<stem>.*)\.v(?P<major>[1-9][0-9]{0,8})")

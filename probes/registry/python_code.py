@@ -18,8 +18,8 @@ from typing import Any, Final
 import fastavro
 import orjson
 
-from probes.registry.avro_schema import Schema
-from probes.registry.compatibility import reads
+from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.probes.registry.compatibility import reads
 
 WIDTH: Final = 110
 _SIMPLE: Final = {

@@ -10,19 +10,19 @@ from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.params import Depends
 
-from probes.http import handlers
-from probes.http.problems import Fault, Problem
-from probes.registry import answers
-from probes.registry.answers import (
+from hopwatch.probes.http import handlers
+from hopwatch.probes.http.problems import Fault, Problem
+from hopwatch.probes.registry import answers
+from hopwatch.probes.registry.answers import (
     AVRO,
     CompatibilityAnswer,
     SchemaAnswer,
     SubjectAnswer,
     VersionAnswer,
 )
-from probes.registry.avro_schema import Schema, SchemaError
-from probes.registry.shelf import ShelfDownError
-from probes.registry.subjects import NAME, IncompatibleError, MeaningError, Registry, UnknownError
+from hopwatch.probes.registry.avro_schema import Schema, SchemaError
+from hopwatch.probes.registry.shelf import ShelfDownError
+from hopwatch.probes.registry.subjects import NAME, IncompatibleError, MeaningError, Registry, UnknownError
 
 Found = TypeVar("Found")
 

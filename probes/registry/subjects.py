@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from probes.registry.avro_schema import Schema
-from probes.registry.compatibility import DEFAULT, Conflict, Level, Version, conflicts
-from probes.registry.shelf import Entry, Kept, Shelf, ShelfDownError, Shelves
+from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.probes.registry.compatibility import DEFAULT, Conflict, Level, Version, conflicts
+from hopwatch.probes.registry.shelf import Entry, Kept, Shelf, ShelfDownError, Shelves
 
 NAME: Final = r"^[A-Za-z0-9._-]{1,255}$"
 """What a subject may be called."""

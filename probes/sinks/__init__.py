@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from probes.clock import Clock
-from probes.contract.kafka import SCHEME as KAFKA
-from probes.contract.kafka import KafkaPlace
-from probes.contract.segment import SCHEME as SPOOL
-from probes.sinks.kafka import KafkaSink, access_of
-from probes.sinks.spool import SpoolSink
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.contract.kafka import SCHEME as KAFKA
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.contract.segment import SCHEME as SPOOL
+from hopwatch.probes.sinks.kafka import KafkaSink, access_of
+from hopwatch.probes.sinks.spool import SpoolSink
 
 
 class Sink(Protocol):

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from probes.clock import Clock, SystemClock
-from probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace, in_words, secret_of
-from probes.contract.limits import MAX_RECORD_BYTES
+from hopwatch.probes.clock import Clock, SystemClock
+from hopwatch.probes.contract.kafka import SECRETS, KafkaAccess, KafkaPlace, in_words, secret_of
+from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer

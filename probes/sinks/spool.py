@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
-from probes.clock import Clock, SystemClock
-from probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, OPEN_SUFFIX, SEGMENT_SUFFIX, folder_name, frame
+from hopwatch.probes.clock import Clock, SystemClock
+from hopwatch.probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES, OPEN_SUFFIX, SEGMENT_SUFFIX, folder_name, frame
 
 SEGMENT_AGE_S: Final = 1.0
 MOST_BYTES: Final = 256 * 1024 * 1024

@@ -11,8 +11,8 @@ import fastavro
 import fastavro.schema
 import orjson
 
-from probes.registry.lint import lint
-from probes.taps.errors import TapUsageError
+from hopwatch.probes.registry.lint import lint
+from hopwatch.probes.taps.errors import TapUsageError
 
 MAX_SCHEMA_BYTES: Final = 256 * 1024
 MARKER: Final = b"\x81"

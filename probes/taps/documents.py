@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from probes.taps.errors import TapUsageError
-from probes.values import Bad, IdKind, ReadId, ReadTime, TimeUnit, id_reader, time_reader
+from hopwatch.probes.taps.errors import TapUsageError
+from hopwatch.probes.values import Bad, IdKind, ReadId, ReadTime, TimeUnit, id_reader, time_reader
 
 MAX_PATH_KEYS: Final = 16
 

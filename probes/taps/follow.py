@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from probes.taps.errors import TapSourceError
-from probes.taps.marked import MARK_BYTES, MarkedFile, Position
-from probes.taps.rotated import rotated, successor
-from probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.marked import MARK_BYTES, MarkedFile, Position
+from hopwatch.probes.taps.rotated import rotated, successor
+from hopwatch.probes.taps.surroundings import Surroundings
 
 LINGER_S: Final = 2.0
 """How long a file that was renamed has to be quiet before its successor is opened: who writes may still hold it."""

@@ -7,15 +7,15 @@ import select
 from pathlib import Path
 from typing import Final, Protocol
 
-from probes.taps.documents import DocumentReader
-from probes.taps.follow import FollowedFile
-from probes.taps.lines import LineCutter
-from probes.taps.marked import Position
-from probes.taps.stamping import Stamping
-from probes.taps.state import StateFile
-from probes.taps.surroundings import Surroundings
-from probes.taps.tally import Teller
-from probes.values import Bad
+from hopwatch.probes.taps.documents import DocumentReader
+from hopwatch.probes.taps.follow import FollowedFile
+from hopwatch.probes.taps.lines import LineCutter
+from hopwatch.probes.taps.marked import Position
+from hopwatch.probes.taps.stamping import Stamping
+from hopwatch.probes.taps.state import StateFile
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.tally import Teller
+from hopwatch.probes.values import Bad
 
 READ_BYTES: Final = 1024 * 1024
 LOOK_S: Final = 0.2

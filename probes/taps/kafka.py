@@ -6,14 +6,14 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from probes.taps.ends import Ends
-from probes.taps.errors import TapSourceError
-from probes.taps.jsonl import RETRY_S
-from probes.taps.messages import MessageReader
-from probes.taps.stamping import Stamping
-from probes.taps.surroundings import Surroundings
-from probes.taps.tally import Teller
-from probes.taps.topic import Topic, cause
+from hopwatch.probes.taps.ends import Ends
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.jsonl import RETRY_S
+from hopwatch.probes.taps.messages import MessageReader
+from hopwatch.probes.taps.stamping import Stamping
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.tally import Teller
+from hopwatch.probes.taps.topic import Topic, cause
 
 LOOK_S: Final = 0.2
 """How long one look waits for messages."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from probes import marks
-from probes.taps.avro import AvroValues
-from probes.taps.documents import Seen, Unseen, find, path_keys
-from probes.taps.errors import TapUsageError
-from probes.values import Bad, IdKind, TimeUnit, believed, id_reader, time_reader
+from hopwatch.probes import marks
+from hopwatch.probes.taps.avro import AvroValues
+from hopwatch.probes.taps.documents import Seen, Unseen, find, path_keys
+from hopwatch.probes.taps.errors import TapUsageError
+from hopwatch.probes.values import Bad, IdKind, TimeUnit, believed, id_reader, time_reader
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import socket
 
-from probes import Probe
-from probes.clock import Clock
-from probes.errors import ProbeError
-from probes.probe import SINK_VARIABLE
-from probes.sinks import Sink, open_sink
-from probes.sinks.kafka import KafkaSink
-from probes.sinks.spool import SpoolSink
-from probes.taps.errors import TapSourceError, TapUsageError
-from probes.taps.patience import PatientSink
-from probes.taps.surroundings import Surroundings
+from hopwatch import Probe
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.errors import ProbeError
+from hopwatch.probes.probe import SINK_VARIABLE
+from hopwatch.probes.sinks import Sink, open_sink
+from hopwatch.probes.sinks.kafka import KafkaSink
+from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.patience import PatientSink
+from hopwatch.probes.taps.surroundings import Surroundings
 
 
 def sink_url(sink: str | None) -> str:

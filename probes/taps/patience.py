@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from probes.sinks import Sink
-from probes.sinks.spool import SpoolSink
-from probes.taps.surroundings import Surroundings
+from hopwatch.probes.sinks import Sink
+from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.probes.taps.surroundings import Surroundings
 
 RETRY_S: Final = 0.5
 """How often a record that was not taken is offered again."""

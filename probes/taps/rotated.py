@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from probes.taps.marked import MarkedFile
+from hopwatch.probes.taps.marked import MarkedFile
 
 _SUFFIX: Final = re.compile(r"[.-](\d[\d.:T_-]*)")
 """What rotation adds to a name; compressed files have more and are left alone."""

@@ -7,15 +7,15 @@ from typing import Final
 
 import numpy as np
 
-from probes import Probe
-from probes.taps.documents import Seen, Unseen
-from probes.taps.errors import TapSourceError
-from probes.taps.patience import PatientSink
-from probes.taps.sides import Side
-from probes.taps.surroundings import Surroundings
-from probes.taps.tally import Tally
-from probes.taps.untimed import Missed, Untimed
-from probes.values import Bad
+from hopwatch import Probe
+from hopwatch.probes.taps.documents import Seen, Unseen
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.patience import PatientSink
+from hopwatch.probes.taps.sides import Side
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.tally import Tally
+from hopwatch.probes.taps.untimed import Missed, Untimed
+from hopwatch.probes.values import Bad
 
 SETTLE_EVERY_S: Final = 1.0
 """How often what was stamped is made durable, and the position kept: what a crash stamps again is that old at most."""

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from probes.taps.errors import TapSourceError, TapUsageError
-from probes.taps.marked import MARK_BYTES, Position
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.marked import MARK_BYTES, Position
 
 VERSION: Final = 1
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
 
-from probes.clock import Clock, SystemClock
+from hopwatch.probes.clock import Clock, SystemClock
 
 
 @dataclass(frozen=True, slots=True)

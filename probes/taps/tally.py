@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from probes.taps.surroundings import Surroundings
-from probes.values import Bad
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.values import Bad
 
 TELL_EVERY_S: Final = 10.0
 

@@ -9,10 +9,10 @@ from typing import Any, Final, cast
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from probes.contract.kafka import KafkaAccess, KafkaPlace, in_words
-from probes.sinks.kafka import access_of
-from probes.taps.errors import TapSourceError, TapUsageError
-from probes.taps.surroundings import Surroundings
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace, in_words
+from hopwatch.probes.sinks.kafka import access_of
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.surroundings import Surroundings
 
 ANSWER_S: Final = 10.0
 """How long the brokers have to answer when the tap starts."""

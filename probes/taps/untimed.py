@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from probes.contract.limits import WINDOW_US
-from probes.values import Bad
+from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.probes.values import Bad
 
 APART: Final = 3
 """So many minutes is a message on its way at most, by default, and so far from a neighbour may its minute be."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect, schema
 from tests.monitor.store.conftest import engine, url
 
 __all__ = ["engine", "prepared", "store", "url"]

@@ -14,14 +14,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from alerts.channels.alertmanager import Alertmanager
-from alerts.channels.channel import Channel, Outcome, Taken
-from alerts.courier import Courier
-from alerts.outbox import Delivery
-from alerts.ways import Ways
-from monitor.clock import SystemClock
-from monitor.settings.channels import AlertmanagerChannel
-from monitor.store import dialect
+from hopwatch.alerts.channels.alertmanager import Alertmanager
+from hopwatch.alerts.channels.channel import Channel, Outcome, Taken
+from hopwatch.alerts.courier import Courier
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.ways import Ways
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.settings.channels import AlertmanagerChannel
+from hopwatch.monitor.store import dialect
 
 
 @dataclass(frozen=True)

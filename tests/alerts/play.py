@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
-from alerts import configured
-from alerts.evaluate import Standing, evaluate
-from alerts.events import Notification
-from alerts.minute import Minute
-from alerts.rules import Rules
-from monitor.results import Status
-from monitor.settings import DEFAULTS, Settings
+from hopwatch.alerts import configured
+from hopwatch.alerts.evaluate import Standing, evaluate
+from hopwatch.alerts.events import Notification
+from hopwatch.alerts.minute import Minute
+from hopwatch.alerts.rules import Rules
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.settings import DEFAULTS, Settings
 from tests.alerts.windows import Memory, at, judged
 
 BATCHES_A_MINUTE: Final = 6

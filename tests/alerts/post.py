@@ -8,12 +8,12 @@ from typing import Self
 
 from sqlalchemy import Engine
 
-from alerts import outbox, store
-from alerts.channels.channel import Outcome
-from alerts.courier import Courier
-from alerts.events import Notification
-from alerts.ways import Ways
-from probes.contract.limits import WINDOW_US
+from hopwatch.alerts import outbox, store
+from hopwatch.alerts.channels.channel import Outcome
+from hopwatch.alerts.courier import Courier
+from hopwatch.alerts.events import Notification
+from hopwatch.alerts.ways import Ways
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.alerts.play import Play
 from tests.alerts.receiver import Receiver, Spell
 from tests.alerts.windows import START_US, at

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from monitor.metrics import declared
-from monitor.metrics.metric import Metric, Type
+from hopwatch.monitor.metrics import declared
+from hopwatch.monitor.metrics.metric import Metric, Type
 
 OF_A_SCRAPE: Final = frozenset({"job", "instance"})
 """Labels that Prometheus adds itself."""

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from alerts.channels.channel import Failed, Outcome, Taken
-from alerts.events import Event
-from alerts.outbox import Delivery
+from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.outbox import Delivery
 from tests.monitor.manual_clock import ManualClock
 
 REFUSED: Final = Failed("connection refused")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from alerts.events import Unit, Word
-from monitor.results import Verdict, iso
+from hopwatch.alerts.events import Unit, Word
+from hopwatch.monitor.results import Verdict, iso
 from tests.alerts.play import FIRING, RESOLVED, Play, rules_of
 from tests.alerts.windows import at, lag
 

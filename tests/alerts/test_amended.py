@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts import kept
-from monitor.results import Verdict, iso
+from hopwatch.alerts import kept
+from hopwatch.monitor.results import Verdict, iso
 from tests.alerts.play import FIRING, RESOLVED, Play, rules_of
 from tests.alerts.windows import at, lag
 

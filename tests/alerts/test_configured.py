@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from alerts.events import Kind, Severity
-from alerts.rules import Objective, Pair, Rule
-from monitor.settings.alerting import KINDS
+from hopwatch.alerts.events import Kind, Severity
+from hopwatch.alerts.rules import Objective, Pair, Rule
+from hopwatch.monitor.settings.alerting import KINDS
 from tests.alerts.play import rules_of
 
 MINUTE_US: Final = 60_000_000

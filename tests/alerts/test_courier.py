@@ -9,14 +9,14 @@ import pytest
 from sqlalchemy import Engine, delete
 from structlog.testing import capture_logs
 
-from alerts import backoff, shown
-from alerts.channels.channel import Outcome, Taken
-from alerts.courier import Courier, Figures
-from alerts.events import Event, Kind, Notification
-from alerts.outbox import Delivery
-from alerts.ways import Ways
-from monitor.errors import StoreTakenError
-from monitor.store import tables
+from hopwatch.alerts import backoff, shown
+from hopwatch.alerts.channels.channel import Outcome, Taken
+from hopwatch.alerts.courier import Courier, Figures
+from hopwatch.alerts.events import Event, Kind, Notification
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.ways import Ways
+from hopwatch.monitor.errors import StoreTakenError
+from hopwatch.monitor.store import tables
 from tests.alerts.receiver import BUSY, ERROR, REFUSED, TIMEOUT, WRONG, Receiver, Spell
 from tests.alerts.test_outbox import RESOLVED, put, states
 from tests.alerts.told import notification

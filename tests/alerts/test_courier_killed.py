@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from alerts.events import Event
-from alerts.outbox import Delivery
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.outbox import Delivery
 from tests.alerts.receiver import Receiver
 from tests.alerts.test_outbox import RESOLVED, put, states
 from tests.alerts.told import notification

@@ -12,11 +12,11 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Engine
 
-from alerts import shown
-from alerts.channels.channel import Failed
-from alerts.courier import Courier
-from alerts.record import Taken
-from alerts.ways import Ways
+from hopwatch.alerts import shown
+from hopwatch.alerts.channels.channel import Failed
+from hopwatch.alerts.courier import Courier
+from hopwatch.alerts.record import Taken
+from hopwatch.alerts.ways import Ways
 from tests.alerts.channels.openings import of_alertmanager
 from tests.alerts.channels.receiver import answers, receiving
 from tests.alerts.conftest import prepared

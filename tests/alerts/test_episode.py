@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
-from alerts.episode import FLAP_MEMORY_US, MOST_MARKS, Phase, Run, Series, State, heed, is_spent, settle, step
-from alerts.events import Kind, Severity
-from alerts.reading import bad, good
-from alerts.rules import Rule
+from hopwatch.alerts.episode import FLAP_MEMORY_US, MOST_MARKS, Phase, Run, Series, State, heed, is_spent, settle, step
+from hopwatch.alerts.events import Kind, Severity
+from hopwatch.alerts.reading import bad, good
+from hopwatch.alerts.rules import Rule
 from tests.alerts.windows import at
 
 RULE: Final = Rule("loss", Kind.LOSS, Severity.PAGE, {"orders": 0.01}, for_windows=2, keep_windows=3)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from alerts.events import Event, EventError, Severity, from_json, key_of, to_json
+from hopwatch.alerts.events import Event, EventError, Severity, from_json, key_of, to_json
 from tests.alerts.told import notification
 
 

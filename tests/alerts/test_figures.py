@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Engine
 
-from alerts import figures, outbox
-from alerts.events import Event
-from monitor.metrics.known import AlertFigures
-from monitor.store import schema
+from hopwatch.alerts import figures, outbox
+from hopwatch.alerts.events import Event
+from hopwatch.monitor.metrics.known import AlertFigures
+from hopwatch.monitor.store import schema
 from tests.alerts.test_outbox import put
 from tests.alerts.told import notification
 from tests.alerts.windows import at

@@ -11,17 +11,17 @@ import pytest
 import stamina
 from sqlalchemy import Engine, select
 
-from alerts import outbox, recorded, store
-from alerts.evaluate import Standing
-from alerts.events import Event, Kind, Notification
-from alerts.follow import Alerting
-from alerts.minute import Counts
-from alerts.rules import Rules
-from monitor.commit import Follower
-from monitor.outliers.explain import Explanation
-from monitor.outliers.quantities import Quantity
-from monitor.store import tables
-from monitor.watch import Finding
+from hopwatch.alerts import outbox, recorded, store
+from hopwatch.alerts.evaluate import Standing
+from hopwatch.alerts.events import Event, Kind, Notification
+from hopwatch.alerts.follow import Alerting
+from hopwatch.alerts.minute import Counts
+from hopwatch.alerts.rules import Rules
+from hopwatch.monitor.commit import Follower
+from hopwatch.monitor.outliers.explain import Explanation
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.watch import Finding
 from tests.alerts.play import rules_of
 from tests.micro_batches import MicroBatches
 from tests.monitor.spark.test_sink import ATTEMPTS, BEFORE, BEHIND, Stream, Trouble

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from alerts.events import Severity
-from monitor.results import Verdict
+from hopwatch.alerts.events import Severity
+from hopwatch.monitor.results import Verdict
 from tests.alerts.play import FIRING, RESOLVED, Play, rules_of
 from tests.alerts.windows import lag
 
@@ -82,7 +82,7 @@ def test_a_budget_that_goes_on_burning_is_told_once_the_loss_that_stood_for_it_i
 
 def test_an_outlier_is_told_only_where_nothing_else_is() -> None:
     """It is a hint: whatever is known of the stream says more."""
-    from alerts.minute import Outlier  # noqa: PLC0415 - of this test alone
+    from hopwatch.alerts.minute import Outlier  # noqa: PLC0415 - of this test alone
 
     odd, even = {"b": (Outlier("messages", 3, 90, 110, 7.0),)}, {"a": (), "b": ()}
     play = Play().push(0, 3, outliers=odd).push(4, 20, outliers=even)

@@ -7,14 +7,25 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine, select
 
-from alerts import outbox, store
-from alerts.episode import BEGINNING_US
-from alerts.evaluate import Standing
-from alerts.events import Event, Kind, Notification, Severity
-from alerts.incidents import Incident
-from alerts.outbox import LONGEST_WAIT_US, Delivery, Waiting, census, due, failed, give_up, hand_over, look, sent
-from alerts.record import Taken
-from monitor.store import tables
+from hopwatch.alerts import outbox, store
+from hopwatch.alerts.episode import BEGINNING_US
+from hopwatch.alerts.evaluate import Standing
+from hopwatch.alerts.events import Event, Kind, Notification, Severity
+from hopwatch.alerts.incidents import Incident
+from hopwatch.alerts.outbox import (
+    LONGEST_WAIT_US,
+    Delivery,
+    Waiting,
+    census,
+    due,
+    failed,
+    give_up,
+    hand_over,
+    look,
+    sent,
+)
+from hopwatch.alerts.record import Taken
+from hopwatch.monitor.store import tables
 from tests.alerts.told import notification
 from tests.alerts.windows import at
 
@@ -259,7 +270,7 @@ def test_a_heartbeat_is_sent_again_only_when_the_monitor_has_come_further(engine
 @pytest.mark.parametrize("taken_us", [at(5), at(4)])
 def test_an_acknowledgement_is_of_one_incident(taken_us: int, engine: Engine) -> None:
     """Not of the one before under the same key."""
-    from alerts import shown  # noqa: PLC0415 - of this test alone
+    from hopwatch.alerts import shown  # noqa: PLC0415 - of this test alone
 
     put(engine, notification(at_us=taken_us))
     shown.acknowledge(engine, notification().key, Taken("me", NOW_US, ""))

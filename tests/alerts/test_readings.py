@@ -8,14 +8,14 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from alerts import burn, readings
-from alerts.events import Kind
-from alerts.minute import Counts, Minute, Outlier
-from alerts.reading import Reading, bad, good
-from alerts.rules import Objective, Rules
-from monitor.kernel import tdigest
-from monitor.kernel.tally import NodeLags
-from monitor.results import Verdict
+from hopwatch.alerts import burn, readings
+from hopwatch.alerts.events import Kind
+from hopwatch.alerts.minute import Counts, Minute, Outlier
+from hopwatch.alerts.reading import Reading, bad, good
+from hopwatch.alerts.rules import Objective, Rules
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.results import Verdict
 from tests.alerts.play import rules_of
 from tests.alerts.windows import START_US, Memory, judged, lag, node, window
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from alerts import outbox, retention, store
-from alerts.events import Event
-from alerts.minute import Counts
+from hopwatch.alerts import outbox, retention, store
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.minute import Counts
 from tests.alerts.told import notification
 from tests.alerts.windows import at
 from tests.monitor.manual_clock import ManualClock

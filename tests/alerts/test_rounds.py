@@ -12,15 +12,15 @@ import pytest
 from sqlalchemy import Engine
 from structlog.testing import capture_logs
 
-from alerts import rounds
-from alerts.channels.channel import Outcome, Taken
-from alerts.courier import Courier
-from alerts.outbox import Delivery
-from alerts.rounds import Rounds
-from alerts.ways import Ways
-from monitor.clock import SystemClock
-from monitor.errors import StoreError
-from monitor.store.dialect.hold import LastingHold
+from hopwatch.alerts import rounds
+from hopwatch.alerts.channels.channel import Outcome, Taken
+from hopwatch.alerts.courier import Courier
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.rounds import Rounds
+from hopwatch.alerts.ways import Ways
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.store.dialect.hold import LastingHold
 from tests.alerts.test_outbox import put, states
 from tests.alerts.told import notification
 from tests.real.servers.process import until
@@ -177,7 +177,7 @@ def test_a_store_that_fails_is_told_once(
 
 def test_a_log_that_cannot_be_written_holds_nothing_up(store: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a terminal that is gone."""
-    from alerts import teller  # noqa: PLC0415 - of this test alone
+    from hopwatch.alerts import teller  # noqa: PLC0415 - of this test alone
 
     class Gone:
         def __getattr__(self, _: str) -> Callable[..., None]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from monitor.metrics import declared
+from hopwatch.monitor.metrics import declared
 from tests.alerts import promql, shipped
 from tests.alerts.shipped import ALERTS, DASHBOARD, PROMETHEUS, RECORDED
 from tests.real.servers.prometheus import promtool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from alerts.events import Alert, Event, Kind, Notification, Severity, Unit, Word, key_of
+from hopwatch.alerts.events import Alert, Event, Kind, Notification, Severity, Unit, Word, key_of
 from tests.alerts.windows import at
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from alerts.minute import Counts, Minute, Outlier
-from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
-from probes.contract.limits import WINDOW_US
+from hopwatch.alerts.minute import Counts, Minute, Outlier
+from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
+from hopwatch.probes.contract.limits import WINDOW_US
 
 START_US: Final = 1_767_225_600_000_000
 """Minute 0 of all tests: 2026-01-01T00:00:00Z."""

@@ -14,9 +14,9 @@ from bench.month import GREAT, Month
 from bench.served import OURS, PLAIN, ServerFailedError, served
 from bench.truth import WrongResultError
 from bench.viewers import looked
-from monitor import settings
-from monitor.store import dialect, reader, rollups, schema
-from monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.monitor import settings
+from hopwatch.monitor.store import dialect, reader, rollups, schema
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from tests.bench.contestants import quiet
 
 LITTLE = Month(days=2, nodes=2)

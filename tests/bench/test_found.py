@@ -12,7 +12,7 @@ from bench.found import by_key, check_store, from_columns
 from bench.generate import Made
 from bench.truth import WrongResultError, print_of
 from bench.work import rules
-from monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect, schema
 from tests.micro_batches import MicroBatches, run_once
 
 

@@ -12,9 +12,9 @@ import pytest
 from bench import generate
 from bench.generate import DiskError, Made, bytes_needed, made, require_disk
 from bench.work import Work, WorkError, blocks
-from probes.contract.batch import Kind
-from probes.contract.envelope import decode
-from probes.contract.segment import walk
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.segment import walk
 
 
 def test_the_spool_holds_what_the_truth_says(little: Made) -> None:

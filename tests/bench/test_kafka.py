@@ -5,9 +5,9 @@ from __future__ import annotations
 from bench import kafka
 from bench.generate import Made
 from bench.progress import Trigger
-from probes.contract import segment
-from probes.contract.envelope import decode
-from probes.contract.limits import WINDOW_MS
+from hopwatch.probes.contract import segment
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.limits import WINDOW_MS
 
 
 def test_moved_work_is_the_same_in_other_minutes(little: Made) -> None:

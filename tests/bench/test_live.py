@@ -14,12 +14,12 @@ from bench.live import _late, _triggers
 from bench.progress import Trigger
 from bench.truth import WrongResultError
 from bench.work import Work, rules
-from monitor.spark.job import Place
-from monitor.spark.source import SpoolSource
-from monitor.store import dialect, schema
-from probes.contract.batch import Kind
-from probes.contract.envelope import decode
-from probes.contract.segment import walk
+from hopwatch.monitor.spark.job import Place
+from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.segment import walk
 from tests.micro_batches import MicroBatches
 
 

@@ -13,8 +13,8 @@ import pytest
 from bench import nab
 from bench.alone import ContestantError
 from bench.nab import Marked, Profile
-from monitor.errors import ConfigurationError
-from monitor.outliers import detector
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.outliers import detector
 from tests.bench.contestants import quiet
 
 POINTS = 1_000

@@ -10,7 +10,7 @@ import pytest
 
 from bench import made_series, noise
 from bench.noises import DAY, NOISES, WEEK, Floats, drawn
-from monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.quantities import Quantity
 
 
 def struck(count: int) -> Iterator[Floats]:

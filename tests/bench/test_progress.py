@@ -11,7 +11,7 @@ import pytest
 
 from bench import progress
 from bench.progress import Rates, Trigger
-from monitor.results import Status
+from hopwatch.monitor.results import Status
 from tests.monitor.store.stored import concluded
 
 

@@ -39,11 +39,11 @@ def test_an_amount_that_is_not_always_there_has_no_trend() -> None:
 
 def test_processes_are_told_apart_by_their_commands() -> None:
     """The demo's nodes, the monitor, Spark's JVM and its Python workers; nobody else."""
-    assert kind_of("python -m demo.nodes.norm {…}") == "nodes and their probes"
-    assert kind_of("python -m monitor.cli.main run --config x") == "monitor"
+    assert kind_of("python -m hopwatch.demo.nodes.norm {…}") == "nodes and their probes"
+    assert kind_of("python -m hopwatch run --config x") == "monitor"
     java = "/usr/bin/java -cp /venv/pyspark/jars/* org.apache.spark.deploy.SparkSubmit --conf"
     assert kind_of(f"{java} spark.python.daemon.module=monitor.spark.daemon pyspark-shell") == "JVM"
-    assert kind_of("python -m monitor.spark.daemon pyspark.worker") == "Python workers"
+    assert kind_of("python -m hopwatch.monitor.spark.daemon pyspark.worker") == "Python workers"
     assert kind_of("bash") is None
 
 

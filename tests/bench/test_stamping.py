@@ -10,8 +10,8 @@ import pytest
 from bench import stamping
 from bench.alone import Json
 from bench.truth import WrongResultError
-from probes import Probe
-from probes.sinks.memory import MemorySink
+from hopwatch import Probe
+from hopwatch.testing import MemorySink
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from bench.footprint import Peak
 from bench.truth import WrongResultError
 from bench.watch import Followed, WarmUp
 from bench.windows import START_US, Fleet, window
-from monitor.outliers import state
-from monitor.store.rollups import HOUR_US
+from hopwatch.monitor.outliers import state
+from hopwatch.monitor.store.rollups import HOUR_US
 from tests.bench.contestants import quiet
 
 PAST = 400

@@ -11,14 +11,14 @@ import numpy as np
 from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
 
-from dashboards.reading.answers import Answers
-from monitor.kernel.tally import empty
-from monitor.ledger import Conclusion
-from monitor.pathway import Group, Pathway, Stamps
-from monitor.results import WindowResult
-from monitor.rules import StreamRules
-from monitor.store import dialect, lineage, schema, tables, writer
-from monitor.store.writer import set_values
+from hopwatch.dashboards.reading.answers import Answers
+from hopwatch.monitor.kernel.tally import empty
+from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.pathway import Group, Pathway, Stamps
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import dialect, lineage, schema, tables, writer
+from hopwatch.monitor.store.writer import set_values
 from tests.alerts.windows import at, window
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import TERMS
@@ -107,6 +107,6 @@ def said(tested: AppTest, kind: str) -> list[str]:
 
 
 def _app(answers: object, now: object) -> None:
-    from dashboards import app as shown  # noqa: PLC0415 - the source is all that it has
+    from hopwatch.dashboards import app as shown  # noqa: PLC0415 - the source is all that it has
 
     shown.show(answers, "hopwatch.toml", now)  # type: ignore[arg-type]  # its source is run by itself, without these types

@@ -8,21 +8,21 @@ from typing import Any, Final
 
 from sqlalchemy import Engine
 
-from alerts import outbox, store
-from alerts.episode import Phase, Run, Series, State
-from alerts.evaluate import Standing
-from alerts.events import Event, Notification
-from alerts.incidents import Incident
-from alerts.reading import bad
-from monitor.holes import Hole
-from monitor.kernel.books import Book, Tallies
-from monitor.kernel.books import Run as Batches
-from monitor.outliers.explain import Explanation, Reason
-from monitor.outliers.quantities import Quantity
-from monitor.parcels import SetAside
-from monitor.store import outliers, writer
-from monitor.store.writer import Changes
-from monitor.watch import Finding, News
+from hopwatch.alerts import outbox, store
+from hopwatch.alerts.episode import Phase, Run, Series, State
+from hopwatch.alerts.evaluate import Standing
+from hopwatch.alerts.events import Event, Notification
+from hopwatch.alerts.incidents import Incident
+from hopwatch.alerts.reading import bad
+from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.kernel.books import Book, Tallies
+from hopwatch.monitor.kernel.books import Run as Batches
+from hopwatch.monitor.outliers.explain import Explanation, Reason
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.store import outliers, writer
+from hopwatch.monitor.store.writer import Changes
+from hopwatch.monitor.watch import Finding, News
 from tests.alerts.windows import at
 from tests.dashboards.places import NOW_MINUTE
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from dashboards.reading.answers import FRESH_US, MOST_KEPT, Answers
+from hopwatch.dashboards.reading.answers import FRESH_US, MOST_KEPT, Answers
 from tests.dashboards.places import clock, fill, url_of
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from alerts.events import Kind, Severity
-from dashboards.reading.answers import FRESH_US, Answers
-from dashboards.views.address import Page
-from monitor.results import Status, Verdict
+from hopwatch.alerts.events import Kind, Severity
+from hopwatch.dashboards.reading.answers import FRESH_US, Answers
+from hopwatch.dashboards.views.address import Page
+from hopwatch.monitor.results import Status, Verdict
 from tests.alerts.told import notification
 from tests.alerts.windows import at, window
 from tests.dashboards import signs

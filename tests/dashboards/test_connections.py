@@ -12,8 +12,8 @@ import uvicorn
 from structlog.testing import capture_logs
 from uvicorn.server import ServerState
 
-from dashboards import connections
-from dashboards.connections import TELL_S, Bounded
+from hopwatch.dashboards import connections
+from hopwatch.dashboards.connections import TELL_S, Bounded
 
 PATIENCE_S: Final = 30.0
 LARGE: Final = b"x" * 32_000_000

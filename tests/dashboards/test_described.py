@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC
 
-from dashboards.reading.told import Edge, Graph, Stretch
-from dashboards.views import series
-from dashboards.views.address import Measure
-from dashboards.views.described import Told
-from monitor.results import Verdict
+from hopwatch.dashboards.reading.told import Edge, Graph, Stretch
+from hopwatch.dashboards.views import series
+from hopwatch.dashboards.views.address import Measure
+from hopwatch.dashboards.views.described import Told
+from hopwatch.monitor.results import Verdict
 from tests.alerts.windows import lag, window
 
 TOLD = Told(UTC, "minute")

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from dashboards import entrance
-from dashboards.views.let_in import refusal
-from monitor import settings
-from monitor.errors import ConfigurationError
-from monitor.settings.dashboard import LoginSettings
+from hopwatch.dashboards import entrance
+from hopwatch.dashboards.views.let_in import refusal
+from hopwatch.monitor import settings
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.settings.dashboard import LoginSettings
 from tests.dashboards.places import PATIENCE_S, fill, minutes, words
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.settings.test_dashboard import HIDDEN, LOGIN, SIGNING
@@ -95,7 +95,7 @@ def run(config: Path) -> AppTest:
 
 
 def _run(config: str) -> None:
-    from dashboards import app  # noqa: PLC0415 - the source is all that it has
+    from hopwatch.dashboards import app  # noqa: PLC0415 - the source is all that it has
 
     app.run(config)
 

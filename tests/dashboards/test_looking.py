@@ -9,8 +9,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from dashboards import looking
-from dashboards.views.address import Address, Zone
+from hopwatch.dashboards import looking
+from hopwatch.dashboards.views.address import Address, Zone
 
 NEWEST = {"stream": "orders"}
 FIXED = NEWEST | {"from": "2026-01-01T00:10:00Z", "to": "2026-01-01T00:12:00Z"}
@@ -27,8 +27,8 @@ def _told(value: str | None, shown: str | None) -> None:
     """Stand for a page whose browser tells of a choice of the range."""
     import streamlit as st  # noqa: PLC0415 - a page brings its own
 
-    from dashboards.looking import Looking  # noqa: PLC0415 - as above
-    from dashboards.views.address import Range  # noqa: PLC0415 - as above
+    from hopwatch.dashboards.looking import Looking  # noqa: PLC0415 - as above
+    from hopwatch.dashboards.views.address import Range  # noqa: PLC0415 - as above
 
     def means(name: str | None) -> dict[str, object]:
         return {"range": Range(name), "from_us": None, "to_us": None} if name else {}
@@ -62,8 +62,8 @@ def _listed() -> None:
     """Stand for a page with a list of two windows."""
     import streamlit as st  # noqa: PLC0415 - a page brings its own
 
-    from dashboards.looking import Looking  # noqa: PLC0415 - as above
-    from dashboards.pages.choosing import chosen_window  # noqa: PLC0415 - as above
+    from hopwatch.dashboards.looking import Looking  # noqa: PLC0415 - as above
+    from hopwatch.dashboards.pages.choosing import chosen_window  # noqa: PLC0415 - as above
 
     change = Looking.changes("window", chosen_window, None)
     st.selectbox("Window", [None, 60_000_000, 0], format_func=str, key="window", on_change=change)

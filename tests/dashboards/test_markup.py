@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboards import markup
+from hopwatch.dashboards import markup
 
 
 @pytest.mark.parametrize("name", ["&lt;b&gt;", "&amp;", "&#58;red", "a&b"])

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboards.reading.answers import FRESH_US, Answers
-from monitor import settings
+from hopwatch.dashboards.reading.answers import FRESH_US, Answers
+from hopwatch.monitor import settings
 from tests.dashboards.places import HOSTILE, app, clock, fill, looked_at, minutes, said, url_of, words
 from tests.monitor.cli.workplace import Workplace, all_told, one_of_ten_lost
 from tests.monitor.manual_clock import ManualClock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from dashboards.once import Once
+from hopwatch.dashboards.once import Once
 
 
 def test_fifty_viewers_are_one_making() -> None:

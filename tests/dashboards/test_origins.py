@@ -15,7 +15,7 @@ from streamlit import net_util
 from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
 from structlog.testing import capture_logs
 
-from dashboards.origins import MOST_TOLD, Origins
+from hopwatch.dashboards.origins import MOST_TOLD, Origins
 
 HOST: Final = "127.0.0.1:8501"
 PUBLIC: Final = "https://hopwatch.example"

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.charts import axes, live, pictures
-from dashboards.charts.pictures import Picture
-from dashboards.reading.told import Edge, Graph, Stretch
-from dashboards.views import series
-from dashboards.views.address import Measure
-from dashboards.views.series import Point
-from monitor.results import Verdict
+from hopwatch.dashboards.charts import axes, live, pictures
+from hopwatch.dashboards.charts.pictures import Picture
+from hopwatch.dashboards.reading.told import Edge, Graph, Stretch
+from hopwatch.dashboards.views import series
+from hopwatch.dashboards.views.address import Measure
+from hopwatch.dashboards.views.series import Point
+from hopwatch.monitor.results import Verdict
 from tests.alerts.windows import at, lag, window
 from tests.dashboards.places import HOSTILE
 

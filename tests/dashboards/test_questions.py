@@ -6,14 +6,21 @@ from pathlib import Path
 
 from sqlalchemy import Engine, event
 
-from dashboards.reading import standing
-from dashboards.reading.answers import Question
-from dashboards.reading.questions import DAY_US, HOUR_US, HowAllStands, HowAStreamWent, OneWindow, running_from_us
-from dashboards.reading.told import Edge
-from dashboards.views import judged
-from monitor.results import Status, iso
-from monitor.store import dialect, reader, rollups, schema
-from monitor.store.writer import set_values
+from hopwatch.dashboards.reading import standing
+from hopwatch.dashboards.reading.answers import Question
+from hopwatch.dashboards.reading.questions import (
+    DAY_US,
+    HOUR_US,
+    HowAllStands,
+    HowAStreamWent,
+    OneWindow,
+    running_from_us,
+)
+from hopwatch.dashboards.reading.told import Edge
+from hopwatch.dashboards.views import judged
+from hopwatch.monitor.results import Status, iso
+from hopwatch.monitor.store import dialect, reader, rollups, schema
+from hopwatch.monitor.store.writer import set_values
 from tests.alerts.windows import window
 from tests.dashboards.places import chain, fill, judged_or_not, minutes, url_of
 from tests.monitor.cli.workplace import Workplace, one_of_ten_lost

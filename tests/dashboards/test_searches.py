@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dashboards.reading.searches import LEAST_KEPT_S, MOST_KEPT, PATIENCE_S, Searches, WaysOf, _Looked
-from dashboards.reading.whole_window import AllOfAWindow
-from monitor import settings
-from monitor.store import dialect, reader, schema
+from hopwatch.dashboards.reading.searches import LEAST_KEPT_S, MOST_KEPT, PATIENCE_S, Searches, WaysOf, _Looked
+from hopwatch.dashboards.reading.whole_window import AllOfAWindow
+from hopwatch.monitor import settings
+from hopwatch.monitor.store import dialect, reader, schema
 from tests.dashboards.places import clock, fill, minutes, url_of
 from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
 from tests.monitor.manual_clock import ManualClock

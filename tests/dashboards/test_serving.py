@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import structlog
 
-from dashboards import look, serving
-from monitor.cli.main import main
-from monitor.errors import DependencyError
+from hopwatch.dashboards import look, serving
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.errors import DependencyError
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 
 ALERTS = """

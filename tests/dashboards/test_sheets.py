@@ -7,12 +7,12 @@ import io
 
 import pytest
 
-from dashboards.reading.told import Edge, Graph, Standing, StreamNow, Stretch
-from dashboards.views import sheets
-from dashboards.views.address import Measure
-from dashboards.views.sheets import Sheet
-from monitor.reached import Reached
-from monitor.results import Status, Verdict, WindowResult
+from hopwatch.dashboards.reading.told import Edge, Graph, Standing, StreamNow, Stretch
+from hopwatch.dashboards.views import sheets
+from hopwatch.dashboards.views.address import Measure
+from hopwatch.dashboards.views.sheets import Sheet
+from hopwatch.monitor.reached import Reached
+from hopwatch.monitor.results import Status, Verdict, WindowResult
 from tests.alerts.windows import at, lag, window
 from tests.dashboards.places import judged_or_not
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.events import Event, Severity, Unit
-from alerts.outbox import Fate
-from alerts.record import Open, Sending, Taken, Told
-from dashboards import markup
-from dashboards.reading.alarms import Alarms
-from dashboards.views import alarms, episodes, instances, odd, quality, texts
-from dashboards.views.colours import DARK, LIGHT, Palette, contrast
-from monitor.instances import State
-from monitor.outliers.quantities import Quantity
-from monitor.parcels import REASONS
+from hopwatch.alerts.events import Event, Severity, Unit
+from hopwatch.alerts.outbox import Fate
+from hopwatch.alerts.record import Open, Sending, Taken, Told
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.reading.alarms import Alarms
+from hopwatch.dashboards.views import alarms, episodes, instances, odd, quality, texts
+from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, contrast
+from hopwatch.monitor.instances import State
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.parcels import REASONS
 from tests.alerts.told import alert, notification
 from tests.alerts.windows import at
 from tests.dashboards.signs import over

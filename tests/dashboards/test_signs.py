@@ -10,18 +10,18 @@ from typing import Final
 import pytest
 from sqlalchemy import Engine
 
-from alerts import outbox
-from alerts.episode import Phase
-from alerts.events import Kind, Severity
-from dashboards.reading.answers import FRESH_US, Answers
-from dashboards.reading.signs import ROWS
-from dashboards.views import address, texts
-from monitor.holes import Hole
-from monitor.kernel.books import Tallies
-from monitor.parcels import Sender
-from monitor.results import Verdict
-from monitor.store import undeclared
-from monitor.store.writer import set_values
+from hopwatch.alerts import outbox
+from hopwatch.alerts.episode import Phase
+from hopwatch.alerts.events import Kind, Severity
+from hopwatch.dashboards.reading.answers import FRESH_US, Answers
+from hopwatch.dashboards.reading.signs import ROWS
+from hopwatch.dashboards.views import address, texts
+from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.kernel.books import Tallies
+from hopwatch.monitor.parcels import Sender
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.store import undeclared
+from hopwatch.monitor.store.writer import set_values
 from tests.alerts import told
 from tests.alerts.told import alert, notification
 from tests.alerts.windows import at, window

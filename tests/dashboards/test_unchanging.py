@@ -9,7 +9,7 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from dashboards.unchanging import PART_BYTES, Unchanging
+from hopwatch.dashboards.unchanging import PART_BYTES, Unchanging
 
 OF_ONE = ("set-cookie", "vary", "content-encoding")
 FOR_EVER = "public, immutable, max-age=31536000"

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards import markup
-from dashboards.charts import pathway as drawn
-from dashboards.reading.told import Edge, Graph, Minute, Standing, StreamNow, Stretch
-from dashboards.views import colours, conservation, freshness, loss_table, overview, pathway, series, texts
-from dashboards.views.address import Measure
-from dashboards.views.colours import DARK, LIGHT, Palette, contrast
-from monitor.reached import Reached
-from monitor.results import Quantiles, RollUp, Status, Verdict, WindowResult
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.charts import pathway as drawn
+from hopwatch.dashboards.reading.told import Edge, Graph, Minute, Standing, StreamNow, Stretch
+from hopwatch.dashboards.views import colours, conservation, freshness, loss_table, overview, pathway, series, texts
+from hopwatch.dashboards.views.address import Measure
+from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, contrast
+from hopwatch.monitor.reached import Reached
+from hopwatch.monitor.results import Quantiles, RollUp, Status, Verdict, WindowResult
 from tests.alerts.windows import at, lag, window
 from tests.dashboards.places import judged_or_not
 

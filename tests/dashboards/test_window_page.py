@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
 
-from dashboards.reading.answers import FRESH_US, Answers
-from monitor import settings
-from monitor.kernel.masks import ids_of
-from monitor.kernel.tally import LostIds, empty
-from monitor.results import Status, Verdict
+from hopwatch.dashboards.reading.answers import FRESH_US, Answers
+from hopwatch.monitor import settings
+from hopwatch.monitor.kernel.masks import ids_of
+from hopwatch.monitor.kernel.tally import LostIds, empty
+from hopwatch.monitor.results import Status, Verdict
 from tests.alerts.windows import window
 from tests.dashboards.places import (
     HOSTILE,

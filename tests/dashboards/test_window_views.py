@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.reading.search_told import Searched, Way
-from dashboards.reading.told import Edge, Graph
-from dashboards.reading.window_told import AgedOut, Hole, Revision
-from dashboards.views import conservation, journey, lost_ids, texts, whole_window
-from dashboards.views.journey import Key
-from monitor.finding import Lost
-from monitor.journey import Stamp
-from monitor.results import Status, Verdict, WindowResult
-from probes.contract.ids import id_bytes
+from hopwatch.dashboards.reading.search_told import Searched, Way
+from hopwatch.dashboards.reading.told import Edge, Graph
+from hopwatch.dashboards.reading.window_told import AgedOut, Hole, Revision
+from hopwatch.dashboards.views import conservation, journey, lost_ids, texts, whole_window
+from hopwatch.dashboards.views.journey import Key
+from hopwatch.monitor.finding import Lost
+from hopwatch.monitor.journey import Stamp
+from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.probes.contract.ids import id_bytes
 from tests.alerts.windows import START_US, window
 from tests.dashboards.places import HOSTILE
 from tests.monitor.spooled import TERMS, at, ids

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from demo.config import Layout, lay_out
-from demo.entrance.outlets import spools_below
-from demo.faults import Dice, Faults
-from demo.measured import Measured
-from demo.nodes import STREAM
-from demo.nodes.step import Step
-from demo.records import Message
-from demo.truth import Truth, TruthLog
+from hopwatch.demo.config import Layout, lay_out
+from hopwatch.demo.entrance.outlets import spools_below
+from hopwatch.demo.faults import Dice, Faults
+from hopwatch.demo.measured import Measured
+from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.nodes.step import Step
+from hopwatch.demo.records import Message
+from hopwatch.demo.truth import Truth, TruthLog
 
 NOON_US = 1_700_000_040_000_000
 """A whole minute."""

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from demo import beside
-from demo.beside import Dashboard
-from demo.config import Layout, lay_out
-from demo.ports import HOST, held_port
-from monitor.cli import dashboard as command
+from hopwatch.demo import beside
+from hopwatch.demo.beside import Dashboard
+from hopwatch.demo.config import Layout, lay_out
+from hopwatch.demo.ports import HOST, held_port
+from hopwatch.monitor.cli import dashboard as command
 
 LISTENER = (
     "import http.server, signal, sys\n"
@@ -73,7 +73,7 @@ def test_it_is_hopwatch_dashboard_over_the_files_of_the_run(layout: Layout, star
         assert first_news(dashboard) == [f"the dashboard is at http://127.0.0.1:{port}/"]
         assert dashboard.news() == []
     flags = ["dashboard", "--config", str(layout.config), "--port", str(port)]
-    assert started == [[sys.executable, "-m", "monitor.cli.main", *flags]]
+    assert started == [[sys.executable, "-m", "hopwatch", *flags]]
     with socket.socket() as tried:
         assert tried.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
 
@@ -128,7 +128,7 @@ def test_one_that_cannot_be_started_is_told(layout: Layout, monkeypatch: pytest.
 def test_one_that_will_not_end_is_killed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGTERM first, and where that is ignored SIGKILL."""
     stood_in(monkeypatch, STUBBORN)
-    monkeypatch.setattr("demo.beside.STOP_WITHIN_S", 0.1)
+    monkeypatch.setattr("hopwatch.demo.beside.STOP_WITHIN_S", 0.1)
     with Dashboard(layout, free_port()) as dashboard:
         first_news(dashboard)
         process = dashboard._process
@@ -140,7 +140,7 @@ def test_without_its_packages_one_line_says_how_to_get_them(
     layout: Layout, started: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And nothing is started."""
-    monkeypatch.setattr("demo.beside.NEEDED", ("no_such_package",))
+    monkeypatch.setattr("hopwatch.demo.beside.NEEDED", ("no_such_package",))
     with Dashboard(layout) as dashboard:
         (said,) = dashboard.news()
     assert said.startswith("no dashboard: ")

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from demo.compare import compare
-from demo.entrance.rejections import Rejection
-from demo.faults import Faults, Kill, NodeFaults
-from demo.line import Line
-from demo.nodes import NODES
-from demo.truth import Deed
+from hopwatch.demo.compare import compare
+from hopwatch.demo.entrance.rejections import Rejection
+from hopwatch.demo.faults import Faults, Kill, NodeFaults
+from hopwatch.demo.line import Line
+from hopwatch.demo.nodes import NODES
+from hopwatch.demo.truth import Deed
 from tests.demo.paper import PaperDemo
 
 Change = Callable[[dict[str, Any]], None]
@@ -176,7 +176,7 @@ def test_an_id_that_is_not_the_dropped_one_is_caught(tmp_path: Path) -> None:
 
 def test_of_more_ids_than_the_store_keeps_the_rest_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one id a window kept, the kept ones have to be dropped ones, and the number of all has to be right."""
-    monkeypatch.setattr("demo.measured.KEPT_LOST_IDS", 1)
+    monkeypatch.setattr("hopwatch.demo.measured.KEPT_LOST_IDS", 1)
     demo = paper_demo(tmp_path, MANY)
     measured = demo.measured()
     for node in NODES:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.config import (
+from hopwatch.demo.config import (
     Layout,
     StoreInUseError,
     WorkdirError,
@@ -15,13 +15,13 @@ from demo.config import (
     default_folder,
     lay_out,
 )
-from demo.configuration import SETTLE_S, TRANSIT_S
-from demo.entrance.outlets import spools_below
-from demo.nodes import NODES, STREAM
-from monitor import settings
-from monitor.settings.alerting import LossRule
-from monitor.settings.channels import AlertmanagerChannel
-from monitor.store import dialect, schema
+from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
+from hopwatch.demo.entrance.outlets import spools_below
+from hopwatch.demo.nodes import NODES, STREAM
+from hopwatch.monitor import settings
+from hopwatch.monitor.settings.alerting import LossRule
+from hopwatch.monitor.settings.channels import AlertmanagerChannel
+from hopwatch.monitor.store import dialect, schema
 
 
 def test_the_monitor_takes_the_configuration(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.faults import Dice, Fate, Faults, Kill, NodeFaults, chance
+from hopwatch.demo.faults import Dice, Fate, Faults, Kill, NodeFaults, chance
 
 MIXED = NodeFaults(drop_ratio=0.1, filter_ratio=0.2, reject_ratio=0.05, duplicate_ratio=0.3)
 

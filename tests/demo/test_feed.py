@@ -8,15 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from probes.contract import segment
-from probes.contract.batch import Batch, Kind
-from probes.contract.envelope import decode
-from probes.contract.limits import ID_BYTES
+from hopwatch.probes.contract import segment
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.limits import ID_BYTES
 from tests.e2e.traffic import rest
 from tests.real.servers.process import Process
 from tests.repository import ROOT
 
-RUN = (sys.executable, "-m", "monitor.cli.main", "demo")
+RUN = (sys.executable, "-m", "hopwatch", "demo")
 
 
 def batches(spool: Path) -> list[Batch]:

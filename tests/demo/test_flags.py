@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from demo.faults import Faults, Kill, NodeFaults
-from demo.flags import FaultError, healed, read_faults
-from demo.nodes import NODES
+from hopwatch.demo.faults import Faults, Kill, NodeFaults
+from hopwatch.demo.flags import FaultError, healed, read_faults
+from hopwatch.demo.nodes import NODES
 
 
 def test_flags_become_faults() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from demo.interrupts import HANDLED, Interrupts
+from hopwatch.demo.interrupts import HANDLED, Interrupts
 
 
 def test_ctrl_c_counts_and_the_others_count_twice() -> None:

@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from demo.config import Layout, lay_out
-from demo.entrance.outlets import spools_below
-from demo.entrance.rejections import read
-from demo.faults import Faults, Kill, NodeFaults
-from demo.links.laid import Links
-from demo.links.loopback import SocketLinks
-from demo.nodes import NODES
-from demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, last_words
-from demo.truth import Deed, Truth, as_bytes, entry_count
-from probes.contract.batch import Batch, Kind
-from probes.contract.limits import NOT_STAMPED
+from hopwatch.demo.config import Layout, lay_out
+from hopwatch.demo.entrance.outlets import spools_below
+from hopwatch.demo.entrance.rejections import read
+from hopwatch.demo.faults import Faults, Kill, NodeFaults
+from hopwatch.demo.links.laid import Links
+from hopwatch.demo.links.loopback import SocketLinks
+from hopwatch.demo.nodes import NODES
+from hopwatch.demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, last_words
+from hopwatch.demo.truth import Deed, Truth, as_bytes, entry_count
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.limits import NOT_STAMPED
 from tests.demo.test_probing import read_spool
 
 PATIENCE_S = 120.0

@@ -6,17 +6,17 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from demo.config import Layout, lay_out
-from demo.faults import NodeFaults
-from demo.links.ends import SocketEnds
-from demo.nodes import STREAM
-from demo.nodes.settings import NodeSettings
-from demo.probing import BadSink, SkewedClock, opened_probe
-from demo.truth import Deed, TruthLog, deed_count, entry_count
-from probes.contract.batch import Batch, Kind
-from probes.contract.envelope import decode, encode
-from probes.contract.segment import walk
-from probes.sinks.memory import MemorySink
+from hopwatch.demo.config import Layout, lay_out
+from hopwatch.demo.faults import NodeFaults
+from hopwatch.demo.links.ends import SocketEnds
+from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.nodes.settings import NodeSettings
+from hopwatch.demo.probing import BadSink, SkewedClock, opened_probe
+from hopwatch.demo.truth import Deed, TruthLog, deed_count, entry_count
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.envelope import decode, encode
+from hopwatch.probes.contract.segment import walk
+from hopwatch.testing import MemorySink
 from tests.demo.paper import NOON_US, message_id
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from demo.config import lay_out
-from demo.entrance.outlets import spools_below
-from demo.progress import Progress
-from demo.truth import Deed, TruthLog
+from hopwatch.demo.config import lay_out
+from hopwatch.demo.entrance.outlets import spools_below
+from hopwatch.demo.progress import Progress
+from hopwatch.demo.truth import Deed, TruthLog
 from tests.demo.paper import message_id
 from tests.demo.test_pipeline import HandClock
 

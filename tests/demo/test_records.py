@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.records import (
+from hopwatch.demo.records import (
     FLIGHT_COUNT,
     Message,
     RecordsMissingError,

@@ -13,17 +13,17 @@ from typing import Any, Self
 import pytest
 from rich.console import Console
 
-from demo.configuration import SETTLE_S, TRANSIT_S
-from demo.entrance.outlets import GateOutlets
-from demo.faults import Faults, Kill, NodeFaults
-from demo.interrupts import Interrupts
-from demo.links.ends import SocketEnds
-from demo.measured import Json, Measured, start_us
-from demo.nodes import NODES
-from demo.run import OVERDUE_S, Demo, conclude, laid
-from demo.screen import Screen
-from demo.wishes import Wishes
-from monitor.errors import HopwatchError
+from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
+from hopwatch.demo.entrance.outlets import GateOutlets
+from hopwatch.demo.faults import Faults, Kill, NodeFaults
+from hopwatch.demo.interrupts import Interrupts
+from hopwatch.demo.links.ends import SocketEnds
+from hopwatch.demo.measured import Json, Measured, start_us
+from hopwatch.demo.nodes import NODES
+from hopwatch.demo.run import OVERDUE_S, Demo, conclude, laid
+from hopwatch.demo.screen import Screen
+from hopwatch.demo.wishes import Wishes
+from hopwatch.monitor.errors import HopwatchError
 from tests.demo.paper import NOON_US, PaperDemo, honest_report
 from tests.demo.test_pipeline import HandClock
 

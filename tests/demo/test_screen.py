@@ -6,8 +6,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from demo.line import Line
-from demo.screen import PLAIN_STATUS_EVERY_S, Screen
+from hopwatch.demo.line import Line
+from hopwatch.demo.screen import PLAIN_STATUS_EVERY_S, Screen
 from tests.demo.test_pipeline import HandClock
 from tests.demo.test_table import window
 

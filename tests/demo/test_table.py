@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from demo.line import Line
-from demo.nodes import GATED
-from demo.table import comparison_table, headings, window_cells, window_line, window_table
+from hopwatch.demo.line import Line
+from hopwatch.demo.nodes import GATED
+from hopwatch.demo.table import comparison_table, headings, window_cells, window_line, window_table
 
 
 def window(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any field of the report

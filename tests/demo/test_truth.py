@@ -14,15 +14,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.nodes import NODES
-from demo.truth import ENTRY_BYTES, Birth, Deed, Truth, TruthLog, as_bytes, deed_count, entry_count, unfinished_births
+from hopwatch.demo.nodes import NODES
+from hopwatch.demo.truth import (
+    ENTRY_BYTES,
+    Birth,
+    Deed,
+    Truth,
+    TruthLog,
+    as_bytes,
+    deed_count,
+    entry_count,
+    unfinished_births,
+)
 
 MINUTE_US = 60_000_000
 
 WRITER = """
 import os, sys
 from pathlib import Path
-from demo.truth import Deed, TruthLog
+from hopwatch.demo.truth import Deed, TruthLog
 log = TruthLog(Path(sys.argv[1]))
 for number in range(1000):
     log.write(Deed.CREATED, number, number.to_bytes(16, "big"))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from demo.config import Layout, lay_out
-from demo.measured import windows_of
-from demo.nodes import NODES
-from demo.watch import MonitorDiedError, MonitorProcess, Results
-from monitor.store import dialect, schema
+from hopwatch.demo.config import Layout, lay_out
+from hopwatch.demo.measured import windows_of
+from hopwatch.demo.nodes import NODES
+from hopwatch.demo.watch import MonitorDiedError, MonitorProcess, Results
+from hopwatch.monitor.store import dialect, schema
 
 SLEEPER = "print('up', flush=True)\nimport signal\nsignal.pause()"
 STUBBORN = (
@@ -41,7 +41,15 @@ def wait_for_log(layout: Layout) -> None:
 
 def test_it_is_hopwatch_run_over_the_files_of_the_run(layout: Layout) -> None:
     """The very command that a user would give."""
-    expected = ["-m", "monitor.cli.main", "run", "--config", str(layout.config), "--workdir", str(layout.checkpoints)]
+    expected = [
+        "-m",
+        "hopwatch",
+        "run",
+        "--config",
+        str(layout.config),
+        "--workdir",
+        str(layout.checkpoints),
+    ]
     assert MonitorProcess(layout)._command == [sys.executable, *expected]
 
 
@@ -60,7 +68,7 @@ def test_it_is_ended_by_sigterm(layout: Layout) -> None:
 
 def test_a_monitor_that_will_not_end_is_killed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGTERM first, and where that is ignored SIGKILL."""
-    monkeypatch.setattr("demo.watch.STOP_WITHIN_S", 0.1)
+    monkeypatch.setattr("hopwatch.demo.watch.STOP_WITHIN_S", 0.1)
     with process_of(layout, STUBBORN) as monitor:
         wait_for_log(layout)
         process = monitor._process

@@ -17,8 +17,8 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Position, expect, sync_playwright
 
-from dashboards.charts.pictures import BOTTOM, LEFT, RIGHT, ROW, TOP
-from probes.contract.limits import WINDOW_US
+from hopwatch.dashboards.charts.pictures import BOTTOM, LEFT, RIGHT, ROW, TOP
+from hopwatch.probes.contract.limits import WINDOW_US
 
 FLAGS: Final = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -93,7 +93,16 @@ def free_port() -> int:
 def dashboard(config: Path, port: int | None = None, *flags: str) -> Iterator[str]:
     """Yield the URL of ``hopwatch dashboard`` over a configuration; Ctrl-C ends it, and it ends well."""
     port = port or free_port()
-    base = [sys.executable, "-m", "monitor.cli.main", "dashboard", "--config", str(config), "--port", str(port)]
+    base = [
+        sys.executable,
+        "-m",
+        "hopwatch",
+        "dashboard",
+        "--config",
+        str(config),
+        "--port",
+        str(port),
+    ]
     with subprocess.Popen([*base, *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             _await(port, process)

@@ -6,8 +6,8 @@ import os
 import signal
 from collections.abc import Sequence
 
-from monitor.cli.main import main
-from monitor.spark import sink
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.spark import sink
 
 
 def _die(paths: Sequence[str]) -> None:  # noqa: ARG001 - it stands for a function with that argument

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from monitor.cli.main import main
-from monitor.spark import job, sink
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.spark import job, sink
 
 if __name__ == "__main__":
     # Nothing is too short to be forgotten.

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import pytest
 
-from monitor.store import dialect, schema, writer
+from hopwatch.monitor.store import dialect, schema, writer
 from tests.e2e.traffic import Segment, config, rest
 from tests.reported import reported
 
 PATIENCE_S: Final = 180
-RUN: Final = (sys.executable, "-m", "monitor.cli.main")
+RUN: Final = (sys.executable, "-m", "hopwatch")
 
 
 class Job:
@@ -34,7 +34,7 @@ class Job:
         self.config.write_text(config(self.spool, folder, store_url=self.store_url, retry_for=retry_for))
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, program: str = "monitor.cli.main") -> None:
+    def start(self, program: str = "hopwatch") -> None:
         """Start the job in a session of its own, so that all of it can be killed at once."""
         with (self.folder / "job.log").open("ab") as log:
             self.process = subprocess.Popen(

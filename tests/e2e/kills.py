@@ -9,20 +9,19 @@ from typing import Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-import monitor.settings
-from demo.compare import compare
-from demo.config import Layout, lay_out
-from demo.faults import Faults, Kill, NodeFaults
-from demo.line import Line
-from demo.links.laid import links_through
-from demo.measured import Measured
-from demo.nodes import STREAM
-from demo.pipeline import Pipeline
-from demo.truth import Truth, entry_count
-from monitor import rules
-from monitor.store import dialect, reader, schema
-from probes.contract.kafka import KafkaPlace
-from probes.contract.segment import MAGIC, frame
+from hopwatch.demo.compare import compare
+from hopwatch.demo.config import Layout, lay_out
+from hopwatch.demo.faults import Faults, Kill, NodeFaults
+from hopwatch.demo.line import Line
+from hopwatch.demo.links.laid import links_through
+from hopwatch.demo.measured import Measured
+from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.pipeline import Pipeline
+from hopwatch.demo.truth import Truth, entry_count
+from hopwatch.monitor import rules, settings
+from hopwatch.monitor.store import dialect, reader, schema
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.contract.segment import MAGIC, frame
 from tests.micro_batches import run_once
 
 RATE_PER_S: Final = 500
@@ -76,7 +75,7 @@ def _run(pipeline: Pipeline, log: Path) -> None:
 
 
 def _measured(layout: Layout) -> Measured:
-    known = rules.of(monitor.settings.load(layout.config, flags={}, environ={}))
+    known = rules.of(settings.load(layout.config, flags={}, environ={}))
     store = dialect.engine(layout.store_url)
     try:
         schema.prepare(store)

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from monitor.clock import SystemClock
-from monitor.pathway import Pathway
-from monitor.rules import StreamRules
-from monitor.store import dialect, schema, writer
-from probes.contract.batch import Batch, Kind
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import dialect, schema, writer
+from hopwatch.probes.contract.batch import Batch, Kind
 from tests.micro_batches import run_once
 from tests.monitor.cli.workplace import Workplace
 from tests.monitor.spooled import START_US, TERMS, at, ids, lags, minute, said, write_segment

@@ -13,9 +13,9 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, Dialog, Page, Position, expect
 
-from dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
-from monitor.store import dialect, schema
-from probes.contract.batch import Kind
+from hopwatch.dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.probes.contract.batch import Kind
 from tests.dashboards.places import HOSTILE, fill, minutes
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
 from tests.micro_batches import run_once
@@ -57,7 +57,16 @@ def _segments(folder: Path) -> Iterator[Path]:
 
 def reported(place: Workplace, *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what ``hopwatch report --json`` says of the stream."""
-    command = [sys.executable, "-m", "monitor.cli.main", "report", "--config", str(place.config), "--json", *flags]
+    command = [
+        sys.executable,
+        "-m",
+        "hopwatch",
+        "report",
+        "--config",
+        str(place.config),
+        "--json",
+        *flags,
+    ]
     told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return told["streams"][0]
 
@@ -159,7 +168,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
 def test_ctrl_c_ends_it_and_a_taken_port_is_told(place: Workplace, url: str) -> None:
     """Exit 3 with what to do for a port that somebody has; exit 2 for a configuration that is not there."""
     port = url.rstrip("/").rpartition(":")[2]
-    base = [sys.executable, "-m", "monitor.cli.main", "dashboard", "--port", port, "--config"]
+    base = [sys.executable, "-m", "hopwatch", "dashboard", "--port", port, "--config"]
     taken = subprocess.run([*base, str(place.config)], capture_output=True, text=True, check=False)
     assert taken.returncode == 3
     assert f"the dashboard cannot listen at 127.0.0.1:{port}" in taken.stderr

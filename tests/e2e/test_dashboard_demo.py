@@ -21,7 +21,7 @@ from playwright.sync_api import Page, expect
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, chromium, drag_across, free_port, new_page
 from tests.e2e.test_dashboard import GRAPH, drawn_at, figure, row
 
-HOPWATCH: Final = (sys.executable, "-m", "monitor.cli.main")
+HOPWATCH: Final = (sys.executable, "-m", "hopwatch")
 FLAGS: Final = "demo --drop router=0.02 --rate 300 --dashboard-port"
 FINAL_WITHIN_MS: Final = 240_000
 """A minute that had begun, one that is whole, and what both take to be final."""

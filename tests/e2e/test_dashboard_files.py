@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from monitor.cli.main import main
-from monitor.results import Verdict, WindowResult
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.results import Verdict, WindowResult
 from tests.alerts.windows import lag, window
 from tests.dashboards.places import fill
 from tests.e2e.browser import new_page

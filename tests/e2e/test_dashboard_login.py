@@ -127,7 +127,7 @@ def test_without_its_package_the_dashboard_does_not_start(tmp_path: Path) -> Non
     (tmp_path / "client_secret").write_text(CLIENT_SECRET)
     (tmp_path / "authlib").mkdir()
     (tmp_path / "authlib" / "__init__.py").write_text("raise ModuleNotFoundError('no', name='authlib')")
-    command = [sys.executable, "-m", "monitor.cli.main", "dashboard", "--config", str(place.config)]
+    command = [sys.executable, "-m", "hopwatch", "dashboard", "--config", str(place.config)]
     paths = os.pathsep.join([str(tmp_path), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     environ = os.environ | {"PYTHONPATH": paths}
     ended = subprocess.run(

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from monitor.store import reader
+from hopwatch.monitor.store import reader
 from tests.against_model import prepared_store, rules_of
 from tests.e2e.ending.cases import DAMAGED, NODES, STREAM, TOLD, Case, End, cases
 from tests.e2e.ending.damage import damage

@@ -22,7 +22,7 @@ def test_a_job_that_is_killed_reports_what_an_undisturbed_one_does(tmp_path: Pat
         share = -(-len(segments) // KILLS)
         for kill in range(KILLS):
             is_between_commits = kill % 3 == 2
-            job.start("tests.e2e.dying" if is_between_commits else "monitor.cli.main")
+            job.start("tests.e2e.dying" if is_between_commits else "hopwatch")
             for segment in segments[kill * share : (kill + 1) * share]:
                 segment.write(job.spool)
             if is_between_commits:

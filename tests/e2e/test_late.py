@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from probes.contract import segment
-from probes.contract.batch import Batch, Kind
-from probes.contract.envelope import decode
+from hopwatch.probes.contract import segment
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.envelope import decode
 from tests.e2e.job import Job, running, undisturbed
 from tests.e2e.traffic import MINUTE_US, NODES, START_US, Segment, pulse, traffic
 from tests.reported import reported

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from monitor.spark import job
-from monitor.spark.source import SpoolSource
-from monitor.store import reader
+from hopwatch.monitor.spark import job
+from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.store import reader
 from tests.against_model import comparable, prepared_store, rules_of
 from tests.model import model, scenario
 

@@ -11,12 +11,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from demo.configuration import SETTLE_S, TRANSIT_S
+from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
 from tests.real.paging import Paging, paging
 from tests.real.servers.process import Process
 
 PATIENCE_S: Final = 420
-HOPWATCH: Final = (sys.executable, "-m", "monitor.cli.main")
+HOPWATCH: Final = (sys.executable, "-m", "hopwatch")
 DEMO: Final = "demo --drop router=0.02 --heal-after 45 --minutes 2.75 --rate 300 --no-dashboard"
 WINDOW_S: Final = 60
 

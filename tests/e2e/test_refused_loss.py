@@ -11,12 +11,12 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from monitor.store import reader
-from probes import Probe
-from probes.sinks.spool import SpoolSink
-from probes.taps.http.app import app
-from probes.taps.http.intake import Intake
-from probes.taps.surroundings import Surroundings
+from hopwatch import Probe
+from hopwatch.monitor.store import reader
+from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.probes.taps.http.app import app
+from hopwatch.probes.taps.http.intake import Intake
+from hopwatch.probes.taps.surroundings import Surroundings
 from tests.against_model import prepared_store, rules_of
 from tests.micro_batches import run_once
 

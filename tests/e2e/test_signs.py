@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from monitor import bounds
-from monitor.store import dialect, schema
+from hopwatch.monitor import bounds
+from hopwatch.monitor.store import dialect, schema
 from tests.alerts.test_follow import BEFORE_AMENDED, alerting, play
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
@@ -33,7 +33,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 def told(place: Workplace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what a command says as JSON."""
-    asked = [sys.executable, "-m", "monitor.cli.main", *command, "--config", str(place.config), "--json"]
+    asked = [sys.executable, "-m", "hopwatch", *command, "--config", str(place.config), "--json"]
     return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
 
 

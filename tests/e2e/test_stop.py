@@ -15,8 +15,8 @@ from typing import IO
 
 import pytest
 
-from monitor.settings import load
-from monitor.store import dialect, instances, schema
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.store import dialect, instances, schema
 from tests.e2e.traffic import config
 
 PATIENCE_S = 240
@@ -33,7 +33,7 @@ def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
     spool = folder / "spool"
     spool.mkdir(exist_ok=True)
     (folder / "hopwatch.toml").write_text(config(spool, folder))
-    command = [sys.executable, "-m", "monitor.cli.main", "run", "--config", str(folder / "hopwatch.toml")]
+    command = [sys.executable, "-m", "hopwatch", "run", "--config", str(folder / "hopwatch.toml")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as job:
         assert job.stderr is not None
         last = threading.Timer(PATIENCE_S, end, (job.pid,))

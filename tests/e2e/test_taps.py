@@ -19,18 +19,18 @@ from typing import Final
 import httpx
 import pytest
 
-from monitor.cli.main import main
-from probes.contract.batch import Kind
-from probes.contract.ids import id_bytes
-from probes.http.serve import check_port
+from hopwatch.monitor.cli.main import main
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.http.serve import check_port
+from hopwatch.testing import EPOCH_US
 from tests.e2e.traffic import rest
-from tests.probes.hosts import EPOCH_US
 from tests.probes.test_process import ROOT, rows, spooled
 from tests.real.servers.process import free_ports
 
 PATIENCE_S: Final = 240
 KILLS: Final = 5
-RUN: Final = (sys.executable, "-m", "monitor.cli.main", "tap", "jsonl")
+RUN: Final = (sys.executable, "-m", "hopwatch", "tap", "jsonl")
 FLAGS: Final = ("--stream", "orders", "--node", "router", "--id", "id", "--time", "at")
 
 

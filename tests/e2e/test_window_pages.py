@@ -15,11 +15,11 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Page, expect
 
-from monitor.pathway import Pathway
-from monitor.rules import StreamRules
-from monitor.store import dialect, schema
-from probes.contract.batch import Batch, Drop, Kind
-from probes.contract.ids import id_bytes
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.probes.contract.ids import id_bytes
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
@@ -89,7 +89,7 @@ def _words(path: Path, seconds: int, seq: int) -> Path:
 
 def said_by(place: Workplace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds
     """Return what a command says with ``--json``."""
-    called = [sys.executable, "-m", "monitor.cli.main", *command, "--config", str(place.config), "--json"]
+    called = [sys.executable, "-m", "hopwatch", *command, "--config", str(place.config), "--json"]
     return json.loads(subprocess.run(called, capture_output=True, text=True, check=True).stdout)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.e2e.worked_example import NODES, stamp
 
-RUN: Final = (sys.executable, "-m", "monitor.cli.main")
+RUN: Final = (sys.executable, "-m", "hopwatch")
 
 
 def _hopwatch(*arguments: str) -> str:

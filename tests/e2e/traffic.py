@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from probes.contract.batch import Batch, Kind
-from probes.contract.envelope import encode
-from probes.contract.limits import MONITOR_STREAM
-from probes.contract.segment import MAGIC, frame
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.envelope import encode
+from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.probes.contract.segment import MAGIC, frame
 
 MINUTE_US: Final = 60_000_000
 START_US: Final = 1_760_000_040_000_000

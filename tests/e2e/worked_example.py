@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from probes import Probe
+from hopwatch import Probe
 
 NODES: Final = ("node-1", "node-2", "node-3", "node-4")
 PASSED: Final = {

@@ -10,9 +10,9 @@ from typing import Any, Final
 import atheris
 
 with atheris.instrument_imports(include=["probes", "avro"]):
-    from probes.registry.avro_schema import Schema, SchemaError
+    from hopwatch.probes.registry.avro_schema import Schema, SchemaError
 
-from probes.gate.codec import Codec
+from hopwatch.probes.gate.codec import Codec
 
 WORDS: Final = (
     "record", "enum", "fixed", "array", "map", "null", "int", "long", "float", "double", "bytes", "string", "boolean",

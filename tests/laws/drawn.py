@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from hypothesis import strategies as st
 
-from monitor.kernel import masks
-from monitor.pathway import Pathway
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.pathway import Pathway
 from tests.model import pathway as model
 from tests.model.record import FILTERED, PASSED, REJECTED, Observation
 from tests.model.sets import WindowSets

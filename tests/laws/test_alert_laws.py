@@ -10,14 +10,14 @@ from typing import Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alerts import kept
-from alerts.episode import Phase, Series, State, heed, settle
-from alerts.evaluate import Standing, evaluate
-from alerts.events import Event, Kind, Notification, Severity
-from alerts.minute import Minute
-from alerts.reading import bad, good
-from alerts.rules import Rule, Rules
-from monitor.results import Status, Verdict
+from hopwatch.alerts import kept
+from hopwatch.alerts.episode import Phase, Series, State, heed, settle
+from hopwatch.alerts.evaluate import Standing, evaluate
+from hopwatch.alerts.events import Event, Kind, Notification, Severity
+from hopwatch.alerts.minute import Minute
+from hopwatch.alerts.reading import bad, good
+from hopwatch.alerts.rules import Rule, Rules
+from hopwatch.monitor.results import Status, Verdict
 from tests.alerts.play import rules_of
 from tests.alerts.windows import Memory, at, judged
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from monitor.kernel.books import (
+from hopwatch.monitor.kernel.books import (
     FACTS,
     IMPLAUSIBLE,
     IN_WINDOW,
@@ -24,7 +24,7 @@ from monitor.kernel.books import (
     forget,
     is_over,
 )
-from probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import Kind
 from tests.model import books as model
 from tests.model import record, wire
 

@@ -11,10 +11,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract import envelope, segment
-from probes.contract.batch import Batch
-from probes.contract.envelope import RecordError
-from probes.contract.ids import id_bytes
+from hopwatch.probes.contract import envelope, segment
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.envelope import RecordError
+from hopwatch.probes.contract.ids import id_bytes
 from tests.probes.contract.batches import (
     HEARTBEAT,
     PREFIXES,

@@ -11,16 +11,16 @@ from typing import Any, Final
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dashboards import markup
-from dashboards.charts import pathway as drawn
-from dashboards.reading.told import Edge, Graph, Stretch
-from dashboards.views import address, conservation, judged, loss_table, pathway, series, span, texts
-from dashboards.views.address import Address, Folded, Measure, Page, Range, Zone
-from dashboards.views.colours import LIGHT
-from monitor.outliers.explain import Explanation
-from monitor.outliers.quantities import Quantity
-from monitor.results import Verdict, WindowResult
-from monitor.watch import Finding
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.charts import pathway as drawn
+from hopwatch.dashboards.reading.told import Edge, Graph, Stretch
+from hopwatch.dashboards.views import address, conservation, judged, loss_table, pathway, series, span, texts
+from hopwatch.dashboards.views.address import Address, Folded, Measure, Page, Range, Zone
+from hopwatch.dashboards.views.colours import LIGHT
+from hopwatch.monitor.outliers.explain import Explanation
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.results import Verdict, WindowResult
+from hopwatch.monitor.watch import Finding
 from tests.alerts.windows import lag, window
 from tests.monitor.store.stored import results
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from alerts import backoff, store
-from alerts.channels.channel import Failed, Outcome, Taken
-from alerts.courier import Courier
-from alerts.events import Event, Kind
-from alerts.outbox import Delivery
-from alerts.ways import Ways
+from hopwatch.alerts import backoff, store
+from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.courier import Courier
+from hopwatch.alerts.events import Event, Kind
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.ways import Ways
 from tests.alerts.conftest import prepared
 from tests.alerts.receiver import Receiver
 from tests.alerts.test_outbox import put, states

@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel import books
-from monitor.kernel.books import FACTS, IN_WINDOW, Book, DropFact
-from monitor.kernel.window import AHEAD_US
-from probes import untold
-from probes.contract.batch import Batch, Kind
-from probes.contract.limits import WINDOW_US
-from tests.probes.hosts import EPOCH_US
+from hopwatch.monitor.kernel import books
+from hopwatch.monitor.kernel.books import FACTS, IN_WINDOW, Book, DropFact
+from hopwatch.monitor.kernel.window import AHEAD_US
+from hopwatch.probes import untold
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.testing import EPOCH_US
 from tests.probes.sender_bench import Bench
 
 TRANSIT_US: Final = 150_000_000

@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.batch import Batch, Kind
-from probes.contract.ids import id_bytes
-from probes.contract.limits import WINDOW_US
-from probes.packing import Packed
-from probes.recorder import Side, Stamp, Stamps, record
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.probes.packing import Packed
+from hopwatch.probes.recorder import Side, Stamp, Stamps, record
+from hopwatch.probes.testing import batch_observations
+from hopwatch.testing import EPOCH_US
 from tests.probes.faulty import UNDER_A_FLUSH, raising
-from tests.probes.hosts import EPOCH_US, said
 from tests.probes.sender_bench import Bench
 
 OF_OBSERVATIONS: Final = {"sink refused", "unsendable", "undelivered"}
@@ -101,7 +102,7 @@ def told_of(batches: list[Batch]) -> Counter[int]:
     """Return of each window how many stamps were sent or told as dropped, at most."""
     found: Counter[int] = Counter()
     for batch in batches:
-        for row in said(batch):
+        for row in batch_observations(batch):
             found[batch.window_start_ms] += (row.in_us is not None) + (row.out_us is not None)
         for drop in batch.drops:
             found[drop.window_start_ms] += drop.count * (1 + (drop.cause in OF_OBSERVATIONS))

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from monitor import finding, journey
-from monitor.journey import Stamp
-from monitor.kernel import journeys
-from monitor.kernel.journeys import Journeys, Recorded, Source
-from monitor.pathway import MAX_NODES
-from monitor.store import reader
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor import finding, journey
+from hopwatch.monitor.journey import Stamp
+from hopwatch.monitor.kernel import journeys
+from hopwatch.monitor.kernel.journeys import Journeys, Recorded, Source
+from hopwatch.monitor.pathway import MAX_NODES
+from hopwatch.monitor.store import reader
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.against_model import prepared_store, rules_of
 from tests.micro_batches import run_once
 from tests.model import scenario

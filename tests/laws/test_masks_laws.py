@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel import masks
-from monitor.kernel.masks import Groups, Ids
-from probes.contract.ids import id_bytes
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.masks import Groups, Ids
+from hopwatch.probes.contract.ids import id_bytes
 
 
 def _uuid1(number: int) -> bytes:

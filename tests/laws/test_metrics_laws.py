@@ -9,12 +9,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.commit import Committed
-from monitor.metrics.folding import LEAST_SERIES
-from monitor.metrics.measured import Measured
-from monitor.metrics.metric import Type
-from monitor.metrics.samples import samples
-from monitor.results import Quantiles, Status, Verdict, WindowResult
+from hopwatch.monitor.commit import Committed
+from hopwatch.monitor.metrics.folding import LEAST_SERIES
+from hopwatch.monitor.metrics.measured import Measured
+from hopwatch.monitor.metrics.metric import Type
+from hopwatch.monitor.metrics.samples import samples
+from hopwatch.monitor.results import Quantiles, Status, Verdict, WindowResult
 from tests.alerts.windows import at, window
 from tests.monitor.metrics.pages import FIGURES, measured, shown
 

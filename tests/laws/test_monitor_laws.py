@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from monitor.kernel.window import AHEAD_US
-from monitor.rules import StreamRules
-from monitor.store import outliers, reader
+from hopwatch.monitor.kernel.window import AHEAD_US
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import outliers, reader
 from tests.against_model import comparable, prepared_store, rules_of
 from tests.e2e.traffic import pulse
 from tests.micro_batches import MicroBatches, run_once

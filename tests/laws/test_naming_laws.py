@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes import named
-from probes.contract.ids import IdError, Named
-from probes.contract.ids import named as named_one
+from hopwatch.probes import named
+from hopwatch.probes.contract.ids import IdError, Named
+from hopwatch.probes.contract.ids import named as named_one
 
 GOOD = (
     st.uuids()

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from monitor.outliers import detector, state
-from monitor.outliers.detector import Scores
-from monitor.outliers.state import States
+from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers.detector import Scores
+from hopwatch.monitor.outliers.state import States
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from monitor.pathway import Pathway
+from hopwatch.monitor.pathway import Pathway
 from tests.laws.drawn import Drawn, graphs, pathways
 
 

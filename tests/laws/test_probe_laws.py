@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes import Probe
-from probes.contract.batch import Batch, Kind, Outcome
-from probes.contract.envelope import decode
-from probes.contract.ids import id_bytes
-from probes.contract.limits import WINDOW_US
-from probes.recorder import Side
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, ManualClock, Said, drops, said, told
+from hopwatch import Probe
+from hopwatch.probes.contract.batch import Batch, Kind, Outcome
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.probes.recorder import Side
+from hopwatch.probes.testing import batch_observations
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
+from tests.probes.hosts import drops
 
 MOST_STAMPS: Final = 5
 
@@ -144,7 +145,7 @@ class Host:
         return [decode(record) for record in self.sink.records]
 
 
-def stamps_in(rows: Sequence[Said]) -> Counter[Stamped]:
+def stamps_in(rows: Sequence[Observation]) -> Counter[Stamped]:
     """Return the stamps that some observations tell."""
     ends = {Outcome.PASSED: Side.ARRIVED, Outcome.FILTERED: Side.FILTERED, Outcome.REJECTED: Side.REJECTED}
     found: Counter[Stamped] = Counter()
@@ -157,13 +158,17 @@ def stamps_in(rows: Sequence[Said]) -> Counter[Stamped]:
     return found
 
 
+def _observations(records: Iterable[bytes]) -> list[Observation]:
+    return [row for record in records for row in batch_observations(decode(record))]
+
+
 @given(st.lists(ON_A_BAD_ROAD, max_size=30))
 def test_every_stamp_is_told_once_or_counted_as_dropped(calls: list[tuple[str, object]]) -> None:
     """Sent, refused by the sink or behind it, or dropped before: these make up all stamps, and none is told twice."""
     host = Host()
     host.play(calls)
     of_sink = (host.sink.records, host.sink.turned_away, host.sink.undelivered)
-    sent, refused, undelivered = (stamps_in(told(records)) for records in of_sink)
+    sent, refused, undelivered = (stamps_in(_observations(records)) for records in of_sink)
     lost = drops(host.sink.records)
     before_the_sink = sum(drop.count for drop in lost if drop.cause not in {"sink refused", "undelivered"})
     assert sent.total() + refused.total() + undelivered.total() + before_the_sink == host.stamps
@@ -195,7 +200,9 @@ def test_what_is_complete_is_never_added_to(calls: list[tuple[str, object]]) -> 
     assert [batch.kind for batch in host.batches].index(Kind.BYE) == len(host.batches) - 1
     through_us = EPOCH_US
     for batch in host.batches:
-        moments = [moment for row in said(batch) for moment in (row.in_us, row.out_us) if moment is not None]
+        moments = [
+            moment for row in batch_observations(batch) for moment in (row.in_us, row.out_us) if moment is not None
+        ]
         assert all(moment > through_us for moment in moments)
         assert batch.complete_through_us >= through_us
         through_us = batch.complete_through_us
@@ -217,6 +224,6 @@ def test_messages_that_pass_between_two_flushes_are_one_observation_each(
             else:
                 probe.arrived_many([message], [event_us])
                 probe.departed_many([message], [event_us])
-    rows = told(sink.records)
+    rows = observations(sink)
     assert Counter(row[:2] for row in rows) == Counter((id_bytes(message), event) for _, [(message, event)] in calls)
     assert all(row.in_us is not None and row.out_us is not None for row in rows)

@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel import tdigest
-from monitor.kernel.rollup import COUNTS, Part, Shape, roll_up
-from monitor.kernel.tally import NodeLags
-from monitor.results import NodeRollUp, RollUp, Status, Verdict, WindowResult
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.rollup import COUNTS, Part, Shape, roll_up
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.results import NodeRollUp, RollUp, Status, Verdict, WindowResult
 from tests.distributions import rank_errors
 from tests.monitor.store.stored import PATHWAY, concluded
 

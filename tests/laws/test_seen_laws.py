@@ -8,7 +8,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.spark.sources import seen
+from hopwatch.monitor.spark.sources import seen
 
 BATCHES: Final = st.integers(0, 12)
 PATHS: Final = st.integers(0, 8).map(lambda number: f"file:///spool/a/{number:010d}.seg")

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel.masks import mask_words
-from monitor.kernel.sets import Bools, Sets, classify, shown_lost
+from hopwatch.monitor.kernel.masks import mask_words
+from hopwatch.monitor.kernel.sets import Bools, Sets, classify, shown_lost
 from tests.laws.drawn import ONE_PLACE, Drawn, Seen, as_model, mask_of, message_id, pathways, seen
 from tests.model.sets import Ids, WindowSets
 

@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.settings import Settings
-from monitor.settings.durations import LONGEST_US, duration_us
-from monitor.settings.lines import Key, lines_of
+from hopwatch.monitor.settings import Settings
+from hopwatch.monitor.settings.durations import LONGEST_US, duration_us
+from hopwatch.monitor.settings.lines import Key, lines_of
 
 UNITS_US = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 

@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.journey import readings
-from monitor.kernel import masks, naming
-from monitor.kernel.naming import MAX_TEXT_BYTES, Names, Said
-from probes.contract.batch import IdKind
-from probes.contract.ids import id_bytes, named
+from hopwatch.monitor.journey import readings
+from hopwatch.monitor.kernel import masks, naming
+from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES, Names, Said
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.ids import id_bytes, named
 
 GIVEN = st.uuids() | st.binary(min_size=16, max_size=16) | st.integers(0, 2**128 - 1) | st.text(max_size=30)
 

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from monitor.kernel import masks, naming, slowest
-from monitor.kernel.masks import Ids
-from monitor.kernel.slowest import MAX_SLOWEST_IDS, Slowest
+from hopwatch.monitor.kernel import masks, naming, slowest
+from hopwatch.monitor.kernel.masks import Ids
+from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS, Slowest
 
 Departures = list[tuple[int, bytes]]
 

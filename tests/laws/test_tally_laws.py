@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel import masks, tdigest
-from monitor.kernel.slowest import MAX_SLOWEST_IDS
-from monitor.kernel.tally import ALWAYS_US, Observed, Tally, merge, take
-from monitor.parcels import pack_tally
+from hopwatch.monitor.kernel import masks, tdigest
+from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS
+from hopwatch.monitor.kernel.tally import ALWAYS_US, Observed, Tally, merge, take
+from hopwatch.monitor.parcels import pack_tally
 from tests.laws.drawn import Drawn, Seen, as_model, mask_of, message_id, pathways, seen
 from tests.monitor.kernel.batched import batch
 

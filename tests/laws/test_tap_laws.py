@@ -10,13 +10,13 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.ids import id_bytes
-from probes.taps.documents import DocumentReader
-from probes.taps.follow import LINGER_S
-from probes.taps.jsonl import JsonLinesTap, follow
-from probes.taps.state import StateFile
-from probes.values import IdKind, TimeUnit
-from tests.probes.hosts import EPOCH_US
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.taps.documents import DocumentReader
+from hopwatch.probes.taps.follow import LINGER_S
+from hopwatch.probes.taps.jsonl import JsonLinesTap, follow
+from hopwatch.probes.taps.state import StateFile
+from hopwatch.probes.values import IdKind, TimeUnit
+from hopwatch.testing import EPOCH_US
 from tests.probes.taps.places import Place
 
 READER: Final = DocumentReader("id", "at", IdKind.AUTO, TimeUnit.US)

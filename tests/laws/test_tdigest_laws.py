@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from monitor.kernel import tdigest
-from monitor.kernel.tdigest import DigestError
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.tdigest import DigestError
 from tests.distributions import DISTRIBUTIONS, Values, drawn, rank_errors
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

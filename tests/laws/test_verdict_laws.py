@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel.tally import NEVER_US, Observed, instance_name, take
-from monitor.kernel.verdict import NodeBooks, Standing, conclude
-from monitor.pathway import Pathway
-from monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.kernel.tally import NEVER_US, Observed, instance_name, take
+from hopwatch.monitor.kernel.verdict import NodeBooks, Standing, conclude
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import Status, Verdict, WindowResult
 from tests.laws.drawn import ANY
 from tests.monitor.kernel.batched import messages
 

@@ -14,13 +14,13 @@ from typing import Any, Final
 import fastavro
 import numpy as np
 
-from monitor.kernel.window import Terms
-from monitor.pathway import Pathway
-from monitor.rules import StreamRules
-from probes.contract import envelope, segment
-from probes.contract.batch import Batch, Kind
-from probes.contract.ids import id_bytes
-from probes.contract.limits import WINDOW_MS
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.probes.contract import envelope, segment
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.limits import WINDOW_MS
 
 START_MS: Final = 1_767_225_600_000
 START_US: Final = START_MS * 1_000

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor import bounds
-from monitor.bounds import Part
+from hopwatch.monitor import bounds
+from hopwatch.monitor.bounds import Part
 
 COUNTS = st.integers(0, 10**6)
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from monitor.clock import Clock, SystemClock
+from hopwatch.monitor.clock import Clock, SystemClock
 from tests.monitor.manual_clock import ManualClock
 
 

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine
 
-from monitor import commit
-from monitor.kernel.tally import NEVER_US
-from monitor.kernel.window import STRAGGLING_US
-from monitor.ledger import Ledger
-from monitor.parcels import Claims, pack_tally
-from monitor.results import Status
-from monitor.spark import redeem
-from monitor.spark.decode import decode
-from monitor.spark.rows import CLAIMS_ROW, TALLY_ROW
-from monitor.store import dialect, reader, schema, writer
-from probes.contract.batch import Batch, Kind
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor import commit
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.window import STRAGGLING_US
+from hopwatch.monitor.ledger import Ledger
+from hopwatch.monitor.parcels import Claims, pack_tally
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.spark import redeem
+from hopwatch.monitor.spark.decode import decode
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, TALLY_ROW
+from hopwatch.monitor.store import dialect, reader, schema, writer
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
 from tests.monitor.spooled import RULES, START_US, TERMS, at, minute, observed, said, write_segment
 from tests.monitor.store.stored import dump

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from monitor import errors
-from monitor.errors import ConfigurationError, DependencyError, HopwatchError, Problem, SettingsError
+from hopwatch.monitor import errors
+from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, Problem, SettingsError
 
 
 def _tree(root: type[HopwatchError]) -> set[type[HopwatchError]]:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from monitor.kernel.window import Terms
-from monitor.pathway import Pathway
-from monitor.rules import StreamRules
-from monitor.store import reader
-from probes.contract import envelope
-from probes.contract.batch import Batch, Drop, Kind
-from probes.contract.limits import WINDOW_MS
-from probes.contract.segment import MAGIC, folder_name, frame
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import reader
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.probes.contract.limits import WINDOW_MS
+from hopwatch.probes.contract.segment import MAGIC, folder_name, frame
 from tests.against_model import prepared_store
 from tests.e2e.traffic import pulse
 from tests.micro_batches import MicroBatches

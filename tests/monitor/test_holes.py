@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.holes import Expected, Hole, find, read_through_us, touch
-from monitor.kernel.tally import NEVER_US
-from monitor.kernel.window import Terms
-from monitor.parcels import Offsets
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.holes import Expected, Hole, find, read_through_us, touch
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.parcels import Offsets
+from hopwatch.probes.contract.limits import WINDOW_US
 
 PLANNED_US = 900
 RUNS = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from monitor import java
-from monitor.errors import JavaError
+from hopwatch.monitor import java
+from hopwatch.monitor.errors import JavaError
 
 INSTALL = "apt-get install openjdk-17-jre-headless (Debian, Ubuntu) or brew install openjdk@17 (macOS)"
 

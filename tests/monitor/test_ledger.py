@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from monitor.kernel import masks
-from monitor.kernel.books import FACTS, IMPLAUSIBLE, DropFact
-from monitor.kernel.tally import NEVER_US, Observed, Tally, instance_name, take
-from monitor.kernel.window import STRAGGLING_US
-from monitor.ledger import Conclusion, Ledger, Live
-from monitor.parcels import FactSheet
-from monitor.results import Status, Verdict, WindowResult
-from probes.contract.batch import Batch, Drop, Kind
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, DropFact
+from hopwatch.monitor.kernel.tally import NEVER_US, Observed, Tally, instance_name, take
+from hopwatch.monitor.kernel.window import STRAGGLING_US
+from hopwatch.monitor.ledger import Conclusion, Ledger, Live
+from hopwatch.monitor.parcels import FactSheet
+from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.monitor.spooled import RULES, START_US, TERMS, at, minute, observed, said
 
 FINAL_US = TERMS.final_at_us(START_US)

@@ -11,11 +11,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel.tally import NEVER_US, empty, merge, take
-from monitor.parcels import NOWHERE, REASONS, Claims, join, pack_tally, split, unpack_tally
-from monitor.pathway import Pathway
-from probes.contract.batch import IdKind
-from probes.contract.ids import digest, id_bytes
+from hopwatch.monitor.kernel.tally import NEVER_US, empty, merge, take
+from hopwatch.monitor.parcels import NOWHERE, REASONS, Claims, join, pack_tally, split, unpack_tally
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.ids import digest, id_bytes
 from tests.monitor.kernel.batched import passed
 from tests.repository import ROOT
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from monitor.pathway import Group, Pathway, PathwayError
+from hopwatch.monitor.pathway import Group, Pathway, PathwayError
 
 ARROWS: dict[str, tuple[str | list[str], str, list[str]]] = {
     "one node": ("a", "a", []),

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from monitor import pulse
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.sinks.kafka import KafkaSink
+from hopwatch.monitor import pulse
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.sinks.kafka import KafkaSink
 
 ACCESS = KafkaAccess("SASL_SSL", "PLAIN", "hopwatch", "secret")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.reached import BEHIND_US, Notice, Reached, iso_second
+from hopwatch.monitor.reached import BEHIND_US, Notice, Reached, iso_second
 from tests.monitor.spooled import at
 
 SECOND_US = 1_000_000

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from monitor import held, segment_file
-from monitor.segment_file import MOST_BYTES
-from probes.contract.segment import MAGIC
+from hopwatch.monitor import held, segment_file
+from hopwatch.monitor.segment_file import MOST_BYTES
+from hopwatch.probes.contract.segment import MAGIC
 from tests.monitor.permissions import without_root
 from tests.monitor.spooled import at, observed, write_file, write_segment
 

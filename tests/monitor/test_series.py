@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor import series
-from monitor.errors import ConfigurationError, SeriesError
-from monitor.outliers import detector, state
+from hopwatch.monitor import series
+from hopwatch.monitor.errors import ConfigurationError, SeriesError
+from hopwatch.monitor.outliers import detector, state
 
 HEAD = "timestamp,value\n"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor import spans
+from hopwatch.monitor import spans
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from unittest.mock import Mock
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from monitor import topics
-from monitor.errors import ConfigurationError
-from monitor.topics import Topic, problems
-from probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.monitor import topics
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.topics import Topic, problems
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 
 PLACE = KafkaPlace("host:9092", "t")
 GOOD = topics.config_of(2, 168)

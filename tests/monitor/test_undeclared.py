@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor import undeclared
-from monitor.kernel.window import Terms
-from monitor.parcels import Sender, SetAside
-from monitor.pathway import Pathway
-from monitor.rules import StreamRules
-from monitor.spark.decode import decode
-from monitor.spark.rows import SET_ASIDE_ROW
-from monitor.undeclared import MOST_NAMES, Undeclared
+from hopwatch.monitor import undeclared
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.parcels import Sender, SetAside
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark.decode import decode
+from hopwatch.monitor.spark.rows import SET_ASIDE_ROW
+from hopwatch.monitor.undeclared import MOST_NAMES, Undeclared
 from tests.monitor.spooled import RULES, TERMS, at, observed, write_segment
 
 DECLARED = {"orders": StreamRules(Pathway.parse("ingest -> router"), TERMS), "payments": RULES["orders"]}

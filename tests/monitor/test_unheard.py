@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.holes import Hole
-from monitor.kernel.window import Terms
-from monitor.parcels import SetAside
-from monitor.pathway import Pathway
-from monitor.rules import StreamRules
-from monitor.unheard import Folder, Unheard, folder_of, instances, is_of_instance
-from probes.contract.segment import MAX_FOLDER_CHARS, folder_name
+from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.unheard import Folder, Unheard, folder_of, instances, is_of_instance
+from hopwatch.probes.contract.segment import MAX_FOLDER_CHARS, folder_name
 
 TERMS = Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
 RULES = {

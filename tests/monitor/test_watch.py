@@ -11,13 +11,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.outliers import state
-from monitor.outliers.quantities import Quantity
-from monitor.outliers.state import States
-from monitor.outliers.windows import WATCHED, observed
-from monitor.results import Quantiles, Verdict, WindowResult
-from monitor.store.rollups import HOUR_US
-from monitor.watch import Finding, Ints, News, Watched
+from hopwatch.monitor.outliers import state
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.state import States
+from hopwatch.monitor.outliers.windows import WATCHED, observed
+from hopwatch.monitor.results import Quantiles, Verdict, WindowResult
+from hopwatch.monitor.store.rollups import HOUR_US
+from hopwatch.monitor.watch import Finding, Ints, News, Watched
 from tests.alerts.windows import window
 
 NODES: Final = ("a", "b")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
-from monitor import wrong
+from hopwatch.monitor import wrong
 
 
 class Colour(StrEnum):

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 from unittest.mock import patch
 
-from probes import named, packing, recorder, sender
-from probes.backlog import Backlog
-from probes.sender import Sender
-from probes.untold import Untold
+from hopwatch.probes import named, packing, recorder, sender
+from hopwatch.probes.backlog import Backlog
+from hopwatch.probes.sender import Sender
+from hopwatch.probes.untold import Untold
 
 UNDER_A_FLUSH: Final[tuple[tuple[Any, str], ...]] = (
     (sender, "encode"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from probes.contract.batch import Batch, Kind
-from probes.contract.envelope import decode
-from probes.instance import Instance
-from probes.recorder import Side, Stamp
-from probes.sender import Sender
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, ManualClock
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.instance import Instance
+from hopwatch.probes.recorder import Side, Stamp
+from hopwatch.probes.sender import Sender
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink
 
 
 class Bench:

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from probes import Probe
-from probes.contract.envelope import decode
-from probes.errors import ProbeError
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, ManualClock, drops
+from hopwatch import Probe
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.errors import ProbeError
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink
+from tests.probes.hosts import drops
 
 TOLD = "a probe of orders at router is closed, and drops what is stamped: close it after the last message"
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.batch import Batch, Kind
 from tests.probes.test_process import HOST, LAST_S, ROOT, numbers, run, spooled
 
 ENDS: Final = {
@@ -145,7 +145,7 @@ going_on = False
 
 WORKER = """
 import multiprocessing, sys, threading, time
-from probes import Probe
+from hopwatch import Probe
 
 def work(probe, stamped, is_followed):
     probe.arrived(1, time.time_ns() // 1_000)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from probes.event_times import EventTime, event_time_us
-from tests.probes.hosts import EPOCH_US
+from hopwatch.probes.event_times import EventTime, event_time_us
+from hopwatch.testing import EPOCH_US
 
 
 @pytest.mark.parametrize("event_time", [EPOCH_US + 7, datetime(2023, 11, 14, 22, 14, 0, 7, tzinfo=UTC)])

@@ -8,13 +8,12 @@ from typing import Final
 
 import pytest
 
-from probes import Probe, sender
-from probes.contract.batch import Batch, Kind
-from probes.contract.envelope import decode
-from probes.sender import Sender
-from probes.sinks.memory import MemorySink
+from hopwatch.probes import Probe, sender
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.sender import Sender
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink
 from tests.probes.faulty import raising
-from tests.probes.hosts import EPOCH_US, ManualClock
 
 FUNCTIONS: Final = [(Sender, name) for name, _ in inspect.getmembers(Sender, inspect.isfunction)] + [
     (sender, name) for name, of in inspect.getmembers(sender, inspect.isfunction) if of.__module__ == sender.__name__

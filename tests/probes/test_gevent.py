@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import Kind
 from tests.probes.test_process import HOST, numbers, run, spooled
 
 PATCH: Final = "from gevent import monkey\nmonkey.patch_all()\n"

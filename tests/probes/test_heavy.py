@@ -9,11 +9,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from probes import Probe, sender
-from probes.backlog import SMALL_CHARS, Backlog, weight
-from probes.recorder import Stamp, Stamps
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, ManualClock, drops, told
+from hopwatch.probes import Probe, sender
+from hopwatch.probes.backlog import SMALL_CHARS, Backlog, weight
+from hopwatch.probes.recorder import Stamp, Stamps
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
+from tests.probes.hosts import drops
 
 MOST_BYTES = 100_000
 LONG = 1_000
@@ -79,7 +79,7 @@ def test_small_ids_are_not_weighed() -> None:
         probe.arrived("x" * SMALL_CHARS, EPOCH_US)
         probe.arrived("x" * (SMALL_CHARS + 1), EPOCH_US)
         probe.flush()
-    assert (len(told(sink.records)), probe.dropped) == (1, 1)
+    assert (len(observations(sink)), probe.dropped) == (1, 1)
 
 
 def test_what_was_taken_weighs_nothing_more() -> None:

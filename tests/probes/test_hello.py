@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from probes import Probe, exits
-from probes.contract.batch import Kind
-from probes.contract.ids import id_bytes
-from probes.packing import Packed
-from probes.recorder import Side, Stamp, record
-from probes.sinks.memory import MemorySink
-from probes.sinks.spool import SpoolSink
-from probes.taps.opening import open_probe
-from probes.taps.surroundings import Surroundings
-from tests.probes.hosts import EPOCH_US, ManualClock, told
+from hopwatch.probes import Probe, exits
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.packing import Packed
+from hopwatch.probes.recorder import Side, Stamp, record
+from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.probes.taps.opening import open_probe
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
 from tests.probes.sender_bench import Bench
 from tests.probes.test_process import spooled
 
@@ -83,7 +82,7 @@ def test_until_the_hello_is_taken_nothing_else_is_sent(caplog: pytest.LogCapture
     assert bench.sender.offer(pack)
     assert bench.sender.settle(0)
     assert bench.said()[0] == (0, Kind.HEARTBEAT, 0, 0)
-    assert [row.message_id for row in told(bench.sink.records)] == [id_bytes(2), id_bytes(1)]
+    assert [row.message_id for row in observations(bench.sink)] == [id_bytes(2), id_bytes(1)]
     assert bench.sender.dropped_total == 0
     bench.sender.close(30)
     assert len(caplog.messages) == 1
@@ -132,7 +131,7 @@ def test_a_sink_that_raises_as_it_is_told_hello_reaches_no_host(
         probe = Probe("orders", "router", sink, clock=ManualClock())
         probe.arrived(1, EPOCH_US)
     probe.close()
-    assert [row.message_id for row in told(sink.records)] == [id_bytes(1)]
+    assert [row.message_id for row in observations(sink)] == [id_bytes(1)]
     assert sum(UNANNOUNCED in message for message in caplog.messages) == (method in {"send", "settle"})
 
 

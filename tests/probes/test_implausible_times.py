@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes import Probe
-from probes.contract.batch import Drop
-from probes.contract.ids import id_bytes
-from probes.event_times import AHEAD_US, are_plausible, fault, meant_us
-from probes.recorder import refused, refused_one
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, ManualClock, drops, told
+from hopwatch import Probe
+from hopwatch.probes.contract.batch import Drop
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.event_times import AHEAD_US, are_plausible, fault, meant_us
+from hopwatch.probes.recorder import refused, refused_one
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
+from tests.probes.hosts import drops
 
 MINUTE_MS = EPOCH_US // 1_000
 DAY_US = 86_400_000_000
@@ -63,7 +63,7 @@ def test_another_unit_is_a_drop_of_this_minute(
 ) -> None:
     """Nothing goes out with a date of 1970; the log has the value and its likely unit, once."""
     sink, dropped = stamped(call, event_time, later_s=5)
-    assert (told(sink.records), dropped) == ([], 1)
+    assert (observations(sink), dropped) == ([], 1)
     assert drops(sink.records) == [Drop(MINUTE_MS, 1, "implausible event time")]
     assert [message.startswith(f"{BEGINNING} {words}") for message in caplog.messages] == [True]
 
@@ -105,7 +105,7 @@ def test_an_event_time_of_another_day_is_refused(
 ) -> None:
     """The bounds are those of a monitor; whose clock is wrong nobody knows, so it counts in both minutes."""
     sink, dropped = stamped(call, NOW + away)
-    assert len(told(sink.records)) == is_good
+    assert len(observations(sink)) == is_good
     assert dropped == (not is_good)
     other_ms = (EPOCH_US + away // timedelta(microseconds=1)) // 60_000_000 * 60_000
     assert {drop.window_start_ms for drop in drops(sink.records)} == (set() if is_good else {MINUTE_MS, other_ms})
@@ -120,7 +120,7 @@ def test_whoever_reads_what_is_old_takes_any_age(
     sink = MemorySink()
     with Probe("orders", "router", sink, clock=ManualClock(), max_age_s=max_age_s) as probe:
         call(probe, NOW - timedelta(days=3_650))
-    assert (len(told(sink.records)), drops(sink.records)) == (1, [])
+    assert (len(observations(sink)), drops(sink.records)) == (1, [])
 
 
 def test_a_full_queue_counts_what_is_implausible_under_now() -> None:
@@ -141,7 +141,7 @@ def test_good_stamps_beside_implausible_ones_are_sent() -> None:
         for number in range(4):
             probe.arrived(number, EPOCH_US // (1, 1_000)[number % 2])
         probe.departed_many(np.arange(10, 14), np.array([EPOCH_US, EPOCH_US // 1_000] * 2))
-    assert {row.message_id for row in told(sink.records)} == {id_bytes(number) for number in (0, 2, 10, 12)}
+    assert {row.message_id for row in observations(sink)} == {id_bytes(number) for number in (0, 2, 10, 12)}
     assert probe.dropped == 4
 
 

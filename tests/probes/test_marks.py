@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes import marks
-from probes.contract.ids import id_bytes
-from tests.probes.hosts import EPOCH_US
+from hopwatch.probes import marks
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.testing import EPOCH_US
 
 MESSAGE = uuid.UUID(int=7)
 AT = ("hopwatch-time", b"%d" % EPOCH_US)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probes import Probe, recorder
-from probes.contract.batch import Drop, Kind
-from probes.contract.envelope import decode
-from probes.contract.ids import id_bytes
-from probes.recorder import Side, Stamp, Stamps
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, ManualClock, drops, told
+from hopwatch.probes import Probe, recorder
+from hopwatch.probes.contract.batch import Drop, Kind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.recorder import Side, Stamp, Stamps
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
+from tests.probes.hosts import drops
 from tests.probes.sender_bench import Bench
 
 MINUTE_MS = EPOCH_US // 1_000
@@ -122,7 +122,7 @@ def test_an_odd_call_costs_itself_alone(side: str, message_id: object, event_tim
             probe.arrived(uuid.UUID(int=number), EPOCH_US)
             if number == 500:
                 getattr(probe, side)(message_id, event_time)
-    assert {row.message_id for row in told(sink.records)} == {id_bytes(number) for number in range(1_000)}
+    assert {row.message_id for row in observations(sink)} == {id_bytes(number) for number in range(1_000)}
     assert drops(sink.records) == [Drop(MINUTE_MS, 1, cause)]
     assert probe.dropped == 1
 
@@ -132,7 +132,7 @@ def test_a_number_that_cannot_be_compared_is_the_number_that_it_is() -> None:
     sink = MemorySink()
     with Probe("orders", "router", sink, clock=ManualClock()) as probe:
         probe.arrived(BadNumber(7), BadNumber(EPOCH_US))
-    assert [row[:2] for row in told(sink.records)] == [(id_bytes(7), EPOCH_US)]
+    assert [row[:2] for row in observations(sink)] == [(id_bytes(7), EPOCH_US)]
     assert drops(sink.records) == []
 
 
@@ -141,7 +141,7 @@ def test_a_lying_kind_of_bytes_is_known_by_its_bytes() -> None:
     sink = MemorySink()
     with Probe("orders", "router", sink, clock=ManualClock()) as probe:
         probe.arrived(LyingBytes(bytes(16)), EPOCH_US)
-    assert [row.message_id for row in told(sink.records)] == [bytes(16)]
+    assert [row.message_id for row in observations(sink)] == [bytes(16)]
 
 
 @pytest.mark.parametrize("error", [RuntimeError, MemoryError])
@@ -168,7 +168,7 @@ def test_a_call_that_nothing_foresaw_costs_itself_alone(
             assert bench.sender.append_many(Stamps(Side.ARRIVED, pairs, np.array([event_us]), at_ns), 100)
     bench.clock.advance(2)
     bench.sender.flush(Kind.BYE)
-    assert {row.message_id for row in told(bench.sink.records)} == {id_bytes(n) for n in range(40) if n != odd}
+    assert {row.message_id for row in observations(bench.sink)} == {id_bytes(n) for n in range(40) if n != odd}
     assert drops(bench.sink.records) == [Drop(MINUTE_MS - odd % 2 * 60_000, 1, "unrecordable")]
     assert (bench.batches()[-1].kind, bench.sender.waiting) == (Kind.BYE, 0)
 
@@ -235,7 +235,7 @@ def test_ids_that_raise_wherever_they_can_cost_themselves_alone(base: type, meta
         else:
             getattr(probe, side)(message_id, EPOCH_US)
         probe.arrived(2, EPOCH_US)
-    sent = {row.message_id for row in told(sink.records)}
+    sent = {row.message_id for row in observations(sink)}
     assert {id_bytes(1), id_bytes(2)} <= sent
     assert len(sent) + sum(drop.count for drop in drops(sink.records)) >= 3
     assert decode(sink.records[-1]).kind is Kind.BYE

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from probes import Probe
-from probes.contract.batch import Drop, Kind
-from probes.contract.envelope import decode
-from probes.contract.ids import id_bytes
-from probes.recorder import MessageId
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, ManualClock, Said, drops, told
+from hopwatch import Probe
+from hopwatch.probes.contract.batch import Drop, Kind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.recorder import MessageId
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
+from tests.probes.hosts import drops
 
 MINUTE_MS = EPOCH_US // 1_000
 MESSAGE = uuid.UUID(int=1)
@@ -47,7 +47,7 @@ def test_arrivals_and_departures_are_stamped_when_they_are_called(
     clock.advance(0.5)
     probe.departed(MESSAGE, EPOCH_US)
     probe.flush()
-    assert told(sink.records) == [Said(MESSAGE.bytes, EPOCH_US, EPOCH_US + 1, EPOCH_US + 500_000)]
+    assert observations(sink) == [Observation(MESSAGE.bytes, EPOCH_US, EPOCH_US + 1, EPOCH_US + 500_000)]
 
 
 def test_a_block_stamps_both_ends_by_the_clock_that_never_steps(
@@ -59,7 +59,7 @@ def test_a_block_stamps_both_ends_by_the_clock_that_never_steps(
         clock.advance(0.25)
         clock.us -= 3_600_000_000
     probe.flush()
-    assert told(sink.records) == [Said(MESSAGE.bytes, EPOCH_US, EPOCH_US + 1_000_000, EPOCH_US + 1_250_000)]
+    assert observations(sink) == [Observation(MESSAGE.bytes, EPOCH_US, EPOCH_US + 1_000_000, EPOCH_US + 1_250_000)]
 
 
 def test_a_block_that_raises_stamps_no_out(probe: Probe, sink: MemorySink) -> None:
@@ -72,7 +72,7 @@ def test_a_block_that_raises_stamps_no_out(probe: Probe, sink: MemorySink) -> No
     with pytest.raises(KeyError, match="the host's own"):
         fail()
     probe.flush()
-    assert [(row.in_us is None, row.out_us) for row in told(sink.records)] == [(False, None)]
+    assert [(row.in_us is None, row.out_us) for row in observations(sink)] == [(False, None)]
 
 
 def test_blocks_may_nest_and_cross(probe: Probe, sink: MemorySink, clock: ManualClock) -> None:
@@ -81,8 +81,8 @@ def test_blocks_may_nest_and_cross(probe: Probe, sink: MemorySink, clock: Manual
     with probe.passing(1, EPOCH_US), probe.passing(2, EPOCH_US):
         clock.advance(0.5)
     probe.flush()
-    assert {row.message_id for row in told(sink.records)} == {id_bytes(1), id_bytes(2)}
-    assert {(row.in_us, row.out_us) for row in told(sink.records)} == {(EPOCH_US + 500_000, EPOCH_US + 1_000_000)}
+    assert {row.message_id for row in observations(sink)} == {id_bytes(1), id_bytes(2)}
+    assert {(row.in_us, row.out_us) for row in observations(sink)} == {(EPOCH_US + 500_000, EPOCH_US + 1_000_000)}
 
 
 def test_messages_that_end_here_say_so(probe: Probe, sink: MemorySink) -> None:
@@ -91,7 +91,7 @@ def test_messages_that_end_here_say_so(probe: Probe, sink: MemorySink) -> None:
     probe.rejected(2, EPOCH_US, "x" * 100)
     probe.rejected(3, EPOCH_US)
     probe.flush()
-    assert [(row.outcome, row.reason, row.out_us) for row in told(sink.records)] == [
+    assert [(row.outcome, row.reason, row.out_us) for row in observations(sink)] == [
         (1, "test traffic", None),
         (2, "x" * 64, None),
         (2, None, None),
@@ -111,7 +111,7 @@ def test_a_strange_reason_costs_no_stamp(probe: Probe, sink: MemorySink, reason:
     """The observation is sent, with as much of the reason as can be told."""
     probe.filtered(1, EPOCH_US, reason)  # type: ignore[arg-type]  # a host may pass anything
     probe.flush()
-    assert [(row.outcome, row.reason) for row in told(sink.records)] == [(1, kept)]
+    assert [(row.outcome, row.reason) for row in observations(sink)] == [(1, kept)]
     assert probe.dropped == 0
 
 
@@ -123,7 +123,7 @@ def test_ids_and_times_come_in_every_kind_that_is_promised(
     probe.arrived(message_id, datetime(2023, 11, 14, 22, 14, tzinfo=UTC))
     probe.departed(message_id, EPOCH_US)
     probe.flush()
-    assert [row[:2] for row in told(sink.records)] == [(id_bytes(message_id), EPOCH_US)]
+    assert [row[:2] for row in observations(sink)] == [(id_bytes(message_id), EPOCH_US)]
 
 
 BAD_IDS = [None, b"short", -1, 2**128, 1.5, object()]
@@ -148,7 +148,7 @@ def test_bad_input_raises_nothing_and_is_counted(
     probe.flush()
     stamps = 2 if method == "passing" else 1
     assert drops(sink.records) == [Drop(MINUTE_MS, stamps, cause)]
-    assert (told(sink.records), probe.dropped) == ([], stamps)
+    assert (observations(sink), probe.dropped) == ([], stamps)
 
 
 def test_what_finds_no_room_is_counted_by_its_window(probe: Probe, sink: MemorySink) -> None:
@@ -161,7 +161,7 @@ def test_what_finds_no_room_is_counted_by_its_window(probe: Probe, sink: MemoryS
     with probe.passing(7, EPOCH_US):
         pass
     probe.flush()
-    assert [row.message_id for row in told(sink.records)] == [id_bytes(number) for number in range(4)]
+    assert [row.message_id for row in observations(sink)] == [id_bytes(number) for number in range(4)]
     assert drops(sink.records) == [
         Drop(MINUTE_MS, 1, "bad event time"),
         Drop(MINUTE_MS, 2, "queue full"),

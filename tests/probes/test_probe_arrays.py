@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from numpy.typing import ArrayLike
 
-from probes import Probe
-from probes.contract.batch import Batch, Drop, IdKind, Kind
-from probes.contract.envelope import decode
-from probes.contract.ids import id_bytes
-from probes.recorder import MessageId
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, ManualClock, drops, told
+from hopwatch import Probe
+from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.recorder import MessageId
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
+from tests.probes.hosts import drops
 
 MINUTE_MS = EPOCH_US // 1_000
 IDS = [id_bytes(number) for number in (1, 2, 3)]
@@ -60,7 +60,7 @@ def test_arrays_come_in_every_form_that_is_promised(
     """Ids as integers, items or rows of bytes, event times as numbers or datetime64 come out alike."""
     probe.arrived_many(ids, events)
     probe.flush()
-    assert [row[:2] for row in told(sink.records)] == list(zip(IDS, EVENTS, strict=True))
+    assert [row[:2] for row in observations(sink)] == list(zip(IDS, EVENTS, strict=True))
 
 
 def of_messages(sink: MemorySink) -> list[Batch]:
@@ -100,7 +100,7 @@ def test_batches_of_any_ids_are_taken(
     probe.arrived_many(ids, [EPOCH_US] * 3)
     probe.flush()
     (batch,) = of_messages(sink)
-    assert [row.message_id for row in told(sink.records)] == [id_bytes(one) for one in same]
+    assert [row.message_id for row in observations(sink)] == [id_bytes(one) for one in same]
     assert batch.id_kind is kind
     assert batch.id_texts.decode() == ("".join(same) if kind is IdKind.TEXT else "")
 
@@ -134,7 +134,7 @@ def test_datetimes_with_a_zone_are_taken(probe: Probe, sink: MemorySink, events:
     """Whatever their zone, they are the same moments."""
     probe.arrived_many([1, 2], events)
     probe.flush()
-    assert [row.event_us for row in told(sink.records)] == [EPOCH_US, EPOCH_US]
+    assert [row.event_us for row in observations(sink)] == [EPOCH_US, EPOCH_US]
 
 
 def test_what_is_refused_is_logged_once_with_its_type(probe: Probe, caplog: pytest.LogCaptureFixture) -> None:
@@ -165,7 +165,7 @@ def test_arrays_that_arrived_and_departed_are_one_observation_each(probe: Probe,
     probe.arrived_many(ids, events)
     probe.departed_many(ids, events)
     probe.flush()
-    assert [(row.in_us, row.out_us) for row in told(sink.records)] == [(EPOCH_US + 1, EPOCH_US + 1)] * 100
+    assert [(row.in_us, row.out_us) for row in observations(sink)] == [(EPOCH_US + 1, EPOCH_US + 1)] * 100
 
 
 def test_small_arrays_of_one_flush_share_a_batch(sink: MemorySink) -> None:
@@ -185,7 +185,7 @@ def test_a_host_may_change_its_arrays_afterwards(probe: Probe, sink: MemorySink)
     probe.arrived_many(rows, events)
     rows[:], events[:] = 0, 0
     probe.flush()
-    assert [row[:2] for row in told(sink.records)] == list(zip(IDS, EVENTS, strict=True))
+    assert [row[:2] for row in observations(sink)] == list(zip(IDS, EVENTS, strict=True))
 
 
 def test_empty_arrays_say_nothing_and_harm_nothing(probe: Probe, sink: MemorySink) -> None:
@@ -226,14 +226,14 @@ def test_bad_arrays_raise_nothing_and_are_counted(probe: Probe, sink: MemorySink
     probe.flush()
     without = [Drop(MINUTE_MS, count - 1, "bad event time")] if count > 1 else []
     assert drops(sink.records) == [Drop(MINUTE_MS, 1, "bad arrays"), *without]
-    assert [row.message_id for row in told(sink.records)] == [id_bytes(9)]
+    assert [row.message_id for row in observations(sink)] == [id_bytes(9)]
 
 
 def test_a_bad_event_time_in_an_array_costs_its_own_stamp_only(probe: Probe, sink: MemorySink) -> None:
     """NaT and times that no window holds are counted; the others are sent."""
     probe.arrived_many([1, 2, 3], np.array(["NaT", "2023-11-14T22:14:00", "1969-01-01"], "datetime64[s]"))
     probe.flush()
-    assert [row.message_id for row in told(sink.records)] == [id_bytes(2)]
+    assert [row.message_id for row in observations(sink)] == [id_bytes(2)]
     assert drops(sink.records) == [Drop(MINUTE_MS, 2, "bad event time")]
 
 

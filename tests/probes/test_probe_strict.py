@@ -13,11 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probes import Probe
-from probes.errors import ProbeError
-from probes.probe import SINK_VARIABLE
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, ManualClock, told
+from hopwatch import Probe
+from hopwatch.probes.errors import ProbeError
+from hopwatch.probes.probe import SINK_VARIABLE
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, observations
 
 BAD_ARGUMENTS = [
     ({"stream": "a b"}, "a stream is 1 to 128 of the characters A-Za-z0-9._-, got 'a b'"),
@@ -230,4 +229,4 @@ def test_a_strict_probe_stamps_what_is_right() -> None:
         in_a_block(probe, 2, EPOCH_US)
         probe.filtered(3, EPOCH_US, reason="test traffic")
         probe.arrived_many([4], [EPOCH_US])
-    assert len(told(sink.records)) == 4
+    assert len(observations(sink)) == 4

@@ -12,16 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from probes.contract.batch import Batch, Kind
-from probes.contract.envelope import decode
-from probes.contract.ids import id_bytes
-from probes.contract.segment import walk
-from tests.probes.hosts import Said, said
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.segment import walk
+from hopwatch.probes.testing import batch_observations
+from hopwatch.testing import Observation
 
 ROOT = Path(__file__).parents[2]
 HOST = """
 import os, sys, threading, time
-from probes import Probe
+from hopwatch import Probe
 NOW_US = time.time_ns() // 1_000
 probe = Probe("orders", "router", "spool:" + sys.argv[1])
 """
@@ -58,9 +59,9 @@ def spooled(spool: Path) -> dict[str, list[Batch]]:
     return found
 
 
-def rows(batches: list[Batch]) -> list[Said]:
+def rows(batches: list[Batch]) -> list[Observation]:
     """Return the observations of some batches."""
-    return [row for batch in batches for row in said(batch)]
+    return [row for batch in batches for row in batch_observations(batch)]
 
 
 def numbers(batches: list[Batch]) -> list[int]:
@@ -84,8 +85,7 @@ def test_a_host_that_ends_waits_for_the_slowest_of_its_probes_alone(tmp_path: Pa
     """They all close at once, each with as much patience as one would have."""
     host = """
 import threading
-from probes import Probe
-from probes.sinks.memory import MemorySink
+from hopwatch import Probe
 together = threading.Barrier(3)
 class Waiting(MemorySink):
     def close(self, patience_s=0.0):
@@ -118,7 +118,7 @@ def test_a_child_is_nobodys_double_even_at_the_same_moment(tmp_path: Path) -> No
     """On a clock that stands, with a name that was given, children differ from their parent and from each other."""
     host = """
 import os, sys
-from probes import Probe
+from hopwatch import Probe
 from tests.probes.hosts import EPOCH_US, ManualClock
 probe = Probe("orders", "router", "spool:" + sys.argv[1], probe="worker", labels={"host": "a"}, clock=ManualClock())
 """
@@ -146,7 +146,7 @@ def test_a_fork_leaves_a_sink_object_to_the_parent(tmp_path: Path) -> None:
         tmp_path,
         """
 from pathlib import Path
-from probes.sinks.spool import SpoolSink
+from hopwatch.probes.sinks.spool import SpoolSink
 given = Probe("orders", "given", SpoolSink(Path(sys.argv[1]), "given"))
 pid = os.fork()
 given.arrived(2 if pid else 3, NOW_US)
@@ -163,7 +163,7 @@ WORKER = """
 import multiprocessing, sys, time
 
 def opened():
-    from probes import Probe
+    from hopwatch import Probe
     return Probe("orders", "router", "spool:" + sys.argv[1])
 
 def work(probe):

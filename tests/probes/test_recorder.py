@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probes.contract import id_texts
-from probes.contract.batch import Batch, IdKind, Kind
-from probes.contract.ids import id_bytes
-from probes.contract.limits import TIMELESS_CAUSES
-from probes.packing import Packed
-from probes.recorder import MessageId, Refusals, Side, Stamp, Stamps, record, refused, refused_one
-from tests.probes.hosts import EPOCH_US, Said, said
+from hopwatch.probes.contract import id_texts
+from hopwatch.probes.contract.batch import Batch, IdKind, Kind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.limits import TIMELESS_CAUSES
+from hopwatch.probes.packing import Packed
+from hopwatch.probes.recorder import MessageId, Refusals, Side, Stamp, Stamps, record, refused, refused_one
+from hopwatch.probes.testing import batch_observations
+from hopwatch.testing import EPOCH_US, Observation
 
 MINUTE_MS = EPOCH_US // 1_000
 ONE, TWO = uuid.UUID(int=1), uuid.UUID(int=2)
@@ -36,10 +37,10 @@ def stamps(side: Side, numbers: list[int], after_us: int, event_us: int = EPOCH_
     return Stamps(side, pairs, np.full(len(numbers), event_us), (EPOCH_US + after_us) * 1_000)
 
 
-def recorded(*taken: Stamp | Stamps, not_before_us: int = 0) -> tuple[list[Said], Refusals]:
+def recorded(*taken: Stamp | Stamps, not_before_us: int = 0) -> tuple[list[Observation], Refusals]:
     """Return what is said of some stamps, and what is refused."""
     batches, refusals = record(taken, not_before_us)
-    return [row for batch in batches for row in said(opened(batch))], refusals
+    return [row for batch in batches for row in batch_observations(opened(batch))], refusals
 
 
 def opened(packed: Packed) -> Batch:
@@ -54,14 +55,14 @@ def test_an_arrival_and_a_departure_of_a_message_are_one_observation() -> None:
     """Both stamps of a message stand in one row, whatever came between them."""
     rows, _ = recorded(stamp(Side.ARRIVED, ONE, 10), stamp(Side.ARRIVED, TWO, 15), stamp(Side.DEPARTED, ONE, 20))
     assert rows == [
-        Said(ONE.bytes, EPOCH_US, EPOCH_US + 10, EPOCH_US + 20),
-        Said(TWO.bytes, EPOCH_US, EPOCH_US + 15, None),
+        Observation(ONE.bytes, EPOCH_US, EPOCH_US + 10, EPOCH_US + 20),
+        Observation(TWO.bytes, EPOCH_US, EPOCH_US + 15, None),
     ]
 
 
 def test_a_departure_alone_is_an_observation() -> None:
     """A departure whose arrival was sent before stands alone."""
-    assert recorded(stamp(Side.DEPARTED, ONE, 20))[0] == [Said(ONE.bytes, EPOCH_US, None, EPOCH_US + 20)]
+    assert recorded(stamp(Side.DEPARTED, ONE, 20))[0] == [Observation(ONE.bytes, EPOCH_US, None, EPOCH_US + 20)]
 
 
 def test_copies_of_a_message_pair_in_order() -> None:
@@ -85,7 +86,7 @@ def test_observations_go_to_the_windows_of_their_event_times() -> None:
     """Each batch is of one minute, and its offsets lie within."""
     events = [EPOCH_US + 59_999_999, EPOCH_US, EPOCH_US + 60_000_000]
     batches, _ = record([stamp(Side.ARRIVED, number, 0, event) for number, event in enumerate(events)], 0)
-    found = [(batch.window_start_ms, [row.event_us for row in said(opened(batch))]) for batch in batches]
+    found = [(batch.window_start_ms, [row.event_us for row in batch_observations(opened(batch))]) for batch in batches]
     assert found == [(MINUTE_MS, events[:2]), (MINUTE_MS + 60_000, events[2:])]
 
 
@@ -93,7 +94,9 @@ def test_a_batch_holds_at_most_4096_observations() -> None:
     """What is more goes into further batches of the window."""
     batches, _ = record([stamp(Side.ARRIVED, number, 0) for number in range(10_000)], 0)
     assert [batch.count for batch in batches] == [4_096, 4_096, 1_808]
-    assert {row.message_id for batch in batches for row in said(opened(batch))} == set(map(id_bytes, range(10_000)))
+    assert {row.message_id for batch in batches for row in batch_observations(opened(batch))} == set(
+        map(id_bytes, range(10_000))
+    )
 
 
 def test_a_message_that_ends_here_says_so_and_why() -> None:
@@ -120,8 +123,10 @@ def test_a_batch_has_its_own_reasons_and_at_most_32() -> None:
     next_minute = [stamp(Side.FILTERED, n, 0, EPOCH_US + 60_000_000, f"r{n}") for n in range(254, 258)]
     batches, _ = record(many + next_minute, 0)
     assert [len(batch.reasons) for batch in batches] == [32, 4]
-    assert [row.reason for row in said(opened(batches[0]))] == [f"r{n}" if n < 32 else None for n in range(254)]
-    assert [row.reason for row in said(opened(batches[1]))] == ["r254", "r255", "r256", "r257"]
+    assert [row.reason for row in batch_observations(opened(batches[0]))] == [
+        f"r{n}" if n < 32 else None for n in range(254)
+    ]
+    assert [row.reason for row in batch_observations(opened(batches[1]))] == ["r254", "r255", "r256", "r257"]
 
 
 def test_arrays_are_joined_with_the_same_arrays_that_departed() -> None:

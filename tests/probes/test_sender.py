@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from probes import untold
-from probes.contract.batch import Drop, Kind
-from probes.recorder import Side, Stamp, Stamps
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, drops, told
+from hopwatch.probes import untold
+from hopwatch.probes.contract.batch import Drop, Kind
+from hopwatch.probes.recorder import Side, Stamp, Stamps
+from hopwatch.testing import EPOCH_US, MemorySink, observations
+from tests.probes.hosts import drops
 from tests.probes.sender_bench import Bench
 
 MINUTE_MS = EPOCH_US // 1_000
@@ -90,7 +90,7 @@ def test_a_heartbeat_completes_no_moment_of_what_still_waits() -> None:
     bench.clock.advance(0.5)
     bench.sender.step()
     assert bench.said() == [(0, Kind.OBSERVATIONS, 1, 10_000_000)]
-    assert told(bench.sink.records)[0].in_us == EPOCH_US + 9_500_000
+    assert observations(bench.sink)[0].in_us == EPOCH_US + 9_500_000
 
 
 def test_of_the_batches_of_a_flush_only_the_last_carries_the_moment() -> None:
@@ -112,7 +112,7 @@ def test_a_wall_clock_that_steps_back_completes_nothing_twice() -> None:
     bench.arrive(2)
     bench.sender.flush()
     assert [through for *_, through in bench.said()] == [2_000_000, 2_000_000]
-    assert [row.in_us for row in told(bench.sink.records)] == [EPOCH_US + 2_000_000, EPOCH_US + 2_000_001]
+    assert [row.in_us for row in observations(bench.sink)] == [EPOCH_US + 2_000_000, EPOCH_US + 2_000_001]
 
 
 @pytest.mark.parametrize(("sink", "used_up"), [(MemorySink(), 0), (RaisingSink(), 3)])

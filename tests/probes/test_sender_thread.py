@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from probes.contract.batch import Drop, Kind
-from probes.contract.ids import id_bytes
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, drops, told
+from hopwatch.probes.contract.batch import Drop, Kind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.testing import EPOCH_US, MemorySink, observations
+from tests.probes.hosts import drops
 from tests.probes.sender_bench import Bench
 
 MINUTE_MS = EPOCH_US // 1_000
@@ -38,7 +38,7 @@ def test_a_drop_waits_for_no_sink() -> None:
     leave.set()
     sending.join(30)
     bench.sender.flush()
-    assert [row.message_id for row in told(bench.sink.records)] == [id_bytes(1)]
+    assert [row.message_id for row in observations(bench.sink)] == [id_bytes(1)]
     assert drops(bench.sink.records) == [Drop(MINUTE_MS, 1, "queue full")]
 
 

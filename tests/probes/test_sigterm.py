@@ -11,13 +11,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from probes import sigterm
-from probes.contract.batch import Kind
+from hopwatch.probes import sigterm
+from hopwatch.probes.contract.batch import Kind
 from tests.probes.test_process import HOST, LAST_S, numbers, run, spooled, started
 
 WAITS: Final = 'print("stamped", flush=True)\ntime.sleep(600)\n'
 STUCK: Final = """
-from probes.sinks.memory import MemorySink
 class Stuck(MemorySink):
     def send(self, record):
         if self.records:
@@ -69,7 +68,7 @@ def test_a_sink_that_hangs_does_not_keep_a_host_from_ending(tmp_path: Path) -> N
 def test_a_second_sigterm_ends_a_host_at_once(tmp_path: Path) -> None:
     """Whatever the first one waits for, here longer than the test does."""
     script = """
-from probes import exits, sigterm
+from hopwatch.probes import exits, sigterm
 def hang():
     print("closing", flush=True)
     time.sleep(600)
@@ -121,7 +120,7 @@ def test_a_handler_of_the_host_is_never_replaced(tmp_path: Path) -> None:
     """Set before or after, in Python or in C, or to ignore it; nor is it by a thread, or where it is not asked for."""
     script = """
 import faulthandler, signal
-from probes import sigterm
+from hopwatch.probes import sigterm
 term = signal.SIGTERM
 def own(*_): pass
 def made(**options):
@@ -174,7 +173,7 @@ def test_where_sigterm_is_not_ours_to_handle_it_is_left(
 ) -> None:
     """Process 1 ignores it by default, and would go on without its probes; the others cannot or must not."""
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(f"probes.sigterm.{where}", what)
+    monkeypatch.setattr(f"hopwatch.probes.sigterm.{where}", what)
     sigterm.close_at_sigterm()
     monkeypatch.undo()
     assert signal.getsignal(signal.SIGTERM) is before

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from probes import untold
-from probes.contract.batch import Drop
-from probes.contract.limits import MAX_DROPS
-from probes.untold import NO_ROOM, Untold
+from hopwatch.probes import untold
+from hopwatch.probes.contract.batch import Drop
+from hopwatch.probes.contract.limits import MAX_DROPS
+from hopwatch.probes.untold import NO_ROOM, Untold
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.batch import IdKind as WireKind
-from probes.contract.ids import id_bytes, named
-from probes.values import MAX_ID_CHARS, IdKind, TimeUnit, id_reader, time_reader
+from hopwatch.probes.contract.batch import IdKind as WireKind
+from hopwatch.probes.contract.ids import id_bytes, named
+from hopwatch.probes.values import MAX_ID_CHARS, IdKind, TimeUnit, id_reader, time_reader
 
 MESSAGE = uuid.UUID("0190e5a3-1c00-7000-8000-00000000000a")
 MOMENT_US = 1_700_000_000_123_456

@@ -87,7 +87,7 @@ class Services:
         self._password = password
         program = folder / "bin" / "hopwatch"
         program.parent.mkdir(parents=True)
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m monitor.cli.main "$@"\n', "utf-8")
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m hopwatch "$@"\n', "utf-8")
         program.chmod(0o755)
         self._mount()
 

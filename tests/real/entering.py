@@ -14,9 +14,9 @@ from typing import Any, Final
 import orjson
 from confluent_kafka import Consumer, TopicPartition
 
-from probes.gate import ids
-from probes.gate.codec import Codec
-from probes.marks import ID_HEADER, TIME_HEADER, new_id
+from hopwatch.probes.gate import ids
+from hopwatch.probes.gate.codec import Codec
+from hopwatch.probes.marks import ID_HEADER, TIME_HEADER, new_id
 from tests.real.servers.kafka import Kafka
 
 PATIENCE_S: Final = 240.0

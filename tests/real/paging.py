@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alerts.channels.alertmanager import Alertmanager as Channel
-from alerts.channels.channel import Outcome
-from alerts.outbox import Delivery
-from monitor.clock import SystemClock
-from monitor.settings.channels import AlertmanagerChannel
+from hopwatch.alerts.channels.alertmanager import Alertmanager as Channel
+from hopwatch.alerts.channels.channel import Outcome
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.settings.channels import AlertmanagerChannel
 from tests.alerts.channels.receiver import Receiver as Person
 from tests.alerts.channels.receiver import answers, receiving
 from tests.alerts.receiver import Receiver

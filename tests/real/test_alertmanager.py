@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import pytest
 
-from alerts.channels.alertmanager import Alertmanager as Channel
-from alerts.channels.channel import Failed, Taken
-from alerts.events import Event, Kind, Notification, Severity
-from alerts.outbox import Delivery
-from monitor.clock import SystemClock
-from monitor.settings.channels import AlertmanagerChannel
+from hopwatch.alerts.channels.alertmanager import Alertmanager as Channel
+from hopwatch.alerts.channels.channel import Failed, Taken
+from hopwatch.alerts.events import Event, Kind, Notification, Severity
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.settings.channels import AlertmanagerChannel
 from tests.alerts.channels.receiver import Receiver, answers, receiving
 from tests.alerts.told import alert, notification
 from tests.real.servers.alertmanager import Alertmanager, amtool

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer
 
-from probes import Probe
-from probes.contract.batch import Kind
-from probes.contract.envelope import decode
+from hopwatch import Probe
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.envelope import decode
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.network import Network
 from tests.real.servers.process import PATIENCE_S, free_ports, until

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.spark import cluster
+from hopwatch.monitor.spark import cluster
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import free_ports
 from tests.real.servers.spark import Spark
@@ -58,7 +58,7 @@ def test_an_executor_that_is_killed_changes_nothing(kafka: Kafka, spark_cluster:
 def test_the_package_reaches_the_executors(spark_cluster: Spark, tmp_path: Path) -> None:
     """What they import comes out of the archive, whatever else is installed where they run."""
     code = (
-        "from pathlib import Path; from monitor.spark import session; import sys\n"
+        "from pathlib import Path; from hopwatch.monitor.spark import session; import sys\n"
         f"spark = session.start(Path({str(tmp_path / 'work')!r}), master={spark_cluster.url!r})\n"
         "told = spark.sparkContext.parallelize([0]).map(lambda _: __import__('monitor').__file__).collect()\n"
         f"Path({str(tmp_path / 'told')!r}).write_text(told[0]); spark.stop()\n"

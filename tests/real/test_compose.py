@@ -8,7 +8,7 @@ import time
 import uuid
 from pathlib import Path
 
-from probes import Probe
+from hopwatch import Probe
 from tests.real import composed
 from tests.real.composed import Broker, Services
 from tests.real.servers.process import until

@@ -8,15 +8,15 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from demo.links.laid import TopicLinks
-from probes.contract.kafka import KafkaAccess
+from hopwatch.demo.links.laid import TopicLinks
+from hopwatch.probes.contract.kafka import KafkaAccess
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.postgres import PASSWORD, Postgres
 from tests.real.servers.process import free_ports, until
 from tests.real.workplace import ROOT
 
 PATIENCE_S: Final = 600
-RUN: Final = (sys.executable, "-m", "monitor.cli.main")
+RUN: Final = (sys.executable, "-m", "hopwatch")
 
 
 def hopwatch(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -25,7 +25,7 @@ from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import Process, answers, free_ports, until
 from tests.repository import ROOT
 
-RUN: Final = (sys.executable, "-m", "monitor.cli.main", "gate")
+RUN: Final = (sys.executable, "-m", "hopwatch", "gate")
 CASES: Final = int(os.environ.get("GATE_CASES", "20"))
 """Requests of each kind that are made of the OpenAPI document; GATE_CASES=… makes more."""
 

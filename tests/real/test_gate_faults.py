@@ -13,8 +13,8 @@ from typing import Final
 import httpx
 import orjson
 
-from probes.gate.codec import Codec
-from probes.registry.avro_schema import Schema
+from hopwatch.probes.gate.codec import Codec
+from hopwatch.probes.registry.avro_schema import Schema
 from tests.probes.gate.entrances import ORDER, configured
 from tests.real.entering import Producers, compared
 from tests.real.servers.kafka import Kafka

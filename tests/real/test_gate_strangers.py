@@ -18,9 +18,9 @@ from typing import Final
 import httpx
 import pytest
 
-from probes.gate import ids
-from probes.gate.records import Entered
-from probes.marks import new_id
+from hopwatch.probes.gate import ids
+from hopwatch.probes.gate.records import Entered
+from hopwatch.probes.marks import new_id
 from tests.probes.gate.entrances import CONFIG, GOOD, ORDER
 from tests.probes.gate.test_spool import published
 from tests.real.servers.process import Process, answers, free_ports, until

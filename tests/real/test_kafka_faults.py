@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from monitor.spark import connector
-from monitor.store import dialect
-from probes.contract.batch import Batch, Kind
-from probes.contract.envelope import encode
-from probes.contract.kafka import KafkaPlace
-from probes.sinks.kafka import KafkaSink
+from hopwatch.monitor.spark import connector
+from hopwatch.monitor.store import dialect
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.envelope import encode
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.sinks.kafka import KafkaSink
 from tests.real.servers.kafka import LOG_APPEND, Kafka
 from tests.real.traffic import NODES, STREAMS, Traffic
 from tests.real.watching import Monitor, Report, lost_at, minute_of, windows_of
@@ -216,7 +216,7 @@ def test_a_wrong_password_is_told_without_it(kafka_with_passwords: Kafka, tmp_pa
     assert "horse" not in refused.stderr
     work = Workplace(tmp_path / "right", kafka.url("locked"), more=right)
     stamped = work.python(
-        "import os, time\nfrom probes import Probe\n"
+        "import os, time\nfrom hopwatch import Probe\n"
         f"with Probe('orders', 'a', {kafka.url('locked')!r}, strict=True) as probe:\n"
         "    probe.arrived(1, time.time_ns() // 1000)\n    assert probe.flush(30)\n",
         HOPWATCH_TRANSPORT__KAFKA__SECURITY_PROTOCOL="SASL_PLAINTEXT",

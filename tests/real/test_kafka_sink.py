@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError
 
-from probes import Probe
-from probes.contract.batch import Batch, Kind
-from probes.contract.envelope import decode
-from probes.contract.kafka import KafkaPlace
-from probes.sinks.kafka import KafkaSink
+from hopwatch import Probe
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.sinks.kafka import KafkaSink
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import free_ports, until
 
@@ -70,7 +70,7 @@ def test_what_a_probe_stamps_is_on_the_topic(kafka: Kafka, topic: str) -> None:
 
 KILLED = """
 import os, sys, time
-from probes import Probe
+from hopwatch import Probe
 probe = Probe("orders", "router", sys.argv[1], announce_within_s=120)
 os.kill(os.getpid(), 9)
 """

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from probes import Probe
+from hopwatch import Probe
 from tests.real.servers.liar import LIES, Liar, lying
 from tests.real.servers.process import Process, free_ports
 from tests.real.workplace import Workplace

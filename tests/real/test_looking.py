@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from demo.links import LinkError
-from demo.links.topics import TopicInlet, TopicOutlet
-from monitor import topics
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.gate import quarantine
-from probes.gate.outlets import OutletError
-from probes.gate.outlets.kafka import KafkaOutlet
-from probes.gate.persistent import Patience
-from probes.gate.quarantine import QuarantineError
-from probes.gate.turns import Outputs, Turns
-from probes.sinks.kafka import KafkaSink
-from probes.taps.errors import TapSourceError
-from probes.taps.surroundings import Surroundings
-from probes.taps.topic import Topic
+from hopwatch.demo.links import LinkError
+from hopwatch.demo.links.topics import TopicInlet, TopicOutlet
+from hopwatch.monitor import topics
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.gate import quarantine
+from hopwatch.probes.gate.outlets import OutletError
+from hopwatch.probes.gate.outlets.kafka import KafkaOutlet
+from hopwatch.probes.gate.persistent import Patience
+from hopwatch.probes.gate.quarantine import QuarantineError
+from hopwatch.probes.gate.turns import Outputs, Turns
+from hopwatch.probes.sinks.kafka import KafkaSink
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.topic import Topic
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import until
 from tests.real.workplace import Workplace

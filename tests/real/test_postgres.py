@@ -11,12 +11,12 @@ from typing import Any, Final
 import pytest
 from sqlalchemy.engine import make_url
 
-from monitor.store import dialect
-from monitor.store.tables import SCHEMA_VERSION
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.e2e.worked_example import NODES, stamp
 from tests.real.servers.postgres import PASSWORD, Postgres
 
-RUN: Final = (sys.executable, "-m", "monitor.cli.main")
+RUN: Final = (sys.executable, "-m", "hopwatch")
 PATIENCE_S: Final = 600
 
 

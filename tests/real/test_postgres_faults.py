@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from monitor.store import dialect
+from hopwatch.monitor.store import dialect
 from tests.e2e.job import PATIENCE_S, Job, running, undisturbed
 from tests.e2e.traffic import Segment, rest, traffic
 from tests.real.servers.postgres import OWNER, Postgres

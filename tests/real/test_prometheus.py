@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import pytest
 
-from monitor.clock import SystemClock
-from monitor.commit import Committed
-from monitor.metrics.measured import Measured
-from monitor.metrics.serving import Server
-from monitor.results import Quantiles, Verdict, WindowResult
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.commit import Committed
+from hopwatch.monitor.metrics.measured import Measured
+from hopwatch.monitor.metrics.serving import Server
+from hopwatch.monitor.results import Quantiles, Verdict, WindowResult
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.alerts import shipped
 from tests.alerts.windows import window
 from tests.monitor.metrics.pages import FIGURES, measured

@@ -18,26 +18,26 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from monitor.cli.main import main
-from probes import Probe, marks
-from probes.contract.batch import Kind
-from probes.contract.ids import id_bytes
-from probes.integrations.confluent_kafka import instrument
-from probes.sinks.memory import MemorySink
-from probes.taps.kafka import KafkaTap
-from probes.taps.messages import MessageReader, Place, Spot
-from probes.taps.patience import PatientSink
-from probes.taps.sides import Side
-from probes.taps.stamping import Stamping
-from probes.taps.surroundings import Surroundings
-from probes.taps.topic import Topic
-from tests.probes.hosts import EPOCH_US, drops, told
+from hopwatch.monitor.cli.main import main
+from hopwatch.probes import Probe, marks
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.integrations.confluent_kafka import instrument
+from hopwatch.probes.taps.kafka import KafkaTap
+from hopwatch.probes.taps.messages import MessageReader, Place, Spot
+from hopwatch.probes.taps.patience import PatientSink
+from hopwatch.probes.taps.sides import Side
+from hopwatch.probes.taps.stamping import Stamping
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.topic import Topic
+from hopwatch.testing import EPOCH_US, MemorySink, observations
+from tests.probes.hosts import drops
 from tests.probes.test_process import ROOT, rows, spooled
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import PATIENCE_S, free_ports, until
 
 PARTITIONS: Final = 4
-RUN: Final = (sys.executable, "-m", "monitor.cli.main", "tap", "kafka")
+RUN: Final = (sys.executable, "-m", "hopwatch", "tap", "kafka")
 Headers = list[tuple[str, str | bytes]]
 PAUSE_S: Final = 0.002
 
@@ -399,7 +399,7 @@ def test_instrumented_clients_stamp_what_travels(kafka: Kafka, topic: str) -> No
     assert sorted(int(value or b"") for value in values) == list(range(100))
     for probe in probes.values():
         probe.close()
-    said = {node: told(sink.records) for node, sink in sinks.items()}
+    said = {node: observations(sink) for node, sink in sinks.items()}
     ids = {node: Counter(row.message_id for row in rows) for node, rows in said.items()}
     assert ids["ingest"] == ids["router"] == ids["end"]
     assert set(ids["end"].values()) == {1}

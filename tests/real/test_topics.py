@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from demo.links.topics import TopicInlet, TopicOutlet
-from monitor import topics
-from monitor.errors import ConfigurationError, TransportError
-from probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.demo.links.topics import TopicInlet, TopicOutlet
+from hopwatch.monitor import topics
+from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import free_ports, until
 from tests.real.workplace import Workplace

@@ -16,28 +16,28 @@ from typing import Self
 import orjson
 import pytest
 
-from monitor import settings
-from monitor.cli.entrances import stamping_of
-from monitor.clock import SystemClock
-from monitor.store import dialect
-from monitor.store.subjects import StoredShelves
-from probes.contract.batch import Kind
-from probes.contract.ids import id_bytes
-from probes.contract.kafka import KafkaAccess
-from probes.gate import ids
-from probes.gate.codec import Codec
-from probes.gate.judging import Terms
-from probes.gate.persistent import Patience
-from probes.gate.rules import Action, Path, Rule, Uniqueness
-from probes.gate.source import Source
-from probes.gate.turns import Outputs, Turns
-from probes.gate.validating import Validating
-from probes.gate.validator import Validator, back_us
-from probes.gate.versions import Versions
-from probes.marks import ID_HEADER, TIME_HEADER
-from probes.registry.subjects import Registry
-from probes.taps.surroundings import Surroundings
-from probes.taps.topic import Topic
+from hopwatch.monitor import settings
+from hopwatch.monitor.cli.entrances import stamping_of
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store.subjects import StoredShelves
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.gate import ids
+from hopwatch.probes.gate.codec import Codec
+from hopwatch.probes.gate.judging import Terms
+from hopwatch.probes.gate.persistent import Patience
+from hopwatch.probes.gate.rules import Action, Path, Rule, Uniqueness
+from hopwatch.probes.gate.source import Source
+from hopwatch.probes.gate.turns import Outputs, Turns
+from hopwatch.probes.gate.validating import Validating
+from hopwatch.probes.gate.validator import Validator, back_us
+from hopwatch.probes.gate.versions import Versions
+from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
+from hopwatch.probes.registry.subjects import Registry
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.topic import Topic
 from tests.probes.registry.schemas import FIRST, SECOND, schema
 from tests.probes.test_process import ROOT, rows, spooled
 from tests.real.servers.kafka import Kafka

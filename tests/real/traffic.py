@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from probes import Probe
-from probes.sinks import Sink
+from hopwatch import Probe
+from hopwatch.probes.sinks import Sink
 from tests.real.watching import minute_of
 
 NODES: Final = ("a", "b", "c")

@@ -16,19 +16,19 @@ import orjson
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from monitor.cli.main import main
-from probes.gate.codec import PREFIX_BYTES, Codec
-from probes.gate.persistent import Patience
-from probes.gate.records import Rejected, of_rejected
-from probes.marks import ID_HEADER, TIME_HEADER
-from probes.taps.surroundings import Surroundings
+from hopwatch.monitor.cli.main import main
+from hopwatch.probes.gate.codec import PREFIX_BYTES, Codec
+from hopwatch.probes.gate.persistent import Patience
+from hopwatch.probes.gate.records import Rejected, of_rejected
+from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
+from hopwatch.probes.taps.surroundings import Surroundings
 from tests.probes.gate.entrances import configured
 from tests.probes.registry.schemas import FIRST, SECOND, Json, schema
 from tests.probes.test_process import ROOT
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import PATIENCE_S
 
-RUN: Final = (sys.executable, "-m", "monitor.cli.main", "validate", "kafka")
+RUN: Final = (sys.executable, "-m", "hopwatch", "validate", "kafka")
 PARTITIONS: Final = 3
 LATE_S: Final = 240.0
 """Who was killed in a transaction keeps the group and its readers waiting."""

@@ -31,7 +31,7 @@ class Monitor:
         self.work = work
         self.process: Process | None = None
 
-    def start(self, *flags: str, program: str = "monitor.cli.main") -> Monitor:
+    def start(self, *flags: str, program: str = "hopwatch") -> Monitor:
         """Start it, or a program that stands for it."""
         self.process = self.work.start("run", *flags, program=program)
         return self

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from monitor import settings
+from hopwatch.monitor import settings
 from tests.real.servers.process import Process
 from tests.reported import reported
 
@@ -52,7 +52,7 @@ class Workplace:
             capture_output=True, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
 
-    def start(self, *arguments: str, program: str = "monitor.cli.main") -> Process:
+    def start(self, *arguments: str, program: str = "hopwatch") -> Process:
         """Start the program, or one that stands for it; its words go to ``words.log`` in the folder."""
         command = self._command(*arguments, program=program)
         return Process(command, self.folder / "words.log", self._environ, self.folder)
@@ -69,7 +69,7 @@ class Workplace:
         told: dict[str, Any] = json.loads(done.stdout)
         return told
 
-    def _command(self, *arguments: str, program: str = "monitor.cli.main") -> list[str]:
+    def _command(self, *arguments: str, program: str = "hopwatch") -> list[str]:
         return [sys.executable, "-m", program, *arguments]
 
     def reported(self) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import pytest
 
-from alerts.channels import webhook
-from alerts.channels.answers import MENDABLE
-from alerts.events import Kind, Word
-from alerts.incidents import STORM_STREAMS
-from monitor.clock import SystemClock
-from monitor.settings import channels, load, templates
-from monitor.settings.alerting import KINDS, BurnWindow
+from hopwatch.alerts.channels import webhook
+from hopwatch.alerts.channels.answers import MENDABLE
+from hopwatch.alerts.events import Kind, Word
+from hopwatch.alerts.incidents import STORM_STREAMS
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.settings import channels, load, templates
+from hopwatch.monitor.settings.alerting import KINDS, BurnWindow
 from tests.alerts.play import rules_of
 from tests.alerts.shipped import ALERTS
 from tests.repository import ROOT

@@ -13,11 +13,11 @@ from typing import Any, Final, cast
 
 import pytest
 
-from demo.configuration import configuration
-from demo.nodes import NODES
-from monitor import topics
-from monitor.cli.main import main
-from monitor.spark import job
+from hopwatch.demo.configuration import configuration
+from hopwatch.demo.nodes import NODES
+from hopwatch.monitor import topics
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.spark import job
 from tests.repository import ROOT
 from tests.repository.deployment import (
     alerting,

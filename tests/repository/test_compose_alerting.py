@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from alerts.events import Kind
+from hopwatch.alerts.events import Kind
 from tests.alerts import shipped
 from tests.repository import ROOT
 

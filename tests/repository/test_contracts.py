@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -11,35 +12,36 @@ from typing import Final
 
 from tests.repository import ROOT
 
-PACKAGES: Final = ("probes", "monitor", "alerts", "dashboards", "demo", "bench")
+PACKAGES: Final = ("src/hopwatch", "bench")
 FORBIDDEN: Final = [
-    ("probes", "monitor"),
-    ("monitor", "bench"),
-    ("probes", "pyspark"),
-    ("probes.sinks", "probes.taps"),
-    ("monitor", "probes"),
-    ("probes.registry.lint", "time"),
-    ("monitor.kernel", "time"),
-    ("monitor.kernel", "datetime"),
-    ("monitor.metrics.samples", "time"),
-    ("monitor.store", "pyspark"),
-    ("monitor.store", "monitor.cli"),
-    ("demo", "probes.contract"),
-    ("monitor", "demo"),
-    ("monitor", "alerts"),
-    ("alerts.evaluate", "sqlalchemy"),
-    ("alerts.backoff", "time"),
-    ("monitor", "dashboards"),
-    ("dashboards.pages", "sqlalchemy"),
-    ("dashboards.views", "time"),
-    ("dashboards.report", "streamlit"),
+    ("hopwatch.probes", "hopwatch.monitor"),
+    ("hopwatch.monitor", "bench"),
+    ("hopwatch.probes", "pyspark"),
+    ("hopwatch.probes.sinks", "hopwatch.probes.taps"),
+    ("hopwatch.monitor", "hopwatch.probes"),
+    ("hopwatch.probes.registry.lint", "time"),
+    ("hopwatch.monitor.kernel", "time"),
+    ("hopwatch.monitor.kernel", "datetime"),
+    ("hopwatch.monitor.metrics.samples", "time"),
+    ("hopwatch.monitor.store", "pyspark"),
+    ("hopwatch.monitor.store", "hopwatch.monitor.cli"),
+    ("hopwatch.demo", "hopwatch.probes.contract"),
+    ("hopwatch.monitor", "hopwatch.demo"),
+    ("hopwatch.monitor", "hopwatch.alerts"),
+    ("hopwatch.alerts.evaluate", "sqlalchemy"),
+    ("hopwatch.alerts.backoff", "time"),
+    ("hopwatch.monitor", "hopwatch.dashboards"),
+    ("hopwatch.dashboards.pages", "sqlalchemy"),
+    ("hopwatch.dashboards.views", "time"),
+    ("hopwatch.dashboards.report", "streamlit"),
 ]
 """For each contract, in their order, an import that it forbids."""
 
 
 def _lint(folder: Path) -> tuple[int, str]:
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    path = {"PYTHONPATH": str(folder / "src")}
+    ended = subprocess.run(command, cwd=folder, env=os.environ | path, capture_output=True, text=True, check=False)
     return ended.returncode, ended.stdout + ended.stderr
 
 
@@ -53,9 +55,10 @@ def test_every_contract_notices_what_it_forbids(tmp_path: Path) -> None:
     """With one forbidden import added for each contract, none of them is kept."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for package in PACKAGES:
+        # Links are followed: what is written into the copy stays there.
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     for source, forbidden in FORBIDDEN:
-        room = tmp_path.joinpath(*source.split("."))
+        room = tmp_path.joinpath("src", *source.split("."))
         with (room / "__init__.py" if room.is_dir() else room.with_suffix(".py")).open("a") as file:
             file.write(f"import {forbidden}\n")
     code, told = _lint(tmp_path)

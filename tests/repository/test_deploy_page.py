@@ -10,11 +10,11 @@ from typing import Final
 
 import pytest
 
-from monitor import settings, topics
-from monitor.settings import StoreSettings
-from monitor.settings.durations import duration_us
-from monitor.spark import cluster
-from probes.contract.kafka import KafkaPlace
+from hopwatch.monitor import settings, topics
+from hopwatch.monitor.settings import StoreSettings
+from hopwatch.monitor.settings.durations import duration_us
+from hopwatch.monitor.spark import cluster
+from hopwatch.probes.contract.kafka import KafkaPlace
 from tests.repository import ROOT
 from tests.repository.deployment import commands
 from tests.repository.deployment.deployment import Deployment

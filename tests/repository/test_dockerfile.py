@@ -6,7 +6,7 @@ import re
 import sys
 import tomllib
 
-from monitor.spark import connector
+from hopwatch.monitor.spark import connector
 from tests.repository import ROOT
 from tests.repository.deployment import dockerfile
 from tests.repository.deployment.deployment import Deployment

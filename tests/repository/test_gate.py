@@ -8,20 +8,20 @@ from typing import Final, get_args
 
 import pytest
 
-from monitor.settings import load
-from monitor.settings.gate import KINDS, Action, AnyRule, RuleSettings
-from probes.gate import intake, routes
-from probes.gate.app import MOST_REQUESTS
-from probes.gate.bodies import EVENT_BYTES, MOST_EVENTS
-from probes.gate.judging import AHEAD_US
-from probes.gate.outlets import MOST_BYTES
-from probes.gate.outlets.kafka import WRITE_S
-from probes.gate.producers import OPEN_PATHS, OVER_S
-from probes.gate.routes import BODY_BYTES
-from probes.http.connections import MOST_OF_ADDRESS, UNREAD_S
-from probes.http.limits import Limits
-from probes.http.problems import MOST_FAULTS
-from probes.http.serve import HEADERS_S, MOST_CONNECTIONS, MOST_HEALTH_CONNECTIONS
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.settings.gate import KINDS, Action, AnyRule, RuleSettings
+from hopwatch.probes.gate import intake, routes
+from hopwatch.probes.gate.app import MOST_REQUESTS
+from hopwatch.probes.gate.bodies import EVENT_BYTES, MOST_EVENTS
+from hopwatch.probes.gate.judging import AHEAD_US
+from hopwatch.probes.gate.outlets import MOST_BYTES
+from hopwatch.probes.gate.outlets.kafka import WRITE_S
+from hopwatch.probes.gate.producers import OPEN_PATHS, OVER_S
+from hopwatch.probes.gate.routes import BODY_BYTES
+from hopwatch.probes.http.connections import MOST_OF_ADDRESS, UNREAD_S
+from hopwatch.probes.http.limits import Limits
+from hopwatch.probes.http.problems import MOST_FAULTS
+from hopwatch.probes.http.serve import HEADERS_S, MOST_CONNECTIONS, MOST_HEALTH_CONNECTIONS
 from tests.repository import ROOT
 
 PAGE: Final = (ROOT / "docs" / "GATE.md").read_text("utf-8")

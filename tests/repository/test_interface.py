@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 import typer
 
-from monitor.cli.commands import COMMANDS, application
-from monitor.kernel.books import Tallies
-from monitor.results import NodeResult, NodeRollUp, Quantiles, RollUp, Verdict, WindowResult
-from monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings, TransportSettings
-from monitor.settings.alerting import AlertsSettings
-from monitor.settings.dashboard import DashboardSettings, LoginSettings
-from monitor.settings.durations import duration_us
-from monitor.settings.gate import EntranceSettings, ProducerSettings, TlsSettings
-from monitor.settings.kafka import KafkaSettings
-from monitor.settings.metrics import MetricsSettings
-from probes import Probe
+from hopwatch import Probe
+from hopwatch.monitor.cli.commands import COMMANDS, application
+from hopwatch.monitor.kernel.books import Tallies
+from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles, RollUp, Verdict, WindowResult
+from hopwatch.monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings, TransportSettings
+from hopwatch.monitor.settings.alerting import AlertsSettings
+from hopwatch.monitor.settings.dashboard import DashboardSettings, LoginSettings
+from hopwatch.monitor.settings.durations import duration_us
+from hopwatch.monitor.settings.gate import EntranceSettings, ProducerSettings, TlsSettings
+from hopwatch.monitor.settings.kafka import KafkaSettings
+from hopwatch.monitor.settings.metrics import MetricsSettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "INTERFACE.md").read_text("utf-8")
 FLAG = re.compile(r"--[a-z][a-z-]+")

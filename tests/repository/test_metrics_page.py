@@ -7,13 +7,13 @@ from typing import Final
 
 import pytest
 
-from alerts.events import Kind
-from monitor.metrics import declared
-from monitor.metrics.folding import A_NODE, A_STREAM, OF_ITS_OWN
-from monitor.metrics.metric import OTHER, Metric
-from monitor.metrics.reading import EVERY_S
-from monitor.metrics.samples import RECENT_US
-from monitor.metrics.serving import CUT_AFTER_S, MOST_CONNECTIONS, MOST_PER_ADDRESS
+from hopwatch.alerts.events import Kind
+from hopwatch.monitor.metrics import declared
+from hopwatch.monitor.metrics.folding import A_NODE, A_STREAM, OF_ITS_OWN
+from hopwatch.monitor.metrics.metric import OTHER, Metric
+from hopwatch.monitor.metrics.reading import EVERY_S
+from hopwatch.monitor.metrics.samples import RECENT_US
+from hopwatch.monitor.metrics.serving import CUT_AFTER_S, MOST_CONNECTIONS, MOST_PER_ADDRESS
 from tests.alerts.shipped import ALERTS
 from tests.repository import ROOT
 

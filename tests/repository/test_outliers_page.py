@@ -8,9 +8,9 @@ import pytest
 
 from bench import cli, noise
 from bench.noises import NOISES
-from monitor.outliers import state, step
-from monitor.outliers.quantities import Quantity
-from monitor.outliers.views import VIEWS
+from hopwatch.monitor.outliers import state, step
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.views import VIEWS
 from tests.repository import ROOT
 
 PAGE: Final = " ".join((ROOT / "docs" / "OUTLIERS.md").read_text("utf-8").split())

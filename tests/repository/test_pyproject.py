@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -13,11 +14,13 @@ from typing import Final
 import pytest
 from packaging.requirements import Requirement
 
-import monitor
+import hopwatch
 from tests.repository import ROOT
 
 TEXT: Final = (ROOT / "pyproject.toml").read_text()
 PROJECT: Final = tomllib.loads(TEXT)
+
+FOLDERS: Final = ("probes", "monitor", "alerts", "dashboards", "demo")
 
 EMBEDDED: Final = """
 import importlib.abc, sys
@@ -26,7 +29,7 @@ class OnlyBase(importlib.abc.MetaPathFinder):
         if name.partition(".")[0] in {others!r}:
             raise ModuleNotFoundError(f"not among the base dependencies: {{name}}", name=name)
 sys.meta_path.insert(0, OnlyBase())
-from probes import Probe
+from hopwatch import Probe
 """
 
 
@@ -40,28 +43,36 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return zipfile.ZipFile(built).namelist()
 
 
-def test_the_wheel_holds_probes_monitor_alerts_dashboards_and_demo(wheel: list[str]) -> None:
-    """Benches and tests stay out, and nothing else gets in."""
-    assert {name.partition("/")[0] for name in wheel} == {
-        *("probes", "monitor", "alerts", "dashboards", "demo"),
-        "hopwatch-0.1.0.dist-info",
-    }
+def test_an_archive_of_sources_makes_the_same_wheel(wheel: list[str], tmp_path: Path) -> None:
+    """It holds no links: each folder lies where its link is."""
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path), "-t"]
+    subprocess.run([*build, "sdist"], cwd=ROOT, check=True, capture_output=True)
+    (archive,) = tmp_path.glob("hopwatch-0.1.0.tar.gz")
+    with tarfile.open(archive) as sources:
+        sources.extractall(tmp_path, filter="data")
+    subprocess.run([*build, "wheel"], cwd=tmp_path / "hopwatch-0.1.0", check=True, capture_output=True)
+    (built,) = tmp_path.glob("*.whl")
+    assert sorted(zipfile.ZipFile(built).namelist()) == sorted(wheel)
+
+
+def test_the_wheel_holds_one_package(wheel: list[str]) -> None:
+    """A service may have a package of any other name: benches and tests stay out, and nothing else gets in."""
+    assert {name.partition("/")[0] for name in wheel} == {"hopwatch", "hopwatch-0.1.0.dist-info"}
+    own = {name.split("/")[1] for name in wheel if name.startswith("hopwatch/")}
+    assert own == {"__init__.py", "__main__.py", "py.typed", "testing.py", "integrations", *FOLDERS}
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "probes/contract/observation_batch.v1.avsc",
-        "probes/contract/observation_batch.v2.avsc",
-        "probes/py.typed",
-        "monitor/py.typed",
-        "alerts/py.typed",
-        "dashboards/py.typed",
-        "dashboards/app.py",
-        "alerts/alertmanager/alertmanager.yml",
-        "alerts/prometheus/hopwatch.rules.yml",
-        "monitor/store/migrations/script.py.mako",
-        "monitor/store/migrations/versions/v0001_first_tables.py",
+        "hopwatch/probes/contract/observation_batch.v1.avsc",
+        "hopwatch/probes/contract/observation_batch.v2.avsc",
+        "hopwatch/py.typed",
+        "hopwatch/dashboards/app.py",
+        "hopwatch/alerts/alertmanager/alertmanager.yml",
+        "hopwatch/alerts/prometheus/hopwatch.rules.yml",
+        "hopwatch/monitor/store/migrations/script.py.mako",
+        "hopwatch/monitor/store/migrations/versions/v0001_first_tables.py",
         "hopwatch-0.1.0.dist-info/licenses/LICENSE",
     ],
 )
@@ -70,10 +81,10 @@ def test_the_wheel_holds_what_is_no_python(name: str, wheel: list[str]) -> None:
     assert name in wheel
 
 
-def test_the_version_is_the_monitor_s() -> None:
+def test_the_version_is_said_once() -> None:
     """One place says the version; the distribution reads it there."""
-    assert monitor.__version__ == "0.1.0"
-    assert PROJECT["tool"]["hatch"]["version"]["path"] == str(Path(monitor.__file__).relative_to(ROOT))
+    assert hopwatch.__version__ == "0.1.0"
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == str(Path(hopwatch.__file__).relative_to(ROOT))
 
 
 def test_a_probe_needs_the_base_dependencies_only() -> None:
@@ -98,6 +109,6 @@ def test_the_types_are_strict() -> None:
     """All packages, all rules; only other people's libraries are let off some."""
     mypy = PROJECT["tool"]["mypy"]
     assert mypy["strict"]
-    assert mypy["packages"] == ["probes", "monitor", "alerts", "dashboards", "demo", "bench", "tests"]
+    assert mypy["packages"] == ["hopwatch", "bench", "tests"]
     let_off = {module.partition(".")[0] for override in mypy["overrides"] for module in override["module"]}
     assert let_off.isdisjoint(mypy["packages"])

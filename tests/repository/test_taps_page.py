@@ -12,10 +12,10 @@ import pytest
 import typer
 from packaging.requirements import Requirement
 
-from monitor.cli import tap
-from monitor.cli.main import main
-from probes.taps.http import app
-from probes.values import Bad, IdKind, TimeUnit
+from hopwatch.monitor.cli import tap
+from hopwatch.monitor.cli.main import main
+from hopwatch.probes.taps.http import app
+from hopwatch.probes.values import Bad, IdKind, TimeUnit
 from tests.repository import ROOT
 from tests.repository.test_pyproject import EMBEDDED, PROJECT
 
@@ -29,10 +29,10 @@ FLAGS: Final = {
     if flag.startswith("--")
 }
 NEEDS: Final = """
-from monitor.cli.main import main
+from hopwatch.monitor.cli.main import main
 assert main(["tap", "jsonl", "--help"]) == 0
-from probes.taps import kafka
-from probes.http import serve
+from hopwatch.probes.taps import kafka
+from hopwatch.probes.http import serve
 """
 
 

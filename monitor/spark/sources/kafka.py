@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from monitor import topics
-from monitor.errors import CheckpointError, TransportError
-from monitor.holes import Expected
-from monitor.rules import StreamRules
-from monitor.spark import connector
-from monitor.spark.landing import COLUMNS, READ_THROUGH, lander, note_read_through
-from monitor.spark.rows import DECODED
-from monitor.unheard import Folder
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.contract.segment import OPEN_SUFFIX, SEGMENT_SUFFIX
+from hopwatch.monitor import topics
+from hopwatch.monitor.errors import CheckpointError, TransportError
+from hopwatch.monitor.holes import Expected
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark import connector
+from hopwatch.monitor.spark.landing import COLUMNS, READ_THROUGH, lander, note_read_through
+from hopwatch.monitor.spark.rows import DECODED
+from hopwatch.monitor.unheard import Folder
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.segment import OPEN_SUFFIX, SEGMENT_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

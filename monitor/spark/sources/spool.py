@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from monitor.errors import TransportError
-from monitor.unheard import Folder, is_of_instance
-from probes.contract.limits import MONITOR_STREAM
-from probes.contract.segment import SEGMENT_SUFFIX, folder_name
+from hopwatch.monitor.errors import TransportError
+from hopwatch.monitor.unheard import Folder, is_of_instance
+from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.probes.contract.segment import SEGMENT_SUFFIX, folder_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.dml import Insert
 
-from monitor.errors import StoreError
-from monitor.store.dialect import postgres, sqlite
-from monitor.store.dialect.hold import Hold
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.store.dialect import postgres, sqlite
+from hopwatch.monitor.store.dialect.hold import Hold
 
 __all__ = [
     "Hold",

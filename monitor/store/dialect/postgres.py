@@ -14,8 +14,8 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.pool import NullPool
 
-from monitor.errors import StoreError, StoreTakenError
-from monitor.store.dialect.hold import Hold
+from hopwatch.monitor.errors import StoreError, StoreTakenError
+from hopwatch.monitor.store.dialect.hold import Hold
 
 LOCK_TIMEOUT_S: Final = 30
 CONNECT_TIMEOUT_S: Final = 10

@@ -16,8 +16,8 @@ from sqlalchemy import URL, ColumnElement, Engine, Table, event, func
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
-from monitor.errors import StoreError, StoreTakenError
-from monitor.store.dialect.hold import Hold, LastingHold
+from hopwatch.monitor.errors import StoreError, StoreTakenError
+from hopwatch.monitor.store.dialect.hold import Hold, LastingHold
 
 BUSY_TIMEOUT_S = 30
 PRIVATE_FILE: Final = 0o600

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from monitor.store import tables
+from hopwatch.monitor.store import tables
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from probes.clock import Clock
-from probes.contract.kafka import SCHEME as KAFKA
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.contract.segment import SCHEME as SPOOL
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.contract.kafka import SCHEME as KAFKA
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.segment import SCHEME as SPOOL
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """How much waits for a transport at most."""
@@ -60,11 +60,11 @@ def open_outlet(url: str, stream: str, access: KafkaAccess, clock: Clock) -> Out
         ValueError: the URL cannot be.
     """
     if url.startswith(KAFKA):
-        from probes.gate.outlets.kafka import KafkaOutlet  # noqa: PLC0415 - who spools does without its client
+        from hopwatch.probes.gate.outlets.kafka import KafkaOutlet  # noqa: PLC0415 - who spools does without its client
 
         return KafkaOutlet(KafkaPlace.parse(url), access)
     if url.startswith(SPOOL) and url != SPOOL:
-        from probes.gate.outlets.spool import SpoolOutlet  # noqa: PLC0415 - as above
+        from hopwatch.probes.gate.outlets.spool import SpoolOutlet  # noqa: PLC0415 - as above
 
         return SpoolOutlet(Path(url.removeprefix(SPOOL)).absolute(), stream, clock)
     raise ValueError(f"events go to spool:FOLDER or kafka://HOST:PORT/TOPIC, got {url[:80]!r}")

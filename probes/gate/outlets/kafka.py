@@ -9,11 +9,11 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.gate import ids
-from probes.gate.outlets import MOST_BYTES, Done, Leaving, OutletError
-from probes.marks import ID_HEADER, TIME_HEADER
-from probes.sinks.kafka import settings, words
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.gate import ids
+from hopwatch.probes.gate.outlets import MOST_BYTES, Done, Leaving, OutletError
+from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
+from hopwatch.probes.sinks.kafka import settings, words
 
 ARRIVED_HEADER: Final = "hopwatch-arrived"
 """Its value is text: when the gate took the event, µs since 1970."""

@@ -8,8 +8,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from probes.contract.segment import MAGIC, OPEN_SUFFIX, SEGMENT_SUFFIX, walk
-from probes.sinks.spool import sync_folder
+from hopwatch.probes.contract.segment import MAGIC, OPEN_SUFFIX, SEGMENT_SUFFIX, walk
+from hopwatch.probes.sinks.spool import sync_folder
 
 LOCK: Final = "gate.lock"
 """Is locked in each folder for as long as the gate that writes there lives; the kernel lets go of it after a kill."""

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from probes.clock import Clock
-from probes.gate.outlets import MOST_BYTES, Done, Leaving, OutletError
-from probes.gate.outlets.left import held, publish, recover, release
-from probes.gate.records import Entered
-from probes.sinks.spool import SpoolSink
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.gate.outlets import MOST_BYTES, Done, Leaving, OutletError
+from hopwatch.probes.gate.outlets.left import held, publish, recover, release
+from hopwatch.probes.gate.records import Entered
+from hopwatch.probes.sinks.spool import SpoolSink
 
 ROOM_BYTES: Final = 2 * 1024 * 1024
 """So much has to have a place, or the spool is not ready."""

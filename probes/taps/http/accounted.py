@@ -8,9 +8,9 @@ from hashlib import blake2b
 from http import HTTPStatus
 from typing import Any, Final
 
-from probes.http.limits import App, Receive, Scope, Send
-from probes.taps.http.books import Books
-from probes.taps.http.refused import Refused, at_most
+from hopwatch.probes.http.limits import App, Receive, Scope, Send
+from hopwatch.probes.taps.http.books import Books
+from hopwatch.probes.taps.http.refused import Refused, at_most
 
 NOTE: Final = "hopwatch.note"
 """The key of a request's note in its scope."""

@@ -13,16 +13,16 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel
 
-from probes.http import handlers
-from probes.http.handlers import Well
-from probes.http.limits import App, Bounded, Limits
-from probes.http.problems import Problem
-from probes.taps.errors import TapSourceError
-from probes.taps.http.accounted import NOTE, Accounted
-from probes.taps.http.bodies import Body
-from probes.taps.http.intake import TICK_S, Intake
-from probes.taps.http.reading import Posted
-from probes.taps.http.refused import Refusal
+from hopwatch.probes.http import handlers
+from hopwatch.probes.http.handlers import Well
+from hopwatch.probes.http.limits import App, Bounded, Limits
+from hopwatch.probes.http.problems import Problem
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.http.accounted import NOTE, Accounted
+from hopwatch.probes.taps.http.bodies import Body
+from hopwatch.probes.taps.http.intake import TICK_S, Intake
+from hopwatch.probes.taps.http.reading import Posted
+from hopwatch.probes.taps.http.refused import Refusal
 
 WORKERS: Final = 4
 """Threads that look into bodies; the others wait with theirs."""

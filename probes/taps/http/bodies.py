@@ -8,8 +8,8 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, FailFast, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from probes.contract.limits import MAX_COUNT, MAX_REASON_CHARS
-from probes.values import MAX_ID_CHARS, IdKind, TimeUnit, id_reader, time_reader
+from hopwatch.probes.contract.limits import MAX_COUNT, MAX_REASON_CHARS
+from hopwatch.probes.values import MAX_ID_CHARS, IdKind, TimeUnit, id_reader, time_reader
 
 _READ_ID: Final = id_reader(IdKind.AUTO)
 _READ_US: Final = time_reader(TimeUnit.US)

@@ -8,15 +8,15 @@ from collections.abc import Collection
 from http import HTTPStatus
 from typing import Final
 
-from probes.instance import Instance
-from probes.sender import Sender
-from probes.sinks import Sink
-from probes.taps.errors import TapSourceError
-from probes.taps.http.owed import Debt, Owed
-from probes.taps.http.refused import NodeName, Refusal, Refused
-from probes.taps.http.unheard import Unheard
-from probes.taps.opening import checked_sink
-from probes.taps.surroundings import Surroundings
+from hopwatch.probes.instance import Instance
+from hopwatch.probes.sender import Sender
+from hopwatch.probes.sinks import Sink
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.http.owed import Debt, Owed
+from hopwatch.probes.taps.http.refused import NodeName, Refusal, Refused
+from hopwatch.probes.taps.http.unheard import Unheard
+from hopwatch.probes.taps.opening import checked_sink
+from hopwatch.probes.taps.surroundings import Surroundings
 
 MOST_NODES: Final = 64
 """For so many nodes one tap stamps at most; each has a thread of its own."""

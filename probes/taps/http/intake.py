@@ -12,21 +12,21 @@ from typing import Final
 
 import numpy as np
 
-from probes import named
-from probes.contract import envelope
-from probes.contract.batch import Outcome as WireOutcome
-from probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
-from probes.packing import NO_TEXT, Columns, Packed, batches
-from probes.sender import UNDELIVERED
-from probes.sinks import Sink
-from probes.taps import opening
-from probes.taps.errors import TapSourceError
-from probes.taps.http.bodies import Observation, Stamped
-from probes.taps.http.books import CLOSE_S, Books
-from probes.taps.http.reading import Posted, read
-from probes.taps.http.refused import NodeName, Refusal, Refused, at_most
-from probes.taps.opening import checked_sink
-from probes.taps.surroundings import Surroundings
+from hopwatch.probes import named
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract.batch import Outcome as WireOutcome
+from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
+from hopwatch.probes.packing import NO_TEXT, Columns, Packed, batches
+from hopwatch.probes.sender import UNDELIVERED
+from hopwatch.probes.sinks import Sink
+from hopwatch.probes.taps import opening
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.http.bodies import Observation, Stamped
+from hopwatch.probes.taps.http.books import CLOSE_S, Books
+from hopwatch.probes.taps.http.reading import Posted, read
+from hopwatch.probes.taps.http.refused import NodeName, Refusal, Refused, at_most
+from hopwatch.probes.taps.opening import checked_sink
+from hopwatch.probes.taps.surroundings import Surroundings
 
 TICK_S: Final = 0.5
 REFUSED_S: Final = 2.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from probes.taps.http.refused import Refused
+from hopwatch.probes.taps.http.refused import Refused
 
 PATIENCE_S: Final = 20.0
 """How long a client may take to come again; he was told to wait for a second."""

@@ -10,10 +10,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError, from_json
 
-from probes.contract.limits import MAX_COUNT, MONITOR_STREAM, NAME_PATTERN
-from probes.http.problems import MOST_FAULTS, Fault, pointer
-from probes.taps.http.bodies import Body, Observation, event_us
-from probes.taps.http.refused import NodeName, Refusal, Refused, at_most, windows_of
+from hopwatch.probes.contract.limits import MAX_COUNT, MONITOR_STREAM, NAME_PATTERN
+from hopwatch.probes.http.problems import MOST_FAULTS, Fault, pointer
+from hopwatch.probes.taps.http.bodies import Body, Observation, event_us
+from hopwatch.probes.taps.http.refused import NodeName, Refusal, Refused, at_most, windows_of
 
 ITEMS: Final = "observations"
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from probes.contract.limits import WINDOW_MS, WINDOW_US
-from probes.http.problems import Problem
-from probes.recorder import Refusals
+from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
+from hopwatch.probes.http.problems import Problem
+from hopwatch.probes.recorder import Refusals
 
 MINUTES: Final = 4
 """What has no event time may be of now, or of one of the minutes before: so long is a message on its way at most, and

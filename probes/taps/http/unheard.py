@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from probes.contract.batch import Batch, Kind
-from probes.contract.envelope import encode
-from probes.contract.limits import WINDOW_MS, WINDOW_US
-from probes.recorder import Refusals
-from probes.taps.http.refused import NodeName
-from probes.untold import Untold
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.envelope import encode
+from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
+from hopwatch.probes.recorder import Refusals
+from hopwatch.probes.taps.http.refused import NodeName
+from hopwatch.probes.untold import Untold
 
 MOST: Final = 256
 """For so many nodes at a time; one more, and the one that was refused longest ago has another instance next time."""

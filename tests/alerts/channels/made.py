@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from alerts.events import MOST_NAMED, Event, Kind, Notification, Severity, Unit, Word
-from alerts.outbox import Delivery
+from hopwatch.alerts.events import MOST_NAMED, Event, Kind, Notification, Severity, Unit, Word
+from hopwatch.alerts.outbox import Delivery
 from tests.alerts.told import alert, notification
 from tests.alerts.windows import at
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from alerts.channels.alertmanager import Alertmanager
-from alerts.channels.channel import Channel, Taken
-from alerts.channels.pagerduty import PagerDuty
-from alerts.channels.slack import Slack
-from alerts.channels.webhook import Webhook
-from alerts.events import Notification
-from monitor.settings.channels import (
+from hopwatch.alerts.channels.alertmanager import Alertmanager
+from hopwatch.alerts.channels.channel import Channel, Taken
+from hopwatch.alerts.channels.pagerduty import PagerDuty
+from hopwatch.alerts.channels.slack import Slack
+from hopwatch.alerts.channels.webhook import Webhook
+from hopwatch.alerts.events import Notification
+from hopwatch.monitor.settings.channels import (
     AlertmanagerChannel,
     PagerDutyChannel,
     SlackChannel,

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from structlog.testing import capture_logs
 
-from alerts.channels import alertmanager
-from alerts.channels.channel import Failed, Taken
-from alerts.events import Event, Kind, Notification
-from monitor.settings.channels import AlertmanagerChannel
+from hopwatch.alerts.channels import alertmanager
+from hopwatch.alerts.channels.channel import Failed, Taken
+from hopwatch.alerts.events import Event, Kind, Notification
+from hopwatch.monitor.settings.channels import AlertmanagerChannel
 from tests.alerts.channels.made import LOST, NOTIFICATIONS, NOW_US, delivery, firing
 from tests.alerts.channels.openings import of_alertmanager, sent
 from tests.alerts.channels.receiver import answers, hangs, receiving
@@ -152,8 +152,8 @@ def test_every_kind_has_a_name_as_operators_write_them(kind: Kind) -> None:
 
 ENDS: Final = """
 import sys, threading
-from alerts.channels.alertmanager import Alertmanager
-from monitor.settings.channels import AlertmanagerChannel
+from hopwatch.alerts.channels.alertmanager import Alertmanager
+from hopwatch.monitor.settings.channels import AlertmanagerChannel
 from tests.alerts.channels.made import NOW_US, delivery
 urls = sys.argv[1:]
 channel = Alertmanager("ops", AlertmanagerChannel.model_validate({"urls": urls, "timeout": "60s"}))

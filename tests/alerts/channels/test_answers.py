@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.channels.answers import MOST_WAIT_S, outcome, wait_s
-from alerts.channels.channel import Failed, Taken
+from hopwatch.alerts.channels.answers import MOST_WAIT_S, outcome, wait_s
+from hopwatch.alerts.channels.channel import Failed, Taken
 
 NOW_US = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
 

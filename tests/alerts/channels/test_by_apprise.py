@@ -11,24 +11,24 @@ from unittest.mock import MagicMock
 import apprise
 import pytest
 
-from alerts.channels import by_apprise
-from alerts.channels.apprise_process import notify
-from alerts.channels.by_apprise import ByApprise
-from alerts.channels.channel import Failed, Taken
-from alerts.events import Event
-from monitor.settings.channels import AppriseChannel
+from hopwatch.alerts.channels import by_apprise
+from hopwatch.alerts.channels.apprise_process import notify
+from hopwatch.alerts.channels.by_apprise import ByApprise
+from hopwatch.alerts.channels.channel import Failed, Taken
+from hopwatch.alerts.events import Event
+from hopwatch.monitor.settings.channels import AppriseChannel
 from tests.alerts.channels.made import LOST, NOW_US, delivery, firing
 from tests.alerts.channels.receiver import Receiver, answers, floods, hangs, receiving
 
 BOUNDED: Final = """
-from alerts.channels import apprise_process
+from hopwatch.alerts.channels import apprise_process
 apprise_process.MEMORY_BYTES = 600 * 2**20
 apprise_process.main()
 """
 """The process, with a bound that is soon reached."""
 PRINTING: Final = """
 import apprise
-from alerts.channels import apprise_process
+from hopwatch.alerts.channels import apprise_process
 apprise.Apprise.notify = lambda *_, **__: print("sent") is None
 apprise_process.main()
 """

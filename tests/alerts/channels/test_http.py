@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from alerts.channels.channel import Failed, Outcome, Taken
-from alerts.channels.http import MOST_READ, Poster
+from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.channels.http import MOST_READ, Poster
 from tests.alerts.channels.receiver import (
     Behaviour,
     Receiver,

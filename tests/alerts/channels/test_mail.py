@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from structlog.testing import capture_logs
 
-from alerts.channels.channel import Failed, Outcome, Taken
-from alerts.channels.mail import MOST_BODY, Mail
-from alerts.events import Event, Notification
-from monitor.settings.channels import EmailChannel
+from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.channels.mail import MOST_BODY, Mail
+from hopwatch.alerts.events import Event, Notification
+from hopwatch.monitor.settings.channels import EmailChannel
 from tests.alerts.channels.made import LOST, NOTIFICATIONS, NOW_US, delivery, firing
 from tests.alerts.channels.postbox import SILENCE, TRICKLE, Postbox, taking_mail
 from tests.alerts.channels.receiver import certificate, server_tls

@@ -10,13 +10,13 @@ from typing import Any, Final
 import pytest
 from structlog.testing import capture_logs
 
-from alerts.channels.channel import Failed, Outcome, Taken
-from alerts.channels.opened import Careful, opened, routes
-from alerts.events import Kind, Severity, key_at_home
-from alerts.outbox import Delivery
-from monitor.errors import ConfigurationError
-from monitor.settings import load
-from monitor.settings.channels import AlertmanagerChannel, AnyChannel, PagerDutyChannel, WebhookChannel
+from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.channels.opened import Careful, opened, routes
+from hopwatch.alerts.events import Kind, Severity, key_at_home
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.settings.channels import AlertmanagerChannel, AnyChannel, PagerDutyChannel, WebhookChannel
 from tests.alerts.channels.made import NOW_US, delivery, firing, storm
 from tests.alerts.channels.receiver import answers, receiving
 

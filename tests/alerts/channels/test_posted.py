@@ -11,11 +11,11 @@ from functools import cache
 from hypothesis import given
 from structlog.testing import capture_logs
 
-from alerts.channels import pagerduty, slack, webhook
-from alerts.channels.channel import Taken
-from alerts.channels.slack import Slack
-from alerts.events import Event, Kind, Notification, Severity, from_json, to_json
-from monitor.settings.channels import (
+from hopwatch.alerts.channels import pagerduty, slack, webhook
+from hopwatch.alerts.channels.channel import Taken
+from hopwatch.alerts.channels.slack import Slack
+from hopwatch.alerts.events import Event, Kind, Notification, Severity, from_json, to_json
+from hopwatch.monitor.settings.channels import (
     SlackChannel,
 )
 from tests.alerts.channels.made import LOST, NOTIFICATIONS, NOW_US, delivery, firing, storm

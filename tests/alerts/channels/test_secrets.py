@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from structlog.testing import capture_logs
 
-from alerts.channels.channel import Failed, Taken
-from alerts.channels.opened import opened
-from alerts.events import Notification
-from monitor.settings.channels import (
+from hopwatch.alerts.channels.channel import Failed, Taken
+from hopwatch.alerts.channels.opened import opened
+from hopwatch.alerts.events import Notification
+from hopwatch.monitor.settings.channels import (
     AlertmanagerChannel,
     AnyChannel,
     PagerDutyChannel,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.channels.slack import escaped
-from alerts.channels.texts import MOST_TITLE, body, measured, one_line, places, title
-from alerts.events import Event, Notification, Unit
+from hopwatch.alerts.channels.slack import escaped
+from hopwatch.alerts.channels.texts import MOST_TITLE, body, measured, one_line, places, title
+from hopwatch.alerts.events import Event, Notification, Unit
 from tests.alerts.channels.made import NOTIFICATIONS, firing, storm
 
 SUMMARY = "lost: 20 of 1,000 messages (2.00%) surely lost at b of orders on a -> b, over 1.00%"

@@ -9,9 +9,9 @@ import orjson
 
 from bench.gate import orders, unchecked
 from bench.peers.plain_app import Order
-from probes.gate import bodies, codecs, ids
-from probes.gate.codec import Codec
-from probes.registry.avro_schema import Schema
+from hopwatch.probes.gate import bodies, codecs, ids
+from hopwatch.probes.gate.codec import Codec
+from hopwatch.probes.registry.avro_schema import Schema
 
 SCHEMA = Schema.parse(orjson.dumps(orders.SCHEMA))
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from bench.peers.bits import ALL, lossy, lost_at, lost_ids, seen_counts
 from bench.work import NODES, pathway
-from monitor.kernel import masks
-from monitor.kernel.sets import classify
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.sets import classify
 
 
 def test_a_number_of_stamps_shows_the_loss_that_the_monitor_sees() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from demo.entrance.breakage import Item
-from demo.entrance.client import Answer, GateAwayError
+from hopwatch.demo.entrance.breakage import Item
+from hopwatch.demo.entrance.client import Answer, GateAwayError
 from tests.demo.paper import NOON_US
 
 ENTERED = Answer(201, NOON_US, "", "")

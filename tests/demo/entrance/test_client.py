@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from demo.entrance.client import HOST, Answer, GateAwayError, GateClient
-from demo.links import LinkError
+from hopwatch.demo.entrance.client import HOST, Answer, GateAwayError, GateClient
+from hopwatch.demo.links import LinkError
 
 ARRIVED = "2023-11-14T22:14:00.000001Z"
 ARRIVED_US = 1_700_000_040_000_001

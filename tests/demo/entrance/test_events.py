@@ -9,16 +9,16 @@ from uuid import UUID
 
 import pytest
 
-from demo.entrance.breakage import BREAKAGES, breakage_of
-from demo.entrance.events import SCHEMA, item, pack, unpack
-from demo.links import LinkError
-from demo.nodes.ingest import parse
-from demo.records import Message, new_message, raw_flights
-from probes.gate.bodies import batch
-from probes.gate.codec import Codec
-from probes.gate.judging import Judged, Terms, judge, read_id
-from probes.gate.rules import Action, Path, Range, Rule
-from probes.registry.avro_schema import Schema
+from hopwatch.demo.entrance.breakage import BREAKAGES, breakage_of
+from hopwatch.demo.entrance.events import SCHEMA, item, pack, unpack
+from hopwatch.demo.links import LinkError
+from hopwatch.demo.nodes.ingest import parse
+from hopwatch.demo.records import Message, new_message, raw_flights
+from hopwatch.probes.gate.bodies import batch
+from hopwatch.probes.gate.codec import Codec
+from hopwatch.probes.gate.judging import Judged, Terms, judge, read_id
+from hopwatch.probes.gate.rules import Action, Path, Range, Rule
+from hopwatch.probes.registry.avro_schema import Schema
 
 NOW_US: Final = 1_700_000_040_000_000
 CODEC: Final = Codec(Schema.parse(json.dumps(SCHEMA)))

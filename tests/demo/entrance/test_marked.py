@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from demo.entrance.events import pack
-from demo.entrance.marked import MarkedInlet
-from demo.links import LinkError
+from hopwatch.demo.entrance.events import pack
+from hopwatch.demo.entrance.marked import MarkedInlet
+from hopwatch.demo.links import LinkError
 from tests.demo.links.paper import PaperBroker, PaperConsumer, PaperMessage
 
 Headers = list[tuple[str, bytes]]

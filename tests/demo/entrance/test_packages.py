@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from demo.entrance.packages import GateMissingError, check
+from hopwatch.demo.entrance.packages import GateMissingError, check
 
 
 def test_missing_packages_are_named_with_what_brings_them() -> None:

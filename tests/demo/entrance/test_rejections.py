@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from demo.entrance.breakage import BREAKAGES
-from demo.entrance.client import Answer
-from demo.entrance.rejections import Rejection, Rejections, lines, read, words
+from hopwatch.demo.entrance.breakage import BREAKAGES
+from hopwatch.demo.entrance.client import Answer
+from hopwatch.demo.entrance.rejections import Rejection, Rejections, lines, read, words
 from tests.demo.entrance.paper import ENTERED
 
 WRONG_TYPE = BREAKAGES[0]

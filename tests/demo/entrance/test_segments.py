@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from demo.entrance.events import pack
-from demo.entrance.segments import SegmentInlet
-from demo.links import LinkError
-from probes.contract.segment import MAGIC, frame
-from probes.gate.records import Entered
+from hopwatch.demo.entrance.events import pack
+from hopwatch.demo.entrance.segments import SegmentInlet
+from hopwatch.demo.links import LinkError
+from hopwatch.probes.contract.segment import MAGIC, frame
+from hopwatch.probes.gate.records import Entered
 
 
 def payload(number: int) -> bytes:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from demo.entrance.breakage import Item
-from demo.entrance.client import Answer
-from demo.entrance.events import SCHEMA, item
-from demo.entrance.rejections import Rejections, read
-from demo.entrance.sending import AGAIN_S, MOST_EVENTS, PATIENCE_S, Sender
-from demo.faults import Dice, NodeFaults
-from demo.links import LinkError
-from demo.records import Message
-from demo.truth import Deed, Truth, TruthLog, as_bytes
+from hopwatch.demo.entrance.breakage import Item
+from hopwatch.demo.entrance.client import Answer
+from hopwatch.demo.entrance.events import SCHEMA, item
+from hopwatch.demo.entrance.rejections import Rejections, read
+from hopwatch.demo.entrance.sending import AGAIN_S, MOST_EVENTS, PATIENCE_S, Sender
+from hopwatch.demo.faults import Dice, NodeFaults
+from hopwatch.demo.links import LinkError
+from hopwatch.demo.records import Message
+from hopwatch.demo.truth import Deed, Truth, TruthLog, as_bytes
 from tests.demo.entrance.paper import ENTERED, NOT_WRITTEN, PaperGate
 from tests.demo.paper import MINUTE_US, NOON_US, message_id
 from tests.demo.test_pipeline import HandClock

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from demo.links.topics import TopicInlet, TopicOutlet
+from hopwatch.demo.links.topics import TopicInlet, TopicOutlet
 from tests.demo.paper import PaperClock
 
 READ_US = 50_000

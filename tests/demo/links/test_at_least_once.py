@@ -10,13 +10,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.faults import Dice, NodeFaults
-from demo.links.topics import TopicInlet
-from demo.nodes.process import NextNode, relay
-from demo.nodes.settings import NodeSettings
-from demo.nodes.step import Step
-from demo.records import Message, pack, unpack
-from demo.truth import Deed, TruthLog, deed_count
+from hopwatch.demo.faults import Dice, NodeFaults
+from hopwatch.demo.links.topics import TopicInlet
+from hopwatch.demo.nodes.process import NextNode, relay
+from hopwatch.demo.nodes.settings import NodeSettings
+from hopwatch.demo.nodes.step import Step
+from hopwatch.demo.records import Message, pack, unpack
+from hopwatch.demo.truth import Deed, TruthLog, deed_count
 from tests.demo.links.paper import KilledError, PaperBroker
 from tests.demo.paper import NOON_US, PaperProbe, message_id
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from demo.entrance.segments import SegmentInlet
-from demo.links import laid
-from demo.links.ends import SocketEnds, TopicEnds
-from demo.links.laid import TopicLinks, links_through
-from demo.links.loopback import SocketLinks
-from demo.nodes import NODES
-from monitor.errors import SettingsError, TransportError
-from probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.demo.entrance.segments import SegmentInlet
+from hopwatch.demo.links import laid
+from hopwatch.demo.links.ends import SocketEnds, TopicEnds
+from hopwatch.demo.links.laid import TopicLinks, links_through
+from hopwatch.demo.links.loopback import SocketLinks
+from hopwatch.demo.nodes import NODES
+from hopwatch.monitor.errors import SettingsError, TransportError
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 
 ACCESS = KafkaAccess()
 TOPICS = [f"hopwatch-demo-r-{name}" for name in ("observations", "router", "norm", "connector")]

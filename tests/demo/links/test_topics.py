@@ -8,8 +8,8 @@ import pytest
 import stamina
 from confluent_kafka import KafkaError
 
-from demo.links import LinkError
-from demo.links.topics import COMMIT_EVERY_S, MOST_MESSAGES
+from hopwatch.demo.links import LinkError
+from hopwatch.demo.links.topics import COMMIT_EVERY_S, MOST_MESSAGES
 from tests.demo.links.paper import PaperBroker
 from tests.demo.test_pipeline import HandClock
 

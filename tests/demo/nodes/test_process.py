@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from demo.config import Layout, lay_out
-from demo.faults import NodeFaults
-from demo.links import LinkError
-from demo.links.ends import SocketEnds
-from demo.nodes.process import at_work
-from demo.nodes.settings import NodeSettings
-from demo.records import Message
-from demo.truth import Deed, deed_count
+from hopwatch.demo.config import Layout, lay_out
+from hopwatch.demo.faults import NodeFaults
+from hopwatch.demo.links import LinkError
+from hopwatch.demo.links.ends import SocketEnds
+from hopwatch.demo.nodes.process import at_work
+from hopwatch.demo.nodes.settings import NodeSettings
+from hopwatch.demo.records import Message
+from hopwatch.demo.truth import Deed, deed_count
 from tests.demo.paper import NOON_US, message_id
 from tests.demo.test_probing import read_spool
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from demo.config import Layout
-from demo.faults import Dice, NodeFaults
-from demo.nodes.step import Hop, Step
-from demo.records import Message
-from demo.truth import Deed, TruthLog, deed_count
+from hopwatch.demo.config import Layout
+from hopwatch.demo.faults import Dice, NodeFaults
+from hopwatch.demo.nodes.step import Hop, Step
+from hopwatch.demo.records import Message
+from hopwatch.demo.truth import Deed, TruthLog, deed_count
 from tests.demo.paper import NOON_US, PaperClock, PaperHop, PaperProbe, message_id
 
 

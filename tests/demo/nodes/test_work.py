@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from demo.faults import NodeFaults
-from demo.links.ends import Ends, SocketEnds, TopicEnds
-from demo.nodes.connector import FlightFile, label
-from demo.nodes.ingest import MAX_BEHIND_S, Metronome, messages_again, new_messages, parse
-from demo.nodes.norm import normalise
-from demo.nodes.router import MARKETS, route
-from demo.nodes.settings import NodeSettings
-from demo.records import FLIGHT_COUNT, Message, raw_flights
-from demo.truth import Birth
+from hopwatch.demo.faults import NodeFaults
+from hopwatch.demo.links.ends import Ends, SocketEnds, TopicEnds
+from hopwatch.demo.nodes.connector import FlightFile, label
+from hopwatch.demo.nodes.ingest import MAX_BEHIND_S, Metronome, messages_again, new_messages, parse
+from hopwatch.demo.nodes.norm import normalise
+from hopwatch.demo.nodes.router import MARKETS, route
+from hopwatch.demo.nodes.settings import NodeSettings
+from hopwatch.demo.records import FLIGHT_COUNT, Message, raw_flights
+from hopwatch.demo.truth import Birth
 
 FIRST = next(raw_flights())
 FAULTS = NodeFaults(drop_ratio=0.5, skew_s=-2.0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from probes.contract.segment import MAGIC, frame
+from hopwatch.probes.contract.segment import MAGIC, frame
 from tests.e2e.ending.cases import Case, End
 
 _HEAD: Final = 8

@@ -15,8 +15,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from probes import Probe
-from probes.sinks.spool import SpoolSink
+from hopwatch import Probe
+from hopwatch.probes.sinks.spool import SpoolSink
 from tests.e2e.ending.cases import DAMAGED, NODES, STREAM, Case, End
 from tests.e2e.ending.truth import CAME, WENT, Log
 

@@ -8,15 +8,15 @@ import json
 import pytest
 from sqlalchemy import delete, update
 
-from alerts import configured, outbox, ways
-from alerts.channels.channel import Failed, Outcome, Taken
-from alerts.channels.webhook import idempotency_key
-from alerts.follow import Alerting
-from alerts.outbox import Delivery
-from alerts.ways import Ways
-from monitor import rules, settings
-from monitor.cli.main import main
-from monitor.store import dialect, schema, tables
+from hopwatch.alerts import configured, outbox, ways
+from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.channels.webhook import idempotency_key
+from hopwatch.alerts.follow import Alerting
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.ways import Ways
+from hopwatch.monitor import rules, settings
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.store import dialect, schema, tables
 from tests.alerts.receiver import Receiver, Spell
 from tests.alerts.test_follow import BEFORE_AMENDED
 from tests.alerts.windows import at

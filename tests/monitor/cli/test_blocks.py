@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from monitor.cli import blocks
+from hopwatch.monitor.cli import blocks
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace, one_of_ten_lost
 from tests.repository import ROOT
 
 Captured = pytest.CaptureFixture[str]
 KEY = "2026-01-01 00:00Z"
-PROGRAM = (sys.executable, "-m", "monitor.cli.main")
+PROGRAM = (sys.executable, "-m", "hopwatch")
 
 
 def drawn(table: Table, width: int) -> list[str]:

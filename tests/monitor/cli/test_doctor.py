@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from monitor import java
-from monitor.cli.doctor import exit_code
-from monitor.cli.main import main
-from monitor.clock import SystemClock
-from monitor.doctor import Level
-from monitor.settings.alerting import AlertsSettings
-from monitor.store import dialect, writer
-from probes.contract.batch import Batch, Drop, Kind
+from hopwatch.monitor import java
+from hopwatch.monitor.cli.doctor import exit_code
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.doctor import Level
+from hopwatch.monitor.settings.alerting import AlertsSettings
+from hopwatch.monitor.store import dialect, writer
+from hopwatch.probes.contract.batch import Batch, Drop, Kind
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import START_MS, at, minute, observed, said, write_segment
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probes.contract.batch import Batch, IdKind
-from probes.contract.id_texts import laid_out
-from probes.contract.ids import id_bytes
-from probes.contract.limits import NO_REASON
+from hopwatch.probes.contract.batch import Batch, IdKind
+from hopwatch.probes.contract.id_texts import laid_out
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.limits import NO_REASON
 from tests.monitor.cli.workplace import Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import at, lags, minute, observed, write_segment
 

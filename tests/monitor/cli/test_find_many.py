@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from monitor import fates
-from probes.contract.batch import Batch, IdKind
-from probes.contract.id_texts import laid_out
-from probes.contract.ids import id_bytes
-from probes.contract.limits import NO_REASON
+from hopwatch.monitor import fates
+from hopwatch.probes.contract.batch import Batch, IdKind
+from hopwatch.probes.contract.id_texts import laid_out
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.limits import NO_REASON
 from tests.monitor.cli.workplace import Workplace, all_told
 from tests.monitor.spooled import lags, observed
 

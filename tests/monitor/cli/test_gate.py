@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.cli.main import main
+from hopwatch.monitor.cli.main import main
 from tests.monitor.cli.workplace import Workplace
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.cli import init
-from monitor.cli.main import main
-from monitor.settings import load_with_streams
+from hopwatch.monitor.cli import init
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.settings import load_with_streams
 
 Captured = pytest.CaptureFixture[str]
 
@@ -62,7 +62,7 @@ def test_each_service_is_told_its_two_lines(file: Path, capsys: Captured) -> Non
     out, err = capsys.readouterr()
     spool = f"spool:{file.parent}/var/spool"
     assert out == "".join(
-        f'from probes import Probe\nprobe = Probe(stream="orders", node="{node}", sink="{spool}")\n'
+        f'from hopwatch import Probe\nprobe = Probe(stream="orders", node="{node}", sink="{spool}")\n'
         for node in ("ingest", "router")
     )
     assert err.splitlines()[0] == f"{file} is written. In each service, with the id and the event time of each message:"

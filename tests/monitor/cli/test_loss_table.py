@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from monitor.cli import loss_table
-from monitor.kernel.window import Terms
+from hopwatch.monitor.cli import loss_table
+from hopwatch.monitor.kernel.window import Terms
 from tests.monitor.spooled import START_US, at
 
 Json = dict[str, Any]

@@ -15,9 +15,9 @@ from types import SimpleNamespace
 import pytest
 import typer
 
-from monitor.cli import commands
-from monitor.cli.main import main
-from monitor.errors import ConfigurationError, DependencyError, StoreError
+from hopwatch.monitor.cli import commands
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.errors import ConfigurationError, DependencyError, StoreError
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def ended_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], int]:
         def command() -> None:
             raise error
 
-        monkeypatch.setitem(sys.modules, "monitor.cli.report", SimpleNamespace(command=command))
+        monkeypatch.setitem(sys.modules, "hopwatch.monitor.cli.report", SimpleNamespace(command=command))
         return main(["report"])
 
     return run
@@ -46,7 +46,7 @@ def test_the_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> Non
 def test_the_help_imports_nothing_heavy() -> None:
     """Spark, the store, arrays and settings stay out, so that help and completion are quick."""
     heavy = {"pyspark", "pandas", "pyarrow", "numpy", "sqlalchemy", "pydantic", "fastavro", "probes"}
-    script = "import sys; from monitor.cli.main import main; main(['--help']); print('imported', *sys.modules)"
+    script = "import sys; from hopwatch.monitor.cli.main import main; main(['--help']); print('imported', *sys.modules)"
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert heavy.isdisjoint(out.partition("imported")[2].split())
 
@@ -246,8 +246,8 @@ def test_a_traceback_is_printed_when_asked_for_or_not_to_be_written(
 
 
 def test_the_module_runs_as_a_program() -> None:
-    """``python -m monitor.cli.main`` is the program too, exit code and all."""
-    command = [sys.executable, "-m", "monitor.cli.main", "nope"]
+    """``python -m hopwatch`` is the program too, exit code and all."""
+    command = [sys.executable, "-m", "hopwatch", "nope"]
     ended = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."}, check=False)
     assert ended.returncode == 2
     assert "No such command 'nope'" in ended.stderr

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import text
 
-from alerts import outbox
-from monitor import rules, settings
-from monitor.cli import measuring
-from monitor.commit import Committed, unobserved
-from monitor.errors import DependencyError
-from monitor.metrics import reading
-from monitor.spark import job, session
-from monitor.spark.source import SpoolSource
-from monitor.store import dialect, schema
+from hopwatch.alerts import outbox
+from hopwatch.monitor import rules, settings
+from hopwatch.monitor.cli import measuring
+from hopwatch.monitor.commit import Committed, unobserved
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.metrics import reading
+from hopwatch.monitor.spark import job, session
+from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.store import dialect, schema
 from tests.alerts.told import notification
 from tests.alerts.windows import at, window
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace, one_of_ten_lost

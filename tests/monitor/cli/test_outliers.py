@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from bench.noises import DAY, MONDAY_US
-from monitor.cli.main import main
-from monitor.outliers.explain import Explanation, Reason
-from monitor.outliers.quantities import Quantity
-from monitor.store import dialect, outliers, schema
-from monitor.watch import Finding, News
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.outliers.explain import Explanation, Reason
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.store import dialect, outliers, schema
+from hopwatch.monitor.watch import Finding, News
 from tests.monitor.cli.workplace import Workplace
 from tests.monitor.spooled import START_US
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.cli.main import main
+from hopwatch.monitor.cli.main import main
 
 GOOD = """
 [streams.orders]

@@ -11,22 +11,22 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from monitor.cli.entrances import gate_of
-from monitor.cli.main import main
-from monitor.clock import SystemClock as MonitorClock
-from monitor.settings import load
-from monitor.store import dialect, schema
-from monitor.store.subjects import StoredShelves
-from probes.contract.kafka import KafkaAccess
-from probes.contract.segment import walk
-from probes.gate import ids
-from probes.gate.bodies import Sent
-from probes.gate.codecs import Codecs
-from probes.gate.quarantine import QuarantineError, rejected
-from probes.gate.records import Entered
-from probes.marks import new_id
-from probes.registry.avro_schema import Schema
-from probes.registry.subjects import Registry
+from hopwatch.monitor.cli.entrances import gate_of
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.clock import SystemClock as MonitorClock
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store.subjects import StoredShelves
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.contract.segment import walk
+from hopwatch.probes.gate import ids
+from hopwatch.probes.gate.bodies import Sent
+from hopwatch.probes.gate.codecs import Codecs
+from hopwatch.probes.gate.quarantine import QuarantineError, rejected
+from hopwatch.probes.gate.records import Entered
+from hopwatch.probes.marks import new_id
+from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.probes.registry.subjects import Registry
 from tests.probes.gate.entrances import CONFIG, GOOD, ORDER
 
 Captured = pytest.CaptureFixture[str]
@@ -262,7 +262,7 @@ def test_a_file_that_cannot_be_read_is_told(place: Place, capsys: Captured) -> N
 
 def test_brokers_that_do_not_answer_are_told(place: Place, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     """With exit code 3."""
-    monkeypatch.setattr("probes.gate.quarantine._WAIT_S", 0.2)
+    monkeypatch.setattr("hopwatch.probes.gate.quarantine._WAIT_S", 0.2)
     place.config.write_text(CONFIG.replace("spool:./events/orders", "kafka://127.0.0.1:1/orders"))
     assert place.run("list") == 3
     told = capsys.readouterr().err

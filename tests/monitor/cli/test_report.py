@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from monitor.cli.main import main
-from monitor.store import dialect, schema, writer
-from probes.contract.batch import Drop, Kind
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.store import dialect, schema, writer
+from hopwatch.probes.contract.batch import Drop, Kind
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
 from tests.monitor.spooled import START_MS, at, minute, observed, said
 

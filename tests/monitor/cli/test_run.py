@@ -12,17 +12,17 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from sqlalchemy import text
 
-from alerts import ways
-from alerts.ways import Ways
-from monitor.cli import run
-from monitor.clock import SystemClock
-from monitor.errors import DependencyError, TransportError
-from monitor.results import Status, Verdict
-from monitor.settings import load
-from monitor.spark import job, session
-from monitor.spark.source import SpoolSource
-from monitor.spark.sources import spool
-from monitor.store import dialect, instances, schema, writer
+from hopwatch.alerts import ways
+from hopwatch.alerts.ways import Ways
+from hopwatch.monitor.cli import run
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import DependencyError, TransportError
+from hopwatch.monitor.results import Status, Verdict
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.spark import job, session
+from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.spark.sources import spool
+from hopwatch.monitor.store import dialect, instances, schema, writer
 from tests.alerts.receiver import Receiver
 from tests.alerts.test_outbox import put, states
 from tests.alerts.told import notification

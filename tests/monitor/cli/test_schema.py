@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.cli.main import main
+from hopwatch.monitor.cli.main import main
 from tests.monitor.cli.workplace import Workplace
 from tests.probes.registry.schemas import BROKEN, CONFLICT, FIRST, Json, record, schema
 

@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from monitor.cli import signals
+from hopwatch.monitor.cli import signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

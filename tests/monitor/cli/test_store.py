@@ -9,11 +9,11 @@ from typing import Final
 import pytest
 from sqlalchemy import update
 
-from monitor.cli.main import main
-from monitor.clock import SystemClock
-from monitor.store import dialect, schema, tables
-from monitor.store.rollups import HOUR_US
-from monitor.store.tables import SCHEMA_VERSION
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.store import dialect, schema, tables
+from hopwatch.monitor.store.rollups import HOUR_US
+from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
 from tests.monitor.spooled import START_US
 

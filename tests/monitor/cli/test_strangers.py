@@ -15,24 +15,24 @@ import pytest
 import typer
 from sqlalchemy import ColumnElement, Text, case, func, update
 
-from alerts import configured
-from alerts.follow import Alerting
-from monitor import rules, settings
-from monitor.cli.commands import COMMANDS, application
-from monitor.cli.entrances import gate_of, registry_of
-from monitor.cli.main import main
-from monitor.outliers.explain import Explanation, Reason
-from monitor.outliers.quantities import Quantity
-from monitor.store import dialect, outliers, schema, tables
-from monitor.watch import Finding, News
-from probes.contract.batch import IdKind
-from probes.contract.id_texts import laid_out
-from probes.contract.ids import digest
-from probes.gate import ids
-from probes.gate.bodies import Sent
-from probes.gate.codecs import Codecs
-from probes.marks import new_id
-from probes.registry.avro_schema import Schema
+from hopwatch.alerts import configured
+from hopwatch.alerts.follow import Alerting
+from hopwatch.monitor import rules, settings
+from hopwatch.monitor.cli.commands import COMMANDS, application
+from hopwatch.monitor.cli.entrances import gate_of, registry_of
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.outliers.explain import Explanation, Reason
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.store import dialect, outliers, schema, tables
+from hopwatch.monitor.watch import Finding, News
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.id_texts import laid_out
+from hopwatch.probes.contract.ids import digest
+from hopwatch.probes.gate import ids
+from hopwatch.probes.gate.bodies import Sent
+from hopwatch.probes.gate.codecs import Codecs
+from hopwatch.probes.marks import new_id
+from hopwatch.probes.registry.avro_schema import Schema
 from tests.micro_batches import MicroBatches
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.spooled import START_US, observed, write_segment

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from monitor.cli.main import main
-from probes.contract.batch import Batch, Kind
-from probes.contract.ids import id_bytes
-from probes.taps.state import StateFile
-from tests.probes.hosts import EPOCH_US
+from hopwatch.monitor.cli.main import main
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.taps.state import StateFile
+from hopwatch.testing import EPOCH_US
 from tests.probes.test_process import ROOT, rows, spooled
 
 LAST_S = 60
-RUN = (sys.executable, "-m", "monitor.cli.main", "tap")
+RUN = (sys.executable, "-m", "hopwatch", "tap")
 LINES = b"".join(b'{"id": %d, "meta": {"at": %d}}\n' % (number, EPOCH_US) for number in range(10))
 
 

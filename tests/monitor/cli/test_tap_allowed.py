@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import monitor
-from monitor.cli.main import main
-from monitor.cli.tap import allowed_nodes
-from probes.taps.http.refused import NodeName
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.cli.tap import allowed_nodes
+from hopwatch.probes.taps.http.refused import NodeName
 
 CONFIG = '[streams.orders]\npath = "router -> sink"\n[streams."a.b"]\npath = "x -> y"\n'
 
@@ -49,9 +48,9 @@ def test_a_file_needs_what_reads_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tap that is installed without the monitor is told its nodes by name."""
-    monkeypatch.setitem(sys.modules, "monitor.settings", None)
-    monkeypatch.delattr(monitor, "settings")
+    monkeypatch.setitem(sys.modules, "hopwatch.monitor.settings", None)
+    monkeypatch.delattr("hopwatch.monitor.settings")
     assert main(["tap", "http", "--port", "9", "--config", str(tmp_path / "hopwatch.toml")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    needs = "hopwatch: --config needs hopwatch[monitor], of which monitor.settings is missing"
+    needs = "hopwatch: --config needs hopwatch[monitor], of which hopwatch.monitor.settings is missing"
     assert line == f"{needs}: install it, or name each node with --allow"

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from monitor.cli.main import main
+from hopwatch.monitor.cli.main import main
 from tests.probes.gate.entrances import configured
 from tests.probes.registry.schemas import FIRST
 

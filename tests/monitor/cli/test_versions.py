@@ -8,9 +8,9 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import update
 
-from monitor.cli.main import main
-from monitor.store import dialect, schema
-from monitor.store.tables import SCHEMA_VERSION
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.monitor.cli.workplace import CONFIGURATION, Workplace, one_of_ten_lost
 from tests.monitor.store.stored import dump
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from monitor import rules, settings
-from monitor.cli.main import main
-from monitor.store import dialect, schema
-from probes.contract.batch import Batch, Kind
+from hopwatch.monitor import rules, settings
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.probes.contract.batch import Batch, Kind
 from tests.micro_batches import run_once
 from tests.monitor.spooled import at, observed, said, write_segment
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.doctor import Level, machine
+from hopwatch.monitor.doctor import Level, machine
 
 
 def test_this_python_will_do() -> None:

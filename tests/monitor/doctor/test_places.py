@@ -13,9 +13,9 @@ from typing import NoReturn
 import pytest
 from sqlalchemy import update
 
-from monitor.clock import SystemClock
-from monitor.doctor import Finding, Level, places, stores
-from monitor.store import dialect, schema
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.doctor import Finding, Level, places, stores
+from hopwatch.monitor.store import dialect, schema
 from tests.monitor.manual_clock import ManualClock
 from tests.real.servers.postgres import PASSWORD, USER, Postgres
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from monitor.kernel import masks
-from monitor.kernel.tally import Observed, instance_name
-from monitor.kernel.verdict import NodeBooks
-from probes.contract.batch import Outcome
-from probes.contract.ids import id_bytes
-from probes.contract.limits import NOT_STAMPED
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.tally import Observed, instance_name
+from hopwatch.monitor.kernel.verdict import NodeBooks
+from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.limits import NOT_STAMPED
 
 
 def batch(

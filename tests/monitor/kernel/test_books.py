@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from monitor.kernel.books import (
+from hopwatch.monitor.kernel.books import (
     FACTS,
     IMPLAUSIBLE,
     IN_WINDOW,
@@ -23,7 +23,7 @@ from monitor.kernel.books import (
     absorb,
     accounts,
 )
-from probes.contract.batch import Kind
+from hopwatch.probes.contract.batch import Kind
 
 WINDOW_MS: Final = 600_000
 JUST_US: Final = 1e-6

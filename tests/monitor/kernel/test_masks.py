@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.kernel import masks
-from probes.contract.ids import id_bytes
+from hopwatch.monitor.kernel import masks
+from hopwatch.probes.contract.ids import id_bytes
 
 
 def _ids(*numbers: int) -> masks.Ids:

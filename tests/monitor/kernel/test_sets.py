@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.kernel.sets import Sets, classify, shown_lost
-from monitor.pathway import Pathway
+from hopwatch.monitor.kernel.sets import Sets, classify, shown_lost
+from hopwatch.monitor.pathway import Pathway
 
 CODES = {"": 0, "i": 1, "o": 2, "io": 3, "f": 4, "if": 5, "r": 8, "ir": 9, "ifr": 13, "iof": 7}
 NODE_SETS = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.kernel import tdigest
-from monitor.kernel.tally import MAX_LOST_IDS, NEVER_US, Observed, Tally, empty, merge, take
-from monitor.pathway import Pathway
-from probes.contract.batch import IdKind, Outcome
-from probes.contract.ids import id_bytes
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.tally import MAX_LOST_IDS, NEVER_US, Observed, Tally, empty, merge, take
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract.ids import id_bytes
 from tests.monitor.kernel.batched import batch, passed, stopped
 
 END_US = 60

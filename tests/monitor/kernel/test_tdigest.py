@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from tdigest import TDigest
 
-from monitor.kernel import tdigest
-from monitor.kernel.tdigest import Digest, DigestError
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.tdigest import Digest, DigestError
 from tests.distributions import DISTRIBUTIONS, Values, drawn, rank_errors
 
 REPORTED = np.array([0.50, 0.95, 0.99])

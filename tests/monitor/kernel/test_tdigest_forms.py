@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tdigest import TDigest
 
-from monitor.kernel import tdigest
-from monitor.kernel.centroids import Digest
-from monitor.kernel.tdigest import DigestError
-from monitor.kernel.tdigest_forms import MAX_CENTROIDS
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.centroids import Digest
+from hopwatch.monitor.kernel.tdigest import DigestError
+from hopwatch.monitor.kernel.tdigest_forms import MAX_CENTROIDS
 from tests.distributions import DISTRIBUTIONS, drawn, rank_errors
 
 # Version 1, form 0, 3 centroids; min -1, max 300; mean 0 less min, steps 6 and 295; weights 1, 2 and 1, all pure.

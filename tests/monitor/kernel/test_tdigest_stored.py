@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel import tdigest
-from monitor.kernel.centroids import DigestError
-from monitor.kernel.tdigest import Digest, build, from_bytes, merge, to_bytes
-from monitor.kernel.tdigest_stored import merged
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.centroids import DigestError
+from hopwatch.monitor.kernel.tdigest import Digest, build, from_bytes, merge, to_bytes
+from hopwatch.monitor.kernel.tdigest_stored import merged
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 VALUES = st.lists(st.one_of(st.integers(-300, 300), st.integers(0, 10**8), INT64), max_size=12)

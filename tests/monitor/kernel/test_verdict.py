@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from monitor.kernel.tally import Tally, take
-from monitor.kernel.verdict import Standing, conclude
-from monitor.pathway import Pathway
-from monitor.results import Quantiles, Status, Verdict, WindowResult
-from probes.contract.ids import id_bytes
+from hopwatch.monitor.kernel.tally import Tally, take
+from hopwatch.monitor.kernel.verdict import Standing, conclude
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import Quantiles, Status, Verdict, WindowResult
+from hopwatch.probes.contract.ids import id_bytes
 from tests.monitor.kernel.batched import batch, books, messages
 
 END_US = 60

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE
-from monitor.kernel.window import Terms, minutes
-from monitor.results import Status
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE
+from hopwatch.monitor.kernel.window import Terms, minutes
+from hopwatch.monitor.results import Status
 
 TERMS: Final = Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
 START_US: Final = 100_000 * 60_000_000

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from monitor.clock import Clock
-from monitor.kernel.window import Terms
-from monitor.metrics.exposition import registry
-from monitor.metrics.folding import plan
-from monitor.metrics.known import AlertFigures, Beginning, Figures, Known, StoreFigures
-from monitor.metrics.measured import Measured
-from monitor.metrics.samples import samples
-from monitor.pathway import Pathway
-from monitor.rules import StreamRules
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.metrics.exposition import registry
+from hopwatch.monitor.metrics.folding import plan
+from hopwatch.monitor.metrics.known import AlertFigures, Beginning, Figures, Known, StoreFigures
+from hopwatch.monitor.metrics.measured import Measured
+from hopwatch.monitor.metrics.samples import samples
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.rules import StreamRules
 from tests.alerts.windows import at
 from tests.monitor.manual_clock import ManualClock
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from monitor.commit import Committed
-from monitor.metrics.known import Beginning
-from monitor.metrics.measured import Measured
-from monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.commit import Committed
+from hopwatch.monitor.metrics.known import Beginning
+from hopwatch.monitor.metrics.measured import Measured
+from hopwatch.monitor.results import Status, Verdict, WindowResult
 from tests.alerts.windows import at, window
 from tests.monitor.metrics.pages import measured, value
 

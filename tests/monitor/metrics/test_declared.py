@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from monitor.metrics import declared
-from monitor.metrics.metric import MOST_OPEN, Label, Metric, Type
+from hopwatch.monitor.metrics import declared
+from hopwatch.monitor.metrics.metric import MOST_OPEN, Label, Metric, Type
 
 
 def test_every_metric_is_in_one_list_once() -> None:

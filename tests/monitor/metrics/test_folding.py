@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.metrics.folding import A_NODE, A_STREAM, LEAST_SERIES, OF_ITS_OWN, plan
+from hopwatch.monitor.metrics.folding import A_NODE, A_STREAM, LEAST_SERIES, OF_ITS_OWN, plan
 
 NODES = ("a", "b", "c")
 

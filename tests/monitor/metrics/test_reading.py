@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from structlog.testing import capture_logs
 
-from monitor.errors import StoreError
-from monitor.metrics.known import Figures
-from monitor.metrics.reading import EVERY_S, Reading
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.metrics.known import Figures
+from hopwatch.monitor.metrics.reading import EVERY_S, Reading
 from tests.monitor.manual_clock import ManualClock
 
 

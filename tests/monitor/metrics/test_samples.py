@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from monitor import __version__
-from monitor.commit import Committed
-from monitor.metrics import declared
-from monitor.metrics.folding import LEAST_SERIES
-from monitor.metrics.known import AlertFigures, Beginning, StoreFigures
-from monitor.metrics.measured import Measured
-from monitor.metrics.metric import MOST_OPEN, OTHER
-from monitor.metrics.samples import samples
-from monitor.results import Quantiles, Verdict, WindowResult
+from hopwatch import __version__
+from hopwatch.monitor.commit import Committed
+from hopwatch.monitor.metrics import declared
+from hopwatch.monitor.metrics.folding import LEAST_SERIES
+from hopwatch.monitor.metrics.known import AlertFigures, Beginning, StoreFigures
+from hopwatch.monitor.metrics.measured import Measured
+from hopwatch.monitor.metrics.metric import MOST_OPEN, OTHER
+from hopwatch.monitor.metrics.samples import samples
+from hopwatch.monitor.results import Quantiles, Verdict, WindowResult
 from tests.alerts.windows import at, window
 from tests.monitor.metrics.pages import FIGURES, measured, shown, value
 

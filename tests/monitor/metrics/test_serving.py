@@ -13,9 +13,9 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from monitor.errors import DependencyError
-from monitor.metrics.known import Known
-from monitor.metrics.serving import MOST_CONNECTIONS, MOST_PER_ADDRESS, Server
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.metrics.known import Known
+from hopwatch.monitor.metrics.serving import MOST_CONNECTIONS, MOST_PER_ADDRESS, Server
 from tests.monitor.metrics.pages import FIGURES, measured
 
 OPENMETRICS: Final = {"Accept": "application/openmetrics-text; version=1.0.0; charset=utf-8"}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bench.noises import DAY, MINUTE_US, Floats, minutes
-from monitor.outliers import detector, state
-from monitor.outliers.detector import DetectorError, Scores
+from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers.detector import DetectorError, Scores
 
 CALM = 3 * DAY
 

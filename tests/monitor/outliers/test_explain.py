@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from bench.noises import DAY, minutes
-from monitor.outliers import detector, state
-from monitor.outliers.explain import NAMED, explain
-from monitor.outliers.quantities import Quantity, to_scale
-from monitor.outliers.views import VIEWS
+from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers.explain import NAMED, explain
+from hopwatch.monitor.outliers.quantities import Quantity, to_scale
+from hopwatch.monitor.outliers.views import VIEWS
 
 
 def test_an_outlier_explains_itself() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.noises import DAY, NOISES, WEEK, drawn, minutes
-from monitor.outliers import detector, state
+from hopwatch.monitor.outliers import detector, state
 
 SERIES = 12
 WEEKS = 2

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.outliers.quantities import Quantity, from_scale, to_scale
+from hopwatch.monitor.outliers.quantities import Quantity, from_scale, to_scale
 
 ON_LOGARITHMS = [one for one in Quantity if one not in {Quantity.LOSS_RATIO, Quantity.VALUE}]
 

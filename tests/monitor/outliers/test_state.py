@@ -7,8 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from monitor.outliers import detector, state
-from monitor.outliers.state import StateError
+from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers.state import StateError
 
 
 def test_a_series_takes_at_most_8_kib_and_every_byte_has_a_name() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numba
 import pytest
 
-from monitor.outliers import step
+from hopwatch.monitor.outliers import step
 
 
 def test_where_nothing_can_be_kept_it_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bench.noises import DAY, MINUTE_US, MONDAY_US
-from monitor.outliers import detector, state, step
-from monitor.outliers.views import VIEWS
+from hopwatch.monitor.outliers import detector, state, step
+from hopwatch.monitor.outliers.views import VIEWS
 
 LONG = 20 * DAY // 5
 

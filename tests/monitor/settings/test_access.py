@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from monitor.errors import SettingsError
-from monitor.settings import load
-from probes.contract.kafka import KafkaAccess
-from probes.sinks.kafka import access_of
+from hopwatch.monitor.errors import SettingsError
+from hopwatch.monitor.settings import load
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.sinks.kafka import access_of
 
 PREFIX = "HOPWATCH_TRANSPORT__KAFKA__"
 USER = 'security_protocol = "SASL_SSL"\nsasl_mechanism = "PLAIN"\nsasl_username = "me"\n'

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from monitor.errors import SettingsError
-from monitor.settings import load
-from monitor.settings.alerting import KINDS
+from hopwatch.monitor.errors import SettingsError
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.settings.alerting import KINDS
 
 STREAM = '[streams.s]\npath = "a -> b"\n'
 RULE = STREAM + "[[alerts.rules]]\n"

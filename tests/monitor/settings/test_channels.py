@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from monitor.cli.main import main
-from monitor.errors import SettingsError
-from monitor.settings import load
-from monitor.settings.channels import KINDS, ChannelTable
+from hopwatch.monitor.cli.main import main
+from hopwatch.monitor.errors import SettingsError
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.settings.channels import KINDS, ChannelTable
 
 EMAIL: Final = 'kind = "email"\nhost = "h"\nfrom = "a@b"\nto = ["c@d"]\n'
 STREAM: Final = '[streams.s]\npath = "a -> b"\n'

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pytest
 
-from monitor.errors import SettingsError
-from monitor.settings import load
-from monitor.settings.dashboard import origin_of
+from hopwatch.monitor.errors import SettingsError
+from hopwatch.monitor.settings import load
+from hopwatch.monitor.settings.dashboard import origin_of
 
 HIDDEN: Final = "T0P-5ECRET"
 LOGIN: Final = f"""[dashboard.login]

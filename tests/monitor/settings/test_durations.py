@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.settings.durations import duration_us, positive_us
+from hopwatch.monitor.settings.durations import duration_us, positive_us
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.settings.lines import Key, lines_of
+from hopwatch.monitor.settings.lines import Key, lines_of
 
 TEXT = '''# a comment
 [transport]

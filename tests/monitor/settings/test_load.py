@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from monitor.errors import ConfigurationError, SettingsError
-from monitor.kernel.window import Terms
-from monitor.settings import Settings, load
+from hopwatch.monitor.errors import ConfigurationError, SettingsError
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.settings import Settings, load
 
 FILE = """
 [transport]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from monitor.errors import SettingsError
-from monitor.settings import load
+from hopwatch.monitor.errors import SettingsError
+from hopwatch.monitor.settings import load
 
 
 def settings(tmp_path: Path, text: str, **environ: str) -> Any:  # noqa: ANN401 - the settings of one table

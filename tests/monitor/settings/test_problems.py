@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from monitor.errors import SettingsError
-from monitor.settings import ALERTS, load, load_with_streams
-from monitor.settings.alerting import AlertsSettings
+from hopwatch.monitor.errors import SettingsError
+from hopwatch.monitor.settings import ALERTS, load, load_with_streams
+from hopwatch.monitor.settings.alerting import AlertsSettings
 
 PATH = '[streams.s]\npath = "a -> b"\n'
 NAME = "is 1 to 128 of the characters A-Za-z0-9._-, got"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.channels import written
-from monitor.settings.sample import SAMPLE
-from monitor.settings.templates import MOST_CHARS, TemplateFaultError, checked, render
+from hopwatch.alerts.channels import written
+from hopwatch.monitor.settings.sample import SAMPLE
+from hopwatch.monitor.settings.templates import MOST_CHARS, TemplateFaultError, checked, render
 from tests.alerts.channels.made import NOTIFICATIONS, delivery, firing
 
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
-from monitor.parcels import EARLY, NOWHERE, Claims, FactSheet, SetAside
-from monitor.spark import rows as rows_module
-from monitor.spark.decode import decode, decoder
-from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, SET_ASIDE_ROW, Row
-from probes.contract import envelope, segment
-from probes.contract.batch import Batch, Drop, IdKind, Kind
-from probes.contract.limits import MAX_RECORD_BYTES
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact
+from hopwatch.monitor.parcels import EARLY, NOWHERE, Claims, FactSheet, SetAside
+from hopwatch.monitor.spark import rows as rows_module
+from hopwatch.monitor.spark.decode import decode, decoder
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, SET_ASIDE_ROW, Row
+from hopwatch.probes.contract import envelope, segment
+from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind
+from hopwatch.probes.contract.limits import MAX_RECORD_BYTES
 from tests.monitor.spooled import (
     RULES,
     START_MS,

@@ -8,11 +8,11 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
-from monitor.errors import CheckpointError, DependencyError, HopwatchError, StoreError, TransportError
-from monitor.spark import connector, failures, job, redeem
-from monitor.spark.rows import Batches
-from monitor.spark.source import SpoolSource
-from monitor.store import dialect
+from hopwatch.monitor.errors import CheckpointError, DependencyError, HopwatchError, StoreError, TransportError
+from hopwatch.monitor.spark import connector, failures, job, redeem
+from hopwatch.monitor.spark.rows import Batches
+from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.store import dialect
 from tests.monitor.spooled import RULES, observed, write_segment
 
 WORKER = """An exception was thrown from the Python worker:
@@ -41,18 +41,18 @@ DIED = {
     "disk full, store": (
         SINK.format(
             "sqlite3.OperationalError: database or disk is full: No space left on device\n"
-            "monitor.errors.StoreError: the store S failed: database or disk is full; free some disk space"
+            "hopwatch.monitor.errors.StoreError: the store S failed: database or disk is full; free some disk space"
         ),
         StoreError,
         "the store S failed: database or disk is full; free some disk space",
     ),
     "store, taken": (
-        SINK.format("monitor.errors.StoreTakenError: another monitor writes to the store S: stop it"),
+        SINK.format("hopwatch.monitor.errors.StoreTakenError: another monitor writes to the store S: stop it"),
         StoreError,
         "another monitor writes to the store S: stop it",
     ),
     "store, named": (
-        SINK.format("monitor.errors.StoreError: the store is of another version: use {another} one"),
+        SINK.format("hopwatch.monitor.errors.StoreError: the store is of another version: use {another} one"),
         StoreError,
         "the store is of another version: use {another} one",
     ),
@@ -70,7 +70,7 @@ DIED = {
         "/spool/a/1.seg cannot be read by this user: grant read on it",
     ),
     "checkpoint without id": (
-        SINK.format("monitor.errors.CheckpointError: the checkpoint W/checkpoint is damaged"),
+        SINK.format("hopwatch.monitor.errors.CheckpointError: the checkpoint W/checkpoint is damaged"),
         CheckpointError,
         "the checkpoint W/checkpoint is damaged",
     ),

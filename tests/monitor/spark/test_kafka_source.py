@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from monitor.errors import CheckpointError, TransportError
-from monitor.holes import Expected
-from monitor.spark.landing import READ_THROUGH, read_through_us
-from monitor.spark.sources.kafka import KafkaSource
-from probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.monitor.errors import CheckpointError, TransportError
+from hopwatch.monitor.holes import Expected
+from hopwatch.monitor.spark.landing import READ_THROUGH, read_through_us
+from hopwatch.monitor.spark.sources.kafka import KafkaSource
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from tests.monitor.permissions import without_root
 
 PLANNED_MS = 1_760_000_000_000

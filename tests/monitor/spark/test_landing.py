@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.kernel.tally import Tally
-from monitor.kernel.window import STRAGGLING_US
-from monitor.parcels import Claims, FactSheet, Offsets, SetAside, pack_tally
-from monitor.spark import redeem
-from monitor.spark.decode import decode
-from monitor.spark.landing import LOG_APPEND_TIME, land, lander, note_read_through
-from monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Row
-from probes.contract import segment
-from probes.contract.batch import Kind
-from probes.contract.envelope import encode
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.window import STRAGGLING_US
+from hopwatch.monitor.parcels import Claims, FactSheet, Offsets, SetAside, pack_tally
+from hopwatch.monitor.spark import redeem
+from hopwatch.monitor.spark.decode import decode
+from hopwatch.monitor.spark.landing import LOG_APPEND_TIME, land, lander, note_read_through
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Row
+from hopwatch.probes.contract import segment
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.envelope import encode
 from tests.monitor.spooled import RULES, at, observed, said, write_segment
 
 TOPIC = "observations"

@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from monitor.kernel import masks, naming
-from monitor.kernel.journeys import Recorded
-from monitor.kernel.tally import Observed, Tally, empty, instance_name, merge, take
-from monitor.parcels import CLAIMS, Claims, pack_tally
-from monitor.spark import redeem
-from monitor.spark.decode import decode
-from monitor.spark.rows import CLAIMS_ROW
-from probes.contract import envelope, id_texts
-from probes.contract.batch import Batch, IdKind
-from probes.contract.ids import id_bytes
-from probes.contract.limits import NO_REASON, NOT_STAMPED
+from hopwatch.monitor.kernel import masks, naming
+from hopwatch.monitor.kernel.journeys import Recorded
+from hopwatch.monitor.kernel.tally import Observed, Tally, empty, instance_name, merge, take
+from hopwatch.monitor.parcels import CLAIMS, Claims, pack_tally
+from hopwatch.monitor.spark import redeem
+from hopwatch.monitor.spark.decode import decode
+from hopwatch.monitor.spark.rows import CLAIMS_ROW
+from hopwatch.probes.contract import envelope, id_texts
+from hopwatch.probes.contract.batch import Batch, IdKind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
 from tests.monitor.spooled import RULES, at, ids, lags, observed, write_segment
 
 PATHWAY = RULES["orders"].pathway

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from structlog.testing import capture_logs
 
-from monitor.spark.source import SpoolSource
-from monitor.spark.sources import seen, spool
-from monitor.store import lineage
+from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.spark.sources import seen, spool
+from hopwatch.monitor.store import lineage
 from tests.monitor.permissions import without_root
 from tests.monitor.spooled import write_segment
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from monitor.errors import DependencyError
-from monitor.spark import session
-from monitor.spark.simd import VARIABLE
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.spark import session
+from hopwatch.monitor.spark.simd import VARIABLE
 from tests.monitor.permissions import without_root
 
 

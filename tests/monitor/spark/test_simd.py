@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.spark import simd
+from hopwatch.monitor.spark import simd
 
 DISPATCHED = ["AVX2", "X86_V4", "AVX512_ICL", "AVX512_SPR"]
 CPUINFO = """processor\t: 0

@@ -18,14 +18,14 @@ import stamina
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from monitor.commit import Committed
-from monitor.errors import StoreError, StoreTakenError
-from monitor.results import WindowResult
-from monitor.spark.job import Place
-from monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US, Sink
-from monitor.spark.source import SpoolSource
-from monitor.store import dialect, lineage, reader, schema, writer
-from monitor.unheard import needed_us
+from hopwatch.monitor.commit import Committed
+from hopwatch.monitor.errors import StoreError, StoreTakenError
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.spark.job import Place
+from hopwatch.monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US, Sink
+from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.store import dialect, lineage, reader, schema, writer
+from hopwatch.monitor.unheard import needed_us
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES

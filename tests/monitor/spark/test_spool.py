@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from monitor.errors import TransportError
-from monitor.parcels import SetAside
-from monitor.spark.decode import decode
-from monitor.spark.rows import FACTS_ROW, SET_ASIDE_ROW, Row
-from monitor.spark.sources import spool
+from hopwatch.monitor.errors import TransportError
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.spark.decode import decode
+from hopwatch.monitor.spark.rows import FACTS_ROW, SET_ASIDE_ROW, Row
+from hopwatch.monitor.spark.sources import spool
 from tests.monitor.permissions import without_root
 from tests.monitor.spooled import RULES, observed, write_segment
 

@@ -10,14 +10,14 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import Row
 
-from monitor.kernel.window import STRAGGLING_US
-from monitor.parcels import split, unpack_tally
-from monitor.rules import StreamRules
-from monitor.spark import state as state_module
-from monitor.spark.decode import decode
-from monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, SET_ASIDE_ROW, TALLY_ROW, TICK_ROW
-from monitor.spark.state import Shard, WindowState
-from probes.contract.batch import Batch
+from hopwatch.monitor.kernel.window import STRAGGLING_US
+from hopwatch.monitor.parcels import split, unpack_tally
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark import state as state_module
+from hopwatch.monitor.spark.decode import decode
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, SET_ASIDE_ROW, TALLY_ROW, TICK_ROW
+from hopwatch.monitor.spark.state import Shard, WindowState
+from hopwatch.probes.contract.batch import Batch
 from tests.monitor.spooled import RULES, START_MS, START_US, TERMS, at, observed, write_segment
 
 KEY: Final = (CLAIMS_ROW, "orders", START_MS, 0)

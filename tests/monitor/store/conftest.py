@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from sqlalchemy import Engine
 
-from monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect, schema
 from tests.real.servers.postgres import Postgres
 
 DATABASES: Final = ("sqlite", "postgres")

@@ -10,12 +10,12 @@ import numpy as np
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 
-from monitor.kernel.masks import ids_of
-from monitor.kernel.tally import LostIds, Tally, empty
-from monitor.kernel.verdict import NodeBooks, Standing, conclude
-from monitor.ledger import Conclusion
-from monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
-from monitor.store import tables, writer
+from hopwatch.monitor.kernel.masks import ids_of
+from hopwatch.monitor.kernel.tally import LostIds, Tally, empty
+from hopwatch.monitor.kernel.verdict import NodeBooks, Standing, conclude
+from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
+from hopwatch.monitor.store import tables, writer
 from tests.monitor.spooled import RULES, START_US
 
 PATHWAY: Final = RULES["orders"].pathway

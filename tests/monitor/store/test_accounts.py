@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from monitor.kernel.books import Book, Run, Tallies
-from monitor.kernel.books import accounts as judge
-from monitor.parcels import SetAside
-from monitor.store import lineage, reader, writer
-from monitor.store.writer import Changes
+from hopwatch.monitor.kernel.books import Book, Run, Tallies
+from hopwatch.monitor.kernel.books import accounts as judge
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.store import lineage, reader, writer
+from hopwatch.monitor.store.writer import Changes
 from tests.monitor.spooled import START_MS, START_US, at
 from tests.monitor.store.stored import dump
 

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from monitor.errors import StoreError
-from monitor.store import dialect, reader, writer
-from monitor.store.writer import Changes
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.store import dialect, reader, writer
+from hopwatch.monitor.store.writer import Changes
 
 WRITERS = 8
 EACH = 12

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from sqlalchemy import Engine
 
-from monitor.holes import Hole
-from monitor.kernel.books import Book, Run, Tallies
-from monitor.metrics.known import Beginning, StoreFigures
-from monitor.parcels import REASONS, SetAside
-from monitor.results import Status
-from monitor.store import figures, schema, writer
-from probes.contract.limits import MONITOR_STREAM, WINDOW_US
+from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.kernel.books import Book, Run, Tallies
+from hopwatch.monitor.metrics.known import Beginning, StoreFigures
+from hopwatch.monitor.parcels import REASONS, SetAside
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.store import figures, schema, writer
+from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_US
 from tests.monitor.spooled import RULES, START_US
 from tests.monitor.store.stored import concluded, write
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from monitor.instances import Roll, State
-from monitor.kernel.books import RETIRED_AFTER_US, Tallies
-from monitor.metrics.known import StoreFigures
-from monitor.store import figures, instances, lineage, schema
-from monitor.store.instances import Asked
-from probes.contract.limits import MONITOR_STREAM
+from hopwatch.monitor.instances import Roll, State
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Tallies
+from hopwatch.monitor.metrics.known import StoreFigures
+from hopwatch.monitor.store import figures, instances, lineage, schema
+from hopwatch.monitor.store.instances import Asked
+from hopwatch.probes.contract.limits import MONITOR_STREAM
 from tests.dashboards.signs import WATERMARK_US, book, holed, write
 from tests.monitor.spooled import RULES
 

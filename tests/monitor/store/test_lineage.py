@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from monitor.errors import CheckpointError, HopwatchError, StoreError
-from monitor.pathway import Pathway
-from monitor.rules import StreamRules
-from monitor.store import dialect, lineage, writer
-from monitor.store.writer import Changes
+from hopwatch.monitor.errors import CheckpointError, HopwatchError, StoreError
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.store import dialect, lineage, writer
+from hopwatch.monitor.store.writer import Changes
 from tests.monitor.spooled import RULES, TERMS
 from tests.monitor.store.stored import concluded, dump, write
 

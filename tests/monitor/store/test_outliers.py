@@ -11,16 +11,16 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Connection, Engine, delete, select
 
-from monitor.kernel import tdigest
-from monitor.kernel.masks import ids_of
-from monitor.kernel.tally import LostIds, NodeLags, empty
-from monitor.ledger import Conclusion, Ledger, Live
-from monitor.outliers import state
-from monitor.outliers.quantities import Quantity
-from monitor.results import Status, Verdict, WindowResult
-from monitor.store import lineage, outliers, reader, retention, tables, writer
-from monitor.store.rollups import HOUR_US
-from monitor.watch import News, Watched
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.masks import ids_of
+from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty
+from hopwatch.monitor.ledger import Conclusion, Ledger, Live
+from hopwatch.monitor.outliers import state
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.store import lineage, outliers, reader, retention, tables, writer
+from hopwatch.monitor.store.rollups import HOUR_US
+from hopwatch.monitor.watch import News, Watched
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES
 from tests.monitor.test_watch import NODES, minute, straight, struck

@@ -12,12 +12,12 @@ from sqlalchemy import Engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 
-from monitor.doctor import stores
-from monitor.doctor.finding import Level
-from monitor.errors import StoreError, StoreTakenError
-from monitor.parcels import SetAside
-from monitor.store import dialect, reader, schema, writer
-from monitor.store.writer import Changes
+from hopwatch.monitor.doctor import stores
+from hopwatch.monitor.doctor.finding import Level
+from hopwatch.monitor.errors import StoreError, StoreTakenError
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.store import dialect, reader, schema, writer
+from hopwatch.monitor.store.writer import Changes
 from tests.monitor.store.stored import dump
 from tests.monitor.store.test_sqlite import another_monitor, failed
 from tests.real.servers.postgres import PASSWORD, USER, Postgres

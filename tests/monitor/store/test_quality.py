@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy import Engine
 
-from monitor.holes import Hole
-from monitor.quality import Quality, Reason, Stopped
-from monitor.results import Status
-from monitor.store import lineage, quality, retention, rollups, schema, writer
-from monitor.store.rollups import HOUR_US
-from monitor.store.writer import Changes
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.quality import Quality, Reason, Stopped
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.store import lineage, quality, retention, rollups, schema, writer
+from hopwatch.monitor.store.rollups import HOUR_US
+from hopwatch.monitor.store.writer import Changes
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.alerts.windows import at, window
 from tests.dashboards.signs import record, write
 from tests.monitor.manual_clock import ManualClock

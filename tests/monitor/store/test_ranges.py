@@ -14,16 +14,16 @@ from sqlalchemy import Connection, Engine, event
 
 from bench import windows
 from bench.month import concluded
-from monitor.kernel import tdigest
-from monitor.kernel.rollup import roll_up
-from monitor.ledger import Conclusion
-from monitor.results import RollUp, Status
-from monitor.store import lineage, ranges, reader, rollups, schema, writer
-from monitor.store.pieces import Kept
-from monitor.store.plan import Ranges, planned
-from monitor.store.ranges import Range, Where
-from monitor.store.rollups import DAY_US, HOUR_US
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.rollup import roll_up
+from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.results import RollUp, Status
+from hopwatch.monitor.store import lineage, ranges, reader, rollups, schema, writer
+from hopwatch.monitor.store.pieces import Kept
+from hopwatch.monitor.store.plan import Ranges, planned
+from hopwatch.monitor.store.ranges import Range, Where
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.probes.contract.limits import WINDOW_US
 
 START_US = windows.START_US
 PATHS = {"orders": ("a", "b", "c")}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from monitor.reached import Reached
-from monitor.store import instances, lineage, schema, tables, writer
-from monitor.store.writer import Changes
+from hopwatch.monitor.reached import Reached
+from hopwatch.monitor.store import instances, lineage, schema, tables, writer
+from hopwatch.monitor.store.writer import Changes
 from tests.dashboards.signs import WATERMARK_US, book, write
 from tests.monitor.spooled import RULES
 

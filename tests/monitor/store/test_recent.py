@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, event
 
-from monitor.kernel.tally import empty
-from monitor.kernel.verdict import Standing, conclude
-from monitor.ledger import Conclusion
-from monitor.results import Status
-from monitor.store import recent, schema
+from hopwatch.monitor.kernel.tally import empty
+from hopwatch.monitor.kernel.verdict import Standing, conclude
+from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.store import recent, schema
 from tests.monitor.spooled import at
 from tests.monitor.store.stored import NO_BOOKS, PATHWAY, concluded, write
 

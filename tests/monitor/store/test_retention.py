@@ -10,13 +10,13 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Engine
 
-from monitor.clock import SystemClock
-from monitor.parcels import SetAside
-from monitor.results import iso
-from monitor.store import lineage, reader, retention, rollups, writer
-from monitor.store.retention import Step
-from monitor.store.rollups import HOUR_US
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.store import lineage, reader, retention, rollups, writer
+from hopwatch.monitor.store.retention import Step
+from hopwatch.monitor.store.rollups import HOUR_US
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES, START_US, at, ids
 from tests.monitor.store.stored import concluded, dump, write

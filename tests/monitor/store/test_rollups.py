@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from monitor.kernel import tdigest
-from monitor.kernel.rollup import COUNTS, NODE_COUNTS
-from monitor.kernel.tally import Observed, Tally, take
-from monitor.ledger import Conclusion
-from monitor.results import Status, Verdict, WindowResult, iso
-from monitor.store import lineage, reader, rollups, writer
-from monitor.store.rollups import DAY_US, HOUR_US
-from probes.contract.batch import Kind
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS
+from hopwatch.monitor.kernel.tally import Observed, Tally, take
+from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.results import Status, Verdict, WindowResult, iso
+from hopwatch.monitor.store import lineage, reader, rollups, writer
+from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
 from tests.monitor.spooled import RULES, START_US, TERMS, at, minute, observed, said, write_segment
 from tests.monitor.store.stored import PATHWAY, concluded, dump, write

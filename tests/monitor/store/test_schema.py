@@ -15,12 +15,12 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Engine, MetaData, Table, insert, inspect, select, text, update
 
-from alerts.events import Kind, Word, from_json, to_json
-from monitor.errors import StoreError
-from monitor.kernel.books import Book
-from monitor.results import iso
-from monitor.store import dialect, lineage, reader, rollups, schema, tables, writer
-from monitor.store.tables import SCHEMA_VERSION
+from hopwatch.alerts.events import Kind, Word, from_json, to_json
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.store import dialect, lineage, reader, rollups, schema, tables, writer
+from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.alerts.told import alert, notification
 from tests.monitor.spooled import RULES, START_US
 from tests.monitor.store.stored import concluded, dump
@@ -43,7 +43,7 @@ def differences(engine: Engine) -> list[Any]:
 def scripts() -> Config:
     """Return where Alembic finds the migrations."""
     config = Config()
-    config.set_main_option("script_location", "monitor.store:migrations")
+    config.set_main_option("script_location", "hopwatch.monitor.store:migrations")
     config.set_main_option("path_separator", "os")
     return config
 

@@ -15,17 +15,17 @@ from typing import NoReturn
 import pytest
 from sqlalchemy import Engine, event, text
 
-from monitor.errors import StoreError
-from monitor.store import dialect, reader, schema, writer
-from monitor.store.dialect import sqlite
-from monitor.store.writer import Changes
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.store import dialect, reader, schema, writer
+from hopwatch.monitor.store.dialect import sqlite
+from hopwatch.monitor.store.writer import Changes
 from tests.monitor.permissions import without_root
 
 WRITERS = 8
 EACH = 12
 HOLD = """
 import sys
-from monitor.store import dialect
+from hopwatch.monitor.store import dialect
 with dialect.sole_writer(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Engine
 
-from monitor.clock import SystemClock
-from monitor.store.subjects import StoredShelves
-from probes.registry.compatibility import Level
-from probes.registry.shelf import ShelfDownError
-from probes.registry.subjects import ALL, IncompatibleError, Registry
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.store.subjects import StoredShelves
+from hopwatch.probes.registry.compatibility import Level
+from hopwatch.probes.registry.shelf import ShelfDownError
+from hopwatch.probes.registry.subjects import ALL, IncompatibleError, Registry
 from tests.probes.registry.schemas import record, schema
 from tests.probes.registry.shelves import MemoryShelf
 from tests.probes.registry.test_subjects import BROKEN, FIRST, SECOND
@@ -55,7 +55,7 @@ def test_many_may_register_at_once(registry: Registry) -> None:
 
 def test_a_store_that_is_not_there_is_told(url: str) -> None:
     """In the shelf's own words, with what to do."""
-    from monitor.store import dialect  # noqa: PLC0415 - a store that nobody has made
+    from hopwatch.monitor.store import dialect  # noqa: PLC0415 - a store that nobody has made
 
     registry = Registry(StoredShelves(dialect.engine(url), SystemClock()))
     for act in (registry.subjects, lambda: registry.register("orders", FIRST)):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Engine
 
-from monitor.parcels import Sender, SetAside
-from monitor.store import retention, schema, undeclared
-from monitor.undeclared import MOST_PROBE_CHARS, Undeclared
+from hopwatch.monitor.parcels import Sender, SetAside
+from hopwatch.monitor.store import retention, schema, undeclared
+from hopwatch.monitor.undeclared import MOST_PROBE_CHARS, Undeclared
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import at
 from tests.monitor.test_undeclared import DECLARED, aside

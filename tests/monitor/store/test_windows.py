@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from sqlalchemy import Engine, select
 
-from monitor.kernel import tdigest
-from monitor.kernel.masks import ids_of
-from monitor.kernel.tally import Observed, Tally, take
-from monitor.results import NodeResult, Status, WindowResult, as_json
-from monitor.store import lost, reader, tables, writer
-from monitor.store.reader import REPORTED_IDS
-from probes.contract.batch import IdKind
-from probes.contract.ids import digest, id_bytes
-from probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.masks import ids_of
+from hopwatch.monitor.kernel.tally import Observed, Tally, take
+from hopwatch.monitor.results import NodeResult, Status, WindowResult, as_json
+from hopwatch.monitor.store import lost, reader, tables, writer
+from hopwatch.monitor.store.reader import REPORTED_IDS
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.ids import digest, id_bytes
+from hopwatch.probes.contract.limits import WINDOW_US
 from tests.monitor.spooled import START_US, at, ids
 from tests.monitor.store.stored import PATHWAY, concluded, dump, results, write
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 import fastavro
 from hypothesis import strategies as st
 
-from probes.contract import envelope, limits
-from probes.contract.batch import Batch, Drop, IdKind, Kind, Outcome
+from hopwatch.probes.contract import envelope, limits
+from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind, Outcome
 
 SCHEMAS: Final = {1: fastavro.parse_schema(envelope.SCHEMA_1), 2: fastavro.parse_schema(envelope.SCHEMA)}
 PREFIXES: Final = {1: b"\x81" + envelope.FINGERPRINT_1, 2: b"\x81" + envelope.FINGERPRINT}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.addresses import owner_of
+from hopwatch.probes.contract.addresses import owner_of
 
 
 @given(st.ip_addresses(v=4))

@@ -13,9 +13,9 @@ import avro.schema
 import fastavro.schema
 import pytest
 
-from probes.contract import envelope, limits
-from probes.contract.batch import Batch, Drop, IdKind
-from probes.contract.envelope import RecordError
+from hopwatch.probes.contract import envelope, limits
+from hopwatch.probes.contract.batch import Batch, Drop, IdKind
+from hopwatch.probes.contract.envelope import RecordError
 from tests.probes.contract.batches import HEARTBEAT, PREFIX, TWO_PASSED, of_version_1, record_of
 
 SCHEMAS = [(envelope.SCHEMA_1, envelope.FINGERPRINT_1), (envelope.SCHEMA, envelope.FINGERPRINT)]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from probes.contract.batch import IdKind
-from probes.contract.ids import IdError, IntId, TextId, UuidId, id_bytes, named
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.ids import IdError, IntId, TextId, UuidId, id_bytes, named
 
 SOME_UUID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
 

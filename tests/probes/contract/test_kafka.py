@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from probes.contract.kafka import DEFAULT_TOPIC, KafkaAccess, KafkaPlace, in_words
+from hopwatch.probes.contract.kafka import DEFAULT_TOPIC, KafkaAccess, KafkaPlace, in_words
 
 PLACES = {
     "kafka://broker:9092/t": ("broker:9092", "t"),

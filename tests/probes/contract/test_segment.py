@@ -7,7 +7,7 @@ import struct
 import google_crc32c
 import pytest
 
-from probes.contract.segment import MAGIC, Frame, frame, walk
+from hopwatch.probes.contract.segment import MAGIC, Frame, frame, walk
 
 GOOD = frame(b"good")
 OVERSIZED = bytes(4 * 1024 * 1024 + 1)

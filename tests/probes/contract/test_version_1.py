@@ -9,18 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.kernel.tally import NEVER_US, Tally
-from monitor.kernel.window import Terms
-from monitor.parcels import Claims
-from monitor.pathway import Pathway
-from monitor.rules import StreamRules
-from monitor.spark import redeem
-from monitor.spark.decode import decode
-from monitor.spark.rows import CLAIMS_ROW, SET_ASIDE_ROW
-from probes.contract import envelope, segment
-from probes.contract.batch import Batch, Drop, IdKind, Kind
-from probes.contract.ids import id_bytes
-from tests.probes.hosts import EPOCH_US, Said, said
+from hopwatch.monitor.kernel.tally import NEVER_US, Tally
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.parcels import Claims
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.spark import redeem
+from hopwatch.monitor.spark.decode import decode
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, SET_ASIDE_ROW
+from hopwatch.probes.contract import envelope, segment
+from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.testing import batch_observations
+from hopwatch.testing import EPOCH_US, Observation
 
 KEPT = Path(__file__).parent / "version1"
 LOST: list[uuid.UUID | str | int] = [uuid.UUID("11112222-3333-4444-5555-666677770003"), "order-3", 102]
@@ -49,8 +50,8 @@ def test_every_record_says_what_it_said() -> None:
     assert {batch.id_kind for batch in batches} == {IdKind.UNKNOWN}
     assert batches[0].labels == {"host": "h1", "version": "1"}
     assert batches[1].drops == (Drop(EPOCH_US // 1_000, 1, "poison"),)
-    stamps = said(batches[0])
-    first = Said(id_bytes(uuid.UUID("11112222-3333-4444-5555-666677770000")), EPOCH_US + 1_000_000, *_first(), 0)
+    stamps = batch_observations(batches[0])
+    first = Observation(id_bytes(uuid.UUID("11112222-3333-4444-5555-666677770000")), EPOCH_US + 1_000_000, *_first(), 0)
     assert first in stamps
     filtered = next(one for one in stamps if one.message_id == id_bytes("order-test"))
     assert (filtered.outcome, filtered.reason) == (1, "test traffic")

@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 
-from probes.gate.app import app
-from probes.gate.gate import Gate
-from probes.http.limits import Limits
-from probes.registry.subjects import Registry
+from hopwatch.probes.gate.app import app
+from hopwatch.probes.gate.gate import Gate
+from hopwatch.probes.http.limits import Limits
+from hopwatch.probes.registry.subjects import Registry
 from tests.probes.registry.shelves import MemoryShelf
 
 

@@ -9,22 +9,21 @@ from typing import Any, Final
 import httpx
 import orjson
 
-from probes.gate import ids, records
-from probes.gate.codec import Codec
-from probes.gate.gate import Gate
-from probes.gate.intake import Entrance, Intake
-from probes.gate.judging import Terms
-from probes.gate.outlets import Done, Leaving, OutletError
-from probes.gate.producers import Producer, Producers
-from probes.gate.records import Rejected
-from probes.gate.rules import Action, Enumeration, Path, Range, Rule
-from probes.gate.stamping import Stamping
-from probes.http.limits import Limits
-from probes.marks import new_id
-from probes.registry.avro_schema import Schema
-from probes.sinks.memory import MemorySink
+from hopwatch.probes.gate import ids, records
+from hopwatch.probes.gate.codec import Codec
+from hopwatch.probes.gate.gate import Gate
+from hopwatch.probes.gate.intake import Entrance, Intake
+from hopwatch.probes.gate.judging import Terms
+from hopwatch.probes.gate.outlets import Done, Leaving, OutletError
+from hopwatch.probes.gate.producers import Producer, Producers
+from hopwatch.probes.gate.records import Rejected
+from hopwatch.probes.gate.rules import Action, Enumeration, Path, Range, Rule
+from hopwatch.probes.gate.stamping import Stamping
+from hopwatch.probes.http.limits import Limits
+from hopwatch.probes.marks import new_id
+from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.testing import ManualClock, MemorySink, Observation, observations
 from tests.probes.gate.asked import Asked
-from tests.probes.hosts import ManualClock, Said, told
 from tests.probes.registry.schemas import record
 
 HOUR_US: Final = 3_600_000_000
@@ -129,10 +128,10 @@ class AtEntrance(Asked):
         """Return an event of a batch, one in order by default."""
         return {"id": self.new_id(), "data": GOOD if data is None else data, **more}
 
-    def stamped(self) -> list[Said]:
+    def stamped(self) -> list[Observation]:
         """Return what was stamped so far."""
         self.stamping.sender.flush()
-        found = told(self.sink.records)
+        found = observations(self.sink)
         self.sink.records.clear()
         return found
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.gate import bodies
-from probes.gate.bodies import MOST_EVENTS, Sent
-from probes.http.problems import Problem
+from hopwatch.probes.gate import bodies
+from hopwatch.probes.gate.bodies import MOST_EVENTS, Sent
+from hopwatch.probes.http.problems import Problem
 
 JSON = st.recursive(
     st.none()

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.gate.codec import PREFIX_BYTES, Codec, EnvelopeError, MisfitError, fingerprint_of
-from probes.http.problems import Fault
-from probes.registry.avro_schema import Schema
-from probes.registry.compatibility import reads
+from hopwatch.probes.gate.codec import PREFIX_BYTES, Codec, EnvelopeError, MisfitError, fingerprint_of
+from hopwatch.probes.http.problems import Fault
+from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.probes.registry.compatibility import reads
 from tests.probes.registry.schemas import ORDER, SCHEMAS, Json, changed, record, schema
 
 SIMPLE = {

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.batch import Outcome
-from probes.gate import ids
-from probes.gate.records import Rejected
-from probes.gate.rules import Action, Freshness, Path, Range, Required, Rule, Uniqueness
-from probes.http.problems import Fault
+from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.gate import ids
+from hopwatch.probes.gate.records import Rejected
+from hopwatch.probes.gate.rules import Action, Freshness, Path, Range, Required, Rule, Uniqueness
+from hopwatch.probes.http.problems import Fault
 from tests.probes.gate.entrances import CHEAP, EVENTS, GOOD, HOUR_US, KNOWN, POSITIVE, AtEntrance, post, put
 from tests.probes.registry.schemas import record
 from tests.probes.taps.http.asked import told

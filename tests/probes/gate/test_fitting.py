@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from probes.gate.fitting import misfits
-from probes.gate.rules import Action, Check, Enumeration, Freshness, Path, Pattern, Range, Required, Rule
+from hopwatch.probes.gate.fitting import misfits
+from hopwatch.probes.gate.rules import Action, Check, Enumeration, Freshness, Path, Pattern, Range, Required, Rule
 from tests.probes.registry.schemas import record, schema
 
 LINE = record({"name": "price", "type": "double"}, name="Line")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.gate.framing import Framed, Framing, framed
+from hopwatch.probes.gate.framing import Framed, Framing, framed
 
 ENVELOPE = b"\x81" + bytes(range(32)) + b"body"
 CONFLUENT = b"\x00\x00\x00\x01\x02body"

@@ -10,7 +10,7 @@ import uuid_utils
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.gate import ids
+from hopwatch.probes.gate import ids
 
 MOMENT = datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)
 MOMENT_US = int(MOMENT.timestamp()) * 1_000_000

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.gate import bodies, members
-from probes.gate.members import TOLD, may_repeat, repeated
+from hopwatch.probes.gate import bodies, members
+from hopwatch.probes.gate.members import TOLD, may_repeat, repeated
 from tests.probes.gate.entrances import EVENTS, GOOD, AtEntrance, post
 from tests.probes.taps.http.asked import told
 

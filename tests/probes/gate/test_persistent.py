@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from probes.gate import persistent
-from probes.gate.persistent import Patience, StoppedError
-from probes.taps.surroundings import Surroundings
+from hopwatch.probes.gate import persistent
+from hopwatch.probes.gate.persistent import Patience, StoppedError
+from hopwatch.probes.taps.surroundings import Surroundings
 
 PASSING = [KafkaError._TRANSPORT, KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.UNSTABLE_OFFSET_COMMIT]
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from probes.gate.producers import OVER_S, Producer
-from probes.http.problems import Problem
+from hopwatch.probes.gate.producers import OVER_S, Producer
+from hopwatch.probes.http.problems import Problem
 from tests.probes.gate.entrances import EVENTS, GOOD, ORDER, AtEntrance
 from tests.probes.taps.http.asked import told
 

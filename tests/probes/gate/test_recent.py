@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.gate.recent import Recent
+from hopwatch.probes.gate.recent import Recent
 
 KEYS = st.integers(0, 20)
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.gate import records
-from probes.gate.codec import EnvelopeError
-from probes.gate.records import Entered, Rejected, Replayed
-from probes.http.problems import Fault
+from hopwatch.probes.gate import records
+from hopwatch.probes.gate.codec import EnvelopeError
+from hopwatch.probes.gate.records import Entered, Rejected, Replayed
+from hopwatch.probes.http.problems import Fault
 
 IDS = st.binary(min_size=16, max_size=16)
 MOMENTS = st.integers(-(2**63), 2**63 - 1)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from probes.contract.batch import Outcome
-from probes.gate import ids, intake
+from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.gate import ids, intake
 from tests.probes.gate.entrances import CHEAP, EVENTS, GOOD, KNOWN, AtEntrance, post, put
 from tests.probes.registry.schemas import record
 from tests.probes.taps.http.asked import told

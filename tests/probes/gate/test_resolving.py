@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.gate.avro_body import UnreadableError, UnresolvableError
-from probes.gate.codec import PREFIX_BYTES, Codec
-from probes.gate.resolving import Resolution
-from probes.registry.compatibility import reads
+from hopwatch.probes.gate.avro_body import UnreadableError, UnresolvableError
+from hopwatch.probes.gate.codec import PREFIX_BYTES, Codec
+from hopwatch.probes.gate.resolving import Resolution
+from hopwatch.probes.registry.compatibility import reads
 from tests.probes.gate.test_codec import with_event
 from tests.probes.registry.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.gate import rules
-from probes.gate.rules import (
+from hopwatch.probes.gate import rules
+from hopwatch.probes.gate.rules import (
     Action,
     Check,
     Enumeration,
@@ -24,7 +24,7 @@ from probes.gate.rules import (
     Subject,
     Uniqueness,
 )
-from probes.http.problems import Fault
+from hopwatch.probes.http.problems import Fault
 
 PRICE, NAME, EACH = Path.parse("price"), Path.parse("customer.name"), Path.parse("lines[].price")
 

@@ -9,11 +9,11 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.kafka import KafkaPlace
-from probes.gate.persistent import Patience
-from probes.gate.source import Source
-from probes.taps.surroundings import Surroundings
-from probes.taps.topic import Topic
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.gate.persistent import Patience
+from hopwatch.probes.gate.source import Source
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.topic import Topic
 
 PARTITIONS = range(2)
 RECORD = cast("Any", Message)

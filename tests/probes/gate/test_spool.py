@@ -13,14 +13,14 @@ from typing import Final
 
 import pytest
 
-from probes.clock import SystemClock
-from probes.contract.kafka import KafkaAccess
-from probes.contract.segment import MAGIC, frame, walk
-from probes.gate.outlets import Leaving, OutletError, open_outlet
-from probes.gate.outlets.left import LOCK, held, recover
-from probes.gate.outlets.spool import ROOM_BYTES, SpoolOutlet
-from probes.gate.records import Entered
-from probes.sinks.spool import SpoolSink
+from hopwatch.probes.clock import SystemClock
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.contract.segment import MAGIC, frame, walk
+from hopwatch.probes.gate.outlets import Leaving, OutletError, open_outlet
+from hopwatch.probes.gate.outlets.left import LOCK, held, recover
+from hopwatch.probes.gate.outlets.spool import ROOM_BYTES, SpoolOutlet
+from hopwatch.probes.gate.records import Entered
+from hopwatch.probes.sinks.spool import SpoolSink
 from tests.repository import ROOT
 
 PATIENCE_S: Final = 120.0
@@ -187,9 +187,9 @@ def test_what_a_killed_gate_acknowledged_is_published_by_the_next(tmp_path: Path
     """SIGKILL right behind the acknowledgement; nothing is lost, and nothing comes twice."""
     program = f"""
 from pathlib import Path
-from probes.clock import SystemClock
+from hopwatch.probes.clock import SystemClock
 from tests.probes.gate.test_spool import written
-from probes.gate.outlets.spool import SpoolOutlet
+from hopwatch.probes.gate.outlets.spool import SpoolOutlet
 outlet = SpoolOutlet(Path({str(tmp_path)!r}), "", SystemClock())
 outlet.check()
 for number in range(30):

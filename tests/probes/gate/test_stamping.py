@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from probes.contract.batch import IdKind
-from probes.contract.envelope import decode
-from probes.gate import ids, stamping
-from probes.gate.spots import Spots
-from probes.gate.stamping import FEW, Stamping
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, ManualClock, Said, drops, told
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.gate import ids, stamping
+from hopwatch.probes.gate.spots import Spots
+from hopwatch.probes.gate.stamping import FEW, Stamping
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
+from tests.probes.hosts import drops
 
 
 @pytest.fixture
@@ -28,7 +28,9 @@ def test_what_entered_carries_both_stamps(sink: MemorySink, count: int) -> None:
     ids = [number.to_bytes(16, "big") for number in range(count)]
     one.entered(ids, [EPOCH_US] * count, EPOCH_US + 5, EPOCH_US + 7)
     one.sender.flush()
-    assert sorted(told(sink.records)) == [Said(event_id, EPOCH_US, EPOCH_US + 5, EPOCH_US + 7) for event_id in ids]
+    assert sorted(observations(sink)) == [
+        Observation(event_id, EPOCH_US, EPOCH_US + 5, EPOCH_US + 7) for event_id in ids
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 100])
@@ -62,7 +64,7 @@ def test_a_reason_is_cut_to_what_the_wire_takes(sink: MemorySink) -> None:
     one = Stamping("orders", "gate", sink, ManualClock())
     one.rejected(bytes(16), EPOCH_US, EPOCH_US + 5, "\ud800" + "x" * 90)
     one.sender.flush()
-    assert told(sink.records) == [Said(bytes(16), EPOCH_US, EPOCH_US + 5, None, 2, "?" + "x" * 63)]
+    assert observations(sink) == [Observation(bytes(16), EPOCH_US, EPOCH_US + 5, None, 2, "?" + "x" * 63)]
 
 
 @pytest.mark.parametrize("count", [1, 100])
@@ -74,6 +76,6 @@ def test_what_finds_no_room_is_counted(sink: MemorySink, monkeypatch: pytest.Mon
         one.entered([number.to_bytes(16, "big") for number in range(count)], [EPOCH_US] * count, EPOCH_US, EPOCH_US)
     one.rejected(bytes(16), EPOCH_US, EPOCH_US, "x")
     one.sender.flush()
-    stamps = sum((said.in_us is not None) + (said.out_us is not None) for said in told(sink.records))
+    stamps = sum((said.in_us is not None) + (said.out_us is not None) for said in observations(sink))
     assert stamps + sum(drop.count for drop in drops(sink.records)) == 4 * count + 1
     assert {drop.window_start_ms for drop in drops(sink.records)} == {EPOCH_US // 1_000}

@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.contract.ids import id_bytes
-from probes.gate.bodies import EVENT_BYTES
-from probes.gate.codec import PREFIX_BYTES, Codec
-from probes.gate.framing import Framing
-from probes.gate.judging import Judged, Terms
-from probes.gate.records import of_rejected
-from probes.gate.rules import Action, Enumeration, Freshness, Path, Range, Required, Rule
-from probes.gate.spots import Spots
-from probes.gate.validating import MOST_BESIDE_BYTES, Record, Validating
-from probes.gate.versions import Versions
-from probes.marks import ID_HEADER, TIME_HEADER
-from probes.registry.compatibility import Level
-from probes.registry.subjects import Registry
-from probes.values import TimeUnit
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.gate.bodies import EVENT_BYTES
+from hopwatch.probes.gate.codec import PREFIX_BYTES, Codec
+from hopwatch.probes.gate.framing import Framing
+from hopwatch.probes.gate.judging import Judged, Terms
+from hopwatch.probes.gate.records import of_rejected
+from hopwatch.probes.gate.rules import Action, Enumeration, Freshness, Path, Range, Required, Rule
+from hopwatch.probes.gate.spots import Spots
+from hopwatch.probes.gate.validating import MOST_BESIDE_BYTES, Record, Validating
+from hopwatch.probes.gate.versions import Versions
+from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
+from hopwatch.probes.registry.compatibility import Level
+from hopwatch.probes.registry.subjects import Registry
+from hopwatch.probes.values import TimeUnit
+from hopwatch.testing import EPOCH_US, ManualClock
 from tests.probes.gate.test_codec import with_event
-from tests.probes.hosts import EPOCH_US, ManualClock
 from tests.probes.registry.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
 from tests.probes.registry.shelves import MemoryShelf
 

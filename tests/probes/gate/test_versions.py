@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from probes.gate.avro_body import UnresolvableError
-from probes.gate.versions import FRESH_NS, MOST_WRITERS, Versions
-from probes.registry.compatibility import Level
-from probes.registry.shelf import ShelfDownError
-from probes.registry.subjects import Registry, UnknownError
-from tests.probes.hosts import ManualClock
+from hopwatch.probes.gate.avro_body import UnresolvableError
+from hopwatch.probes.gate.versions import FRESH_NS, MOST_WRITERS, Versions
+from hopwatch.probes.registry.compatibility import Level
+from hopwatch.probes.registry.shelf import ShelfDownError
+from hopwatch.probes.registry.subjects import Registry, UnknownError
+from hopwatch.testing import ManualClock
 from tests.probes.registry.schemas import FIRST, SECOND, record, schema
 from tests.probes.registry.shelves import MemoryShelf
 

@@ -13,10 +13,10 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from probes.http import connections, serve
-from probes.http.connections import Connections
-from probes.http.limits import Receive, Scope, Send
-from probes.http.serve import Listening
+from hopwatch.probes.http import connections, serve
+from hopwatch.probes.http.connections import Connections
+from hopwatch.probes.http.limits import Receive, Scope, Send
+from hopwatch.probes.http.serve import Listening
 
 PATIENCE_S = 60.0
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.http.limits import App, Bounded, Limits, Receive, Scope, Send
+from hopwatch.probes.http.limits import App, Bounded, Limits, Receive, Scope, Send
 
 MIB: Final = 1024 * 1024
 PACKED: Final = [(b"content-encoding", b"gzip")]

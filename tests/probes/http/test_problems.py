@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from probes.http.problems import pointer
+from hopwatch.probes.http.problems import pointer
 
 
 @pytest.mark.parametrize(

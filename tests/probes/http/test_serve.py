@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from probes.http.serve import Contained, Health
+from hopwatch.probes.http.serve import Contained, Health
 
 FORGED: Final = "\x1b[2J\nhopwatch: all is well " * 1_000
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.http.serve import Tls
+from hopwatch.probes.http.serve import Tls
 from tests.real.test_gate_strangers import bad_certificates
 
 DAY_S = 86_400
@@ -45,5 +45,5 @@ def test_a_certificate_that_cannot_be_looked_at_has_no_flaw(
     def refuse(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("probes.http.serve._shown", refuse)
+    monkeypatch.setattr("hopwatch.probes.http.serve._shown", refuse)
     assert Tls(tmp_path / "server.pem", tmp_path / "server.key").flaw(time.time()) == ""

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from probes import Probe, marks
-from probes.contract.envelope import decode
-from probes.contract.ids import id_bytes
-from probes.integrations import confluent_kafka as integration
-from probes.integrations.confluent_kafka import instrument
-from probes.sinks.memory import MemorySink
-from tests.probes.hosts import EPOCH_US, ManualClock, Said, drops, told
+from hopwatch.probes import Probe, marks
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.integrations import confluent_kafka as integration
+from hopwatch.probes.integrations.confluent_kafka import instrument
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
+from tests.probes.hosts import drops
 from tests.probes.integrations.clients import Letter, Receiver, Sender, SerializingSender
 
 MARKED = [("hopwatch-id", b"order 7"), ("hopwatch-time", b"%d" % EPOCH_US)]
@@ -46,10 +46,10 @@ def probe(clock: ManualClock, sink: MemorySink) -> Iterator[Probe]:
         yield opened
 
 
-def said(probe: Probe, sink: MemorySink) -> list[Said]:
+def said(probe: Probe, sink: MemorySink) -> list[Observation]:
     """Return what the probe said so far."""
     probe.flush()
-    return told(sink.records)
+    return observations(sink)
 
 
 def causes(probe: Probe, sink: MemorySink) -> list[tuple[str, int]]:
@@ -74,7 +74,7 @@ def test_a_message_is_marked_where_it_is_made(probe: Probe, sink: MemorySink, cl
     assert said(probe, sink) == []
     clock.advance(0.5)
     producer.poll(0)
-    assert said(probe, sink) == [Said(made.message_id, EPOCH_US, None, EPOCH_US + 500_000)]
+    assert said(probe, sink) == [Observation(made.message_id, EPOCH_US, None, EPOCH_US + 500_000)]
 
 
 @pytest.mark.parametrize("headers", [MARKED, dict(MARKED), iter(MARKED)])
@@ -148,7 +148,7 @@ def test_what_is_polled_is_stamped(probe: Probe, sink: MemorySink) -> None:
     )
     assert [consumer.poll(1) is not None for _ in range(3)] == [True, False, True]
     assert len(consumer.consume(5, timeout=1)) == 2
-    assert said(probe, sink) == [Said(id_bytes("order 7"), EPOCH_US, EPOCH_US + 1, None)] * 3
+    assert said(probe, sink) == [Observation(id_bytes("order 7"), EPOCH_US, EPOCH_US + 1, None)] * 3
 
 
 def test_a_node_that_consumes_makes_no_messages(

@@ -7,8 +7,8 @@ from typing import Any, Final
 import orjson
 from hypothesis import strategies as st
 
-from probes.registry.avro_schema import Schema
-from probes.registry.lint import LintError, lint
+from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.probes.registry.lint import LintError, lint
 
 Json = Any
 """A schema as JSON."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from probes.registry.shelf import Entry, Kept, ShelfDownError
+from hopwatch.probes.registry.shelf import Entry, Kept, ShelfDownError
 
 
 @dataclass

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.contract import envelope
-from probes.registry.avro_schema import MAX_BYTES, Schema, SchemaError, logical_type
-from probes.registry.breaks import fits
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.registry.avro_schema import MAX_BYTES, Schema, SchemaError, logical_type
+from hopwatch.probes.registry.breaks import fits
 from tests.probes.registry.schemas import ORDER, SCHEMAS, Json, record, schema
 
 NOTHING = {"name": "a", "type": "double"}

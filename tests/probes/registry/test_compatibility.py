@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from probes.registry.compatibility import Direction, Level, Version, conflicts, reads
+from hopwatch.probes.registry.compatibility import Direction, Level, Version, conflicts, reads
 from tests.probes.registry.avro_java import Checker, checker
 from tests.probes.registry.schemas import ORDER, SCHEMAS, TYPES, Json, changed, record, schema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from probes.registry.differences import differences
+from hopwatch.probes.registry.differences import differences
 from tests.probes.registry.schemas import SCHEMAS, Json, record, schema
 
 INNER = record({"name": "zip", "type": "int"}, name="Address")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from probes.registry.compatibility import Direction, Level, Version, conflicts
-from probes.registry.explained import WHOLE, explained, new_major
+from hopwatch.probes.registry.compatibility import Direction, Level, Version, conflicts
+from hopwatch.probes.registry.explained import WHOLE, explained, new_major
 from tests.probes.registry.schemas import Json, record, schema
 
 AB = {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract import envelope
-from probes.registry.lint import MAX_DEPTH, LintError, lint
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.registry.lint import MAX_DEPTH, LintError, lint
 from tests.probes.taps.test_avro import ORDER
 
 NULLS = {"type": "record", "name": "R", "fields": [{"name": f"f{at}", "type": "null"} for at in range(100)]}

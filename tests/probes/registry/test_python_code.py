@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probes.gate.codec import Codec
-from probes.registry.python_code import NotWritableError, module
+from hopwatch.probes.gate.codec import Codec
+from hopwatch.probes.registry.python_code import NotWritableError, module
 from tests.probes.gate.test_codec import with_event
 from tests.probes.registry.schemas import ORDER, SCHEMAS, Json, record, schema
 

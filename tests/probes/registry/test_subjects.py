@@ -8,10 +8,10 @@ from itertools import count
 
 import pytest
 
-from probes.registry.avro_schema import Schema
-from probes.registry.compatibility import Conflict, Level, Version, conflicts
-from probes.registry.shelf import ShelfDownError
-from probes.registry.subjects import (
+from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.probes.registry.compatibility import Conflict, Level, Version, conflicts
+from hopwatch.probes.registry.shelf import ShelfDownError
+from hopwatch.probes.registry.subjects import (
     ALL,
     IncompatibleError,
     MeaningError,
@@ -100,7 +100,7 @@ def test_nobody_who_writes_waits_for_a_comparison(monkeypatch: pytest.MonkeyPatc
         compared.append(shelf.is_written)
         return compare(new, versions, level)
 
-    monkeypatch.setattr("probes.registry.subjects.conflicts", watched)
+    monkeypatch.setattr("hopwatch.probes.registry.subjects.conflicts", watched)
     for one in (FIRST, SECOND):
         Registry(shelf).register("orders", one)
     assert compared == [False, False]
@@ -144,7 +144,7 @@ def test_a_version_is_compared_with_once(monkeypatch: pytest.MonkeyPatch) -> Non
         compared.append((new is FIELD, [one.number for one in versions]))
         return compare(new, versions, level)
 
-    monkeypatch.setattr("probes.registry.subjects.conflicts", watched)
+    monkeypatch.setattr("hopwatch.probes.registry.subjects.conflicts", watched)
     assert registry.register("orders", FIELD).entry.version == 3
     assert [numbers for is_own, numbers in compared if is_own] == [[1], [2]]
 

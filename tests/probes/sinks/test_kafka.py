@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from probes import Probe
-from probes.contract.kafka import KafkaAccess, KafkaPlace
-from probes.errors import ProbeError
-from probes.sinks.kafka import KafkaSink, access_of
+from hopwatch import Probe
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.errors import ProbeError
+from hopwatch.probes.sinks.kafka import KafkaSink, access_of
 
 PREFIX = "HOPWATCH_TRANSPORT__KAFKA__"
 USER = {

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.segment import FRAME_BYTES, MAGIC, folder_name, walk
-from probes.sinks import open_sink
-from probes.sinks.spool import SpoolSink
-from tests.probes.hosts import ManualClock
+from hopwatch.probes.contract.segment import FRAME_BYTES, MAGIC, folder_name, walk
+from hopwatch.probes.sinks import open_sink
+from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.testing import ManualClock
 
 INSTANCE = "orders.router.host-1.1"
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from threading import Event
 
-from probes import Probe, exits
-from probes.sender import NEVER_US
-from probes.sinks.memory import MemorySink
-from probes.taps.patience import PatientSink
-from probes.taps.sides import Side
-from probes.taps.stamping import Stamping
-from probes.taps.surroundings import Surroundings
-from tests.probes.hosts import ManualClock, Said, told
+from hopwatch.probes import Probe, exits
+from hopwatch.probes.sender import NEVER_US
+from hopwatch.probes.taps.patience import PatientSink
+from hopwatch.probes.taps.sides import Side
+from hopwatch.probes.taps.stamping import Stamping
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.testing import ManualClock, MemorySink, Observation, observations
 
 
 class HastyEvent(Event):
@@ -44,7 +43,7 @@ class LateSink(MemorySink):
 
     def settle(self, patience_s: float) -> bool:  # noqa: ARG002 - nothing takes time here
         """Say whether it is in time."""
-        self.settled.append(len(told(self.records)))
+        self.settled.append(len(observations(self)))
         return not self.is_late
 
 
@@ -69,9 +68,9 @@ class Place:
         opened = self.probe, self.patient
         self.stamping = Stamping(opened, side, self.around, are_bad_messages=are_bad_messages)
 
-    def said(self) -> list[Said]:
+    def said(self) -> list[Observation]:
         """Return all observations that reached the sink."""
-        return told(self.sink.records)
+        return observations(self.sink)
 
     def ids(self) -> list[bytes]:
         """Return their ids."""

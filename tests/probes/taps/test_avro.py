@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract import envelope
-from probes.taps.avro import MAX_SCHEMA_BYTES, AvroValues, Framing
-from probes.taps.errors import TapUsageError
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.taps.avro import MAX_SCHEMA_BYTES, AvroValues, Framing
+from hopwatch.probes.taps.errors import TapUsageError
 
 ORDER: dict[str, Any] = {
     "type": "record",

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.ids import id_bytes
-from probes.taps.documents import DocumentReader, Seen, Unseen, find, path_keys
-from probes.taps.errors import TapUsageError
-from probes.values import Bad, IdKind, TimeUnit
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.taps.documents import DocumentReader, Seen, Unseen, find, path_keys
+from hopwatch.probes.taps.errors import TapUsageError
+from hopwatch.probes.values import Bad, IdKind, TimeUnit
 
 READER = DocumentReader("meta.id", "at", IdKind.AUTO, TimeUnit.US)
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.taps.ends import Ends
+from hopwatch.probes.taps.ends import Ends
 
 
 class Brokers:

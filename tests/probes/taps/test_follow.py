@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from probes.taps.errors import TapSourceError
-from probes.taps.follow import LINGER_S, MOST_LINGER_S, FollowedFile
-from probes.taps.marked import Position
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.follow import LINGER_S, MOST_LINGER_S, FollowedFile
+from hopwatch.probes.taps.marked import Position
 from tests.probes.taps.places import Place
 
 LONG = b"a line that is longer than what is kept of it to know the file again, by far\n"

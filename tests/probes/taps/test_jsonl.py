@@ -12,20 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.batch import Drop
-from probes.contract.batch import IdKind as WireKind
-from probes.contract.envelope import decode
-from probes.contract.ids import id_bytes
-from probes.taps.documents import DocumentReader
-from probes.taps.errors import TapSourceError
-from probes.taps.jsonl import LOOK_S, READ_BYTES, JsonLinesTap, Pipe, follow
-from probes.taps.lines import MAX_LINE_BYTES
-from probes.taps.marked import Position
-from probes.taps.sides import Side
-from probes.taps.stamping import MOST_UNSETTLED
-from probes.taps.state import StateFile
-from probes.values import Bad, IdKind, TimeUnit
-from tests.probes.hosts import EPOCH_US, Said, drops
+from hopwatch.probes.contract.batch import Drop
+from hopwatch.probes.contract.batch import IdKind as WireKind
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.taps.documents import DocumentReader
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.jsonl import LOOK_S, READ_BYTES, JsonLinesTap, Pipe, follow
+from hopwatch.probes.taps.lines import MAX_LINE_BYTES
+from hopwatch.probes.taps.marked import Position
+from hopwatch.probes.taps.sides import Side
+from hopwatch.probes.taps.stamping import MOST_UNSETTLED
+from hopwatch.probes.taps.state import StateFile
+from hopwatch.probes.values import Bad, IdKind, TimeUnit
+from hopwatch.testing import EPOCH_US, Observation
+from tests.probes.hosts import drops
 from tests.probes.taps.places import Place
 
 READER = DocumentReader("id", "at", IdKind.AUTO, TimeUnit.US)
@@ -68,7 +69,7 @@ def test_lines_are_stamped_on_the_side_that_is_asked_for(side: Side, moments: tu
     """When they are read."""
     place = Place(side)
     JsonLinesTap(Parts([line(7)]), READER, place.stamping, place.around).run()
-    assert place.said() == [Said(id_bytes(7), EPOCH_US, *moments)]
+    assert place.said() == [Observation(id_bytes(7), EPOCH_US, *moments)]
 
 
 def test_ids_go_on_as_they_stand_in_the_lines() -> None:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from probes.contract.ids import id_bytes
-from probes.contract.kafka import KafkaPlace
-from probes.taps.errors import TapSourceError
-from probes.taps.kafka import KafkaTap
-from probes.taps.messages import MessageReader
-from probes.taps.topic import Topic
-from tests.probes.hosts import EPOCH_US
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.kafka import KafkaTap
+from hopwatch.probes.taps.messages import MessageReader
+from hopwatch.probes.taps.topic import Topic
+from hopwatch.testing import EPOCH_US
 from tests.probes.integrations.clients import Letter
 from tests.probes.taps.places import Place
 

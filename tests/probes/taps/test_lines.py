@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.taps.lines import LineCutter
+from hopwatch.probes.taps.lines import LineCutter
 
 MOST_BYTES = 8
 TEXT = st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r\n", b" ", b"x" * 9])).map(b"".join)

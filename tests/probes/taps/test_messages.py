@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.ids import id_bytes
-from probes.taps.avro import AvroValues, Framing
-from probes.taps.documents import Seen, Unseen
-from probes.taps.errors import TapUsageError
-from probes.taps.messages import MAX_VALUE_BYTES, MessageReader, Place, Spot, spot
-from probes.values import Bad, IdKind, TimeUnit
-from tests.probes.hosts import EPOCH_US
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.taps.avro import AvroValues, Framing
+from hopwatch.probes.taps.documents import Seen, Unseen
+from hopwatch.probes.taps.errors import TapUsageError
+from hopwatch.probes.taps.messages import MAX_VALUE_BYTES, MessageReader, Place, Spot, spot
+from hopwatch.probes.values import Bad, IdKind, TimeUnit
+from hopwatch.testing import EPOCH_US
 from tests.probes.integrations.clients import Letter
 from tests.probes.taps.places import Place as Surrounded
 from tests.probes.taps.test_avro import ORDER, VALUE, body

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from probes.contract.envelope import decode
-from probes.contract.segment import walk
-from probes.taps.errors import TapSourceError, TapUsageError
-from probes.taps.opening import open_probe
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.segment import walk
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.opening import open_probe
 from tests.probes.taps.places import Place
 
 

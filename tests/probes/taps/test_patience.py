@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.sinks.spool import SpoolSink
-from probes.taps.patience import PatientSink
+from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.probes.taps.patience import PatientSink
 from tests.probes.taps.places import HastyEvent, Place
 
 

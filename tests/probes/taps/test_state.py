@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.taps.errors import TapSourceError, TapUsageError
-from probes.taps.marked import Position
-from probes.taps.state import StateFile
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.marked import Position
+from hopwatch.probes.taps.state import StateFile
 
 POSITION = Position(1, 2, 3, b"one")
 SOURCE = Path("/var/log/app.log")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from probes.taps.surroundings import Surroundings
-from probes.taps.tally import TELL_EVERY_S, Tally, Teller
-from probes.values import Bad
-from tests.probes.hosts import ManualClock
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.taps.tally import TELL_EVERY_S, Tally, Teller
+from hopwatch.probes.values import Bad
+from hopwatch.testing import ManualClock
 
 
 def test_the_same_tally_is_told_once() -> None:

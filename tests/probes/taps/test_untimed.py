@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.taps.documents import Seen, Unseen
-from probes.taps.untimed import APART, MOST_APART, Untimed
-from probes.values import Bad
-from tests.probes.hosts import EPOCH_US, drops
+from hopwatch.probes.taps.documents import Seen, Unseen
+from hopwatch.probes.taps.untimed import APART, MOST_APART, Untimed
+from hopwatch.probes.values import Bad
+from hopwatch.testing import EPOCH_US
+from tests.probes.hosts import drops
 from tests.probes.taps.places import Place
 
 MINUTE_US = 60_000_000

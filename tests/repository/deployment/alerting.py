@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from monitor.settings import Settings
-from monitor.settings.channels import AlertmanagerChannel
+from hopwatch.monitor.settings import Settings
+from hopwatch.monitor.settings.channels import AlertmanagerChannel
 from tests.repository import ROOT
 from tests.repository.deployment import commands, compose
 from tests.repository.deployment.deployment import Deployment, dashboard_place, image_of, is_monitor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from monitor.settings.durations import FORMS
+from hopwatch.monitor.settings.durations import FORMS
 from tests.repository.deployment.confinement import CONDITIONS
 
 GONE: Final = object()

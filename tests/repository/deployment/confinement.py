@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-import monitor
+import hopwatch
 from tests.repository import ROOT
 from tests.repository.deployment import compose, dockerfile
 from tests.repository.deployment.deployment import OWN_IMAGE, Deployment, ends_by_itself, image_of, is_monitor
@@ -29,7 +29,7 @@ def pinned(deployment: Deployment) -> Iterator[str]:
         if not PINNED.fullmatch(base):
             yield f"Dockerfile: the image {base!r} is not pinned to a version"
     tested = BROKER_VERSION.search((ROOT / "jars" / "broker.pom.xml").read_text("utf-8"))
-    expected = {OWN_IMAGE: monitor.__version__, "apache/kafka": tested[1] if tested else ""}
+    expected = {OWN_IMAGE: hopwatch.__version__, "apache/kafka": tested[1] if tested else ""}
     for name, service in deployment.services.items():
         version = expected.get(image_of(service))
         if version and service["image"].partition(":")[2] not in ("", version):

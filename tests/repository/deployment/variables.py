@@ -8,9 +8,9 @@ from typing import Final
 
 from sqlalchemy.engine import make_url
 
-from monitor import settings
-from monitor.errors import ConfigurationError
-from monitor.settings import Settings
+from hopwatch.monitor import settings
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.settings import Settings
 from tests.repository import ROOT
 from tests.repository.deployment import commands, compose
 from tests.repository.deployment.deployment import Deployment, image_of, is_monitor, is_pipeline

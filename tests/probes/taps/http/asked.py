@@ -9,13 +9,13 @@ from typing import Any
 
 import httpx
 
-from probes.contract.batch import Batch
-from probes.http.limits import Limits
-from probes.taps.http.app import app
-from probes.taps.http.intake import Intake
-from probes.taps.http.refused import NodeName
-from probes.taps.surroundings import Surroundings
-from tests.probes.hosts import EPOCH_US, ManualClock, Said
+from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.http.limits import Limits
+from hopwatch.probes.taps.http.app import app
+from hopwatch.probes.taps.http.intake import Intake
+from hopwatch.probes.taps.http.refused import NodeName
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.testing import EPOCH_US, ManualClock, Observation
 from tests.probes.test_process import rows, spooled
 
 PATH = "/v1/observations"
@@ -48,7 +48,7 @@ class Asked:
         self.intake.close(bye=False)
         return spooled(self.spool)
 
-    def said(self) -> list[Said]:
+    def said(self) -> list[Observation]:
         """Return all observations that it sent."""
         return [row for batches in self.batches().values() for row in rows(batches)]
 

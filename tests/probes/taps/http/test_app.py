@@ -15,15 +15,15 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from probes.contract.batch import IdKind, Kind
-from probes.contract.envelope import encode
-from probes.contract.ids import id_bytes
-from probes.http.limits import Limits
-from probes.http.problems import MOST_FAULTS
-from probes.sinks.spool import SpoolSink
-from probes.taps.http import books
+from hopwatch.probes.contract.batch import IdKind, Kind
+from hopwatch.probes.contract.envelope import encode
+from hopwatch.probes.contract.ids import id_bytes
+from hopwatch.probes.http.limits import Limits
+from hopwatch.probes.http.problems import MOST_FAULTS
+from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.probes.taps.http import books
+from hopwatch.testing import EPOCH_US, Observation
 from tests.probes.contract.batches import HEARTBEAT, TWO_PASSED
-from tests.probes.hosts import EPOCH_US, Said
 from tests.probes.taps.http.asked import GOOD, ONE, PATH, Asked, told
 
 MESSAGE = uuid.UUID(int=7)
@@ -47,21 +47,27 @@ def body(**more: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({}, Said(id_bytes("a"), EPOCH_US, EPOCH_US, None)),
-        ({"id": str(MESSAGE)}, Said(MESSAGE.bytes, EPOCH_US, EPOCH_US, None)),
-        ({"id": 2**128 - 1}, Said(b"\xff" * 16, EPOCH_US, EPOCH_US, None)),
-        ({"event_time": ISO}, Said(id_bytes("a"), EPOCH_US, EPOCH_US, None)),
-        ({"stamp": "out"}, Said(id_bytes("a"), EPOCH_US, None, EPOCH_US)),
-        ({"stamp": "both"}, Said(id_bytes("a"), EPOCH_US, EPOCH_US, EPOCH_US)),
-        ({"at": EPOCH_US - 9}, Said(id_bytes("a"), EPOCH_US, EPOCH_US - 9, None)),
-        ({"at": 5, "stamp": "out"}, Said(id_bytes("a"), EPOCH_US, None, 5)),
-        ({"at": 5, "stamp": "both"}, Said(id_bytes("a"), EPOCH_US, 5, 5)),
-        ({"at": ISO, "out_at": EPOCH_US + 9, "stamp": "both"}, Said(id_bytes("a"), EPOCH_US, EPOCH_US, EPOCH_US + 9)),
-        ({"outcome": "filtered"}, Said(id_bytes("a"), EPOCH_US, EPOCH_US, None, 1)),
-        ({"outcome": "rejected", "reason": "no price"}, Said(id_bytes("a"), EPOCH_US, EPOCH_US, None, 2, "no price")),
+        ({}, Observation(id_bytes("a"), EPOCH_US, EPOCH_US, None)),
+        ({"id": str(MESSAGE)}, Observation(MESSAGE.bytes, EPOCH_US, EPOCH_US, None)),
+        ({"id": 2**128 - 1}, Observation(b"\xff" * 16, EPOCH_US, EPOCH_US, None)),
+        ({"event_time": ISO}, Observation(id_bytes("a"), EPOCH_US, EPOCH_US, None)),
+        ({"stamp": "out"}, Observation(id_bytes("a"), EPOCH_US, None, EPOCH_US)),
+        ({"stamp": "both"}, Observation(id_bytes("a"), EPOCH_US, EPOCH_US, EPOCH_US)),
+        ({"at": EPOCH_US - 9}, Observation(id_bytes("a"), EPOCH_US, EPOCH_US - 9, None)),
+        ({"at": 5, "stamp": "out"}, Observation(id_bytes("a"), EPOCH_US, None, 5)),
+        ({"at": 5, "stamp": "both"}, Observation(id_bytes("a"), EPOCH_US, 5, 5)),
+        (
+            {"at": ISO, "out_at": EPOCH_US + 9, "stamp": "both"},
+            Observation(id_bytes("a"), EPOCH_US, EPOCH_US, EPOCH_US + 9),
+        ),
+        ({"outcome": "filtered"}, Observation(id_bytes("a"), EPOCH_US, EPOCH_US, None, 1)),
+        (
+            {"outcome": "rejected", "reason": "no price"},
+            Observation(id_bytes("a"), EPOCH_US, EPOCH_US, None, 2, "no price"),
+        ),
     ],
 )
-def test_an_observation_is_taken_as_it_is_meant(tap: Asked, more: dict[str, Any], expected: Said) -> None:
+def test_an_observation_is_taken_as_it_is_meant(tap: Asked, more: dict[str, Any], expected: Observation) -> None:
     """Ids and times in every form, each stamp, each outcome, moments of its own or now."""
     answer = tap.ask("POST", json=body(**more))
     assert (answer.status_code, answer.json()) == (202, {"observations": 1})

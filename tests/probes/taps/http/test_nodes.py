@@ -10,13 +10,13 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from probes.contract.batch import Kind
-from probes.contract.envelope import encode
-from probes.taps.errors import TapSourceError
-from probes.taps.http import books
-from probes.taps.http.refused import NodeName, Refusal
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.envelope import encode
+from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.http import books
+from hopwatch.probes.taps.http.refused import NodeName, Refusal
+from hopwatch.testing import EPOCH_US
 from tests.probes.contract.batches import TWO_PASSED
-from tests.probes.hosts import EPOCH_US
 from tests.probes.taps.http.asked import GOOD, Asked, told
 
 RECORD = {"content-type": "application/octet-stream"}

@@ -16,14 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.contract.batch import Batch, Drop, Kind
-from probes.contract.envelope import encode
-from probes.http.limits import Limits
-from probes.sinks.spool import SpoolSink
-from probes.taps.http import books, owed, unheard
-from probes.taps.http.refused import MINUTES, Refused
+from hopwatch.probes.contract.batch import Batch, Drop, Kind
+from hopwatch.probes.contract.envelope import encode
+from hopwatch.probes.http.limits import Limits
+from hopwatch.probes.sinks.spool import SpoolSink
+from hopwatch.probes.taps.http import books, owed, unheard
+from hopwatch.probes.taps.http.refused import MINUTES, Refused
+from hopwatch.probes.testing import batch_observations
+from hopwatch.testing import EPOCH_US
 from tests.probes.contract.batches import HEARTBEAT, TWO_PASSED, record_of
-from tests.probes.hosts import EPOCH_US, said
 from tests.probes.taps.http.asked import GOOD, ONE, PATH, Asked
 from tests.probes.taps.http.test_app import JSON, trickle
 
@@ -365,5 +366,5 @@ def test_whatever_is_posted_is_stamped_or_counted(
     for batches in tap.batches().values():
         numbers = [batch.seq for batch in batches]
         has_hole |= numbers != list(range(len(numbers)))
-        found.update(row.event_us // 60_000_000 * MINUTE_MS for batch in batches for row in said(batch))
+        found.update(row.event_us // 60_000_000 * MINUTE_MS for batch in batches for row in batch_observations(batch))
     assert has_hole or all(found[start_ms] >= count for start_ms, count in posted.items())

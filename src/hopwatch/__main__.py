@@ -1,0 +1,8 @@
+"""``python -m hopwatch`` is the command ``hopwatch``."""
+
+import sys
+
+from hopwatch.monitor.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Stamps around the clients that services use, one client a module."""
