@@ -18,8 +18,8 @@ BUILD := requirements/build.txt
 EXTRAS := monitor kafka taps gate dashboards demo
 # So many processes test: real servers and the clock are waited for half of the time.
 TESTERS := 4
-# Debian's packages of the servers that are not a jar, and of the browser.
-SERVERS := postgresql prometheus prometheus-alertmanager chromium
+# Servers that are no jar, and the browser, beside PostgreSQL: each program with the package of Debian's that has it.
+SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:prometheus-alertmanager amtool:prometheus-alertmanager chromium:chromium
 PIP_TOOLS := pip-tools==7.6.2
 PIP_AUDIT := pip-audit==2.10.1
 ARGS ?=
@@ -68,13 +68,14 @@ $(VENV)/installed: $(LOCK) pyproject.toml
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# The real servers of the tests, and what Spark reads Kafka with. Of Debian's packages it installs what is missing, as root.
+# The real servers of the tests, and what Spark reads Kafka with. Each server is looked for by itself; of Debian's packages it
+# installs those that are missing, as root.
 servers: $(VENV)/jars/connector $(VENV)/jars/broker
-	@{ [ -n "$$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] && \
-	  command -v prometheus promtool prometheus-alertmanager amtool chromium >/dev/null; } || { [ "$$(id -u)" = 0 ] && \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	  $(SERVERS) >/dev/null; } || { \
-	  echo "the tests need servers of Debian's: install them with 'apt-get install $(SERVERS)'" >&2; exit 1; }
+	@missing=; [ -n "$$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || missing=" postgresql"; \
+	for one in $(SERVERS); do command -v $${one%:*} >/dev/null || missing="$$missing $${one#*:}"; done; \
+	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	  apt-get install -y -qq --no-install-recommends $$missing >/dev/null; } || { \
+	  echo "the tests need servers of Debian's: install them with 'apt-get install$$missing'" >&2; exit 1; }
 
 $(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
 	@command -v mvn >/dev/null || { [ "$$(id -u)" = 0 ] && \

@@ -147,3 +147,31 @@ def test_ci_runs_the_tests() -> None:
     assert lines[0] == "#!/usr/bin/env bash"
     assert "set -euo pipefail" in lines
     assert lines[-1] == "make test"
+
+
+SERVERS = {
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
+    "prometheus-alertmanager": "prometheus-alertmanager",
+    "amtool": "prometheus-alertmanager",
+    "chromium": "chromium",
+}
+
+
+@pytest.mark.parametrize("missing", [None, *SERVERS])
+def test_each_server_of_the_tests_is_looked_for_by_itself(machine: Path, missing: str | None) -> None:
+    """Whichever one is not there, whoever is no root is told how to install it; with all of them there is no word."""
+    assert list(Path("/usr/lib/postgresql").glob("*/bin/initdb")), "apt-get install postgresql"
+    _program(machine, "id", "echo 1000")
+    found = shutil.which("ls")
+    assert found
+    (machine / "bin" / "ls").symlink_to(found)
+    for name in SERVERS.keys() - {missing}:
+        _program(machine, name, "")
+    jars = [word for jar in ("connector", "broker") for word in ("-o", f".venv/jars/{jar}")]
+    code, said = _make(machine, "servers", *jars)
+    if missing is None:
+        assert (code, said) == (0, [])
+        return
+    assert code != 0
+    assert said == [f"the tests need servers of Debian's: install them with 'apt-get install {SERVERS[missing]}'"]
