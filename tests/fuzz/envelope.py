@@ -8,7 +8,7 @@ from typing import Final
 
 import atheris
 
-with atheris.instrument_imports(include=["probes"]):
+with atheris.instrument_imports(include=["hopwatch.probes"]):
     from hopwatch.probes.contract import envelope
     from hopwatch.probes.gate import records
     from hopwatch.probes.gate.codec import Codec, EnvelopeError, fingerprint_of

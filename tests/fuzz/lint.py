@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import atheris
 
-with atheris.instrument_imports(include=["probes", "avro"]):
+with atheris.instrument_imports(include=["hopwatch.probes", "avro"]):
     from hopwatch.probes.registry.avro_schema import Schema, SchemaError
 
 from hopwatch.probes.gate.codec import Codec
