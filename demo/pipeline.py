@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+import hopwatch
 from hopwatch.demo.config import Layout
 from hopwatch.demo.entrance.settings import SenderSettings
 from hopwatch.demo.faults import Faults
@@ -21,7 +22,8 @@ from hopwatch.demo.ports import held_port
 from hopwatch.monitor.errors import DependencyError, HopwatchError
 
 RESTART_AFTER_S: Final = 3.0
-PACKAGES: Final = Path(__file__).resolve().parent.parent
+PACKAGES: Final = Path(hopwatch.__file__).parents[1]
+"""Where a process that is started there finds the package, and nothing else by that name."""
 
 
 class NodeDiedError(HopwatchError):

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import hopwatch
 from hopwatch.alerts.channels import texts, written
 from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
 from hopwatch.alerts.events import Event
@@ -23,7 +24,8 @@ from hopwatch.monitor.settings.channels import AppriseChannel
 MOST_BODY: Final = 10_000
 """Services have bounds of their own, by which Apprise cuts or splits."""
 COMMAND: Final = (sys.executable, "-m", "hopwatch.alerts.channels.apprise_process")
-PACKAGES: Final = Path(__file__).resolve().parents[2]
+PACKAGES: Final = Path(hopwatch.__file__).parents[1]
+"""Where a process that is started there finds the package, and nothing else by that name."""
 
 
 class ByApprise:

@@ -60,13 +60,13 @@ def test_the_package_reaches_the_executors(spark_cluster: Spark, tmp_path: Path)
     code = (
         "from pathlib import Path; from hopwatch.monitor.spark import session; import sys\n"
         f"spark = session.start(Path({str(tmp_path / 'work')!r}), master={spark_cluster.url!r})\n"
-        "told = spark.sparkContext.parallelize([0]).map(lambda _: __import__('monitor').__file__).collect()\n"
+        "told = spark.sparkContext.parallelize([0]).map(lambda _: __import__('hopwatch.monitor').monitor.__file__).collect()\n"
         f"Path({str(tmp_path / 'told')!r}).write_text(told[0]); spark.stop()\n"
     )
     work = Workplace(tmp_path / "place", "spool:./spool", environ=LOOPBACK)
     done = work.python(code)
     assert done.returncode == 0, done.stderr
-    assert f"{cluster.ARCHIVE}/monitor/__init__.py" in (tmp_path / "told").read_text()
+    assert f"{cluster.ARCHIVE}/hopwatch/monitor/__init__.py" in (tmp_path / "told").read_text()
 
 
 def test_a_master_that_does_not_answer_is_named(tmp_path: Path) -> None:
