@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -31,6 +33,8 @@ _FINAL: Final = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "let this client write idempotently",
 }
 """What only a person can mend, and how."""
+_LATE_S: Final = 2.0
+"""So long after its own deadline an answer of the client is waited for."""
 _MOVED: Final = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS)
 """What is wrong when the group has dealt out its partitions anew, which is nothing to be told."""
 _log = logging.getLogger("hopwatch.gate")
@@ -102,7 +106,7 @@ class Turns:
             producer.begin_transaction()
             for out in outs:
                 self._produce(producer, out)
-            producer.send_offsets_to_transaction(list(read), group_metadata, ANSWER_S)
+            _send_offsets(producer, read, group_metadata)
             producer.commit_transaction(ANSWER_S)
         except KafkaException as error:
             self._give_up(cause(error))
@@ -188,3 +192,31 @@ class Turns:
             with suppress(KafkaException):
                 producer.purge()
                 producer.flush(1.0)
+
+
+def _send_offsets(producer: Producer, read: Sequence[TopicPartition], group_metadata: object) -> None:
+    """Put how far was read into the transaction, with a deadline of ours behind the client's.
+
+    librdkafka may wait without end for a coordinator that is away (its issue 5456, as of 2.16): whoever waits for it
+    then is left behind with its client, which is given up.
+
+    Raises:
+        KafkaException: the client says why, or did not answer.
+    """
+    answers: SimpleQueue[KafkaException | None] = SimpleQueue()
+
+    def send() -> None:
+        try:
+            producer.send_offsets_to_transaction(list(read), group_metadata, ANSWER_S)
+        except KafkaException as error:
+            answers.put(error)
+        else:
+            answers.put(None)
+
+    threading.Thread(target=send, name="hopwatch-offsets", daemon=True).start()
+    try:
+        error = answers.get(timeout=ANSWER_S + _LATE_S)
+    except Empty:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the group's coordinator does not answer")) from None  # noqa: SLF001 - Kafka's name
+    if error is not None:
+        raise error
