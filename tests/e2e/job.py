@@ -77,7 +77,7 @@ class Job:
         return (self.folder / "job.log").read_text()
 
     def report(self) -> dict[str, Any]:
-        """Return what ``report --json`` says, but until when it was read: the monitor's own pulse goes with the clock."""
+        """Return what ``report --json`` says, but not until when it was read: the pulse goes with the clock."""
         command = [*RUN, "report", "--config", str(self.config), "--json"]
         told = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S)
         report = dict(json.loads(told.stdout))
