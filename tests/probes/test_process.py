@@ -86,6 +86,7 @@ def test_a_host_that_ends_waits_for_the_slowest_of_its_probes_alone(tmp_path: Pa
     host = """
 import threading
 from hopwatch import Probe
+from hopwatch.testing import MemorySink
 together = threading.Barrier(3)
 class Waiting(MemorySink):
     def close(self, patience_s=0.0):
@@ -119,7 +120,7 @@ def test_a_child_is_nobodys_double_even_at_the_same_moment(tmp_path: Path) -> No
     host = """
 import os, sys
 from hopwatch import Probe
-from tests.probes.hosts import EPOCH_US, ManualClock
+from hopwatch.testing import EPOCH_US, ManualClock
 probe = Probe("orders", "router", "spool:" + sys.argv[1], probe="worker", labels={"host": "a"}, clock=ManualClock())
 """
     script = """

@@ -17,6 +17,7 @@ from tests.probes.test_process import HOST, LAST_S, numbers, run, spooled, start
 
 WAITS: Final = 'print("stamped", flush=True)\ntime.sleep(600)\n'
 STUCK: Final = """
+from hopwatch.testing import MemorySink
 class Stuck(MemorySink):
     def send(self, record):
         if self.records:
