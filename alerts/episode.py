@@ -142,8 +142,7 @@ def _with_figures(state: State, start_us: int, rule: Rule, reading: Reading) -> 
         return replace(state, earlier={**state.earlier, start_us: reading}) if is_kept else state
     earlier = state.earlier
     if start_us > state.worst_us and state.worst.is_bad and not state.worst.amended:
-        newest = [*earlier.items(), (state.worst_us, state.worst)][-MOST_EARLIER:]
-        earlier = dict(newest)
+        earlier = dict([*earlier.items(), (state.worst_us, state.worst)][-MOST_EARLIER:])
     return replace(state, worst=_placed(reading, state, rule), worst_us=start_us, earlier=earlier)
 
 
@@ -158,7 +157,9 @@ def withdraw(state: State, start_us: int, amended: str) -> State:
         return replace(state, earlier=earlier) if start_us in state.earlier else state
     standing = [start for start in earlier if start >= state.run.since_us]
     if standing:
-        return replace(state, worst=earlier.pop(standing[-1]), worst_us=standing[-1], earlier=earlier)
+        newest_us = standing[-1]
+        worst = earlier.pop(newest_us)
+        return replace(state, worst=worst, worst_us=newest_us, earlier=earlier)
     worst = Reading(state.series.node, is_bad=True, threshold=state.worst.threshold, amended=amended)
     return replace(state, worst=worst)
 

@@ -20,7 +20,7 @@ def state_text(state: State) -> str:
 
 def state_of(series: Series, text: str) -> State:
     """Return the state that :func:`state_text` wrote."""
-    # Before 0.1.0 figures of one window were kept.
+    # A state that was written before has figures of the newest bad window alone.
     base, (starts, bads), run, worst, worst_us, told_as, covered_at_us, *more = json.loads(text)
     marks = dict(zip(starts, map(bool, bads), strict=True))
     earlier = {start: _reading(reading) for start, reading in (more[0] if more else ())}

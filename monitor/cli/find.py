@@ -89,7 +89,7 @@ def _missing(chosen: settings.Settings, lost: finding.Lost, every: Iterable[jour
     part = journey.part_at(lost.node, of_it, sides.get(lost.node, "both")) if is_whole else bounds.Part.SOMEWHERE
     where = f"{lost.node} of {lost.stream}, window {iso(lost.window_start_us)}"
     said = [bounds.not_seen(where, lost.loss, lost.loss_lower, part)]
-    return [*said, f"{len(of_it):,} of its {count:,} stamps are kept"] if not is_whole else said
+    return said if is_whole else [*said, f"{len(of_it):,} of its {count:,} stamps are kept"]
 
 
 def _window(stamp: journey.Stamp) -> tuple[str, int]:

@@ -64,21 +64,23 @@ def command(  # noqa: PLR0913 - one a flag
         told = reader.report(engine, stream, from_us, to_us)
     else:
         told = rollups.report(engine, by.value, stream, from_us, to_us)
-    with schema.reading(engine) as connection:
-        reached = instances.reached(connection)
     if as_json:
-        console.emit_json(told | {"read_through": iso(reached.through_us) if reached.through_us else None})
-    elif html is not None:
-        pass
-    elif by is None:
-        terms = {name: of.rules.terms for name, of in chosen.streams.items()}
-        loss_table.show(console.data(), told, terms, SystemClock().now_us())
-    else:
-        span_table.show(console.data(), told, f"{by.value}s")
-    if not as_json and html is None:
-        _show_reached(reached)
+        through_us = _reached(engine).through_us
+        console.emit_json(told | {"read_through": iso(through_us) if through_us else None})
+    elif html is None:
+        if by is None:
+            terms = {name: of.rules.terms for name, of in chosen.streams.items()}
+            loss_table.show(console.data(), told, terms, SystemClock().now_us())
+        else:
+            span_table.show(console.data(), told, f"{by.value}s")
+        _show_reached(_reached(engine))
     if fail_on_loss is not None and any(_lost_part(one) > fail_on_loss for one in _judged(told, by)):
         raise typer.Exit(A_FINDING)
+
+
+def _reached(engine: Engine) -> Reached:
+    with schema.reading(engine) as connection:
+        return instances.reached(connection)
 
 
 def _show_reached(reached: Reached) -> None:

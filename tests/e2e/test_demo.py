@@ -8,17 +8,7 @@ from pathlib import Path
 from typing import Final
 
 PATIENCE_S: Final = 600
-DEMO: Final = (
-    sys.executable,
-    "-m",
-    "hopwatch",
-    "demo",
-    "--minutes",
-    "0.4",
-    "--rate",
-    "500",
-    "--no-dashboard",
-)
+DEMO: Final = (sys.executable, "-m", "hopwatch", "demo", "--minutes", "0.4", "--rate", "500", "--no-dashboard")
 
 
 def _demo(folder: Path, *faults: str) -> subprocess.CompletedProcess[str]:

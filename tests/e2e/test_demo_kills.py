@@ -22,17 +22,7 @@ AT_ONCE: Final = int(os.environ.get("DEMO_KILLS", "0"))
 """So many pipelines at once kill every node at every moment, on a spool and on Kafka; DEMO_KILLS=… for all of them."""
 MOMENTS_S: Final = [tenths / 10 for tenths in (range(2, 51, 2) if AT_ONCE else (3, 10, 20))]
 PATIENCE_S: Final = 600
-DEMO: Final = (
-    sys.executable,
-    "-m",
-    "hopwatch",
-    "demo",
-    "--minutes",
-    "0.1",
-    "--rate",
-    "500",
-    "--no-dashboard",
-)
+DEMO: Final = (sys.executable, "-m", "hopwatch", "demo", "--minutes", "0.1", "--rate", "500", "--no-dashboard")
 
 
 @pytest.fixture(scope="module")
