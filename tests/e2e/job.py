@@ -61,15 +61,19 @@ class Job:
         self.process.terminate()
         return self.process.wait(PATIENCE_S)
 
-    def batch(self) -> int:
-        """Return the number of the batch that the store has last."""
+    def value(self, name: str) -> str:
+        """Return one of the values that the store keeps of its run, empty where it has none."""
         if not schema.is_there(self.store_url):
-            return -1
+            return ""
         engine = dialect.engine(self.store_url)
         with engine.begin() as connection:
-            last = writer.value(connection, "batch_id")
+            value = writer.value(connection, name)
         engine.dispose()
-        return int(last or -1)
+        return value or ""
+
+    def batch(self) -> int:
+        """Return the number of the batch that the store has last."""
+        return int(self.value("batch_id") or -1)
 
     @property
     def words(self) -> str:

@@ -78,9 +78,12 @@ def test_one_that_is_started_beside_another_takes_over(
             segment.write(first.spool)
         first.start(LOCKLESS)
         first.await_batch(0)
+        token = first.value("run")
         second = copy.copy(first)
         second.start(LOCKLESS)
         try:
+            # The first looks at the token in its micro-batches alone, and those need something to read.
+            second.await_(lambda: second.value("run") != token, "the token of the second")
             for segment in segments[len(segments) // 2 :]:
                 segment.write(first.spool)
             left = left_of([first, second])
