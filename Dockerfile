@@ -20,9 +20,11 @@ RUN /build/tools/bin/pip install --no-cache-dir --disable-pip-version-check --re
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY probes probes
+COPY gate gate
 COPY monitor monitor
 COPY alerts alerts
 COPY dashboards dashboards
+COPY cli cli
 COPY demo demo
 RUN /build/tools/bin/pip wheel --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir /build/dist .
 

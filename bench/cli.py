@@ -38,8 +38,8 @@ from bench.gate import tables as gate_tables
 from bench.month import Month
 from bench.speed import Tell
 from bench.steps import Steps
+from hopwatch.cli import console
 from hopwatch.monitor import java
-from hopwatch.monitor.cli import console
 from hopwatch.monitor.errors import ConfigurationError, HopwatchError
 
 OBSERVATIONS: Final = 40_000_000

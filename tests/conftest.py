@@ -1,8 +1,10 @@
-"""What all tests share: how hypothesis goes about its cases, and one Spark session."""
+"""What all tests share: how hypothesis goes about its cases, one Spark session, and a folder for all users."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -51,3 +53,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     started = session.start(tmp_path_factory.mktemp("spark"))
     yield started
     started.stop()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Yield a folder that every user may enter and read; pytest's own are for the user who runs the tests alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)

@@ -103,7 +103,7 @@ def main(kind: str, folder: str, port: str, bootstrap: str) -> int:
         from bench.gate import unchecked  # noqa: PLC0415
 
         unchecked.take_all()
-    from hopwatch.monitor.cli.main import main as hopwatch  # noqa: PLC0415
+    from hopwatch.cli.main import main as hopwatch  # noqa: PLC0415
 
     return hopwatch(["gate", "--config", str(Path(folder) / "hopwatch.toml"), "--port", port, "--host", HOST])
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from hopwatch.gate import codecs
+from hopwatch.gate.codec import Codec
+from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.probes.contract.envelope import MARKER
-from hopwatch.probes.gate import codecs
-from hopwatch.probes.gate.codec import Codec
-from hopwatch.probes.registry.avro_schema import Schema
 
 
 class Unchecked(Codec):

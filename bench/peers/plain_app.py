@@ -22,7 +22,7 @@ from granian.server.embed import Server
 from pydantic import BaseModel
 
 from bench.gate.orders import SCHEMA, STREAM
-from hopwatch.probes.gate.outlets.kafka import LINGER_MS
+from hopwatch.gate.outlets.kafka import LINGER_MS
 
 
 class Item(BaseModel):

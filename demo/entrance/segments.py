@@ -13,9 +13,9 @@ from typing import Final
 
 from hopwatch.demo.entrance import events
 from hopwatch.demo.links import LinkError
+from hopwatch.gate.codec import EnvelopeError
+from hopwatch.gate.records import Entered
 from hopwatch.probes.contract.segment import SEGMENT_SUFFIX, walk
-from hopwatch.probes.gate.codec import EnvelopeError
-from hopwatch.probes.gate.records import Entered
 
 TICK_S: Final = 0.05
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, Select, func, insert, select
 
+from hopwatch.gate.registry.shelf import Entry, Kept, ShelfDownError
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.monitor.store.tables import schemas, subject_levels, subject_versions
-from hopwatch.probes.registry.shelf import Entry, Kept, ShelfDownError
 
 
 class SchemasError(StoreError, ShelfDownError):
@@ -21,7 +21,7 @@ class SchemasError(StoreError, ShelfDownError):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A :class:`probes.registry.shelf.Shelf` in the store, in one transaction."""
+    """A :class:`hopwatch.gate.registry.shelf.Shelf` in the store, in one transaction."""
 
     connection: Connection
     now_us: int

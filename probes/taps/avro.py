@@ -11,7 +11,7 @@ import fastavro
 import fastavro.schema
 import orjson
 
-from hopwatch.probes.registry.lint import lint
+from hopwatch.probes.avro_lint import lint
 from hopwatch.probes.taps.errors import TapUsageError
 
 MAX_SCHEMA_BYTES: Final = 256 * 1024

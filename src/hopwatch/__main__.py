@@ -2,7 +2,7 @@
 
 import sys
 
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -15,8 +15,8 @@ from hopwatch.dashboards.views.let_in import refusal
 from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings.dashboard import LoginSettings
+from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.dashboards.places import PATIENCE_S, fill, minutes, words
-from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.settings.test_dashboard import HIDDEN, LOGIN, SIGNING
 
 ALLOWED = frozenset({"@host.example", "guest@other.example"})

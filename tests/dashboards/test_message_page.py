@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from hopwatch.dashboards.reading.answers import FRESH_US, Answers
 from hopwatch.monitor import settings
+from tests.cli.workplace import Workplace, all_told, one_of_ten_lost
 from tests.dashboards.places import HOSTILE, app, clock, fill, looked_at, minutes, said, url_of, words
-from tests.monitor.cli.workplace import Workplace, all_told, one_of_ten_lost
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import lags, observed
 

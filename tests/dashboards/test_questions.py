@@ -22,8 +22,8 @@ from hopwatch.monitor.results import Status, iso
 from hopwatch.monitor.store import dialect, reader, rollups, schema
 from hopwatch.monitor.store.writer import set_values
 from tests.alerts.windows import window
+from tests.cli.workplace import Workplace, one_of_ten_lost
 from tests.dashboards.places import chain, fill, judged_or_not, minutes, url_of
-from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
 from tests.monitor.spooled import START_US
 
 MINUTE_US = 60_000_000

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
+from hopwatch.cli.main import main
 from hopwatch.dashboards.reading.reported import MOST_STEPS, HowAllWent
 from hopwatch.dashboards.report import page, tables
 from hopwatch.dashboards.views import span, texts
 from hopwatch.monitor import bounds
-from hopwatch.monitor.cli.main import main
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.store import dialect, rollups, schema
 from tests.alerts.windows import at, lag, window
+from tests.cli.workplace import Workplace, one_of_ten_lost
 from tests.dashboards.places import HOSTILE, chain, fill, judged_or_not, minutes
-from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
 
 BARE = """
 import importlib.abc, sys
@@ -30,7 +30,7 @@ class Bare(importlib.abc.MetaPathFinder):
         if name.partition(".")[0] == "streamlit":
             raise ModuleNotFoundError(f"not here: {name}", name=name)
 sys.meta_path.insert(0, Bare())
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

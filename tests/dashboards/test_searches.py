@@ -8,8 +8,8 @@ from hopwatch.dashboards.reading.searches import LEAST_KEPT_S, MOST_KEPT, PATIEN
 from hopwatch.dashboards.reading.whole_window import AllOfAWindow
 from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect, reader, schema
+from tests.cli.workplace import Workplace, one_of_ten_lost
 from tests.dashboards.places import clock, fill, minutes, url_of
-from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import START_US, TERMS, ids
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import structlog
 
+from hopwatch.cli.main import main
 from hopwatch.dashboards import look, serving
-from hopwatch.monitor.cli.main import main
 from hopwatch.monitor.errors import DependencyError
-from tests.monitor.cli.workplace import CONFIGURATION, Workplace
+from tests.cli.workplace import CONFIGURATION, Workplace
 
 ALERTS = """
 [alerts]

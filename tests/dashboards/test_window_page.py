@@ -17,6 +17,7 @@ from hopwatch.monitor.kernel.masks import ids_of
 from hopwatch.monitor.kernel.tally import LostIds, empty
 from hopwatch.monitor.results import Status, Verdict
 from tests.alerts.windows import window
+from tests.cli.workplace import Workplace, one_of_ten_lost
 from tests.dashboards.places import (
     HOSTILE,
     app,
@@ -30,7 +31,6 @@ from tests.dashboards.places import (
     url_of,
     words,
 )
-from tests.monitor.cli.workplace import Workplace, one_of_ten_lost
 from tests.monitor.spooled import ids
 from tests.monitor.store.stored import concluded, write
 

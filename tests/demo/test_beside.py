@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from hopwatch.cli import dashboard as command
 from hopwatch.demo import beside
 from hopwatch.demo.beside import Dashboard
 from hopwatch.demo.config import Layout, lay_out
 from hopwatch.demo.ports import HOST, held_port
-from hopwatch.monitor.cli import dashboard as command
 
 LISTENER = (
     "import http.server, signal, sys\n"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from hopwatch.cli.main import main
 from hopwatch.demo.faults import Faults, Kill, NodeFaults
 from hopwatch.demo.wishes import Wishes
-from hopwatch.monitor.cli.main import main
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wishes]:
         wishes.append(wish)
         return 1
 
-    monkeypatch.setattr("hopwatch.monitor.cli.demo.run", run)
+    monkeypatch.setattr("hopwatch.cli.demo.run", run)
     return wishes
 
 
@@ -76,7 +76,7 @@ def test_the_dashboard_listens_where_it_is_told_to(asked: list[Wishes]) -> None:
 def test_what_another_monitor_watches_is_fed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A spool's folder is found from anywhere; a topic is named as probes name it."""
     fed: list[str] = []
-    monkeypatch.setattr("hopwatch.monitor.cli.demo.feed", lambda wish, _: fed.append(wish.sink_url))
+    monkeypatch.setattr("hopwatch.cli.demo.feed", lambda wish, _: fed.append(wish.sink_url))
     main(["demo", "--into", "spool:./there"])
     main(["demo", "--into", "kafka://h:1/t"])
     assert fed == [f"spool:{Path.cwd()}/there", "kafka://h:1/t"]

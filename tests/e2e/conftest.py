@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.cli.workplace import Workplace
 from tests.e2e.browser import SEEN_WITHIN_MS, chromium, dashboard, new_page
-from tests.monitor.cli.workplace import Workplace
 
 
 @pytest.fixture(scope="module")

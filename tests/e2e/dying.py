@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Sequence
 
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli.main import main
 from hopwatch.monitor.spark import sink
 
 

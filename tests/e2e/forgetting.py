@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli.main import main
 from hopwatch.monitor.spark import job, sink
 
 if __name__ == "__main__":

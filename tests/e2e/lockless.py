@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import sys
 
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli.main import main
 
 
 def _granted(*_: object) -> None:

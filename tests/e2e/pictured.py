@@ -13,8 +13,8 @@ from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import dialect, schema, writer
 from hopwatch.probes.contract.batch import Batch, Kind
+from tests.cli.workplace import Workplace
 from tests.micro_batches import run_once
-from tests.monitor.cli.workplace import Workplace
 from tests.monitor.spooled import START_US, TERMS, at, ids, lags, minute, said, write_segment
 
 MINUTES: Final = 60

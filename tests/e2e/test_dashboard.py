@@ -16,10 +16,10 @@ from playwright.sync_api import Browser, Dialog, Page, Position, expect
 from hopwatch.dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import Kind
+from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.dashboards.places import HOSTILE, fill, minutes
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
 from tests.micro_batches import run_once
-from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.spooled import RULES, at, minute, observed, said, write_segment
 
 MINUTES: Final = 12

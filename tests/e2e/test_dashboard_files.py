@@ -11,12 +11,12 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli.main import main
 from hopwatch.monitor.results import Verdict, WindowResult
 from tests.alerts.windows import lag, window
+from tests.cli.workplace import Workplace
 from tests.dashboards.places import fill
 from tests.e2e.browser import new_page
-from tests.monitor.cli.workplace import Workplace
 
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CHARTS: Final = '.hw-live svg, [data-testid="stEChartsChart"]'

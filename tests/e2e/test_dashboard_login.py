@@ -12,10 +12,10 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Page, WebSocket, expect
 
+from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.dashboards.places import fill, minutes
 from tests.e2e.browser import dashboard, free_port, new_page
 from tests.e2e.provider import CLIENT_ID, CLIENT_SECRET, PEOPLE, provider
-from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 
 LOGIN: Final = """
 [dashboard.login]

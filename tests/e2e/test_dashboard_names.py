@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.alerts.windows import lag
+from tests.cli.workplace import Workplace
 from tests.dashboards.places import fill, minutes
-from tests.monitor.cli.workplace import Workplace
 
 STREAM: Final = "M" * 64
 NODES: Final = ("W" * 64, "the-ingest-of-orders-" + "w" * 43, "sink", "w" * 64)

@@ -14,9 +14,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
+from tests.cli.workplace import Workplace
 from tests.dashboards.places import fill, minutes
 from tests.e2e.browser import dashboard
-from tests.monitor.cli.workplace import Workplace
 
 PATIENCE_S: Final = 60.0
 LOOKUPS: Final = "lookups.txt"

@@ -12,9 +12,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.alerts.windows import window
+from tests.cli.workplace import Workplace
 from tests.dashboards.places import fill
 from tests.e2e.browser import HEAT, SEEN_WITHIN_MS, cell_at, dashboard, new_page
-from tests.monitor.cli.workplace import Workplace
 
 MARCH_29: Final = 87 * 1_440
 OCTOBER_25: Final = 297 * 1_440

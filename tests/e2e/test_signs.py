@@ -14,9 +14,9 @@ from playwright.sync_api import Page, expect
 from hopwatch.monitor import bounds
 from hopwatch.monitor.store import dialect, schema
 from tests.alerts.test_follow import BEFORE_AMENDED, alerting, play
+from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
-from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.spooled import RULES
 
 

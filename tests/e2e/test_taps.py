@@ -19,7 +19,7 @@ from typing import Final
 import httpx
 import pytest
 
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli.main import main
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.http.serve import check_port

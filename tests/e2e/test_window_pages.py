@@ -20,9 +20,9 @@ from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import Batch, Drop, Kind
 from hopwatch.probes.contract.ids import id_bytes
+from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
-from tests.monitor.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.spooled import TERMS, at, lags, minute, observed, said, write_segment
 
 NODES: Final = ("a", "b", "c")

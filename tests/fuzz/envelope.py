@@ -9,11 +9,11 @@ from typing import Final
 import atheris
 
 with atheris.instrument_imports(include=["hopwatch.probes"]):
+    from hopwatch.gate import records
+    from hopwatch.gate.codec import Codec, EnvelopeError, fingerprint_of
+    from hopwatch.gate.records import ENTERED, REJECTED, REPLAYED, Entered
+    from hopwatch.gate.registry.avro_schema import Schema
     from hopwatch.probes.contract import envelope
-    from hopwatch.probes.gate import records
-    from hopwatch.probes.gate.codec import Codec, EnvelopeError, fingerprint_of
-    from hopwatch.probes.gate.records import ENTERED, REJECTED, REPLAYED, Entered
-    from hopwatch.probes.registry.avro_schema import Schema
 
 RICH: Final = b"""{"type": "record", "name": "Rich", "namespace": "com.x.v1", "fields": [
  {"name": "a", "type": ["null", "long", "string", {"type": "map", "values": "bytes"}]},

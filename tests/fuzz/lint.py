@@ -10,9 +10,9 @@ from typing import Any, Final
 import atheris
 
 with atheris.instrument_imports(include=["hopwatch.probes", "avro"]):
-    from hopwatch.probes.registry.avro_schema import Schema, SchemaError
+    from hopwatch.gate.registry.avro_schema import Schema, SchemaError
 
-from hopwatch.probes.gate.codec import Codec
+from hopwatch.gate.codec import Codec
 
 WORDS: Final = (
     "record", "enum", "fixed", "array", "map", "null", "int", "long", "float", "double", "bytes", "string", "boolean",

@@ -14,8 +14,8 @@ from typing import Any, Final
 import orjson
 from confluent_kafka import Consumer, TopicPartition
 
-from hopwatch.probes.gate import ids
-from hopwatch.probes.gate.codec import Codec
+from hopwatch.gate import ids
+from hopwatch.gate.codec import Codec
 from hopwatch.probes.marks import ID_HEADER, TIME_HEADER, new_id
 from tests.real.servers.kafka import Kafka
 

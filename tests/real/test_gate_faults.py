@@ -13,9 +13,9 @@ from typing import Final
 import httpx
 import orjson
 
-from hopwatch.probes.gate.codec import Codec
-from hopwatch.probes.registry.avro_schema import Schema
-from tests.probes.gate.entrances import ORDER, configured
+from hopwatch.gate.codec import Codec
+from hopwatch.gate.registry.avro_schema import Schema
+from tests.gate.entrances import ORDER, configured
 from tests.real.entering import Producers, compared
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import Process, answers, free_ports, until

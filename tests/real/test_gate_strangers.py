@@ -18,11 +18,11 @@ from typing import Final
 import httpx
 import pytest
 
-from hopwatch.probes.gate import ids
-from hopwatch.probes.gate.records import Entered
+from hopwatch.gate import ids
+from hopwatch.gate.records import Entered
 from hopwatch.probes.marks import new_id
-from tests.probes.gate.entrances import CONFIG, GOOD, ORDER
-from tests.probes.gate.test_spool import published
+from tests.gate.entrances import CONFIG, GOOD, ORDER
+from tests.gate.test_spool import published
 from tests.real.servers.process import Process, answers, free_ports, until
 from tests.real.test_gate import RUN
 from tests.repository import ROOT

@@ -10,14 +10,14 @@ import pytest
 
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.links.topics import TopicInlet, TopicOutlet
+from hopwatch.gate import quarantine
+from hopwatch.gate.outlets import OutletError
+from hopwatch.gate.outlets.kafka import KafkaOutlet
+from hopwatch.gate.persistent import Patience
+from hopwatch.gate.quarantine import QuarantineError
+from hopwatch.gate.turns import Outputs, Turns
 from hopwatch.monitor import topics
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from hopwatch.probes.gate import quarantine
-from hopwatch.probes.gate.outlets import OutletError
-from hopwatch.probes.gate.outlets.kafka import KafkaOutlet
-from hopwatch.probes.gate.persistent import Patience
-from hopwatch.probes.gate.quarantine import QuarantineError
-from hopwatch.probes.gate.turns import Outputs, Turns
 from hopwatch.probes.sinks.kafka import KafkaSink
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.surroundings import Surroundings

@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli.main import main
 from hopwatch.probes import Probe, marks
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.ids import id_bytes

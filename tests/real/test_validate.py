@@ -16,29 +16,29 @@ from typing import Self
 import orjson
 import pytest
 
+from hopwatch.cli.entrances import stamping_of
+from hopwatch.gate import ids
+from hopwatch.gate.codec import Codec
+from hopwatch.gate.judging import Terms
+from hopwatch.gate.persistent import Patience
+from hopwatch.gate.registry.subjects import Registry
+from hopwatch.gate.rules import Action, Path, Rule, Uniqueness
+from hopwatch.gate.source import Source
+from hopwatch.gate.turns import Outputs, Turns
+from hopwatch.gate.validating import Validating
+from hopwatch.gate.validator import Validator, back_us
+from hopwatch.gate.versions import Versions
 from hopwatch.monitor import settings
-from hopwatch.monitor.cli.entrances import stamping_of
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store.subjects import StoredShelves
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.gate import ids
-from hopwatch.probes.gate.codec import Codec
-from hopwatch.probes.gate.judging import Terms
-from hopwatch.probes.gate.persistent import Patience
-from hopwatch.probes.gate.rules import Action, Path, Rule, Uniqueness
-from hopwatch.probes.gate.source import Source
-from hopwatch.probes.gate.turns import Outputs, Turns
-from hopwatch.probes.gate.validating import Validating
-from hopwatch.probes.gate.validator import Validator, back_us
-from hopwatch.probes.gate.versions import Versions
 from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
-from hopwatch.probes.registry.subjects import Registry
 from hopwatch.probes.taps.surroundings import Surroundings
 from hopwatch.probes.taps.topic import Topic
-from tests.probes.registry.schemas import FIRST, SECOND, schema
+from tests.gate.registry.schemas import FIRST, SECOND, schema
 from tests.probes.test_process import ROOT, rows, spooled
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import PATIENCE_S, until

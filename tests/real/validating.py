@@ -16,14 +16,14 @@ import orjson
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from hopwatch.monitor.cli.main import main
-from hopwatch.probes.gate.codec import PREFIX_BYTES, Codec
-from hopwatch.probes.gate.persistent import Patience
-from hopwatch.probes.gate.records import Rejected, of_rejected
+from hopwatch.cli.main import main
+from hopwatch.gate.codec import PREFIX_BYTES, Codec
+from hopwatch.gate.persistent import Patience
+from hopwatch.gate.records import Rejected, of_rejected
 from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
 from hopwatch.probes.taps.surroundings import Surroundings
-from tests.probes.gate.entrances import configured
-from tests.probes.registry.schemas import FIRST, SECOND, Json, schema
+from tests.gate.entrances import configured
+from tests.gate.registry.schemas import FIRST, SECOND, Json, schema
 from tests.probes.test_process import ROOT
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import PATIENCE_S

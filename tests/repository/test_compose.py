@@ -13,10 +13,10 @@ from typing import Any, Final, cast
 
 import pytest
 
+from hopwatch.cli.main import main
 from hopwatch.demo.configuration import configuration
 from hopwatch.demo.nodes import NODES
 from hopwatch.monitor import topics
-from hopwatch.monitor.cli.main import main
 from hopwatch.monitor.spark import job
 from tests.repository import ROOT
 from tests.repository.deployment import (

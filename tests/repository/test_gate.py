@@ -8,16 +8,16 @@ from typing import Final, get_args
 
 import pytest
 
+from hopwatch.gate import intake, routes
+from hopwatch.gate.app import MOST_REQUESTS
+from hopwatch.gate.bodies import EVENT_BYTES, MOST_EVENTS
+from hopwatch.gate.judging import AHEAD_US
+from hopwatch.gate.outlets import MOST_BYTES
+from hopwatch.gate.outlets.kafka import WRITE_S
+from hopwatch.gate.producers import OPEN_PATHS, OVER_S
+from hopwatch.gate.routes import BODY_BYTES
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.settings.gate import KINDS, Action, AnyRule, RuleSettings
-from hopwatch.probes.gate import intake, routes
-from hopwatch.probes.gate.app import MOST_REQUESTS
-from hopwatch.probes.gate.bodies import EVENT_BYTES, MOST_EVENTS
-from hopwatch.probes.gate.judging import AHEAD_US
-from hopwatch.probes.gate.outlets import MOST_BYTES
-from hopwatch.probes.gate.outlets.kafka import WRITE_S
-from hopwatch.probes.gate.producers import OPEN_PATHS, OVER_S
-from hopwatch.probes.gate.routes import BODY_BYTES
 from hopwatch.probes.http.connections import MOST_OF_ADDRESS, UNREAD_S
 from hopwatch.probes.http.limits import Limits
 from hopwatch.probes.http.problems import MOST_FAULTS

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from hopwatch import Probe
-from hopwatch.monitor.cli.commands import COMMANDS, application
+from hopwatch.cli.commands import COMMANDS, application
 from hopwatch.monitor.kernel.books import Tallies
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles, RollUp, Verdict, WindowResult
 from hopwatch.monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings, TransportSettings

@@ -20,7 +20,7 @@ from tests.repository import ROOT
 TEXT: Final = (ROOT / "pyproject.toml").read_text()
 PROJECT: Final = tomllib.loads(TEXT)
 
-FOLDERS: Final = ("probes", "monitor", "alerts", "dashboards", "demo")
+FOLDERS: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli", "demo")
 
 EMBEDDED: Final = """
 import importlib.abc, sys

@@ -12,8 +12,8 @@ import pytest
 import typer
 from packaging.requirements import Requirement
 
-from hopwatch.monitor.cli import tap
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli import tap
+from hopwatch.cli.main import main
 from hopwatch.probes.taps.http import app
 from hopwatch.probes.values import Bad, IdKind, TimeUnit
 from tests.repository import ROOT
@@ -29,7 +29,7 @@ FLAGS: Final = {
     if flag.startswith("--")
 }
 NEEDS: Final = """
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli.main import main
 assert main(["tap", "jsonl", "--help"]) == 0
 from hopwatch.probes.taps import kafka
 from hopwatch.probes.http import serve

@@ -9,9 +9,9 @@ import orjson
 
 from bench.gate import orders, unchecked
 from bench.peers.plain_app import Order
-from hopwatch.probes.gate import bodies, codecs, ids
-from hopwatch.probes.gate.codec import Codec
-from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.gate import bodies, codecs, ids
+from hopwatch.gate.codec import Codec
+from hopwatch.gate.registry.avro_schema import Schema
 
 SCHEMA = Schema.parse(orjson.dumps(orders.SCHEMA))
 

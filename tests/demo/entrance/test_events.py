@@ -14,11 +14,11 @@ from hopwatch.demo.entrance.events import SCHEMA, item, pack, unpack
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.nodes.ingest import parse
 from hopwatch.demo.records import Message, new_message, raw_flights
-from hopwatch.probes.gate.bodies import batch
-from hopwatch.probes.gate.codec import Codec
-from hopwatch.probes.gate.judging import Judged, Terms, judge, read_id
-from hopwatch.probes.gate.rules import Action, Path, Range, Rule
-from hopwatch.probes.registry.avro_schema import Schema
+from hopwatch.gate.bodies import batch
+from hopwatch.gate.codec import Codec
+from hopwatch.gate.judging import Judged, Terms, judge, read_id
+from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.gate.rules import Action, Path, Range, Rule
 
 NOW_US: Final = 1_700_000_040_000_000
 CODEC: Final = Codec(Schema.parse(json.dumps(SCHEMA)))

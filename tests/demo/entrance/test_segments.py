@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hopwatch.demo.entrance.events import pack
 from hopwatch.demo.entrance.segments import SegmentInlet
 from hopwatch.demo.links import LinkError
+from hopwatch.gate.records import Entered
 from hopwatch.probes.contract.segment import MAGIC, frame
-from hopwatch.probes.gate.records import Entered
 
 
 def payload(number: int) -> bytes:

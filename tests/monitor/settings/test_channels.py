@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli.main import main
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.settings.channels import KINDS, ChannelTable

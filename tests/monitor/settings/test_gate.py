@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import pytest
 
-from hopwatch.monitor.cli import entrances
+from hopwatch.cli import entrances
+from hopwatch.gate.rules import Action, Enumeration, Freshness, Pattern, Range, Required, Uniqueness
 from hopwatch.monitor.errors import SettingsError
 from hopwatch.monitor.settings import load
-from hopwatch.probes.gate.rules import Action, Enumeration, Freshness, Pattern, Range, Required, Uniqueness
 
 STREAM: Final = '[streams.orders]\npath = "gate -> sink"\n'
 ENTRANCE: Final = f'{STREAM}[gate.streams.orders]\nto = "spool:./events/orders"\n'

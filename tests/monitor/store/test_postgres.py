@@ -12,8 +12,8 @@ from sqlalchemy import Engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 
-from hopwatch.monitor.doctor import stores
-from hopwatch.monitor.doctor.finding import Level
+from hopwatch.cli.checks import stores
+from hopwatch.cli.checks.finding import Level
 from hopwatch.monitor.errors import StoreError, StoreTakenError
 from hopwatch.monitor.parcels import SetAside
 from hopwatch.monitor.store import dialect, reader, schema, writer

@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import Engine
 
+from hopwatch.gate.registry.compatibility import Level
+from hopwatch.gate.registry.shelf import ShelfDownError
+from hopwatch.gate.registry.subjects import ALL, IncompatibleError, Registry
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.store.subjects import StoredShelves
-from hopwatch.probes.registry.compatibility import Level
-from hopwatch.probes.registry.shelf import ShelfDownError
-from hopwatch.probes.registry.subjects import ALL, IncompatibleError, Registry
-from tests.probes.registry.schemas import record, schema
-from tests.probes.registry.shelves import MemoryShelf
-from tests.probes.registry.test_subjects import BROKEN, FIRST, SECOND
+from tests.gate.registry.schemas import record, schema
+from tests.gate.registry.shelves import MemoryShelf
+from tests.gate.registry.test_subjects import BROKEN, FIRST, SECOND
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Final
 
 import typer.main
 
-from hopwatch.monitor.cli.commands import application
+from hopwatch.cli.commands import application
 
 PROGRAM: Final = "hopwatch"
 _SHELLS: Final = ("sh", "-c")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from hopwatch.monitor.cli.dashboard import HOST, PORT
+from hopwatch.cli.dashboard import HOST, PORT
 from tests.repository.deployment import commands, compose, dockerfile
 from tests.repository.deployment.compose import Tree
 from tests.repository.deployment.dockerfile import Instruction

@@ -1,0 +1,192 @@
+"""``hopwatch alerts``: what is wrong now, who has taken it on, what was told, and whether anybody would hear it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from sqlalchemy import Engine
+
+from hopwatch.alerts import drill, shown, ways
+from hopwatch.alerts.channels.channel import Channel
+from hopwatch.alerts.events import Severity, key_at_home
+from hopwatch.alerts.record import Taken
+from hopwatch.alerts.ways import Ways
+from hopwatch.cli import console
+from hopwatch.cli.report import A_FINDING, moment_us
+from hopwatch.monitor import settings
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError, DependencyError
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.store import dialect, schema
+
+Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+command = typer.Typer(help="Look at alerts, and take them on.", no_args_is_help=True)
+
+
+@command.callback()
+def _alerts() -> None:
+    """Look at alerts, and take them on."""
+
+
+@command.command("list")
+def list_(config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
+    """Show the incidents that are open.
+
+    And what is bad for too short a time yet, and apart from both the heartbeat.
+    """
+    told = shown.standing(_store(config))
+    if as_json:
+        console.emit_json(told)
+        return
+    _show_incidents(told["incidents"])
+    for one in told["pending"]:
+        where = " ".join(part for part in (one["stream"], one["node"]) if part)
+        _say(f"pending: {one['rule']} ({one['severity']}) {where}, since {one['since']}")
+    for one in told["heartbeats"]:
+        _say(f"heartbeat: {one['key']}, {one['summary']}")
+
+
+@command.command()
+def ack(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The incident, as alerts list shows it.")],
+    config: Config = Path("hopwatch.toml"),
+    by: Annotated[str, typer.Option("--by", help="Who takes it on; the user by default.")] = "",
+    note: Annotated[str, typer.Option("--note", help="What others should know.")] = "",
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Take an incident on, for as long as it lasts. Exit 1 when somebody else was first."""
+    who = by or _user()
+    for text in (who, note):
+        if not text.isprintable():
+            raise ConfigurationError(f"--by and --note are one line of printable text, got {text!r:.80}")
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    key = key_at_home(key, chosen.alerts.installation)
+    asked = Taken(who, SystemClock().now_us(), note)
+    first = shown.acknowledge(_opened(chosen.store.url), key, asked)
+    if as_json:
+        console.emit_json({"key": key} | shown.taken_on(first))
+    elif first is asked:
+        console.data().print(f"{key} is taken on by {who}")
+    else:
+        console.data().print(f"{key} was taken on by {first.by} at {iso(first.at_us)} already{_note(first.note)}")
+    if (first.by, first.note) != (who, note):
+        raise typer.Exit(A_FINDING)
+
+
+@command.command()
+def history(
+    config: Config = Path("hopwatch.toml"),
+    key: Annotated[str | None, typer.Option("--key", help="Only this incident.")] = None,
+    from_time: Annotated[str | None, typer.Option("--from", help="From this moment on, ISO 8601.")] = None,
+    most: Annotated[int, typer.Option("--most", min=1, max=shown.MOST_SHOWN, help="At most so many.")] = 50,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was told, the newest first.
+
+    And how each channel took it.
+    """
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    own = None if key is None else key_at_home(key, chosen.alerts.installation)
+    told = shown.history(_opened(chosen.store.url), own, moment_us("--from", from_time), most)
+    if as_json:
+        console.emit_json({"notifications": told})
+        return
+    if not told:
+        _say("nothing was told")
+    for one in told:
+        _say(f"{one['at']}  {one['event']}  {one['key']}")
+        _say(f"    {one['summary']}")
+        for channel in one["channels"]:
+            _say(f"    {_taken(channel)}")
+
+
+@command.command("test")
+def try_out(
+    config: Config = Path("hopwatch.toml"),
+    channel: Annotated[str | None, typer.Option("--channel", help="Only this channel; all without it.")] = None,
+    severity: Annotated[Severity, typer.Option("--severity", help="How urgent the test is.")] = Severity.PAGE,
+    hold: Annotated[
+        float, typer.Option("--hold", metavar="SECONDS", min=0, max=600, help="How long the test lasts before its end.")
+    ] = 0.0,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Send a test through the channels, its beginning and its end.
+
+    Straight, not through the store, so that it works beside a monitor and without one; through all channels, whatever
+    severities and streams they are for. An Alertmanager tells its receivers only of what outlasts its group_wait: hold
+    the test for longer.
+    """
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    people = ways.opened(chosen)
+    try:
+        results = drill.run(_named(people, channel), severity, SystemClock(), hold)
+    finally:
+        people.close()
+    if as_json:
+        console.emit_json({"channels": [result.to_json() for result in results]})
+    else:
+        for result in results:
+            told = f"failed: {result.why}" if result.why else "taken"
+            console.data().print(f"{result.channel}: {result.event}, {told}")
+    raise typer.Exit(DependencyError.exit_code if any(result.why for result in results) else 0)
+
+
+def _user() -> str:
+    """Return who this is to the machine; a container may know no name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody"
+
+
+def _named(people: Ways, channel: str | None) -> dict[str, Channel]:
+    """Return the channels that are asked for."""
+    names = ", ".join(people.channels) or "none"
+    if channel is None and not people.channels:
+        raise ConfigurationError("no channel is configured: add a table [alerts.channels.NAME]")
+    if channel is not None and channel not in people.channels:
+        raise ConfigurationError(f"--channel names {channel!r:.80}, the configuration has: {names}")
+    return {name: one for name, one in people.channels.items() if channel in {None, name}}
+
+
+def _taken(channel: dict[str, Any]) -> str:
+    """Return how a channel took a notification, with its last failure."""
+    tries = f", failures: {channel['tries']}, the last: {channel['last_error']}" if channel["tries"] else ""
+    return f"{channel['channel']}: {channel['state']}{tries}"
+
+
+def _show_incidents(incidents: list[dict[str, Any]]) -> None:
+    if not incidents:
+        _say("no incident is open")
+    for one in incidents:
+        taken = one["acknowledged"]
+        by = f", taken on by {taken['by']}{_note(taken['note'])}" if taken else ""
+        _say(f"{one['key']}  since {one['since']}, places: {one['total']:,}{by}")
+        _say(f"    {one['summary']}")
+
+
+def _note(note: str) -> str:
+    return f": {note}" if note else ""
+
+
+def _say(line: str) -> None:
+    """Print a line whole: what stands in it is copied into the next command."""
+    console.data().print(line, soft_wrap=True)
+
+
+def _store(config: Path) -> Engine:
+    return _opened(settings.load(config, flags={}, environ=os.environ).store.url)
+
+
+def _opened(url: str) -> Engine:
+    schema.require(url)
+    return dialect.engine(url)

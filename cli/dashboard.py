@@ -1,0 +1,69 @@
+"""``hopwatch dashboard``: the pages over the configured store."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from hopwatch.cli import console
+from hopwatch.monitor import settings
+from hopwatch.monitor.errors import ConfigurationError, SettingsError
+from hopwatch.monitor.settings import Settings
+
+PORT: Final = 8501
+HOST: Final = "127.0.0.1"
+PATH: Final = re.compile(r"[A-Za-z0-9/_-]*")
+
+
+def command(
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Where to listen.")] = PORT,
+    host: Annotated[str, typer.Option("--host", help="The address to listen at; this machine's own alone.")] = HOST,
+    base_path: Annotated[
+        str, typer.Option("--base-path", metavar="/PATH", help="Below which path of its host a proxy shows it.")
+    ] = "",
+) -> None:
+    """Show the dashboard in a browser: which stream is unhealthy, where, and since when."""
+    chosen = _settings(config)
+    from hopwatch.dashboards import serving
+
+    below = _path(base_path)
+    login = chosen.dashboard.login
+    serving.check(login)
+    place = serving.listen(host, port)
+    console.configure_log()
+    address = host or place.getsockname()[0]
+    shown = f"[{address}]" if ":" in address else address.encode("idna").decode()
+    own = f"http://{shown}:{port}"
+    where = login.url if login else own + below
+    # Who names no host has no URL of its own.
+    said = (own if host else "", login.url if login else "", chosen.alerts.dashboard, *chosen.dashboard.origins)
+    console.words().print(f"hopwatch: the dashboard is at {where}/, Ctrl-C ends it")
+    serving.serve(config, place, tuple(filter(None, said)), base_path=below, login=login)
+
+
+def _settings(config: Path) -> Settings:
+    """Return the settings; what is wrong with the alerts' is told, and keeps nobody from looking.
+
+    Raises:
+        SettingsError: something else is wrong with them.
+        ConfigurationError: the file cannot be read.
+    """
+    try:
+        return settings.load(config, flags={}, environ=os.environ)
+    except SettingsError:
+        chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    told = "hopwatch: [alerts] is wrong, and [alerts] dashboard no origin; hopwatch pathway check says what is wrong"
+    console.words().print(told)
+    return chosen
+
+
+def _path(asked: str) -> str:
+    """Return a path as it stands behind a host: empty, or with a slash before it and none at its end."""
+    if not PATH.fullmatch(asked):
+        raise ConfigurationError(f"--base-path is a path such as /hopwatch, got {asked!r:.80}")
+    return "/" + asked.strip("/") if asked.strip("/") else ""

@@ -1,0 +1,66 @@
+"""``hopwatch doctor``: checks all that Hopwatch stands on, and says what to do."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.text import Text
+
+from hopwatch.cli import console
+from hopwatch.cli.checks import Finding, Level, examine
+from hopwatch.monitor import settings
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.printable import on_a_line
+
+A_FINDING: Final = 1
+HERE: Final = Path("hopwatch.toml")
+_STYLES: Final = {Level.OK: "green", Level.NOTE: "cyan", Level.WARN: "yellow", Level.FAIL: "bold red"}
+
+
+def command(
+    config: Annotated[
+        Path | None, typer.Option("--config", help="The configuration file; hopwatch.toml, if there is one.")
+    ] = None,
+    *,
+    allow_weak: Annotated[
+        bool, typer.Option("--allow-weak", help="Take a topic that loses data when a broker dies, or soon.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Check what Hopwatch stands on, and say what to do.
+
+    Configuration, Python, Java, Spark, the transport, its clock, the store, message ids, the data, who is told of
+    alerts, and the work folder. Exits with 3 when something fails, with 1 when something should be looked at; a note
+    is of something that may be as it was meant.
+    """
+    path = config or (HERE if HERE.exists() else None)
+    chosen = settings.load(path, flags={}, environ=os.environ)
+    found = []
+    for finding in examine(path, chosen, SystemClock(), allow_weak=allow_weak):
+        found.append(finding)
+        if not as_json:
+            console.data().print(_told(finding))
+    if as_json:
+        console.emit_json({"checks": [asdict(finding) for finding in found]})
+    raise typer.Exit(exit_code([finding.level for finding in found]))
+
+
+def exit_code(levels: list[Level]) -> int:
+    """Return what the worst level ends the command with."""
+    if Level.FAIL in levels:
+        return DependencyError.exit_code
+    return A_FINDING if Level.WARN in levels else 0
+
+
+def _told(finding: Finding) -> Text:
+    told = Text.assemble(
+        (f"{finding.level:<5}", _STYLES[finding.level]), f"{finding.check:<10} {on_a_line(finding.message)}"
+    )
+    if finding.advice:
+        told.append(f"\n{'':<16}{on_a_line(finding.advice)}")
+    return told

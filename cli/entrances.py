@@ -1,0 +1,107 @@
+"""The gate that is configured: settings become its parts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from hopwatch.gate import rules
+from hopwatch.gate.gate import Gate
+from hopwatch.gate.intake import Entrance, Intake
+from hopwatch.gate.judging import Terms
+from hopwatch.gate.outlets import open_outlet
+from hopwatch.gate.producers import Producer, Producers
+from hopwatch.gate.registry.subjects import Registry
+from hopwatch.gate.rules import Action, Check, Path, Rule
+from hopwatch.gate.stamping import Stamping
+from hopwatch.monitor.clock import SystemClock as MonitorClock
+from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store.subjects import StoredShelves
+from hopwatch.probes.clock import SystemClock
+from hopwatch.probes.sinks import Sink, open_sink
+from hopwatch.probes.sinks.kafka import KafkaSink
+
+if TYPE_CHECKING:
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.monitor.settings.gate import AnyRule
+
+
+def gate_of(chosen: Settings, streams: Iterable[str] | None = None) -> Gate:
+    """Return the gate, with an entrance for each stream that is named, or for all; nothing is reached for yet."""
+    producers = [producer_of(chosen, name) for name in chosen.gate.producers]
+    intakes = {stream: intake_of(chosen, stream) for stream in streams or chosen.gate.streams}
+    return Gate(intakes, SystemClock(), Producers(producers))
+
+
+def intake_of(chosen: Settings, stream: str) -> Intake:
+    """Return the entrance of one stream."""
+    said, access, clock = chosen.gate.streams[stream], chosen.transport.access, SystemClock()
+    return Intake(
+        entrance_of(chosen, stream),
+        open_outlet(said.to, stream, access, clock),
+        open_outlet(said.rejected_url(stream), "", access, clock),
+        stamping=stamping_of(chosen, stream),
+        clock=clock,
+    )
+
+
+def registry_of(chosen: Settings) -> Registry:
+    """Return the registry in the configured store, which is made where there is none."""
+    engine = dialect.engine(chosen.store.url)
+    schema.prepare(engine)
+    return Registry(StoredShelves(engine, MonitorClock()))
+
+
+def stamping_of(chosen: Settings, stream: str, *, id_text: bool = True) -> Stamping:
+    """Return what stamps the events of a stream at its entrance, into the configured transport."""
+    node = chosen.gate.streams[stream].node
+    return Stamping(stream, node, _sink(chosen, f"{stream}.{node}"), SystemClock(), id_text=id_text)
+
+
+def entrance_of(chosen: Settings, stream: str) -> Entrance:
+    """Return what the events of a stream are held to."""
+    subject = chosen.gate.streams[stream].subject or stream
+    own = tuple(rule_of(rule) for rule in chosen.gate.rules if rule.subject == subject)
+    return Entrance(stream, subject, Terms(chosen.streams[stream].max_age_us, own))
+
+
+def rule_of(said: AnyRule) -> Rule:
+    """Return a rule as it is configured."""
+    return Rule(said.called, _check(said), Action(said.action))
+
+
+def producer_of(chosen: Settings, name: str) -> Producer:
+    """Return a producer as he is configured; the subjects of his streams are his."""
+    said = chosen.gate.producers[name]
+    hashes = tuple(bytes.fromhex(one.partition(":")[2]) for one in said.tokens)
+    own = frozenset(chosen.gate.streams[stream].subject or stream for stream in said.streams)
+    return Producer(
+        name, hashes, frozenset(said.streams), said.events_per_second, said.bytes_per_second, own | {*said.subjects}
+    )
+
+
+def _check(said: AnyRule) -> Check:
+    if said.kind == "freshness":
+        return rules.Freshness(said.within_us)
+    field = Path.parse(said.field)
+    match said.kind:
+        case "required":
+            return rules.Required(field)
+        case "range":
+            return rules.Range(field, said.min, said.max)
+        case "pattern":
+            return rules.Pattern(field, said.pattern)
+        case "enumeration":
+            return rules.Enumeration(field, said.values)
+        case "uniqueness":
+            return rules.Uniqueness(field, said.within_us)
+
+
+def _sink(chosen: Settings, instance: str) -> Sink:
+    """Return where the gate's own stamps go: into Kafka it is let as the monitor is, by its settings."""
+    clock, place = SystemClock(), chosen.transport.kafka_place
+    named = f"{instance}.gate-{os.getpid()}.{clock.wall_ns()}"
+    if place is None:
+        return open_sink(chosen.transport.url, named, clock)
+    return KafkaSink(place, named, clock, access=chosen.transport.access)

@@ -1,0 +1,111 @@
+"""``hopwatch find``: one message's journey, or what became of many, as far as it is kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.progress import Progress
+from rich.table import Table
+
+from hopwatch.cli import console, find_many
+from hopwatch.cli.blocks import print_whole
+from hopwatch.cli.loss_table import span
+from hopwatch.monitor import bounds, finding, journey, settings
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.results import iso
+from hopwatch.probes.contract.limits import WINDOW_US
+
+A_FINDING = 1
+
+
+def command(
+    message_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="A UUID, 32 hexadecimal digits, a number or a text.")
+    ] = None,
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
+    ids_from: Annotated[
+        str | None,
+        typer.Option("--ids-from", metavar="FILE", help="What became of each of many ids, one a line; - is stdin."),
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Show one message's journey, as far as it is kept. Exit 1 when nothing is known of it, or of one of many."""
+    if (message_id is None) == (ids_from is None):
+        raise ConfigurationError("one id is looked for, or those of --ids-from FILE: name one of the two")
+    if not message_id and ids_from is None:
+        raise ConfigurationError("the id is empty: name one, as the message was given it")
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    chosen.check_stream(stream)
+    if message_id is None:
+        find_many.run(chosen, str(ids_from), stream, as_json=as_json)
+        return
+    wanted = journey.readings(message_id)
+    words = console.words()
+    with Progress(console=words, transient=True, disable=not words.is_terminal) as progress:
+        searching = partial(progress.track, description="searching")
+        stamps = finding.stamps(chosen, wanted, stream, searching)
+    lost = finding.where_lost(chosen.store.url, wanted, stream)
+    every = journey.united(stamps, *(one.stamps for one in lost))
+    told = {"id": message_id, "stamps": [_stamp(one) for one in every], "lost": [_lost(one) for one in lost]}
+    if as_json:
+        console.emit_json(told)
+    elif told["stamps"] or told["lost"]:
+        _show(told, [_missing(chosen, one, every) for one in lost])
+    else:
+        where = "not among the segments that are kept, not among the lost ids"
+        words.print(f"nothing is kept of {message_id!r:.80}: {where}")
+    if not told["stamps"] and not told["lost"]:
+        raise typer.Exit(A_FINDING)
+
+
+def _lost(where: finding.Lost) -> dict[str, Any]:
+    place = {"stream": where.stream, "window_start": iso(where.window_start_us), "node": where.node}
+    told = {"message_id": where.shown, "loss": where.loss, "loss_lower": where.loss_lower}
+    return place | told | {"stamp_count": where.stamp_count}
+
+
+def _stamp(stamp: journey.Stamp) -> dict[str, Any]:
+    told = stamp._asdict()
+    del told["id_kind"], told["text"]
+    return told | {"message_id": stamp.shown, "event_time": iso(stamp.event_time_us)}
+
+
+def _missing(chosen: settings.Settings, lost: finding.Lost, every: Iterable[journey.Stamp]) -> list[str]:
+    """Return what is known of a message where it is missing, and how many of its stamps that is told by."""
+    of_it = [one for one in every if _window(one) == (lost.stream, lost.window_start_us)]
+    of_stream = chosen.streams.get(lost.stream)
+    sides = dict(zip(of_stream.pathway.nodes, of_stream.pathway.stamps, strict=True)) if of_stream else {}
+    count = lost.stamp_count or 0
+    # A stamp that is not kept may be the one that says where.
+    is_whole = len(of_it) >= count
+    part = journey.part_at(lost.node, of_it, sides.get(lost.node, "both")) if is_whole else bounds.Part.SOMEWHERE
+    where = f"{lost.node} of {lost.stream}, window {iso(lost.window_start_us)}"
+    said = [bounds.not_seen(where, lost.loss, lost.loss_lower, part)]
+    return said if is_whole else [*said, f"{len(of_it):,} of its {count:,} stamps are kept"]
+
+
+def _window(stamp: journey.Stamp) -> tuple[str, int]:
+    return stamp.stream, stamp.event_time_us // WINDOW_US * WINDOW_US
+
+
+def _show(told: dict[str, Any], missing: Iterable[list[str]]) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("event time", "stream", "node", "probe", "lag in", "lag out", "outcome", "reason"):
+        table.add_column(name, no_wrap=True)
+    for stamp in told["stamps"]:
+        lags = (span(stamp["lag_in_us"]), span(stamp["lag_out_us"]))
+        before, behind = ("event_time", "stream", "node", "probe"), ("outcome", "reason")
+        table.add_row(*(stamp[name] for name in before), *lags, *(stamp[name] for name in behind))
+    data = console.data()
+    print_whole(data, table)
+    for lines in missing:
+        for line in lines:
+            data.print(line)

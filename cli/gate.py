@@ -1,0 +1,124 @@
+"""``hopwatch gate``: the entrances of streams and the registry by HTTP, over the configured store."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from hopwatch.cli import console, signals
+from hopwatch.monitor import settings
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError, TransportError
+
+if TYPE_CHECKING:
+    from hopwatch.gate.gate import Gate
+    from hopwatch.gate.registry.subjects import Registry
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.probes.http.serve import Listening
+
+PORT: Final = 8081
+"""Where clients look for a registry of Confluent's."""
+HOST: Final = "127.0.0.1"
+TOKEN_BYTES: Final = 32
+
+command = typer.Typer(
+    help="Let events into streams, and keep their schemas.", invoke_without_command=True, rich_markup_mode=None
+)
+
+
+@command.callback()
+def gate(
+    context: typer.Context,
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="Where to listen.")] = PORT,
+    host: Annotated[str, typer.Option("--host", help="The address to listen at; this machine's own alone.")] = HOST,
+    health_port: Annotated[
+        int | None,
+        typer.Option("--health-port", min=1, max=65_535, help="Where health is served too, and nothing else."),
+    ] = None,
+) -> None:
+    """Let events into streams and keep their schemas, see /openapi.json; Confluent's clients find the registry here."""
+    if context.invoked_subcommand is None:
+        found = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+        _serve(found, host, port, health_port)
+
+
+@command.command("token")
+def token(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False) -> None:
+    """Make a token for a producer, and its hash.
+
+    The hash stands in the configuration; neither is kept.
+    """
+    made = secrets.token_urlsafe(TOKEN_BYTES)
+    digest = f"sha256:{sha256(made.encode()).hexdigest()}"
+    if as_json:
+        console.emit_json({"token": made, "hash": digest})
+        return
+    out = console.data()
+    out.print(f"for the producer, and for nobody else: {made}")
+    out.print(f'for [gate.producers.NAME] tokens = [...]: "{digest}"')
+
+
+def _serve(chosen: Settings, host: str, port: int, health_port: int | None) -> None:
+    from hopwatch.cli.entrances import gate_of, registry_of
+    from hopwatch.gate.app import app
+    from hopwatch.gate.outlets import OutletError
+    from hopwatch.probes.http.serve import PortTakenError, check_port, serve
+
+    if health_port == port:
+        raise ConfigurationError(f"--health-port is another port than --port, got {port} for both")
+    listening, made = replace(_listening(chosen, host, port), health_port=health_port), gate_of(chosen)
+    try:
+        for one in (port, *(() if health_port is None else (health_port,))):
+            check_port(host, one)
+        made.check_now()
+    except (PortTakenError, OutletError) as error:
+        raise TransportError(str(error)) from None
+    registry = registry_of(chosen)
+    words, stop = console.words(), Event()
+    asks = "asks for tokens" if made.producers.are_asked else "asks nobody who they are"
+    told = f"hopwatch: the gate is at {listening.url}, which {asks}; Ctrl-C ends it"
+    for said in _rule_misfits(registry, made):
+        words.print(f"hopwatch: {said}")
+    with signals.ending(stop):
+        served = app(registry, made)
+        serve(served, listening, stop, lambda: words.print(told))
+
+
+def _rule_misfits(registry: Registry, made: Gate) -> Iterator[str]:
+    """Yield what is wrong with rules whose subject has a schema already."""
+    from hopwatch.gate.fitting import misfits
+    from hopwatch.gate.registry.avro_schema import Schema
+    from hopwatch.gate.registry.subjects import UnknownError
+
+    for intake in made.intakes.values():
+        try:
+            kept = registry.entry(intake.subject).kept
+        except UnknownError:
+            continue
+        yield from misfits(intake.terms.rules, Schema.parse(kept.text))
+
+
+def _listening(chosen: Settings, host: str, port: int) -> Listening:
+    """Return where to listen, with files for TLS that can be used."""
+    from hopwatch.probes.http.serve import Listening, Tls, TlsError
+
+    said = chosen.gate.tls
+    if said is None:
+        return Listening(host, port)
+    tls = Tls(Path(said.certificate), Path(said.key), Path(said.client_ca) if said.client_ca else None)
+    try:
+        tls.check()
+    except TlsError as error:
+        raise ConfigurationError(f"[gate.tls]: {error}") from None
+    if flaw := tls.flaw(SystemClock().now_us() / 1e6):
+        console.words().print(f"hopwatch: [gate.tls]: {flaw}")
+    return Listening(host, port, tls)

@@ -1,0 +1,196 @@
+"""``hopwatch init``: writes a first configuration, from flags or a few questions, and says what each service needs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from hopwatch.cli import console
+from hopwatch.monitor.errors import ConfigurationError, SettingsError
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.settings import DEFAULTS, Settings, load_with_streams, places
+from hopwatch.monitor.settings.model import stream_name
+from hopwatch.monitor.store import dialect
+
+EXAMPLE: Final = 'orders="ingest -> router -> sink"'
+SPOOL: Final = DEFAULTS["transport"]["url"]
+STORE: Final = DEFAULTS["store"]["url"]
+
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def command(
+    config: Annotated[Path, typer.Option("--config", help="The file to write; it must not be there yet.")] = Path(
+        "hopwatch.toml"
+    ),
+    stream: Annotated[
+        list[str] | None,
+        typer.Option("--stream", metavar="NAME=PATH", help=f"Such as {EXAMPLE}; named again: one chain more."),
+    ] = None,
+    transport: Annotated[
+        str | None, typer.Option("--transport", metavar="URL", help="Where probes write: a spool, or a Kafka topic.")
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option("--store", metavar="URL", help="Where results are kept: SQLite or PostgreSQL.")
+    ] = None,
+) -> None:
+    """Write a first configuration, and say which two lines each service needs.
+
+    On a terminal it asks for what no flag says.
+    """
+    if config.exists():
+        raise _there_already(config)
+    if not config.parent.is_dir():
+        what = f"{config} cannot be written: the folder {config.parent} is not there"
+        raise ConfigurationError(f"{what}: make it, or name another file with --config")
+    if sys.stdin.isatty():
+        chains = _chains(stream) if stream else _asked_streams()
+        url = transport or _asked("Where do probes write, a spool or a Kafka topic?", SPOOL, places.transport_url)
+        store = store or _asked("Where are results kept?", STORE, places.store_url)
+    else:
+        chains, url, store = _chains(stream), transport or SPOOL, store or STORE
+    text = written(chains, url, store)
+    chosen = _checked(text, config)
+    try:
+        with config.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise _there_already(config) from None
+    except OSError as error:
+        raise ConfigurationError(f"{config} cannot be written: {error.strerror or error}") from None
+    _tell(config, chosen)
+
+
+def written(chains: Mapping[str, Sequence[str]], transport: str, store: str) -> str:
+    """Return the text of a configuration of streams and the chains of their paths; what it says may be wrong."""
+    tables = [f"[transport]\nurl = {_quoted(transport)}\n", f"[store]\nurl = {_quoted(store)}\n"]
+    for name, path in chains.items():
+        key = name if _BARE_KEY.fullmatch(name) else _quoted(name)
+        said = _quoted(path[0]) if len(path) == 1 else f"[{', '.join(map(_quoted, path))}]"
+        tables.append(f"[streams.{key}]\npath = {said}\n")
+    return "\n".join(tables)
+
+
+def _quoted(text: str) -> str:
+    """Return a string of TOML, which is one of JSON but for DEL, and for what JSON writes as two escapes."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _chains(asked: Sequence[str] | None) -> dict[str, list[str]]:
+    """Return the path of each stream that flags name; one that is named again has one chain more."""
+    if not asked:
+        raise ConfigurationError(f"no stream is named: pass --stream NAME=PATH, such as --stream {EXAMPLE}")
+    chains: dict[str, list[str]] = {}
+    for one in asked:
+        name, is_there, path = (part.strip() for part in one.partition("="))
+        if not is_there:
+            raise ConfigurationError(f"--stream takes NAME=PATH, such as {EXAMPLE}, got {one!r:.80}")
+        chains.setdefault(name, []).append(path)
+    return chains
+
+
+def _asked_streams() -> dict[str, list[str]]:
+    """Ask for streams until there is no other."""
+    chains: dict[str, list[str]] = {}
+    name = _asked("What is the stream called?", None, stream_name)
+    while name:
+        chains[name] = [_asked(f"Which nodes do messages of {name} pass, such as a -> b -> c?", None, _path)]
+        name = _asked("What is another stream called? Enter for none", "", _new(chains))
+    return chains
+
+
+def _new(taken: Container[str]) -> Callable[[str], str]:
+    """Return a check for the name of one more stream, or none."""
+
+    def check(name: str) -> str:
+        if name in taken:
+            msg = f"there is a stream {name!r:.80} already: choose another name"
+            raise ValueError(msg)
+        return stream_name(name) if name else ""
+
+    return check
+
+
+def _path(text: str) -> str:
+    Pathway.parse(text)
+    return text
+
+
+def _asked(question: str, default: str | None, check: Callable[[str], str]) -> str:
+    """Ask until the answer can be."""
+
+    def checked(answer: str) -> str:
+        try:
+            return check(answer.strip())
+        except ValueError as error:
+            raise typer.BadParameter(on_a_line(str(error))) from None
+
+    try:
+        return str(typer.prompt(question, default, value_proc=checked, err=True, show_default=bool(default)))
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+
+
+def _checked(text: str, config: Path) -> Settings:
+    """Return the settings that a text holds, checked as ``pathway check`` does it.
+
+    Raises:
+        SettingsError: something is wrong; it names keys, and no line of a file that is not there.
+        ConfigurationError: the folder cannot be written to.
+    """
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=config.parent, suffix=".toml") as file:
+            file.write(text)
+            file.flush()
+            return load_with_streams(Path(file.name), flags={}, environ={}, named_by="")
+    except SettingsError as error:
+        found = [replace(problem, source="", line=None, column=None) for problem in error.problems]
+        raise SettingsError(found) from None
+    except OSError as error:
+        raise ConfigurationError(f"{config} cannot be written: {error.strerror or error}") from None
+
+
+def _there_already(config: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"{config} is there already, and nothing is overwritten: name another file with --config, or see what is "
+        f"in it with hopwatch pathway check {config}"
+    )
+
+
+def _notes(chosen: Settings) -> Iterator[str]:
+    """Yield what was taken and may be a slip: folders that are not there yet, and streams of one node."""
+    if chosen.transport.kafka_place is None and not chosen.transport.spool.exists():
+        yield f"The spool {chosen.transport.spool} is not there yet: hopwatch run makes it, or the first probe."
+    file = dialect.database_file(chosen.store.url)
+    if file is not None and not file.parent.exists():
+        yield f"The folder of the store {file.parent} is not there yet: hopwatch run makes it."
+    for name, stream in chosen.streams.items():
+        if len(stream.pathway.nodes) == 1:
+            shows = "what is lost inside of it shows, what is lost on the way to another does not"
+            yield f"The stream {name} has one node: {shows}."
+
+
+def _tell(config: Path, chosen: Settings) -> None:
+    """Say what was written, what each service needs, and what comes next."""
+    words, data = console.words(), console.data()
+    words.print(f"{config} is written. In each service, with the id and the event time of each message:")
+    sink = json.dumps(chosen.transport.url, ensure_ascii=False)
+    for name, stream in chosen.streams.items():
+        for node in stream.pathway.nodes:
+            words.print()
+            data.print("from hopwatch import Probe")
+            data.print(f'probe = Probe(stream="{name}", node="{node}", sink={sink})')
+    words.print()
+    for note in _notes(chosen):
+        words.print(note)
+    topic = "hopwatch topics create, then " if chosen.transport.kafka_place else ""
+    words.print(f"Next: {topic}hopwatch doctor, then hopwatch run")

@@ -1,0 +1,119 @@
+"""The program ``hopwatch``: runs a command, and turns whatever ends it into words for a person and an exit code.
+
+0 ok · 1 a finding · 2 usage or configuration · 3 a dependency is down · 70 a fault of Hopwatch's own · 130 interrupted
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, runtime_checkable
+
+from hopwatch.monitor import wrong
+from hopwatch.monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
+from hopwatch.monitor.printable import in_lines
+
+INTERRUPTED_EXIT_CODE: Final = 130
+GATE_EXTRAS: Final = "monitor,taps,gate"
+TAPS_EXTRAS: Final = "taps,kafka"
+TAPS_PACKAGES: Final = frozenset({"fastapi", "granian", "orjson"})
+"""What the sidecars need and the monitor does not."""
+DASHBOARD_PACKAGES: Final = frozenset({"authlib", "httpx", "streamlit", "uvicorn"})
+OWN_PACKAGES: Final = frozenset({"hopwatch", "bench"})
+
+
+@runtime_checkable
+class _UsageError(Protocol):
+    """What the library raises when something is wrong with a command line; it is not imported before it is needed."""
+
+    exit_code: int
+
+    def format_message(self) -> str:
+        """Return what is wrong."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the arguments name, those of this process by default; return the exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        from hopwatch.cli.commands import application
+
+        code = application(given)(given, prog_name="hopwatch", standalone_mode=False)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        return INTERRUPTED_EXIT_CODE
+    except Exception as error:  # noqa: BLE001 - the last one who can tell a person what happened
+        return _told(error)
+    # It is the code of a command that asked for one; others return nothing.
+    return code if isinstance(code, int) else 0
+
+
+def _told(error: Exception) -> int:
+    """Say on stderr what ended the command, and return its exit code."""
+    match error:
+        case SettingsError() | SeriesError():
+            # Each line opens with file and line already, so that an editor can jump there.
+            _say(str(error))
+        case HopwatchError():
+            _say(f"hopwatch: {error}")
+        case _UsageError():
+            _say(_usage(error))
+        case ModuleNotFoundError() if (error.name or "").partition(".")[0] not in OWN_PACKAGES:
+            extras = _extras(error.name)
+            _say(f"hopwatch: the Python package {error.name!r} is not installed: pip install 'hopwatch[{extras}]'")
+            return DependencyError.exit_code
+        case _:
+            what = "".join(traceback.format_exception_only(error)).strip()
+            _say(f"hopwatch: a fault of Hopwatch's own: {what}\nPlease report it with {_kept(error)}")
+            return FAULT_EXIT_CODE
+    return error.exit_code
+
+
+def _extras(package: str | None) -> str:
+    """Return the extras of the distribution that bring a package."""
+    if (package or "").partition(".")[0] == "avro":
+        return GATE_EXTRAS
+    if (package or "").partition(".")[0] == "confluent_kafka":
+        return "kafka"
+    if package in TAPS_PACKAGES:
+        return TAPS_EXTRAS
+    return "monitor,dashboards" if (package or "").partition(".")[0] in DASHBOARD_PACKAGES else "monitor,demo"
+
+
+def _usage(error: _UsageError) -> str:
+    """Return what is wrong with a command line: what was got, and which help says what can be."""
+    what = error.format_message().rstrip(".")
+    if "\n" in what:
+        # Nothing was asked for, and it is the help.
+        return what
+    cause: Any = getattr(error, "__cause__", None)
+    found = cause.errors() if hasattr(cause, "errors") else []
+    for one in found:
+        what = what.replace(one["msg"], wrong.said(one["type"], one.get("ctx", {}), one["msg"]))
+    what = what.removeprefix("Value error, ").replace(" Value error, ", " ").replace(" value error, ", " ")
+    got = [f"{one['input']!r:.80}" for one in found]
+    told = ", got ".join([what, *(one for one in got if one not in what)])
+    command = getattr(getattr(error, "ctx", None), "command_path", "hopwatch")
+    return f"hopwatch: {told}; see {command} --help"
+
+
+def _kept(error: Exception) -> str:
+    """Write the traceback to a file and say which; print it where one cannot be written, or HOPWATCH_DEBUG=1 asks."""
+    trace = "".join(traceback.format_exception(error))
+    if os.environ.get("HOPWATCH_DEBUG") != "1":
+        try:
+            with tempfile.NamedTemporaryFile("w", prefix="hopwatch-fault-", suffix=".txt", delete=False) as file:
+                file.write(trace)
+        except OSError:
+            pass
+        else:
+            return f"the traceback in {file.name}; HOPWATCH_DEBUG=1 prints it instead"
+    return f"this traceback:\n{trace}"
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(in_lines(words.rstrip("\n")) + "\n")

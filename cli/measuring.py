@@ -1,0 +1,66 @@
+"""What ``hopwatch run`` measures and serves: wired here, because only commands know both results and alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hopwatch.cli import console
+from hopwatch.monitor.clock import SystemClock
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from hopwatch.monitor.metrics.known import Figures
+    from hopwatch.monitor.rules import StreamRules
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.monitor.spark.job import Place
+
+
+@contextmanager
+def measured(place: Place, chosen: Settings) -> Iterator[Place]:
+    """Yield the place with an observer, whose metrics are served meanwhile; as it is, where they are not asked for.
+
+    Raises:
+        DependencyError: the address cannot be had.
+        StoreError: the store cannot be read.
+    """
+    if chosen.metrics.listen is None:
+        yield place
+        return
+    from hopwatch.monitor.metrics.folding import plan
+    from hopwatch.monitor.metrics.measured import Measured
+    from hopwatch.monitor.metrics.reading import Reading
+    from hopwatch.monitor.metrics.serving import PATH, Server
+    from hopwatch.monitor.store import dialect, figures, schema
+
+    clock = SystemClock()
+    # Of its own: the job never waits for a connection that a scrape has.
+    engine = dialect.engine(chosen.store.url)
+    with schema.reading(engine) as connection:
+        begins = figures.beginning(connection, place.rules)
+    nodes = {stream: of.pathway.nodes for stream, of in place.rules.items()}
+    of_all = Measured(place.rules, plan(nodes, chosen.metrics.most_series), clock, begins)
+    host, port = chosen.metrics.listen
+    server = Server(host, port, of_all.known)
+    reading = Reading(lambda: _read(engine, place.rules, clock.now_us()), of_all.read, clock)
+    reading.start()
+    server.start()
+    console.words().print(f"hopwatch: metrics are at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
+    try:
+        yield replace(place, observer=of_all.committed)
+    finally:
+        reading.stop()
+        server.close()
+        engine.dispose()
+
+
+def _read(engine: Engine, rules: Mapping[str, StreamRules], now_us: int) -> Figures:
+    from hopwatch.alerts import figures as of_alerts
+    from hopwatch.monitor.metrics.known import Figures
+    from hopwatch.monitor.store import figures, schema
+
+    with schema.reading(engine) as connection:
+        return Figures(now_us, figures.read(connection, rules), of_alerts.read(connection))

@@ -1,0 +1,169 @@
+"""``hopwatch outliers``: what the monitor has found, and the detector over files, so that anybody can judge it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from hopwatch.cli import console
+from hopwatch.cli.report import range_us
+from hopwatch.monitor import series, settings
+from hopwatch.monitor.errors import ConfigurationError, SeriesError
+from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers.detector import Scores
+from hopwatch.monitor.outliers.explain import Explanation, explain
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.series import Series
+from hopwatch.monitor.store import dialect, outliers, schema
+from hopwatch.monitor.watch import Finding
+
+command = typer.Typer(help="Look at what is strange in series of numbers.", no_args_is_help=True)
+
+
+@command.callback()
+def _outliers() -> None:
+    """Look at what is strange in series of numbers."""
+
+
+@command.command()
+def score(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="CSV files of timestamp,value, at any depth.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where they go with their scores.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Score every series below a folder, never looking ahead.
+
+    Written are files of timestamp,value,score,notice,outlier at the same relative paths.
+    """
+    _require_apart(folder, out)
+    told: list[dict[str, Any]] = []
+    refused: list[SeriesError] = []
+    found = series.files(folder)
+    words = console.words()
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total} files")
+    with Progress(*columns, TimeElapsedColumn(), console=words, transient=True, disable=not words.is_terminal) as bar:
+        task = bar.add_task("scoring", total=len(found))
+        for name in found:
+            try:
+                one = series.read(folder / name)
+            except SeriesError as error:
+                refused.append(error)
+            else:
+                told.append(_scored(name, one, out))
+            bar.advance(task)
+    _show(told, as_json=as_json)
+    if refused:
+        raise series.all_wrong(refused)
+
+
+@command.command("list")
+def list_(  # noqa: PLR0913 - one a flag
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
+    from_time: Annotated[str | None, typer.Option("--from", help="Windows from this moment on, ISO 8601.")] = None,
+    to_time: Annotated[str | None, typer.Option("--to", help="Windows that start before this moment.")] = None,
+    *,
+    notices: Annotated[bool, typer.Option("--notices", help="Also what is only noticed.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Show what the monitor has found, and why.
+
+    Outliers of final windows; what was only noticed with --notices.
+    """
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    chosen.check_stream(stream)
+    from_us, to_us = range_us(from_time, to_time)
+    schema.require(chosen.store.url)
+    found = outliers.found(dialect.engine(chosen.store.url), stream, from_us, to_us)
+    asked = [(of_stream, one) for of_stream, one in found if one.is_outlier or notices]
+    if as_json:
+        console.emit_json({"outliers": [_found(of_stream, one) for of_stream, one in asked]})
+        return
+    for of_stream, one in asked:
+        level = "outlier" if one.is_outlier else "notice"
+        where = f"{iso(one.window_start_us)}  {of_stream}  {one.node}"
+        console.data().print(f"{where}  {level}  score {one.why.score:.1f}  {one.why}")
+    young = "" if found else "; a series has notices after 200 windows, and outliers once it is a day old"
+    console.words().print(_sum(found, len(asked)) + young)
+
+
+def _sum(found: list[tuple[str, Finding]], shown: int) -> str:
+    count = sum(one.is_outlier for _, one in found)
+    hidden = "" if shown == len(found) else "; --notices shows these too"
+    return f"outliers: {count:,}, notices: {len(found) - count:,}{hidden}"
+
+
+def _found(stream: str, one: Finding) -> dict[str, Any]:
+    where = {"stream": stream, "window_start": iso(one.window_start_us), "node": one.node}
+    return where | {"quantity": one.why.quantity, "is_outlier": one.is_outlier} | _explained(one.why)
+
+
+def _require_apart(folder: Path, out: Path) -> None:
+    """Let nothing be written among what is read.
+
+    Raises:
+        ConfigurationError: one folder is the other, or lies in it.
+    """
+    read, written = folder.resolve(), out.resolve()
+    if written == read or read in written.parents:
+        raise ConfigurationError(
+            f"--out {out} is {folder} or lies in it: name a folder outside, nothing is overwritten"
+        )
+
+
+def _scored(name: Path, one: Series, out: Path) -> dict[str, Any]:
+    """Score a series, write it, and return what is told of it."""
+    rows = np.zeros(len(one.values), np.int64)
+    _, scores = detector.follow(state.new(1), rows, one.moments_us, one.values)
+    series.write(out / name, one, scores)
+    return {
+        "path": name.as_posix(),
+        "points": len(one.values),
+        "gaps": int(np.isnan(one.values).sum()),
+        "notices": int(scores.notice.sum()),
+        "outliers": [_told(one, scores, at) for at in np.flatnonzero(scores.outlier).tolist()],
+    }
+
+
+def _told(one: Series, scores: Scores, at: int) -> dict[str, Any]:
+    """Return an outlier with its explanation, for programs and, as ``text``, for people."""
+    why = explain(Quantity.VALUE, float(one.values[at]), scores, at)
+    return {"timestamp": one.timestamps[at]} | _explained(why)
+
+
+def _explained(why: Explanation) -> dict[str, Any]:
+    return {
+        "since": iso(why.since_us),
+        "score": round(why.score, 4),
+        "observed": why.observed,
+        "low": why.low,
+        "high": why.high,
+        "reasons": [{"view": told.view, "words": told.words, "once_in": told.once_in} for told in why.reasons],
+        "text": str(why),
+    }
+
+
+def _show(told: list[dict[str, Any]], *, as_json: bool) -> None:
+    """Show the outliers, and how many there are of what."""
+    sums = {
+        "series": len(told),
+        "points": sum(one["points"] for one in told),
+        "gaps": sum(one["gaps"] for one in told),
+        "notices": sum(one["notices"] for one in told),
+        "outliers": sum(len(one["outliers"]) for one in told),
+    }
+    if as_json:
+        console.emit_json(sums | {"files": told})
+        return
+    data = console.data()
+    for one in told:
+        for outlier in one["outliers"]:
+            data.print(f"{one['path']}  {outlier['timestamp']}  score {outlier['score']:.1f}  {outlier['text']}")
+    console.words().print(", ".join(f"{count:,} {what}" for what, count in sums.items()))

@@ -1,0 +1,78 @@
+"""``hopwatch pathway check FILE``: says all that is wrong with a configuration, or draws its pathways."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hopwatch.cli.console import data, emit_json
+from hopwatch.monitor.errors import SettingsError
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.settings import load_with_streams
+
+command = typer.Typer(help="Look at the pathways that a configuration declares.", no_args_is_help=True)
+
+
+@command.callback()
+def _pathway() -> None:
+    """Look at the pathways that a configuration declares."""
+
+
+@command.command()
+def check(
+    file: Annotated[Path, typer.Argument(help="The configuration, hopwatch.toml.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Say what is wrong with a configuration, or draw its pathways.
+
+    Each thing that is wrong with its file, line and key. Exits with 2 when something is wrong.
+    """
+    try:
+        settings = load_with_streams(file, flags={}, environ=os.environ, named_by="")
+    except SettingsError as error:
+        if as_json:
+            problems = [asdict(problem) for problem in error.problems]
+            emit_json({"file": str(file), "problems": problems, "streams": []})
+        raise
+    if as_json:
+        streams = [_as_json(name, stream.pathway) for name, stream in settings.streams.items()]
+        emit_json({"file": str(file), "problems": [], "streams": streams})
+        return
+    for name, stream in settings.streams.items():
+        for line in drawn(name, stream.pathway):
+            data().print(line, soft_wrap=True)
+
+
+def drawn(stream: str, pathway: Pathway) -> list[str]:
+    """Return a line for the stream and one for each arrow of a node, in pathway order, and what the node stamps.
+
+    A node that sends a message to several places is a fork, with a prong each.
+    """
+    width = max(map(len, pathway.nodes))
+    lines = [stream]
+    for place, node in enumerate(pathway.nodes):
+        first, *others = [f"-> {' | '.join(targets)}" for targets in _targets(pathway, place)] or ["(end)"]
+        one_sided = "" if pathway.stamps[place] == "both" else f"   stamps {pathway.stamps[place]} only"
+        stem, prong = ("-+", " +") if others else ("", "")
+        lines.append(f"  {node.ljust(width)} {stem}{first}{one_sided}")
+        lines += [f"  {' ' * width} {prong}{other}" for other in others]
+    return lines
+
+
+def _as_json(stream: str, pathway: Pathway) -> dict[str, Any]:
+    nodes = [
+        {"node": node, "stamps": pathway.stamps[place], "targets": _targets(pathway, place)}
+        for place, node in enumerate(pathway.nodes)
+    ]
+    return {"stream": stream, "nodes": nodes}
+
+
+def _targets(pathway: Pathway, place: int) -> list[list[str]]:
+    """Return what each arrow out of a node leads to: all to one node, or each message to one of several."""
+    groups = [group for group in pathway.groups if group.source == place]
+    return [[pathway.nodes[target] for target in group.targets] for group in groups]

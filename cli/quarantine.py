@@ -1,0 +1,212 @@
+"""``hopwatch quarantine``: the events that the gate rejected: looked at, and sent in again after a fix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.table import Table
+
+from hopwatch.cli import console
+from hopwatch.monitor import settings
+from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.monitor.results import iso
+
+if TYPE_CHECKING:
+    from hopwatch.gate.intake import Outcome
+    from hopwatch.gate.records import Rejected
+    from hopwatch.monitor.settings import Settings
+
+FINDING: Final = 1
+MOST_LISTED: Final = 100
+
+Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
+Stream = Annotated[str, typer.Option("--stream", help="The stream, one of [gate.streams].")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Only those with this text in a reason.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the event, as the list has it.")]
+
+command = typer.Typer(help="Look at events that were rejected, and replay them.", no_args_is_help=True)
+
+
+@command.callback()
+def _quarantine() -> None:
+    """Look at the events that the gate rejected, and send them in again."""
+
+
+@command.command("list")
+def list_(
+    stream: Stream,
+    config: Config = Path("hopwatch.toml"),
+    *,
+    reason: Reason = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="So many at most, the newest.")] = MOST_LISTED,
+    as_json: AsJson = False,
+) -> None:
+    """List the events that are rejected still."""
+    chosen = _chosen(config, stream)
+    found = _with(_rejected(chosen, stream), reason)
+    if as_json:
+        console.emit_json({"stream": stream, "rejected": len(found), "events": [_said(one) for one in found[-limit:]]})
+        return
+    if not found:
+        console.words().print(f"no event of {stream} is rejected{'' if reason is None else f' for {reason!r:.80}'}")
+        return
+    table = Table(title=f"{len(found):,} rejected of {stream}")
+    for name in ("id", "arrived", "producer", "held", "bytes", "reasons"):
+        table.add_column(name, overflow="fold", no_wrap=name in {"id", "arrived", "bytes"})
+    for one in found[-limit:]:
+        told = _said(one)
+        reasons = "; ".join(f"{reason['place'] or '/'}: {reason['detail']}" for reason in told["reasons"])
+        held = "yes" if one.is_held else ""
+        table.add_row(told["id"], told["arrived"], one.producer, held, f"{len(one.data):,}", reasons)
+    console.data().print(table)
+    if len(found) > limit:
+        console.words().print(f"the newest {limit:,} of {len(found):,}: --limit shows more")
+
+
+@command.command("show")
+def show(
+    event: Id,
+    stream: Stream,
+    config: Config = Path("hopwatch.toml"),
+    *,
+    data: Annotated[bool, typer.Option("--data", help="The event alone, byte for byte as it was sent.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show one of them: why it was rejected, and what was sent."""
+    (one,) = _named(_rejected(_chosen(config, stream), stream), [event])
+    if data:
+        console.emit_bytes(one.data)
+        return
+    told = _said(one) | {"data": one.data.decode("utf-8", "replace")}
+    if as_json:
+        console.emit_json(told)
+        return
+    out = console.data()
+    for name in ("id", "stream", "event_time", "arrived", "producer"):
+        out.print(f"{name.replace('_', ' ')}: {told[name]}")
+    for reason in told["reasons"]:
+        out.print(f"reason: {reason['place'] or '/'}: {reason['detail']}")
+    for line in told["data"].split("\n"):
+        out.print(line)
+
+
+@command.command("replay")
+def replay(  # noqa: PLR0913 - one parameter a flag
+    events: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The ids of the events.")] = None,
+    *,
+    stream: Stream,
+    config: Config = Path("hopwatch.toml"),
+    every: Annotated[bool, typer.Option("--all", help="All that were rejected.")] = False,
+    reason: Reason = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="Send this instead of what was sent; for one ID.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send rejected events in again, as they were.
+
+    They keep their ids and event times; what enters is listed no more. The same schema and rules are asked as the gate
+    asks them. Exit code 1 if one of them may not enter still.
+    """
+    if (bool(events) + every + (reason is not None)) != 1:
+        raise ConfigurationError("name the events: ids, --all, or --reason TEXT, one of these")
+    if data is not None and (events is None or len(events) != 1):
+        raise ConfigurationError("--data is what one event is to be: name its id, and no other")
+    chosen = _chosen(config, stream)
+    found = _rejected(chosen, stream)
+    wanted = _named(found, events) if events else _with(found, reason)
+    outcomes = _replayed(chosen, stream, wanted, None if data is None else _read(data))
+    refused = [(one, outcome) for one, outcome in zip(wanted, outcomes, strict=True) if outcome.fate != 201]  # noqa: PLR2004 - as HTTP has it
+    entered, told = len(wanted) - len(refused), [_why(one, of) for one, of in refused]
+    if as_json:
+        console.emit_json({"stream": stream, "replayed": entered, "refused": told})
+    else:
+        for why in told:
+            console.words().print(f"{why['id']} may not enter: {'; '.join(why['reasons'])}")
+        console.data().print(f"{entered:,} of {len(wanted):,} events of {stream} entered")
+    if refused:
+        raise typer.Exit(FINDING)
+
+
+def _chosen(config: Path, stream: str) -> Settings:
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    if stream not in chosen.gate.streams:
+        names = ", ".join(chosen.gate.streams) or "none"
+        raise ConfigurationError(f"--stream names {stream!r:.80}, [gate.streams] has: {names}")
+    return chosen
+
+
+def _rejected(chosen: Settings, stream: str) -> list[Rejected]:
+    from hopwatch.gate.quarantine import QuarantineError, rejected
+
+    try:
+        return rejected(chosen.gate.streams[stream].rejected_url(stream), chosen.transport.access)
+    except QuarantineError as error:
+        raise TransportError(str(error)) from None
+
+
+def _with(found: Sequence[Rejected], reason: str | None) -> list[Rejected]:
+    """Return those with a text in one of their reasons, where they are told."""
+    if reason is None:
+        return list(found)
+    return [one for one in found if any(reason in f"{fault.place}: {fault.detail}" for fault in one.reasons)]
+
+
+def _named(found: Sequence[Rejected], events: Sequence[str]) -> list[Rejected]:
+    from hopwatch.gate import ids
+
+    by_id = {ids.written(one.event_id): one for one in sorted(found, key=lambda one: one.owns_id)}
+    unknown = [event for event in events if event.lower() not in by_id]
+    if unknown:
+        told = f"there is no rejected event {unknown[0]!r:.80}, or it is in: 'hopwatch quarantine list' has all"
+        raise ConfigurationError(told)
+    return [by_id[event.lower()] for event in dict.fromkeys(events)]
+
+
+def _read(data: Path) -> bytes:
+    try:
+        return data.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"--data {data} cannot be read: {error.strerror}") from None
+
+
+def _replayed(chosen: Settings, stream: str, wanted: Sequence[Rejected], data: bytes | None) -> list[Outcome]:
+    from hopwatch.cli.entrances import gate_of, registry_of
+    from hopwatch.gate.outlets import OutletError
+    from hopwatch.gate.replaying import replay
+    from hopwatch.probes.http.problems import Problem
+
+    registry = registry_of(chosen)
+    gate = gate_of(chosen, [stream])
+    try:
+        gate.check_now()
+        return replay(gate, registry, stream, wanted, data)
+    except (OutletError, Problem) as error:
+        raise TransportError(getattr(error, "detail", str(error))) from None
+
+
+def _said(one: Rejected) -> dict[str, Any]:
+    from hopwatch.gate import ids
+
+    return {
+        "id": ids.written(one.event_id),
+        "stream": one.stream,
+        "event_time": None if one.event_us is None else iso(one.event_us),
+        "arrived": iso(one.arrived_us),
+        "producer": one.producer,
+        "is_held": one.is_held,
+        "bytes": len(one.data),
+        "reasons": [{"place": fault.place, "detail": fault.detail} for fault in one.reasons],
+    }
+
+
+def _why(one: Rejected, outcome: Outcome) -> dict[str, Any]:
+    from hopwatch.gate import ids
+
+    reasons = [f"{fault.place or '/'}: {fault.detail}" for fault in outcome.faults] or ["it was not written"]
+    return {"id": ids.written(one.event_id), "status": int(outcome.fate), "reasons": reasons}

@@ -1,0 +1,153 @@
+"""``hopwatch report``: the loss and lag of each window and node."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+from sqlalchemy import Engine
+
+from hopwatch import __version__
+from hopwatch.cli import console, loss_table, span_table
+from hopwatch.monitor import settings
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.reached import Reached, iso_second
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.store import dialect, instances, reader, rollups, schema
+from hopwatch.probes.contract.limits import WINDOW_US
+
+A_FINDING = 1
+
+
+class Span(StrEnum):
+    """What windows are rolled up to."""
+
+    HOUR = "hour"
+    DAY = "day"
+
+
+def command(  # noqa: PLR0913 - one a flag
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    stream: Annotated[str | None, typer.Option("--stream", help="Only this stream.")] = None,
+    from_time: Annotated[str | None, typer.Option("--from", help="Windows from this moment on, ISO 8601.")] = None,
+    to_time: Annotated[str | None, typer.Option("--to", help="Windows that start before this moment.")] = None,
+    by: Annotated[Span | None, typer.Option("--by", help="Hours or days, UTC, instead of windows.")] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write one file to attach to an incident: tables and charts.")
+    ] = None,
+    fail_on_loss: Annotated[
+        float | None,
+        typer.Option(
+            "--fail-on-loss", min=0, max=1, help="Exit 1 if one that is final surely lost more than this part."
+        ),
+    ] = None,
+) -> None:
+    """Show the loss and lag of each window and node, or of each hour or day."""
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    chosen.check_stream(stream)
+    from_us, to_us = range_us(from_time, to_time)
+    schema.require(chosen.store.url)
+    engine = dialect.engine(chosen.store.url)
+    if html is not None:
+        _write(html, engine, stream, (from_us, to_us), by)
+        if not as_json and fail_on_loss is None:
+            return
+    if by is None:
+        told = reader.report(engine, stream, from_us, to_us)
+    else:
+        told = rollups.report(engine, by.value, stream, from_us, to_us)
+    if as_json:
+        through_us = _reached(engine).through_us
+        console.emit_json(told | {"read_through": iso(through_us) if through_us else None})
+    elif html is None:
+        if by is None:
+            terms = {name: of.rules.terms for name, of in chosen.streams.items()}
+            loss_table.show(console.data(), told, terms, SystemClock().now_us())
+        else:
+            span_table.show(console.data(), told, f"{by.value}s")
+        _show_reached(_reached(engine))
+    if fail_on_loss is not None and any(_lost_part(one) > fail_on_loss for one in _judged(told, by)):
+        raise typer.Exit(A_FINDING)
+
+
+def _reached(engine: Engine) -> Reached:
+    with schema.reading(engine) as connection:
+        return instances.reached(connection)
+
+
+def _show_reached(reached: Reached) -> None:
+    """Print up to when the store was read, where there is something to say of it."""
+    if notice := reached.notice(SystemClock().now_us(), iso_second):
+        console.data().print(Text(notice.words, "bold red" if notice.is_grave else "yellow"))
+    elif once := reached.once(iso_second):
+        console.data().print(once)
+
+
+def _write(
+    file: Path, engine: Engine, stream: str | None, span: tuple[int | None, int | None], by: Span | None
+) -> None:
+    """Write the report as one file.
+
+    Raises:
+        ConfigurationError: the file cannot be written, or there is more than it has room for.
+    """
+    from hopwatch.dashboards.reading.reported import HowAllWent
+    from hopwatch.dashboards.report import page
+
+    step_us = {None: WINDOW_US, Span.HOUR: rollups.HOUR_US, Span.DAY: rollups.DAY_US}[by]
+    with schema.reading(engine) as connection:
+        told = HowAllWent(stream, *span, step_us).read(connection)
+    try:
+        file.write_text(page.of(told, SystemClock().now_us(), __version__), "utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigurationError(f"--html cannot write {file}: {error.strerror or error}") from error
+    console.words().print(f"hopwatch: the report is in {file}")
+
+
+def _judged(told: reader.Json, by: Span | None) -> list[reader.Json]:
+    return [one for stream in told["streams"] for one in stream[f"{by.value}s" if by else "windows"]]
+
+
+def _lost_part(judged: reader.Json) -> float:
+    """Return the part that was surely lost; of what nobody can know, nothing is held against anybody."""
+    return judged["lost_lower"] / judged["known"] if judged["known"] else 0.0
+
+
+def range_us(from_time: str | None, to_time: str | None) -> tuple[int | None, int | None]:
+    """Return the moments of ``--from`` and ``--to`` as µs since 1970; None where one was not given.
+
+    Raises:
+        ConfigurationError: a text is no time, or nothing lies between the two.
+    """
+    from_us, to_us = moment_us("--from", from_time), moment_us("--to", to_time)
+    if from_us is not None and to_us is not None and from_us >= to_us:
+        what = "is the same moment as" if from_us == to_us else "is after"
+        told = f"--from {from_time} {what} --to {to_time}, and nothing starts between"
+        raise ConfigurationError(f"{told}: let --from be the earlier")
+    return from_us, to_us
+
+
+def moment_us(flag: str, text: str | None) -> int | None:
+    """Return a moment as µs since 1970; a time without a zone is UTC.
+
+    Raises:
+        ConfigurationError: the text is no time.
+    """
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        msg = f"{flag} is a time such as 2026-11-21T06:40:00Z, got {text!r:.60}"
+        raise ConfigurationError(msg) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

@@ -1,0 +1,243 @@
+"""``hopwatch run``: the monitor, as a stream that goes on, or once over all that is there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+from uuid import uuid4
+
+import stamina
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from hopwatch.cli import console, measuring, signals
+from hopwatch.cli.checks import alerts as reach
+from hopwatch.monitor import bounds, java, rules, settings
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
+from hopwatch.monitor.results import WindowResult, iso
+from hopwatch.monitor.store import dialect, lineage, reader, schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from stamina.instrumentation import RetryDetails
+
+    from hopwatch.alerts.ways import Ways
+    from hopwatch.monitor.settings import Settings
+    from hopwatch.monitor.spark.job import Place
+
+LOOK_S: Final = 0.5
+"""How often a running stream is looked after."""
+TOLD_RETRIES: Final = 12
+"""Of so many attempts in vain the first is told: about one a minute."""
+
+
+def command(
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Read all that is there, make it final, and stop.")] = False,
+    workdir: Annotated[Path | None, typer.Option("--workdir", help="Folder for checkpoint, log and scratch.")] = None,
+    master: Annotated[str | None, typer.Option("--master", help="Spark's master; local by default.")] = None,
+    begin_anew: Annotated[
+        bool, typer.Option("--begin-anew", help="Drop results and checkpoint; read all that the transport still has.")
+    ] = False,
+) -> None:
+    """Run the monitor: read what the probes say, write what was lost and how late it was."""
+    if once and begin_anew:
+        raise ConfigurationError("--once keeps no checkpoint and empties its own store: leave --begin-anew out")
+    flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
+    chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
+    java.require()
+    from hopwatch.alerts import configured, ways
+    from hopwatch.alerts.follow import Alerting
+    from hopwatch.monitor.spark import cluster, job, source
+
+    read = source.of(chosen)
+    transport = read.check(is_watched=not once)
+    with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url) as hold:
+        engine = dialect.engine(chosen.store.url)
+        schema.prepare(engine)
+        hold.renew()
+        # Once over all there is, nobody is told.
+        people = ways.Ways() if once else ways.opened(chosen)
+        place = job.Place(
+            read,
+            engine,
+            rules.of(chosen),
+            chosen.monitor.workdir,
+            hold,
+            chosen.store.retry_for_us / 1e6,
+            transport,
+            run=uuid4().hex,
+            follower=Alerting(configured.of(chosen), people.routes),
+        )
+        cluster.check(chosen.monitor.master)
+        if once:
+            with engine.begin() as connection:
+                lineage.check_once(connection)
+            _once(place, chosen)
+        else:
+            if begin_anew:
+                _begin_anew(place)
+            lineage.check(engine, place.checkpoint, place.rules, place.transport, place.run)
+            with measuring.measured(place, chosen) as observed:
+                _stream(observed, chosen, people)
+
+
+def _begin_anew(place: Place) -> None:
+    """Drop results and checkpoint, and say what that costs."""
+    windows = lineage.begin_anew(place.engine, place.checkpoint)
+    what = f"hopwatch: beginning anew, {windows:,} windows of results are dropped"
+    console.words().print(f"{what}; those whose records {place.source} has no more will not come back")
+
+
+def _once(place: Place, chosen: Settings) -> None:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from hopwatch.monitor.spark import failures, job, session
+
+    words = console.words()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
+        task = progress.add_task("starting Spark")
+        spark = _session(place, chosen)
+        judged = 0
+
+        def say(results: Sequence[WindowResult]) -> None:
+            nonlocal judged
+            judged += len(results)
+            progress.update(task, description=f"judged {judged:,} windows")
+
+        progress.update(task, description=f"reading {place.source}")
+        try:
+            with session.watched(
+                spark, lambda told: progress.update(task, description=f"reading {place.source}: {told}")
+            ):
+                job.run_once(spark, place, say)
+        except PySparkException as error:
+            # Of a failure without a name its own traceback says more than we could.
+            raise failures.known(error, place) or error from None
+        except (Py4JError, ConnectionError):
+            session.end(spark.stop)
+            raise failures.of_java(session.java_status(), session.log_file(place.workdir)) from None
+        spark.stop()
+    with place.engine.begin() as connection:
+        set_aside = sum(reader.accounts(connection)["set_aside"].values())
+    odd = f", records set aside: {set_aside:,}" if set_aside else ""
+    words.print(f"windows that are final: {judged:,}{odd}; see hopwatch report")
+
+
+def _session(place: Place, chosen: Settings) -> SparkSession:
+    from hopwatch.monitor.spark import session
+
+    asked = chosen.monitor
+    more = {**place.source.spark_settings, **asked.spark}
+    return session.start(place.workdir, master=asked.master, cores=asked.tasks, more=more)
+
+
+def _stream(place: Place, chosen: Settings, people: Ways) -> None:
+    from py4j.protocol import Py4JError
+
+    from hopwatch.alerts import rounds
+
+    console.configure_log()
+    words, stop = console.words(), threading.Event()
+    # For Ctrl-C Spark sets a handler of its own when it starts; until then it ends us as it ends any program.
+    signals.on(signal.SIGTERM, stop)
+    try:
+        with rounds.running(chosen.store.url, people, place.hold) as courier:
+            _watch(place, chosen, stop, courier.wake)
+    except (HopwatchError, Py4JError, OSError):
+        # Whoever stops all processes of the job at once ends Spark too, sometimes before us.
+        if not stop.wait(LOOK_S):
+            raise
+        words.print("hopwatch: stopping")
+    except KeyboardInterrupt:
+        _note_stop(place)
+        raise
+    _note_stop(place)
+
+
+def _note_stop(place: Place) -> None:
+    with suppress(StoreError):
+        # Without it the pages only do not know that somebody wanted the end.
+        lineage.note_stop(place.engine, place.run, SystemClock().now_us())
+
+
+def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable[[], None]) -> None:
+    from hopwatch.monitor import pulse
+    from hopwatch.monitor.spark import job, session
+
+    words = console.words()
+    with place.engine.begin() as connection:
+        place.source.tidy(reader.segments(connection), place.checkpoint)
+    if place.source.awaits_probe():
+        what = f"hopwatch: no probe has written to the spool {place.source} yet"
+        words.print(f"{what}; the monitor waits for one with the sink spool:{place.source}")
+        words.print(f"hopwatch: who may write to the spool: {place.source.rights()}")
+    if told := reach.unheard(chosen.alerts):
+        words.print(f"hopwatch: {told}; {reach.ADVICE}")
+    words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
+    spark = _session(place, chosen)
+    signals.on(signal.SIGINT, stop)
+    stamina.instrumentation.set_on_retry_hooks([_tell_retry])
+    beat = pulse.start(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
+    try:
+        trigger = f"{chosen.monitor.trigger_us // 1_000} milliseconds"
+        query = job.start_stream(spark, place, trigger, partial(_report, wake), stop)
+        words.print(f"hopwatch: watching {place.source}, streams: {len(place.rules)}; Ctrl-C stops")
+        while not stop.wait(LOOK_S):
+            _raise_failure(query, place)
+        words.print("hopwatch: stopping")
+        session.end(query.stop)
+    finally:
+        beat.close()
+        session.end(spark.stop)
+
+
+def _report(wake: Callable[[], None], results: Sequence[WindowResult]) -> None:
+    """Let what was committed be delivered, and say what was judged."""
+    wake()
+    _tell(results)
+
+
+def _tell(results: Sequence[WindowResult]) -> None:
+    """Say which windows were judged: one line each on stderr."""
+    for result in results:
+        if result.status.is_final:
+            console.words().print(
+                f"{iso(result.window_start_us)} {result.stream} {result.status} {result.verdict}: "
+                f"{result.known:,} known, {result.delivered:,} delivered, "
+                f"{bounds.said(result.lost, result.lost_lower, result.lost_upper)} lost"
+            )
+
+
+def _tell_retry(details: RetryDetails) -> None:
+    """Say at times why a batch is not written yet."""
+    if details.retry_num % TOLD_RETRIES == 1:
+        told = " ".join(str(getattr(details.caused_by, "orig", None) or details.caused_by).split())
+        console.words().print(f"hopwatch: the store fails, the batch is tried again whole: {told}")
+
+
+def _raise_failure(query: StreamingQuery, place: Place) -> None:
+    from py4j.protocol import Py4JError
+
+    from hopwatch.monitor.spark import failures, session
+
+    try:
+        failure, is_active = query.exception(), query.isActive
+    except (Py4JError, OSError):
+        raise failures.of_java(session.java_status(), session.log_file(place.workdir)) from None
+    if failure is not None:
+        raise failures.named(failure, place)
+    if not is_active:
+        msg = "the stream has stopped by itself without saying why: look into its log, then start the monitor again"
+        raise DependencyError(msg)

@@ -1,0 +1,346 @@
+"""``hopwatch schema``: the schemas that the store keeps, without a server between."""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.table import Table
+
+from hopwatch.cli import console
+from hopwatch.monitor import settings
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema as store_schema
+
+if TYPE_CHECKING:
+    from hopwatch.gate.registry.avro_schema import Schema
+    from hopwatch.gate.registry.compatibility import Conflict, Level
+    from hopwatch.gate.registry.shelf import Entry
+    from hopwatch.gate.registry.subjects import Registry, UnknownError
+
+FINDING: Final = 1
+
+Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
+Subject = Annotated[str, typer.Option("--subject", help="The subject.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="An Avro schema, JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+class Language(StrEnum):
+    """What a module can be written in."""
+
+    PYTHON = "python"
+
+
+command = typer.Typer(help="Look at the schemas of streams, and register them.", no_args_is_help=True)
+
+
+@command.callback()
+def _schema() -> None:
+    """Look at the schemas of streams, and register them."""
+
+
+@command.command("list")
+def list_(
+    config: Config = Path("hopwatch.toml"),
+    *,
+    subject: Annotated[str | None, typer.Option("--subject", help="Only this one, all of its versions.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the latest version of each subject, or all versions of one."""
+    from hopwatch.gate.registry.subjects import UnknownError
+
+    registry = _registry(config, is_made=False)
+    names = [subject] if subject is not None else list(registry.subjects())
+    try:
+        found = _listed(registry, names, is_whole=subject is not None)
+    except UnknownError as error:
+        raise ConfigurationError(f"{error}: hopwatch schema list names those that there are") from None
+    if as_json:
+        console.emit_json({"schemas": found})
+        return
+    if not found:
+        console.words().print("no schema is registered yet: hopwatch schema register --subject S FILE")
+        return
+    table = Table(box=None)
+    for name in ("subject", "version", "id", "fingerprint", "compatibility"):
+        table.add_column(name, overflow="fold")
+    for one in found:
+        table.add_row(*(str(value) for value in one.values()))
+    console.data().print(table)
+
+
+def _listed(registry: Registry, names: list[str], *, is_whole: bool) -> list[dict[str, str | int]]:
+    """Return all versions of some subjects, or the latest of each."""
+    rows = []
+    for name in names:
+        level = registry.level(name)
+        rows += [_row(name, entry, level) for entry in registry.entries(name)[0 if is_whole else -1 :]]
+    return rows
+
+
+def _row(subject: str, entry: Entry, level: Level) -> dict[str, str | int]:
+    from hopwatch.gate.registry.subjects import parsed
+
+    return {
+        "subject": subject,
+        "version": entry.version,
+        "id": entry.kept.number,
+        "fingerprint": parsed(entry.kept.text).fingerprint.hex(),
+        "compatibility": level.value,
+    }
+
+
+@command.command()
+def register(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
+    """Make a schema the newest version of a subject.
+
+    It ends with 1 and each field that is in the way if readers would break.
+    """
+    from hopwatch.gate.registry.subjects import IncompatibleError, MeaningError
+
+    _check_name(subject)
+    new = _read(file)
+    try:
+        made = _registry(config, is_made=True).register(subject, new)
+    except IncompatibleError as error:
+        _tell_conflicts(subject, new, error.conflicts, as_json=as_json)
+        raise typer.Exit(FINDING) from None
+    except MeaningError as error:
+        raise _refused(subject, error, as_json=as_json) from None
+    fingerprint = made.schema.fingerprint.hex()
+    if as_json:
+        console.emit_json(
+            {"subject": subject, "version": made.entry.version, "fingerprint": fingerprint, "is_new": made.is_new}
+        )
+    else:
+        what = "registered" if made.is_new else "there already"
+        console.data().print(f"{what}: version {made.entry.version} of {subject}, {fingerprint}")
+
+
+@command.command()
+def check(file: File, subject: Subject, config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) -> None:
+    """Say whether a schema would be taken.
+
+    Nothing is registered. It ends with 1 and each field that is in the way if readers would break.
+    """
+    from hopwatch.gate.registry.subjects import MeaningError
+
+    _check_name(subject)
+    new = _read(file)
+    try:
+        level, found = _registry(config, is_made=False).conflicts(subject, new)
+    except MeaningError as error:
+        raise _refused(subject, error, as_json=as_json) from None
+    if found or as_json:
+        _tell_conflicts(subject, new, found, as_json=as_json)
+    else:
+        console.data().print(f"it fits {subject}, which is {level.value}")
+    if found:
+        raise typer.Exit(FINDING)
+
+
+@command.command()
+def restore(
+    version: Annotated[int, typer.Argument(metavar="VERSION", min=1, help="The version that is to be the newest.")],
+    subject: Subject,
+    config: Config = Path("hopwatch.toml"),
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Make an old version of a subject the newest once more.
+
+    Whatever its versions owe each other: events are read by it again within a second.
+    """
+    from hopwatch.gate.registry.subjects import UnknownError
+
+    try:
+        made = _registry(config, is_made=False).restore(subject, version)
+    except UnknownError as error:
+        raise ConfigurationError(_there(error, subject)) from None
+    if as_json:
+        console.emit_json({"subject": subject, "version": made.entry.version, "is_new": made.is_new})
+        return
+    what = f"version {made.entry.version}, which says what version {version} says," if made.is_new else "it already"
+    console.data().print(f"the newest of {subject} is {what}".rstrip(","))
+
+
+@command.command()
+def level(
+    subject: Subject,
+    to: Annotated[str | None, typer.Argument(metavar="[LEVEL]", help="The level; without it, it is shown.")] = None,
+    config: Config = Path("hopwatch.toml"),
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show or set what the versions of a subject owe each other."""
+    from hopwatch.gate.registry.compatibility import Level
+
+    _check_name(subject)
+    if to is not None and to not in set(Level):
+        raise ConfigurationError(f"a level is one of {', '.join(Level)}, got {to!r:.80}")
+    registry = _registry(config, is_made=False)
+    if to is not None:
+        registry.set_level(Level(to), subject)
+    found = registry.level(subject)
+    if as_json:
+        console.emit_json({"subject": subject, "compatibility": found.value})
+    else:
+        console.data().print(f"{subject} is {found.value}")
+
+
+@command.command()
+def diff(  # noqa: PLR0913 - one parameter a flag
+    subject: Subject,
+    config: Config = Path("hopwatch.toml"),
+    *,
+    old: Annotated[int | None, typer.Option("--from", min=1, help="A version; the one before by default.")] = None,
+    new: Annotated[int | None, typer.Option("--to", min=1, help="A version; the latest by default.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", help="A schema instead of --to.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how two versions of a subject differ.
+
+    And who reads whom.
+    """
+    from hopwatch.gate.registry.compatibility import reads
+    from hopwatch.gate.registry.differences import differences
+    from hopwatch.gate.registry.subjects import UnknownError, parsed
+
+    if file is not None and new is not None:
+        raise ConfigurationError("--to and --file both say what is compared: name one of them")
+    registry = _registry(config, is_made=False)
+    try:
+        latest = registry.entry(subject, new)
+        before = latest.version - (file is None) if old is None else old
+        if not before:
+            raise ConfigurationError(f"there is nothing before version 1 of {subject}: name a schema with --file")
+        entry = registry.entry(subject, before)
+    except UnknownError as error:
+        raise ConfigurationError(_there(error, subject)) from None
+    first, second = parsed(entry.kept.text), parsed(latest.kept.text) if file is None else _read(file)
+    name = f"version {latest.version}" if file is None else str(file)
+    found = differences(first, second)
+    is_backward, is_forward = reads(second, first), reads(first, second)
+    if as_json:
+        told = {"subject": subject, "from": entry.version, "to": latest.version if file is None else str(file)}
+        told |= {"differences": [one._asdict() for one in found], "backward": is_backward, "forward": is_forward}
+        console.emit_json(told)
+        return
+    table = Table(box=None)
+    for head in ("place", f"version {entry.version}", name):
+        table.add_column(head, overflow="fold")
+    for one in found:
+        table.add_row(one.place or "the schema itself", one.before or "-", one.now or "-")
+    if found:
+        console.data().print(table)
+    words = console.words()
+    words.print("" if found else f"version {entry.version} and {name} say the same")
+    words.print(f"{name} {'reads' if is_backward else 'does not read'} what version {entry.version} wrote")
+    words.print(f"version {entry.version} {'reads' if is_forward else 'does not read'} what {name} writes")
+
+
+@command.command()
+def generate(
+    language: Annotated[Language, typer.Argument(help="What the module is written in.")],
+    subject: Subject,
+    config: Config = Path("hopwatch.toml"),
+    *,
+    version: Annotated[int | None, typer.Option("--version", min=1, help="The latest by default.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The file; stdout without it.")] = None,
+) -> None:
+    """Write a module for the events of a subject.
+
+    Its classes encode them, and decode those of all versions that they can read.
+    """
+    from hopwatch.gate.registry.python_code import NotWritableError, module
+    from hopwatch.gate.registry.subjects import UnknownError, parsed
+
+    del language  # there is one
+    registry = _registry(config, is_made=False)
+    try:
+        entry = registry.entry(subject, version)
+        versions = {one.version: parsed(one.kept.text) for one in registry.entries(subject)}
+        text = module(parsed(entry.kept.text), versions, subject, entry.version)
+    except UnknownError as error:
+        raise ConfigurationError(_there(error, subject)) from None
+    except NotWritableError as error:
+        raise ConfigurationError(str(error)) from None
+    if out is None:
+        console.emit_text(text)
+        return
+    try:
+        out.write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{out} cannot be written: {error.strerror}: name another file") from None
+    console.words().print(f"{out} has the events of {subject}, version {entry.version}")
+
+
+def _refused(subject: str, error: Exception, *, as_json: bool) -> typer.Exit:
+    """Say that the fingerprint of a schema stands for another one, which is a finding."""
+    if as_json:
+        console.emit_json({"subject": subject, "compatible": False, "conflicts": [], "reason": str(error)})
+    else:
+        console.data().print(str(error))
+    return typer.Exit(FINDING)
+
+
+def _tell_conflicts(subject: str, new: Schema, found: tuple[Conflict, ...], *, as_json: bool) -> None:
+    from hopwatch.gate.registry.explained import explained, new_major
+
+    told = [one._asdict() for one in explained(found)]
+    if as_json:
+        console.emit_json({"subject": subject, "compatible": not told, "conflicts": told})
+        return
+    data = console.data()
+    for one in told:
+        data.print(f"{one['place']}: {one['problem']}: {one['breaks']}")
+        data.print(f"    {one['fix']}")
+    console.words().print(f"or {new_major(new.name)}")
+
+
+def _there(error: UnknownError, subject: str) -> str:
+    """Return what is not there, and what names those that are."""
+    more = f" --subject {subject}" if error.what == "version" else ""
+    return f"{error}: hopwatch schema list{more} names those that there are"
+
+
+def _check_name(subject: str) -> None:
+    from hopwatch.gate.registry.subjects import NAME
+
+    if not re.fullmatch(NAME, subject):
+        raise ConfigurationError(f"a subject is 1 to 255 of the characters A-Za-z0-9._-, got {subject!r:.80}")
+
+
+def _read(file: Path) -> Schema:
+    from hopwatch.gate.registry.avro_schema import MAX_BYTES, Schema, SchemaError
+
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationError(f"the schema {file} cannot be read: {error.strerror}: name a file of JSON") from None
+    try:
+        return Schema.parse(text)
+    except SchemaError as error:
+        raise ConfigurationError(f"{file}{f' at {error.place}' if error.place else ''}: {error}") from None
+
+
+def _registry(config: Path, *, is_made: bool) -> Registry:
+    """Return the registry of the configured store; ``is_made`` makes the store where there is none."""
+    from hopwatch.gate.registry.subjects import Registry
+    from hopwatch.monitor.store.subjects import StoredShelves
+
+    url = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS).store.url
+    engine = dialect.engine(url)
+    if is_made:
+        store_schema.prepare(engine)
+    else:
+        store_schema.require(url)
+    return Registry(StoredShelves(engine, SystemClock()))

@@ -1,0 +1,50 @@
+"""The table of hours or days: one row each, with how many of its windows came to which verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from hopwatch.cli.blocks import print_whole
+from hopwatch.cli.loss_table import PARTS, Json, count, loss, lost_share, show_accounts, span
+from hopwatch.monitor.results import Verdict
+
+_VERDICTS: Final = (Verdict.CLEAN, Verdict.LOSSY, Verdict.UNKNOWN, Verdict.SILENT, Verdict.IDLE)
+
+
+def show(console: Console, told: Json, name: str) -> None:
+    """Draw the object of ``report --by --json`` for a person; ``name`` is ``hours`` or ``days``."""
+    for stream in told["streams"]:
+        if stream[name]:
+            print_whole(console, listing(stream["stream"], stream[name], name))
+        else:
+            console.print(f"stream {stream['stream']}: no final window for the time that is shown")
+            console.print()
+    show_accounts(console, told["accounts"])
+
+
+def listing(stream: str, spans: Sequence[Json], name: str) -> Table:
+    """Return the table with one row a span: windows by verdict, loss end to end and of each node, lag end to end."""
+    nodes = [node["node"] for node in spans[0]["nodes"]]
+    table = Table(title=f"stream {stream}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(name.removesuffix("s"), no_wrap=True)
+    for head in ("windows", *(verdict.lower() for verdict in _VERDICTS)):
+        table.add_column(head, justify="right", no_wrap=True)
+    more = [name for name in ("partial",) if any(one[name] for one in spans)]
+    sums = ("known", "delivered", "missing", *more, "surely lost", "at most", "lost %")
+    for head in (*sums, *(f"loss {node}" for node in nodes)):
+        table.add_column(head, justify="right", no_wrap=True)
+    for part in PARTS:
+        table.add_column(f"lag {part}", justify="right", no_wrap=True)
+    for one in spans:
+        judged = [count(one["verdicts"][verdict]) for verdict in _VERDICTS]
+        fields = ("known", "delivered", "lost", *more, "lost_lower", "lost_upper")
+        counts = [count(one[field]) for field in fields]
+        lags = [span(one["lag_us"][part] if one["lag_us"] else None) for part in PARTS]
+        start = one["start"].replace("T", " ").replace(":00:00Z", ":00Z") if name == "hours" else one["start"][:10]
+        table.add_row(start, count(one["windows"]), *judged, *counts, lost_share(one), *map(loss, one["nodes"]), *lags)
+    return table

@@ -1,0 +1,102 @@
+"""``hopwatch store``: takes the store to the newest version of its tables, and what is old out of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from sqlalchemy import Engine
+
+from hopwatch.alerts import retention as alerts_retention
+from hopwatch.cli import console
+from hopwatch.monitor import settings
+from hopwatch.monitor.clock import Clock, SystemClock
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.results import iso
+from hopwatch.monitor.settings import durations
+from hopwatch.monitor.store import dialect, retention, schema
+
+Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
+
+command = typer.Typer(help="Look after the store.", no_args_is_help=True)
+
+
+@command.callback()
+def _store() -> None:
+    """Look after the store."""
+
+
+@command.command()
+def migrate(config: Config = Path("hopwatch.toml")) -> None:
+    """Take the store's tables to the version that this program needs.
+
+    In one transaction, while no monitor runs. A store that is not there yet is made.
+    """
+    url = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS).store.url
+    with dialect.errors_named(url), dialect.sole_writer(url):
+        found, now = schema.migrate(dialect.engine(url))
+    name = dialect.name_of(url)
+    if found == now:
+        told = f"the store {name} has schema version {now} already"
+    else:
+        told = f"the store {name} is at schema version {now}, {f'before at {found}' if found else 'newly made'}"
+    console.words().print(told)
+
+
+@command.command()
+def prune(
+    keep: Annotated[str, typer.Option("--keep", help="How long windows are kept: 30d, 12h.")],
+    config: Config = Path("hopwatch.toml"),
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Delete old windows, records set aside and notifications.
+
+    A monitor may run meanwhile. Whole hours go, and none of which a window can still change. Their hours and days stay,
+    as report --by shows them.
+    """
+    keep_us = _span_us(keep)
+    chosen = settings.load(config, flags={}, environ=os.environ)
+    url = chosen.store.url
+    schema.require(url)
+    engine, clock = dialect.engine(url), SystemClock()
+    before_us = retention.cut_us(clock.now_us(), keep_us)
+    if dry_run:
+        gone, notifications = retention.due(engine, before_us), alerts_retention.due(engine, before_us)
+    else:
+        gone = _pruned(engine, before_us, clock)
+        # Budgets are summed over more than is kept of windows.
+        counts_before_us = min(before_us, clock.now_us() - chosen.alerts.longest_us)
+        notifications = sum(alerts_retention.prune(engine, before_us, counts_before_us, clock))
+    if as_json:
+        told = {"before": iso(before_us), "dry_run": dry_run} | gone._asdict() | {"notifications": notifications}
+        console.emit_json(told)
+    else:
+        what = "would be deleted" if dry_run else "deleted"
+        counts = f"{gone.windows:,} windows, {gone.set_aside:,} records set aside, {notifications:,} notifications"
+        console.data().print(f"{what}: {counts} from before {iso(before_us)}")
+
+
+def _pruned(engine: Engine, before_us: int, clock: Clock) -> retention.Step:
+    words = console.words()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    windows = set_aside = 0
+    with Progress(*columns, console=words, transient=True, disable=not words.is_terminal) as progress:
+        task = progress.add_task("pruning")
+        for step in retention.prune(engine, before_us, clock):
+            windows, set_aside = windows + step.windows, set_aside + step.set_aside
+            progress.update(task, description=f"pruned {windows:,} windows, {set_aside:,} records set aside")
+    return retention.Step(windows, set_aside)
+
+
+def _span_us(keep: str) -> int:
+    try:
+        return durations.positive_us(keep)
+    except ValueError:
+        form = "a whole number over 0 and its unit, h or d, such as 30d, at most 3650d"
+        days = f"; for days write {keep}d" if keep.isdecimal() and keep.isascii() and int(keep[:9]) else ""
+        raise ConfigurationError(f"--keep is {form}; got {keep or 'nothing':.80}{days}") from None

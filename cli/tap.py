@@ -1,0 +1,307 @@
+"""``hopwatch tap``: programs beside a service that stamp what passes it: lines of a file, a topic, posts by HTTP."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from hopwatch.cli import console, signals
+from hopwatch.monitor.errors import ConfigurationError, TapDownError
+from hopwatch.probes.contract.limits import NAME_PATTERN
+from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
+from hopwatch.probes.taps.avro import Framing
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.sides import Side
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.values import IdKind, TimeUnit
+
+if TYPE_CHECKING:
+    from hopwatch.probes.taps.http.refused import NodeName
+    from hopwatch.probes.taps.stamping import Stamping
+
+STANDARD_INPUT: Final = "-"
+STANDARD_INPUT_FILE: Final = 0
+LOCAL: Final = "127.0.0.1"
+_PLACES: Final = {
+    "id": ("id_header", "id_json", "id_avro"),
+    "event time": ("time_header", "time_json", "time_avro", "time_record"),
+}
+"""Where a message of Kafka may hold each, by the parameters that say so."""
+
+command = typer.Typer(
+    name="tap",
+    no_args_is_help=True,
+    help="Stamp what passes a service, from beside it: nothing in the service changes.",
+    rich_markup_mode=None,
+)
+
+Stream = Annotated[str, typer.Option("--stream", help="The stream that the messages belong to.")]
+Node = Annotated[str, typer.Option("--node", help="The node that they arrive at, or leave.")]
+Sink = Annotated[str | None, typer.Option("--sink", help="Where stamps go; HOPWATCH_SINK without it.")]
+Stamp = Annotated[Side, typer.Option("--stamp", help="in: the messages arrive at the node; out: they leave it.")]
+IdAs = Annotated[IdKind, typer.Option("--id-as", help="What the id is to be read as; auto knows a UUID by its form.")]
+Unit = Annotated[TimeUnit, typer.Option("--time-unit", help="How the event time is written.")]
+IgnoreBad = Annotated[
+    bool, typer.Option("--ignore-bad", help="What cannot be read is no message: do not report it as dropped.")
+]
+Bye = Annotated[
+    bool, typer.Option("--bye", help="When stopped, say that the service has ended too, or that another tap goes on.")
+]
+NoIdText = Annotated[
+    bool, typer.Option("--no-id-text", help="Send of ids that are texts the hashes alone, where texts are secret.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="At the end, what was done, as one JSON object on stdout.")]
+
+
+@command.command("jsonl")
+def jsonl(  # noqa: PLR0913 - one parameter a flag
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that others write and rotate, or - for a pipe.")],
+    *,
+    stream: Stream,
+    node: Node,
+    id_path: Annotated[str, typer.Option("--id", metavar="PATH", help="Where the id is, such as meta.id.")],
+    time_path: Annotated[str, typer.Option("--time", metavar="PATH", help="Where the event time is.")],
+    sink: Sink = None,
+    stamp: Stamp = Side.IN,
+    id_as: IdAs = IdKind.AUTO,
+    time_unit: Unit = TimeUnit.US,
+    state: Annotated[
+        Path | None, typer.Option("--state", help="Keeps the position, so that a restart skips nothing.")
+    ] = None,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Without a position begin at the file's start, not at its end.")
+    ] = False,
+    ignore_bad: IgnoreBad = False,
+    no_id_text: NoIdText = False,
+    bye: Bye = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stamp each line of a file of JSON as it is written, or of a pipe."""
+    from hopwatch.probes.taps.documents import DocumentReader
+    from hopwatch.probes.taps.jsonl import JsonLinesTap, Pipe, Source, follow
+    from hopwatch.probes.taps.opening import open_probe, sink_url
+    from hopwatch.probes.taps.stamping import Stamping
+    from hopwatch.probes.taps.state import StateFile
+
+    is_piped = file == STANDARD_INPUT
+    if is_piped and (state is not None or from_start):
+        raise ConfigurationError("standard input has no position: --state and --from-start are for files")
+    around = Surroundings(_tell)
+    kept = None if state is None or is_piped else StateFile(state, Path(file))
+    with signals.ending(around.stop), _named_errors(), kept.held() if kept else nullcontext():
+        reader = DocumentReader(id_path, time_path, id_as, time_unit)
+        source: Source = (
+            Pipe(STANDARD_INPUT_FILE) if is_piped else follow(Path(file), around, kept, from_start=from_start)
+        )
+        opened = open_probe(stream, node, sink, around, id_text=not no_id_text)
+        stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
+        what = "reading standard input" if is_piped else f"following {file}"
+        _tell(f"{what}, stamps go to {sink_url(sink)}")
+        _tell(f"the event time is at {time_path} of each line, written in {time_unit}")
+        if not is_piped and kept is None:
+            _tell("without --state a restart begins at the file's end: what is written until then goes unseen")
+        with _told_at_the_end(stamping, around, as_json=as_json, bye=lambda: bye or source.is_over):
+            JsonLinesTap(source, reader, stamping, around, kept).run()
+
+
+@command.command("kafka")
+def kafka(  # noqa: PLR0913 - one parameter a flag
+    context: typer.Context,
+    *,
+    source: Annotated[str, typer.Option("--from", metavar="URL", help="The topic: kafka://HOST:PORT/TOPIC.")],
+    group: Annotated[str, typer.Option("--group", help="The consumer group; taps of one group share the topic.")],
+    stream: Stream,
+    node: Node,
+    sink: Sink = None,
+    stamp: Stamp = Side.IN,
+    id_header: Annotated[str, typer.Option(help="The header that the id stands in.")] = ID_HEADER,
+    time_header: Annotated[str, typer.Option(help="The header that the event time stands in.")] = TIME_HEADER,
+    id_json: Annotated[str | None, typer.Option(metavar="PATH", help="The id stands in a JSON value.")] = None,
+    time_json: Annotated[str | None, typer.Option(metavar="PATH", help="The event time stands in it.")] = None,
+    id_avro: Annotated[str | None, typer.Option(metavar="PATH", help="The id stands in an Avro value.")] = None,
+    time_avro: Annotated[str | None, typer.Option(metavar="PATH", help="The event time stands in it.")] = None,
+    avro_schema: Annotated[Path | None, typer.Option(metavar="FILE", help="The schema of Avro values.")] = None,
+    avro_framing: Annotated[
+        Framing, typer.Option(help="What is before the value: 0x81 and SHA-256, 0 and an id, or nothing.")
+    ] = Framing.CONFLUENT,
+    time_record: Annotated[
+        bool, typer.Option("--time-record", help="The record's own time is the event time.")
+    ] = False,
+    id_as: IdAs = IdKind.AUTO,
+    time_unit: Unit = TimeUnit.US,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="A new group begins at the topic's start, not at its end.")
+    ] = False,
+    ignore_bad: IgnoreBad = False,
+    no_id_text: NoIdText = False,
+    bye: Bye = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stamp each message of a topic, as one of a consumer group.
+
+    Access to the brokers is told by HOPWATCH_TRANSPORT__KAFKA__…, as for sinks.
+    """
+    from hopwatch.probes.taps.avro import AvroValues
+    from hopwatch.probes.taps.kafka import KafkaTap
+    from hopwatch.probes.taps.messages import MessageReader, spot
+    from hopwatch.probes.taps.opening import open_probe, sink_url
+    from hopwatch.probes.taps.stamping import Stamping
+    from hopwatch.probes.taps.topic import Topic
+
+    _check_places(context)
+    around = Surroundings(_tell)
+    with signals.ending(around.stop), _named_errors():
+        avro = None if avro_schema is None else AvroValues(avro_schema, avro_framing)
+        time_spot = spot("time", time_header, time_json, time_avro, is_record=time_record)
+        reader = MessageReader(
+            spot("id", id_header, id_json, id_avro),
+            time_spot,
+            id_kind=id_as,
+            unit=time_unit,
+            avro=avro,
+        )
+        topic = Topic(source, group, around, from_start=from_start)
+        topic.check()
+        opened = open_probe(stream, node, sink, around, id_text=not no_id_text)
+        stamping = Stamping(opened, stamp, around, are_bad_messages=not ignore_bad)
+        _tell(f"following {topic.place} as one of the group {group}, stamps go to {sink_url(sink)}")
+        _tell(f"the event time is {time_spot.said(time_unit)}")
+        with _told_at_the_end(stamping, around, as_json=as_json, bye=lambda: bye):
+            KafkaTap(topic, reader, stamping, around).run()
+
+
+@command.command("http")
+def http(  # noqa: PLR0913 - one parameter a flag
+    *,
+    port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="The port to listen on.")],
+    sink: Sink = None,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on; nobody is asked who they are.")
+    ] = LOCAL,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Stamp for the nodes that this file declares, and no others.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", metavar="STREAM/NODE", help="Stamp for this node, and no others; may be repeated."),
+    ] = None,
+    no_id_text: NoIdText = False,
+    bye: Bye = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stamp what is posted to /v1/observations, see /openapi.json."""
+    from hopwatch.probes.http.serve import Listening, check_port, serve
+    from hopwatch.probes.taps.http.app import app
+    from hopwatch.probes.taps.http.intake import Intake
+    from hopwatch.probes.taps.opening import sink_url
+
+    around = Surroundings(_tell)
+    with signals.ending(around.stop), _named_errors():
+        allowed = allowed_nodes(config, allow or [])
+        check_port(host, port)
+        intake = Intake(sink_url(sink), around, id_text=not no_id_text, allowed=allowed)
+        if allowed is None:
+            _tell("any name of a node is taken: --config or --allow say which there are")
+        try:
+            listening = f"listening on http://{host}:{port}, which asks nobody who they are"
+            serve(app(intake), Listening(host, port), around.stop, lambda: _tell(listening))
+        finally:
+            intake.close(bye=bye)
+            refused = intake.books.refused
+            told = f"{intake.observations:,} observations and {intake.records:,} records taken"
+            _tell(f"{told}, {refused:,} requests refused")
+            if as_json:
+                told_of = {"observations": intake.observations, "records": intake.records, "refused": refused}
+                console.emit_json(told_of)
+
+
+def allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[NodeName] | None:
+    """Return the nodes that a file declares and those that are named; None, for any, where neither says one.
+
+    Raises:
+        ConfigurationError: a name cannot be, or the file is wrong or declares no stream.
+    """
+    from hopwatch.probes.taps.http.refused import NodeName
+
+    if config is None and not allow:
+        return None
+    found = set()
+    for said in allow:
+        stream, _, node = said.partition("/")
+        if not all(NAME_PATTERN.fullmatch(name) for name in (stream, node)):
+            raise ConfigurationError(f"--allow is STREAM/NODE, such as orders/router, got {said!r:.80}")
+        found.add(NodeName(stream, node))
+    if config is not None:
+        try:
+            from hopwatch.monitor import settings
+        except ImportError as error:
+            told = f"--config needs hopwatch[monitor], of which {error.name} is missing"
+            raise ConfigurationError(f"{told}: install it, or name each node with --allow") from None
+        streams = settings.load_with_streams(config, flags={}, environ=os.environ).streams
+        found |= {NodeName(stream, node) for stream, of in streams.items() for node in of.pathway.nodes}
+    return frozenset(found)
+
+
+def _check_places(context: typer.Context) -> None:
+    """Check that no flag of ``tap kafka`` says what another one says otherwise.
+
+    Raises:
+        ConfigurationError: one does; it names both.
+    """
+    given = {name for name in context.params if _is_given(context, name)}
+    for what, names in _PLACES.items():
+        asked = [_flag(name) for name in names if name in given]
+        if len(asked) > 1:
+            raise ConfigurationError(f"the {what} stands in one place, got {' and '.join(asked)}: name one of them")
+    if {"time_record", "time_unit"} <= given:
+        what = "--time-unit is how an event time is written, and --time-record reads none"
+        raise ConfigurationError(f"{what}: name one of them")
+    if "avro_framing" in given and "avro_schema" not in given:
+        raise ConfigurationError(
+            "--avro-framing is for Avro values: name their schema with --avro-schema, or leave it out"
+        )
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _tell(what: str) -> None:
+    console.words().print(f"hopwatch tap: {what}")
+
+
+@contextmanager
+def _told_at_the_end(
+    stamping: Stamping, around: Surroundings, *, as_json: bool, bye: Callable[[], bool]
+) -> Iterator[None]:
+    """Close the probe whatever happens, and say what was done."""
+    try:
+        yield
+    finally:
+        stamping.probe.close(bye=bye())
+        stamping.tally.tell(around)
+        if as_json:
+            console.emit_json(stamping.tally.summary(stamping.probe.dropped))
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """Turn what a tap raises into errors with an exit code."""
+    from hopwatch.probes.http.serve import PortTakenError
+
+    try:
+        yield
+    except TapUsageError as error:
+        raise ConfigurationError(str(error)) from None
+    except (TapSourceError, PortTakenError) as error:
+        raise TapDownError(str(error)) from None

@@ -1,0 +1,133 @@
+"""``hopwatch topics``: makes the topic of observations, and says what is wrong with one that is there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hopwatch.cli import console
+from hopwatch.monitor import settings, topics
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.settings import Settings
+from hopwatch.probes.contract.kafka import KafkaPlace
+
+A_FINDING = 1
+
+command = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
+AllowWeak = Annotated[
+    bool, typer.Option("--allow-weak", help="Take a topic that loses data when a broker dies, or soon.")
+]
+
+
+@command.callback()
+def _topics() -> None:
+    """Make the topic of observations, or look at it."""
+
+
+@command.command()
+def create(  # noqa: PLR0913 - what a topic is made of
+    config: Config = Path("hopwatch.toml"),
+    *,
+    partitions: Annotated[int, typer.Option(min=1, help="Over how many partitions instances are spread.")] = (
+        topics.PARTITIONS
+    ),
+    replication: Annotated[int, typer.Option(min=1, help="On how many brokers each record is.")] = topics.REPLICATION,
+    min_insync: Annotated[int, typer.Option(min=1, help="How many of them acknowledge it.")] = topics.MIN_INSYNC,
+    retention_hours: Annotated[int, typer.Option(min=1, help="How long records are kept.")] = topics.RETENTION_HOURS,
+    allow_weak: AllowWeak = False,
+) -> None:
+    """Make the topic that [transport] url names.
+
+    It has the broker's time of arrival, and takes the largest batch of a probe.
+    """
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    place = _place(chosen)
+    _check_numbers(replication, min_insync, allow_weak=allow_weak)
+    topics.create(
+        place,
+        chosen.transport.access,
+        partitions=partitions,
+        replication=replication,
+        min_insync=min_insync,
+        retention_hours=retention_hours,
+    )
+    told = f"{partitions} partitions, replication {replication}, min.insync.replicas {min_insync}"
+    words = console.words()
+    words.print(f"made the topic {place.topic}: {told}, {topics.TIMESTAMPS}={topics.LOG_APPEND}", soft_wrap=True)
+    made = topics.Topic(partitions, replication, topics.config_of(min_insync, retention_hours))
+    for problem in topics.problems(place, made):
+        words.print(_let_through(problem), soft_wrap=True)
+
+
+@command.command()
+def check(
+    config: Config = Path("hopwatch.toml"),
+    *,
+    allow_weak: AllowWeak = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Say what is wrong with the topic, and how to mend it. Exit 1 when something is."""
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    place = _place(chosen)
+    topic = topics.describe(place, chosen.transport.access)
+    all_found = [topics.missing(place)] if topic is None else list(topics.problems(place, topic))
+    found = [_asked_for(problem) for problem in all_found if not (allow_weak and problem.is_weak)]
+    allowed = [problem for problem in all_found if allow_weak and problem.is_weak]
+    if as_json:
+        console.emit_json(
+            {
+                "topic": place.topic,
+                "partitions": topic and topic.partitions,
+                "replication": topic and topic.replication,
+                "problems": [asdict(problem) for problem in found],
+                "allowed": [asdict(problem) for problem in allowed],
+            }
+        )
+    for problem in found if not as_json else ():
+        console.data().print(f"{'weak' if problem.is_weak else 'wrong'}: {problem}", soft_wrap=True)
+    for problem in allowed if not as_json else ():
+        console.data().print(_let_through(problem), soft_wrap=True)
+    if found:
+        raise typer.Exit(A_FINDING)
+    if topic is not None and not as_json:
+        told = f"{topic.partitions} partitions, replication {topic.replication}"
+        console.data().print(f"the topic {place.topic} will do: {told}")
+
+
+def _check_numbers(replication: int, min_insync: int, *, allow_weak: bool) -> None:
+    """Check that a topic of these numbers takes records, and that whoever asks for a weak one knows it.
+
+    Raises:
+        ConfigurationError: it takes none, or is weak and was not allowed to be.
+    """
+    if min_insync > replication:
+        what = f"min.insync.replicas {min_insync} of replication {replication} cannot be, no record would be taken"
+        raise ConfigurationError(f"{what}: pass {topics.flags_of(replication, min(topics.MIN_INSYNC, replication))}")
+    is_weak = replication < topics.REPLICATION or min_insync < topics.MIN_INSYNC
+    if is_weak and not allow_weak:
+        least = f"replication {topics.REPLICATION} and min.insync.replicas {topics.MIN_INSYNC}"
+        what = f"a topic with replication {replication} and min.insync.replicas {min_insync} may lose what it has"
+        raise ConfigurationError(f"{what} acknowledged, {least} does not: pass --allow-weak if that will do")
+
+
+def _asked_for(problem: topics.Problem) -> topics.Problem:
+    """Return a problem with the flag beside its remedy that takes it, where there is one."""
+    return replace(problem, advice=f"{problem.advice}, or pass --allow-weak") if problem.is_weak else problem
+
+
+def _let_through(problem: topics.Problem) -> str:
+    return f"weak, and allowed: {problem.message}"
+
+
+def _place(chosen: Settings) -> KafkaPlace:
+    place = chosen.transport.kafka_place
+    if place is None:
+        what = f"[transport] url is {chosen.transport.url!r}, which is no topic"
+        raise ConfigurationError(f'{what}: name one, "kafka://HOST:PORT/TOPIC"')
+    return place

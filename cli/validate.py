@@ -1,0 +1,223 @@
+"""``hopwatch validate``: streams that are in Kafka already, held to what the gate holds events to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hopwatch.cli import console, signals
+from hopwatch.cli.tap import NoIdText
+from hopwatch.gate.framing import Framing
+from hopwatch.monitor import settings
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.errors import ConfigurationError, TransportError
+from hopwatch.monitor.store import dialect
+from hopwatch.probes.contract.kafka import SCHEME as KAFKA
+from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
+from hopwatch.probes.taps.surroundings import Surroundings
+from hopwatch.probes.values import TimeUnit
+
+if TYPE_CHECKING:
+    from hopwatch.gate.rules import Path as Way
+    from hopwatch.gate.spots import Spots
+    from hopwatch.gate.turns import Outputs
+    from hopwatch.gate.validating import Validating
+    from hopwatch.gate.validator import Validator
+    from hopwatch.monitor.settings import Settings
+
+command = typer.Typer(
+    name="validate",
+    no_args_is_help=True,
+    help="Validate streams that are in Kafka already.",
+    rich_markup_mode=None,
+)
+
+
+@command.callback()
+def _validate() -> None:
+    """Validate streams that are in Kafka already."""
+
+
+@command.command("kafka")
+def kafka(  # noqa: PLR0913 - one parameter a flag
+    *,
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = Path("hopwatch.toml"),
+    stream: Annotated[str, typer.Option("--stream", help="The stream, one of [gate.streams].")],
+    source: Annotated[str, typer.Option("--from", metavar="URL", help="The topic: kafka://HOST:PORT/TOPIC.")],
+    group: Annotated[str, typer.Option("--group", help="The consumer group; those of one group share the topic.")],
+    framing: Annotated[
+        Framing, typer.Option(help="What is before a value: 0x81 and SHA-256, 0 and an id, or nothing, as it is JSON.")
+    ] = Framing.AUTO,
+    id_path: Annotated[
+        str | None, typer.Option("--id", metavar="PATH", help="The id stands in the value, such as meta.id.")
+    ] = None,
+    time_path: Annotated[
+        str | None, typer.Option("--time", metavar="PATH", help="The event time stands in it.")
+    ] = None,
+    time_unit: Annotated[
+        TimeUnit | None, typer.Option("--time-unit", help="How it is written there, if the schema does not say.")
+    ] = None,
+    time_record: Annotated[
+        bool, typer.Option("--time-record", help="The record's own time is the event time.")
+    ] = False,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="A new group begins at the topic's start, not at its end.")
+    ] = False,
+    no_id_text: NoIdText = False,
+    as_json: Annotated[bool, typer.Option("--json", help="At the end, the counts as one JSON object.")] = False,
+) -> None:
+    """Write what of a topic may enter a stream, and what may not."""
+    chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
+    around = Surroundings(_tell)
+    with signals.ending(around.stop), _named_errors():
+        outputs, brokers = _outputs(chosen, stream, source)
+        validating = _validating(
+            chosen, stream, framing, spots_of(id_path, time_path, time_unit, is_record=time_record)
+        )
+        validator = _validator(
+            chosen,
+            (source, group),
+            (brokers, outputs),
+            validating=validating,
+            around=around,
+            from_start=from_start,
+            id_text=not no_id_text,
+        )
+        where = f"validating {source} as one of the group {group}"
+        _tell(f"{where}: what may enter {stream} goes to {outputs.validated}, what may not to {outputs.rejected}")
+        validator.stamping.start()
+        try:
+            validator.run()
+        finally:
+            # Without a bye the monitor knows that some of what was done may not have been stamped.
+            validator.stamping.close(bye=not validator.is_in_doubt)
+            validator.tell()
+            if as_json:
+                counts = validator.counts
+                told = {"read": counts.read, "validated": counts.validated, "rejected": counts.rejected}
+                console.emit_json(told)
+
+
+def spots_of(id_path: str | None, time_path: str | None, unit: TimeUnit | None, *, is_record: bool) -> Spots:
+    """Return where id and event time stand, as flags say it.
+
+    Raises:
+        ConfigurationError: they contradict each other, or a path cannot be.
+    """
+    from hopwatch.gate.spots import Spots
+
+    if time_path is not None and is_record:
+        raise ConfigurationError("the event time stands in one place, got --time and --time-record: name one of them")
+    if unit is not None and time_path is None:
+        raise ConfigurationError("--time-unit is how an event time in a value is written: say where with --time")
+    return Spots(_way("--id", id_path), _way("--time", time_path), unit or TimeUnit.US, is_record)
+
+
+def _way(flag: str, path: str | None) -> Way | None:
+    from hopwatch.gate.rules import Path as Found
+    from hopwatch.probes.taps.documents import path_keys
+
+    try:
+        return None if path is None else Found(path_keys(path))
+    except TapUsageError as error:
+        raise ConfigurationError(f"{flag}: {error}") from None
+
+
+def _outputs(chosen: Settings, stream: str, source: str) -> tuple[Outputs, str]:
+    """Return the topics that are written, and their brokers.
+
+    Raises:
+        ConfigurationError: there are none, or one of them is the topic that is read.
+    """
+    from hopwatch.gate.turns import Outputs
+
+    if stream not in chosen.gate.streams:
+        known = ", ".join(chosen.gate.streams) or "none"
+        raise ConfigurationError(f"--stream: there is no [gate.streams.{stream}], there are: {known}")
+    entrance = chosen.gate.streams[stream]
+    urls = {"to": entrance.to, "rejected": entrance.rejected_url(stream)}
+    for key, url in urls.items():
+        if not url.startswith(KAFKA):
+            told = f"[gate.streams.{stream}] {key} is {url}, and what is in Kafka goes to topics"
+            raise ConfigurationError(f'{told}: name one, such as "{KAFKA}HOST:PORT/TOPIC"')
+    places = {key: KafkaPlace.parse(url) for key, url in urls.items()}
+    if places["to"].brokers != places["rejected"].brokers:
+        told = f"[gate.streams.{stream}] to and rejected are at {places['to'].brokers} and {places['rejected'].brokers}"
+        raise ConfigurationError(f"{told}: a transaction lies within one cluster, name the same brokers")
+    for key, place in places.items():
+        if source.rpartition("/")[2] == place.topic:
+            told = f"--from: {place.topic} is what [gate.streams.{stream}] {key} names"
+            raise ConfigurationError(f"{told}: what is written there would be read again")
+    return Outputs(places["to"].topic, places["rejected"].topic), places["to"].brokers
+
+
+def _validating(chosen: Settings, stream: str, framing: Framing, spots: Spots) -> Validating:
+    from hopwatch.cli.entrances import entrance_of
+    from hopwatch.gate.registry.shelf import ShelfDownError
+    from hopwatch.gate.registry.subjects import Registry, UnknownError
+    from hopwatch.gate.validating import Validating
+    from hopwatch.gate.versions import Versions
+    from hopwatch.monitor.store.subjects import StoredShelves
+    from hopwatch.probes.clock import SystemClock as ProbeClock
+
+    subject = chosen.gate.streams[stream].subject or stream
+    registry = Registry(StoredShelves(dialect.engine(chosen.store.url), SystemClock()))
+    versions = Versions(registry, subject, ProbeClock())
+    try:
+        versions.reader()
+    except UnknownError:
+        advice = f"register it with hopwatch schema register --subject {subject} FILE"
+        raise ConfigurationError(f"the subject {subject!r} has no schema: {advice}") from None
+    except ShelfDownError as error:
+        raise TransportError(str(error)) from None
+    return Validating(stream, versions, entrance_of(chosen, stream).terms, spots, framing)
+
+
+def _validator(  # noqa: PLR0913 - what a flag each says
+    chosen: Settings,
+    read: tuple[str, str],
+    written: tuple[str, Outputs],
+    *,
+    validating: Validating,
+    around: Surroundings,
+    from_start: bool,
+    id_text: bool,
+) -> Validator:
+    """Return the loop, once all that it stands on was reached for."""
+    from hopwatch.cli.entrances import stamping_of
+    from hopwatch.gate.persistent import Patience
+    from hopwatch.gate.source import Source
+    from hopwatch.gate.turns import Turns
+    from hopwatch.gate.validator import Validator, back_us
+    from hopwatch.probes.taps.topic import Topic
+
+    (url, group), (brokers, outputs), patience = read, written, Patience(around)
+    access = chosen.transport.access
+    topic = Topic(url, group, around, from_start=True, access=access)
+    topic.check()
+    turns = Turns(brokers, outputs, access, group=group, patience=patience)
+    turns.check(topic.cluster())
+    source = Source(topic, patience, around, from_start=from_start, back_us=back_us(validating.terms.rules))
+    stamping = stamping_of(chosen, validating.stream, id_text=id_text)
+    return Validator(source, validating, turns, stamping=stamping, around=around)
+
+
+def _tell(what: str) -> None:
+    console.words().print(f"hopwatch validate: {what}")
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """Turn what is raised below into errors with an exit code."""
+    try:
+        yield
+    except TapUsageError as error:
+        raise ConfigurationError(str(error)) from None
+    except TapSourceError as error:
+        raise TransportError(str(error)) from None

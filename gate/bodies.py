@@ -1,0 +1,108 @@
+"""Bodies of requests, taken apart into events; what is wrong with one of them is told of it alone."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from hopwatch.gate import members
+from hopwatch.probes.http.problems import Fault, Problem
+
+MOST_EVENTS: Final = 1_000
+"""Events of one request."""
+EVENT_BYTES: Final = 256 * 1024
+"""What an event has at most, as JSON and as Avro."""
+
+
+class Sent(NamedTuple):
+    """One event as it was sent: its id and time as values of JSON, its data as bytes of JSON.
+
+    ``place`` is the JSON pointer of the event in the body; ``data_place`` that of its data.
+    """
+
+    event_id: object
+    time: object
+    data: bytes
+    place: str = ""
+    data_place: str = ""
+    faults: tuple[Fault, ...] = ()
+
+
+class _Item(msgspec.Struct, forbid_unknown_fields=True):
+    id: Any
+    data: msgspec.Raw
+    time: Any = None
+
+
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_EVENTS: Final = msgspec.json.Decoder(list[_Item])
+_ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_ITEM: Final = msgspec.json.Decoder(_Item)
+_LOOSE: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def batch(body: bytes) -> list[Sent]:
+    """Return the events of a body that is a list of them.
+
+    Raises:
+        Problem: it is no JSON, no list, empty, or too long.
+    """
+    if not members.may_repeat(body):
+        try:
+            found = _EVENTS.decode(body)
+        except _UNREADABLE:
+            pass  # what is wrong with one is told of it alone
+        else:
+            _check_count(len(found))
+            return [Sent(one.id, one.time, bytes(one.data), f"/{at}", f"/{at}/data") for at, one in enumerate(found)]
+    try:
+        items = _ITEMS.decode(body)
+    except msgspec.ValidationError:
+        told = "the body is a list of events, such as [{...}]"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-events", told, [Fault("", "it is no list")]) from None
+    except _UNREADABLE as error:
+        raise Problem(HTTPStatus.BAD_REQUEST, "not-json", f"the body is no JSON: {error!s:.200}") from None
+    _check_count(len(items))
+    return [_sent(bytes(item), f"/{number}") for number, item in enumerate(items)]
+
+
+def single(event_id: str, time: object, body: bytes) -> Sent:
+    """Return the event of a body that is its data."""
+    return Sent(event_id, time, body, faults=repeats(body))
+
+
+def repeats(data: bytes, place: str = "") -> tuple[Fault, ...]:
+    """Return what is wrong with JSON in which a member stands twice, with the place of the first such member."""
+    found = members.repeated(data) if members.may_repeat(data) else None
+    return () if found is None else (Fault(place + found, members.TOLD),)
+
+
+def _check_count(count: int) -> None:
+    if not 0 < count <= MOST_EVENTS:
+        told = f"a request has 1 to {MOST_EVENTS:,} events, got {count:,}"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "bad-events", told, [Fault("", told)])
+
+
+def _sent(item: bytes, place: str) -> Sent:
+    try:
+        found = _ITEM.decode(item)
+    except _UNREADABLE as error:
+        return _misshapen(item, place, error)
+    # One that is too large is refused for that.
+    faults = repeats(item, place) if len(found.data) <= EVENT_BYTES else ()
+    # Under which of two ids it was sent nobody knows either.
+    event_id = None if any(one.place == f"{place}/id" for one in faults) else found.id
+    return Sent(event_id, found.time, bytes(found.data), place, f"{place}/data", faults)
+
+
+def _misshapen(item: bytes, place: str, error: Exception) -> Sent:
+    """Return what can be told of an item that is no event: its id too, if it has one."""
+    fault = Fault(place, f"an event has id, data and perhaps time: {error!s:.120}")
+    try:
+        parts = _LOOSE.decode(item)
+        event_id = msgspec.json.decode(parts["id"]) if "id" in parts else None
+    except _UNREADABLE:
+        event_id = None
+    return Sent(event_id, None, item, place, place, (fault,))

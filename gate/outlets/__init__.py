@@ -1,0 +1,70 @@
+"""Where events go, through one narrow seam: what it says is written, the transport has, whatever happens next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.contract.kafka import SCHEME as KAFKA
+from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.segment import SCHEME as SPOOL
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""How much waits for a transport at most."""
+
+
+class OutletError(Exception):
+    """A transport that takes nothing now; the message says why."""
+
+
+class Leaving(NamedTuple):
+    """A record on its way out: the id of its event, as 16 bytes, its two times in µs, and its bytes."""
+
+    event_id: bytes
+    event_us: int
+    arrived_us: int
+    record: bytes
+
+
+Done = Callable[[frozenset[bytes]], object]
+"""Is told, once, the ids of those that were not written; from any thread."""
+
+
+class Outlet(Protocol):
+    """What the gate needs of a transport."""
+
+    def write(self, leaving: Sequence[Leaving], done: Done) -> None:
+        """Take records, and say when the transport has them.
+
+        Raises:
+            OutletError: too much waits already; nothing of them is taken.
+        """
+
+    def check(self) -> None:
+        """Look whether the transport can be written to.
+
+        Raises:
+            OutletError: it cannot.
+        """
+
+    def close(self) -> None:
+        """Wait for what is on its way, as long as the transport may take, and let go of everything."""
+
+
+def open_outlet(url: str, stream: str, access: KafkaAccess, clock: Clock) -> Outlet:
+    """Return the outlet to a topic or a spool; nothing is reached for yet.
+
+    Raises:
+        ValueError: the URL cannot be.
+    """
+    if url.startswith(KAFKA):
+        from hopwatch.gate.outlets.kafka import KafkaOutlet  # noqa: PLC0415 - who spools does without its client
+
+        return KafkaOutlet(KafkaPlace.parse(url), access)
+    if url.startswith(SPOOL) and url != SPOOL:
+        from hopwatch.gate.outlets.spool import SpoolOutlet  # noqa: PLC0415 - as above
+
+        return SpoolOutlet(Path(url.removeprefix(SPOOL)).absolute(), stream, clock)
+    raise ValueError(f"events go to spool:FOLDER or kafka://HOST:PORT/TOPIC, got {url[:80]!r}")

@@ -1,0 +1,149 @@
+"""Events into a spool: what is written is synced to the disk, many requests with one sync."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from hopwatch.gate.outlets import MOST_BYTES, Done, Leaving, OutletError
+from hopwatch.gate.outlets.left import held, publish, recover, release
+from hopwatch.gate.records import Entered
+from hopwatch.probes.clock import Clock
+from hopwatch.probes.sinks.spool import SpoolSink
+
+ROOM_BYTES: Final = 2 * 1024 * 1024
+"""So much has to have a place, or the spool is not ready."""
+_TICK_S: Final = 0.25
+_RETRY_NS: Final = 5_000_000_000
+_LOCK_TRIES: Final = 100
+_LOCK_S: Final = 0.02
+_log = logging.getLogger("hopwatch.gate")
+
+
+class _Group:
+    """Records that were handed over together."""
+
+    def __init__(self, leaving: Sequence[Leaving], done: Done) -> None:
+        self.leaving, self.done = leaving, done
+        self.size = sum(len(one.record) for one in leaving)
+
+
+class SpoolOutlet:
+    """Writes to one spool; a thread of its own syncs what has come together since the last sync.
+
+    ``stream`` is empty where records go as they are; else each is put into a record that has the id and the times.
+    """
+
+    def __init__(self, root: Path, stream: str, clock: Clock, *, most_waiting_bytes: int = MOST_BYTES) -> None:
+        """Name the place; nothing is touched before :meth:`check`, or the first record."""
+        self.root, self._stream, self._most = root, stream, most_waiting_bytes
+        self._sink = SpoolSink(root, f"gate-{os.getpid()}-{clock.wall_ns() // 1_000}", clock, is_private=True)
+        self._groups: queue.SimpleQueue[_Group | None] = queue.SimpleQueue()
+        self._waiting_bytes = 0
+        self._counting = threading.Lock()
+        self._lock: int | None = None
+        self._clock, self._tried_ns = clock, 0
+        self._thread = threading.Thread(target=self._run, name="hopwatch-gate-spool", daemon=True)
+        self._thread.start()
+
+    def write(self, leaving: Sequence[Leaving], done: Done) -> None:
+        """Take records; ``done`` is told when they are synced.
+
+        Raises:
+            OutletError: too much waits already.
+        """
+        group = _Group(leaving, done)
+        with self._counting:
+            if self._waiting_bytes + group.size > self._most:
+                raise OutletError(f"{self._waiting_bytes:,} bytes wait for the spool {self.root} already")
+            self._waiting_bytes += group.size
+        self._groups.put(group)
+
+    def check(self) -> None:
+        """Make the folder, look for room in it, and publish what gates have left that were killed.
+
+        Raises:
+            OutletError: it cannot be written.
+        """
+        try:
+            self._sink.check()
+            self._sink.check_room(ROOM_BYTES)
+            if self._lock is None:
+                self._lock = self._locked()
+            recover(self.root)
+        except OSError as error:
+            raise OutletError(f"the spool {self.root} cannot be written: {error.strerror}") from None
+
+    def _locked(self) -> int:
+        """Lock the own folder; another gate that starts looks into it for a moment."""
+        for _ in range(_LOCK_TRIES):
+            try:
+                return held(self._sink.folder)
+            except BlockingIOError:
+                time.sleep(_LOCK_S)
+        return held(self._sink.folder)
+
+    def close(self) -> None:
+        """Sync and publish what is left."""
+        self._groups.put(None)
+        self._thread.join()
+        if self._lock is not None:
+            release(self._sink.folder, self._lock)
+
+    def _run(self) -> None:
+        is_ending = False
+        while not is_ending:
+            groups: list[_Group] = []
+            try:
+                first = self._groups.get(timeout=_TICK_S)
+            except queue.Empty:
+                self._tick()
+                continue
+            is_ending = first is None
+            if first is not None:
+                groups.append(first)
+            while not is_ending and not self._groups.empty():
+                more = self._groups.get()
+                is_ending = more is None
+                if more is not None:
+                    groups.append(more)
+            self._write(groups)
+            self._tick()
+        self._sink.close()
+        self._publish_left()
+
+    def _tick(self) -> None:
+        self._sink.tick()
+        if self._sink.left and self._clock.monotonic_ns() - self._tried_ns > _RETRY_NS:
+            self._tried_ns = self._clock.monotonic_ns()
+            self._publish_left()
+
+    def _publish_left(self) -> None:
+        """Try again what could not be published: it is acknowledged, and no reader sees it."""
+        for segment in list(self._sink.left):
+            try:
+                publish(segment)
+            except OSError as error:
+                _log.warning("the segment %s cannot be published: %s", segment, error.strerror)
+                return
+            self._sink.left.remove(segment)
+
+    def _write(self, groups: Sequence[_Group]) -> None:
+        taken = [all(self._sink.send(self._framed(one)) for one in group.leaving) for group in groups]
+        is_synced = self._sink.sync()
+        for group, is_taken in zip(groups, taken, strict=True):
+            with self._counting:
+                self._waiting_bytes -= group.size
+            is_written = is_taken and is_synced
+            group.done(frozenset() if is_written else frozenset(one.event_id for one in group.leaving))
+
+    def _framed(self, one: Leaving) -> bytes:
+        if not self._stream:
+            return one.record
+        return Entered(self._stream, one.event_id, one.event_us, one.arrived_us, one.record).record()

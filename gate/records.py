@@ -1,0 +1,199 @@
+"""What the gate writes of its own: an event in a spool, which has no headers, and an event that may not enter.
+
+Both are in the envelope of WIRE.md, so that the first 33 bytes of any record say what it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import fastavro
+import orjson
+
+from hopwatch.gate.codec import FINGERPRINT_BYTES, PREFIX_BYTES, EnvelopeError, enveloped, opened
+from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.probes.contract.envelope import MARKER
+from hopwatch.probes.http.problems import Fault
+
+_ENTERED: Final[dict[str, Any]] = {
+    "type": "record",
+    "name": "EnteredEvent",
+    "namespace": "hopwatch.gate.v1",
+    "fields": [
+        {"name": "stream", "type": "string"},
+        {"name": "id", "type": {"type": "fixed", "name": "EventId", "size": 16}},
+        {"name": "event_time_us", "type": "long"},
+        {"name": "arrived_us", "type": "long"},
+        {"name": "event", "type": "bytes"},
+    ],
+}
+_REJECTED: Final[dict[str, Any]] = {
+    "type": "record",
+    "name": "RejectedEvent",
+    "namespace": "hopwatch.gate.v1",
+    "fields": [
+        {"name": "stream", "type": "string"},
+        {"name": "id", "type": {"type": "fixed", "name": "EventId", "size": 16}},
+        {"name": "owns_id", "type": "boolean"},
+        {"name": "event_time_us", "type": ["null", "long"]},
+        {"name": "arrived_us", "type": "long"},
+        {"name": "producer", "type": "string"},
+        {"name": "is_held", "type": "boolean"},
+        {
+            "name": "reasons",
+            "type": {
+                "type": "array",
+                "items": {
+                    "type": "record",
+                    "name": "Reason",
+                    "fields": [{"name": "place", "type": "string"}, {"name": "detail", "type": "string"}],
+                },
+            },
+        },
+        {"name": "data", "type": "bytes"},
+    ],
+}
+_REPLAYED: Final[dict[str, Any]] = {
+    "type": "record",
+    "name": "ReplayedEvent",
+    "namespace": "hopwatch.gate.v1",
+    "fields": [
+        {"name": "id", "type": {"type": "fixed", "name": "EventId", "size": 16}},
+        {"name": "replayed_us", "type": "long"},
+    ],
+}
+
+
+class _Form:
+    """One of the gate's own schemas."""
+
+    def __init__(self, said: dict[str, Any]) -> None:
+        self.schema = Schema.parse(orjson.dumps(said))
+        self.prefix = bytes([MARKER]) + self.schema.fingerprint
+        self._avro: Any = fastavro.parse_schema(said)
+
+    def write(self, value: dict[str, Any]) -> bytes:
+        return enveloped(self.prefix, self._avro, value)
+
+    def read(self, record: bytes) -> dict[str, Any]:
+        return dict(opened(record, self._avro, "a record of the gate", "record"))
+
+
+ENTERED: Final = _Form(_ENTERED)
+REJECTED: Final = _Form(_REJECTED)
+REPLAYED: Final = _Form(_REPLAYED)
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """An event that may enter: ``event`` is its envelope, ids are 16 bytes, times µs since 1970."""
+
+    stream: str
+    event_id: bytes
+    event_us: int
+    arrived_us: int
+    event: bytes
+
+    def record(self) -> bytes:
+        """Return it as a spool has it."""
+        return ENTERED.write(
+            {
+                "stream": self.stream,
+                "id": self.event_id,
+                "event_time_us": self.event_us,
+                "arrived_us": self.arrived_us,
+                "event": self.event,
+            }
+        )
+
+    @classmethod
+    def read(cls, record: bytes) -> Entered:
+        """Return what a record of a spool says.
+
+        Raises:
+            EnvelopeError: it is no such record.
+        """
+        _check(record, ENTERED, "an event that entered")
+        found = ENTERED.read(record)
+        return cls(found["stream"], found["id"], found["event_time_us"], found["arrived_us"], found["event"])
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An event that may not enter, as it was sent; of one that is too long, the beginning.
+
+    ``event_us`` is the event time that it says, None where it says none that can be read. Without ``owns_id`` the id is
+    made of its bytes, or another event's.
+    ``is_held`` says that its sender was told that it is kept for somebody to look at; of the others he was told that
+    they are refused.
+    """
+
+    stream: str
+    event_id: bytes
+    event_us: int | None
+    arrived_us: int
+    producer: str
+    data: bytes
+    reasons: tuple[Fault, ...] = ()
+    is_held: bool = False
+    owns_id: bool = True
+
+    def record(self) -> bytes:
+        """Return it as topics and spools have it."""
+        return REJECTED.write(
+            {
+                "stream": self.stream,
+                "id": self.event_id,
+                "owns_id": self.owns_id,
+                "event_time_us": self.event_us,
+                "arrived_us": self.arrived_us,
+                "producer": self.producer,
+                "is_held": self.is_held,
+                "reasons": [{"place": one.place, "detail": one.detail} for one in self.reasons],
+                "data": self.data,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """That a rejected event was sent again, and when."""
+
+    event_id: bytes
+    replayed_us: int
+
+    def record(self) -> bytes:
+        """Return it as it stands among the rejected."""
+        return REPLAYED.write({"id": self.event_id, "replayed_us": self.replayed_us})
+
+
+def of_rejected(record: bytes) -> Rejected | Replayed:
+    """Return what a record among the rejected says.
+
+    Raises:
+        EnvelopeError: it is none of the gate's.
+    """
+    if record.startswith(REPLAYED.prefix):
+        found = REPLAYED.read(record)
+        return Replayed(found["id"], found["replayed_us"])
+    _check(record, REJECTED, "an event that was rejected")
+    found = REJECTED.read(record)
+    reasons = tuple(Fault(one["place"], one["detail"]) for one in found["reasons"])
+    times = found["event_time_us"], found["arrived_us"]
+    return Rejected(
+        found["stream"],
+        found["id"],
+        *times,
+        found["producer"],
+        found["data"],
+        reasons,
+        is_held=found["is_held"],
+        owns_id=found["owns_id"],
+    )
+
+
+def _check(record: bytes, form: _Form, what: str) -> None:
+    if not record.startswith(form.prefix):
+        got = record[:PREFIX_BYTES].hex()
+        raise EnvelopeError(f"{what} begins with {MARKER:02x} and {FINGERPRINT_BYTES} bytes of fingerprint, got {got}")

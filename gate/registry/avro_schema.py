@@ -1,0 +1,165 @@
+"""A schema as it is registered: its text, and what it says.
+
+The canonical form of the Avro specification, and so the fingerprint, leaves out logical types, defaults, aliases and
+sort orders. Two texts may have one fingerprint and decode the same bytes to other values; ``meaning`` tells them apart.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+
+import avro.schema
+import fastavro.schema
+import orjson
+
+from hopwatch.probes.avro_lint import PRIMITIVES, LintError, full_name, lint
+
+MAX_BYTES: Final = 1024 * 1024
+_MEANT: Final = ("logicalType", "precision", "scale")
+_LOGICAL: Final = "logical-type"
+"""What a logical type is called before Avro's library, which decides nothing by it: each ``logicalType`` that it does
+not know it would print as a warning, and keep for good."""
+_EXACT: Final = 2**53
+"""Whole numbers below it are floats exactly."""
+
+
+class SchemaError(ValueError):
+    """A text that is no schema, or one that is refused; ``place`` is a JSON pointer into it."""
+
+    def __init__(self, place: str, message: str) -> None:
+        """Keep the place beside the sentence."""
+        super().__init__(message)
+        self.place = place
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema.
+
+    ``text`` is JSON without spaces, ``fingerprint`` the SHA-256 of the canonical form, 32 bytes; equal ``meaning``,
+    equal values for the same bytes and the same resolution against any other schema. ``name`` is that of the outermost
+    type with its namespace, empty where it has none.
+    """
+
+    text: str
+    fingerprint: bytes
+    meaning: str
+    name: str
+    parsed: avro.schema.Schema = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> Schema:
+        """Return the schema that a text is.
+
+        Raises:
+            SchemaError: it is none, or one that no decoder is to see.
+        """
+        told = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        if len(told) > MAX_BYTES:
+            raise SchemaError("", f"a schema has at most {MAX_BYTES:,} bytes, got {len(told):,}")
+        try:
+            said = orjson.loads(told)
+        except ValueError as error:
+            raise SchemaError("", f"a schema is JSON: {error!s:.200}") from None
+        try:
+            lint(said)
+        except LintError as error:
+            raise SchemaError(error.place, str(error)) from None
+        try:
+            compact = orjson.dumps(said).decode()
+            meaning = orjson.dumps(_meant(said, ""), option=orjson.OPT_SORT_KEYS).decode()
+            # With all names in full, also those of aliases, which the library takes as they stand.
+            parsed = avro.schema.parse(orjson.dumps(_unwarned(orjson.loads(meaning))).decode())
+            # Avro's own library leaves logical types in the canonical form.
+            canonical = fastavro.schema.to_parsing_canonical_form(said)
+        except Exception as error:  # noqa: BLE001 - a library of parsers may raise anything, and all of it is the text's
+            raise SchemaError("", f"Avro does not know it as a schema: {error!s:.300}") from None
+        fingerprint = sha256(canonical.encode()).digest()
+        name = full_name(said, "") if isinstance(said, dict) and "name" in said else ""
+        return cls(compact, fingerprint, meaning, name, parsed)
+
+
+def logical_type(parsed: avro.schema.Schema) -> str | None:
+    """Return the logical type of a type in :attr:`Schema.parsed`, None without one."""
+    found = parsed.props.get(_LOGICAL)
+    return None if found is None else str(found)
+
+
+def _unwarned(meant: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a schema as Avro's library is given it, with logical types under a name that it does not look for."""
+    if isinstance(meant, list):
+        return [_unwarned(one) for one in meant]
+    if not isinstance(meant, dict):
+        return meant
+    told = {_LOGICAL if name == "logicalType" else name: value for name, value in meant.items()}
+    for part in ("type", "items", "values"):
+        if part in told:
+            told[part] = _unwarned(told[part])
+    if "fields" in told:
+        told["fields"] = [one | {"type": _unwarned(one["type"])} for one in told["fields"]]
+    return told
+
+
+def _meant(schema: Any, namespace: str) -> Any:  # noqa: ANN401 - JSON, here and below
+    """Return all of a schema that its readers go by, written in one way."""
+    if isinstance(schema, str):
+        return schema if schema in PRIMITIVES or "." in schema or not namespace else f"{namespace}.{schema}"
+    if isinstance(schema, list):
+        return [_meant(branch, namespace) for branch in schema]
+    kind, more = schema["type"], _logical(schema)
+    match kind:
+        case "array":
+            return {"type": kind, "items": _meant(schema["items"], namespace)} | more
+        case "map":
+            return {"type": kind, "values": _meant(schema["values"], namespace)} | more
+        case "record" | "enum" | "fixed":
+            return _named(schema, namespace) | more
+        case _:
+            inner = _meant(kind, namespace)
+            return {"type": inner} | more if more else inner
+
+
+def _logical(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return what a logical type says; digits belong to one, and none behind the point is so by default."""
+    if "logicalType" not in schema:
+        return {}
+    return {name: schema[name] for name in _MEANT if name in schema and (name, schema[name]) != ("scale", 0)}
+
+
+def _named(schema: dict[str, Any], namespace: str) -> dict[str, Any]:
+    full = full_name(schema, namespace)
+    space = full.rpartition(".")[0]
+    told: dict[str, Any] = {"type": schema["type"], "name": full}
+    if aliases := schema.get("aliases"):
+        told["aliases"] = sorted(one if "." in one or not space else f"{space}.{one}" for one in aliases)
+    for name in ("symbols", "size", "default"):
+        if name in schema:
+            told[name] = schema[name]
+    if "fields" in schema:
+        told["fields"] = [_field(one, space) for one in schema["fields"]]
+    return told
+
+
+def _field(one: dict[str, Any], namespace: str) -> dict[str, Any]:
+    told = {"name": one["name"], "type": _meant(one["type"], namespace)}
+    if "default" in one:
+        told["default"] = _number(one["default"])
+    if one.get("order", "ascending") != "ascending":
+        told["order"] = one["order"]
+    if aliases := one.get("aliases"):
+        told["aliases"] = sorted(aliases)
+    return told
+
+
+def _number(default: Any) -> Any:  # noqa: ANN401 - as above
+    """Return a default in which 1.0 is 1, as JSON does not tell them apart; what an integer cannot say stays."""
+    if isinstance(default, list):
+        return [_number(one) for one in default]
+    if isinstance(default, dict):
+        return {name: _number(one) for name, one in default.items()}
+    is_whole = isinstance(default, float) and default.is_integer() and abs(default) < _EXACT
+    is_minus_nothing = isinstance(default, float) and default == 0 and math.copysign(1, default) < 0
+    return int(default) if is_whole and not is_minus_nothing else default

@@ -1,0 +1,82 @@
+"""Whether events that one schema wrote are read by another: Apache Avro's own library decides, nothing here does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.gate.registry.breaks import Break, breaks, fits
+
+
+class Level(StrEnum):
+    """What the versions of a subject owe each other."""
+
+    NONE = "none"
+    BACKWARD = "backward"
+    BACKWARD_TRANSITIVE = "backward_transitive"
+    FORWARD = "forward"
+    FORWARD_TRANSITIVE = "forward_transitive"
+    FULL = "full"
+    FULL_TRANSITIVE = "full_transitive"
+
+    @property
+    def is_transitive(self) -> bool:
+        """Whether a new version owes it to all versions before it, and not to the latest alone."""
+        return self.endswith("_transitive")
+
+    @property
+    def needs_backward(self) -> bool:
+        """Whether a new version is to read what older ones wrote."""
+        return self.startswith(("backward", "full"))
+
+    @property
+    def needs_forward(self) -> bool:
+        """Whether older versions are to read what a new one writes."""
+        return self.startswith(("forward", "full"))
+
+
+DEFAULT: Final = Level.BACKWARD_TRANSITIVE
+"""Of a subject for which nobody has said another: readers are brought up to date first, and read all that is kept."""
+
+
+class Direction(StrEnum):
+    """Who reads whom."""
+
+    BACKWARD = "backward"
+    """The new schema reads what a version wrote."""
+    FORWARD = "forward"
+    """The version reads what the new schema writes."""
+
+
+class Conflict(NamedTuple):
+    """What keeps a new schema and a version apart; at least one break."""
+
+    version: int
+    direction: Direction
+    breaks: tuple[Break, ...]
+
+
+class Version(NamedTuple):
+    """A schema of a subject, and its number, from 1."""
+
+    number: int
+    schema: Schema
+
+
+def reads(reader: Schema, writer: Schema) -> bool:
+    """Return whether all that one schema may write is read by another."""
+    return fits(reader.parsed, writer.parsed)
+
+
+def conflicts(new: Schema, versions: Sequence[Version], level: Level) -> tuple[Conflict, ...]:
+    """Return what keeps a new schema from joining versions, in their order; if not transitive, from the latest."""
+    owed = versions if level.is_transitive else versions[-1:]
+    found = []
+    for number, old in owed:
+        if level.needs_backward and not reads(new, old):
+            found.append(Conflict(number, Direction.BACKWARD, breaks(new.parsed, old.parsed)))
+        if level.needs_forward and not reads(old, new):
+            found.append(Conflict(number, Direction.FORWARD, breaks(old.parsed, new.parsed)))
+    return tuple(found)

@@ -1,0 +1,296 @@
+"""The registry as clients of Confluent's know it: https://docs.confluent.io/platform/current/schema-registry/develop/api.html.
+
+What it has and ours has not (modes, references between schemas, deletion, other kinds than Avro) is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Any, Final, TypeVar
+
+from anyio import to_thread
+from fastapi import APIRouter, Path, Query
+from fastapi.params import Depends
+from pydantic import BaseModel, ConfigDict, Field
+
+from hopwatch.gate.registry.avro_schema import Schema, SchemaError
+from hopwatch.gate.registry.compatibility import Level
+from hopwatch.gate.registry.explained import Explanation, explained
+from hopwatch.gate.registry.routes import Subject
+from hopwatch.gate.registry.shelf import Entry, ShelfDownError
+from hopwatch.gate.registry.subjects import ALL, IncompatibleError, MeaningError, Registry, UnknownError
+from hopwatch.probes.http import problems
+
+Found = TypeVar("Found")
+
+AVRO: Final = "AVRO"
+MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+NO_SUBJECT, NO_VERSION, NO_SCHEMA, NO_LEVEL = 40401, 40402, 40403, 40408
+BAD_SCHEMA, BAD_LEVEL = 42201, 42203
+_CODES: Final = {"subject": NO_SUBJECT, "version": NO_VERSION, "schema": NO_SCHEMA}
+Version = Annotated[str, Path(pattern=r"^(latest|[1-9][0-9]{0,8})$")]
+Id = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+
+@dataclass(eq=False)
+class Refusal(Exception):  # noqa: N818 - as the API has it, an answer
+    """Ends a request the way Confluent's registry does."""
+
+    status: HTTPStatus
+    code: int
+    message: str
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="ignore", validate_by_name=True, serialize_by_alias=True)
+
+
+class SchemaBody(_Body):
+    """A schema to be registered or asked about."""
+
+    text: Annotated[str, Field(alias="schema")]
+    kind: Annotated[str, Field(alias="schemaType")] = AVRO
+    references: list[Any] | None = None
+
+
+class LevelBody(_Body):
+    """What the versions of a subject are to owe each other, as it is asked for and as it was set."""
+
+    compatibility: str
+
+
+class LevelAnswer(_Body):
+    """What the versions of a subject owe each other."""
+
+    level: Annotated[str, Field(alias="compatibilityLevel")]
+
+
+class IdAnswer(_Body):
+    """The number of a schema."""
+
+    id: int
+
+
+class TextAnswer(_Body):
+    """The text of a schema."""
+
+    text: Annotated[str, Field(alias="schema")]
+
+
+class VersionAnswer(TextAnswer):
+    """A version of a subject."""
+
+    subject: str
+    id: int
+    version: int
+
+
+class PlaceAnswer(_Body):
+    """Where a schema stands."""
+
+    subject: str
+    version: int
+
+
+class FitAnswer(_Body):
+    """Whether a schema fits, and if not, why."""
+
+    is_compatible: bool
+    messages: list[str]
+
+
+class ModeAnswer(_Body):
+    """What may be done here."""
+
+    mode: str
+
+
+_CONTENT: Final = {
+    MEDIA_TYPE: {
+        "schema": {
+            "type": "object",
+            "required": ["error_code", "message"],
+            "properties": {"error_code": {"type": "integer"}, "message": {"type": "string"}},
+        }
+    },
+    # What no route has looked at yet is told as everywhere.
+    problems.MEDIA_TYPE: {"schema": problems.SCHEMA},
+}
+_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"description": when, "content": _CONTENT}
+    for status, when in {
+        400: "the body is no UTF-8, or ends too early",
+        401: "there is no token, or nobody knows it",
+        403: "the schemas of the subject are not the producer's",
+        404: "there is no such subject, version or schema",
+        408: "the body came too slowly",
+        409: "the schema would break readers, or its fingerprint stands for another one",
+        413: "the body is too large",
+        422: "it cannot be what was sent",
+        429: "the producer has sent more than his quota: come again after Retry-After",
+        503: "the store is down, or too many requests came at once",
+    }.items()
+}
+
+
+def router(registry: Registry, writing: Sequence[Depends] = ()) -> APIRouter:
+    """Return the routes; those that write depend on ``writing``."""
+    routes = APIRouter(tags=["Confluent's API"], responses=_RESPONSES)
+    _add_subjects(routes, registry, writing)
+    _add_schemas(routes, registry)
+    _add_compatibility(routes, registry)
+    _add_levels(routes, registry, writing)
+    return routes
+
+
+def _add_subjects(routes: APIRouter, registry: Registry, writing: Sequence[Depends]) -> None:
+    @routes.post("/subjects/{subject}/versions", dependencies=writing)
+    async def register(subject: Subject, body: SchemaBody) -> IdAnswer:
+        """Make a schema the newest version of a subject; one that is there already is found."""
+        # Its clients register at each start what they write by.
+        made = await _asked(lambda: registry.register(subject, _schema(body), renews=False))
+        return IdAnswer(id=made.entry.kept.number)
+
+    @routes.post("/subjects/{subject}")
+    async def find(subject: Subject, body: SchemaBody) -> VersionAnswer:
+        """Find the version of a subject that a schema is."""
+        entry = await _asked(lambda: registry.find(subject, _schema(body)))
+        if entry is None:
+            raise Refusal(HTTPStatus.NOT_FOUND, NO_SCHEMA, "the schema is no version of this subject")
+        return _version(subject, entry)
+
+    @routes.get("/subjects/{subject}/versions")
+    async def list_versions(subject: Subject) -> list[int]:
+        """List the numbers of all versions of a subject."""
+        return [entry.version for entry in await _asked(lambda: registry.entries(subject))]
+
+    @routes.get("/subjects/{subject}/versions/{version}")
+    async def get_version(subject: Subject, version: Version) -> VersionAnswer:
+        """Get one version of a subject."""
+        return _version(subject, await _asked(lambda: registry.entry(subject, _number(version))))
+
+
+def _add_schemas(routes: APIRouter, registry: Registry) -> None:
+    @routes.get("/schemas/types")
+    async def types() -> list[str]:
+        """List the kinds of schemas that are known."""
+        return [AVRO]
+
+    @routes.get("/schemas/ids/{number}")
+    async def by_number(number: Id) -> TextAnswer:
+        """Get a schema by its number."""
+        kept = await _asked(lambda: registry.by_number(number))
+        return TextAnswer(text=kept.text)
+
+    @routes.get("/schemas/ids/{number}/versions")
+    async def places(number: Id) -> list[PlaceAnswer]:
+        """List the subjects and versions that a schema stands under."""
+        found = await _asked(lambda: registry.places(number))
+        return [PlaceAnswer(subject=subject, version=version) for subject, version in found]
+
+
+def _add_compatibility(routes: APIRouter, registry: Registry) -> None:
+    @routes.post("/compatibility/subjects/{subject}/versions/{version}")
+    async def fits_version(
+        subject: Subject, version: Version, body: SchemaBody, *, verbose: Annotated[bool, Query()] = False
+    ) -> FitAnswer:
+        """Say whether a schema fits one version of a subject."""
+
+        def ask() -> FitAnswer:
+            number = registry.entry(subject, _number(version)).version
+            return _fit(registry, subject, body, number, is_told=verbose)
+
+        return await _asked(ask)
+
+    @routes.post("/compatibility/subjects/{subject}/versions")
+    async def fits(subject: Subject, body: SchemaBody, *, verbose: Annotated[bool, Query()] = False) -> FitAnswer:
+        """Say whether a schema fits a subject."""
+        return await _asked(lambda: _fit(registry, subject, body, None, is_told=verbose))
+
+
+def _add_levels(routes: APIRouter, registry: Registry, writing: Sequence[Depends]) -> None:
+    @routes.get("/config")
+    async def get_level() -> LevelAnswer:
+        """Get what subjects owe that have no level of their own."""
+        return LevelAnswer(level=(await _asked(registry.level)).name)
+
+    @routes.put("/config", dependencies=writing)
+    async def set_level(body: LevelBody) -> LevelBody:
+        """Set it."""
+        return await _set(registry, body, ALL)
+
+    @routes.get("/config/{subject}")
+    async def get_own_level(
+        subject: Subject, *, default_to_global: Annotated[bool, Query(alias="defaultToGlobal")] = False
+    ) -> LevelAnswer:
+        """Get what the versions of a subject owe each other, if it has a level of its own."""
+        own = await _asked(lambda: registry.level(subject) if default_to_global else registry.own_level(subject))
+        if own is None:
+            told = f"the subject {subject!r} has no level of its own: ask with defaultToGlobal=true"
+            raise Refusal(HTTPStatus.NOT_FOUND, NO_LEVEL, told)
+        return LevelAnswer(level=own.name)
+
+    @routes.put("/config/{subject}", dependencies=writing)
+    async def set_own_level(subject: Subject, body: LevelBody) -> LevelBody:
+        """Set what the versions of a subject owe each other."""
+        return await _set(registry, body, subject)
+
+    @routes.get("/mode")
+    async def mode() -> ModeAnswer:
+        """Say that schemas may be read and registered."""
+        return ModeAnswer(mode="READWRITE")
+
+
+async def _set(registry: Registry, body: LevelBody, subject: str) -> LevelBody:
+    name = body.compatibility.upper()
+    if name not in Level.__members__:
+        known = ", ".join(Level.__members__)
+        told = f"a level is one of {known}, got {body.compatibility[:60]!r}"
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_LEVEL, told)
+    await _asked(lambda: registry.set_level(Level[name], subject))
+    return LevelBody(compatibility=name)
+
+
+def _fit(registry: Registry, subject: str, body: SchemaBody, version: int | None, *, is_told: bool) -> FitAnswer:
+    _, found = registry.conflicts(subject, _schema(body), version)
+    messages = [_told(one) for one in explained(found)] if is_told else []
+    return FitAnswer(is_compatible=not found, messages=messages)
+
+
+def _schema(body: SchemaBody) -> Schema:
+    if body.kind != AVRO or body.references:
+        what = "references" if body.references else f"the kind {body.kind[:60]!r}"
+        told = f"a schema is of the kind {AVRO}, without references; got {what}"
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_SCHEMA, told)
+    return Schema.parse(body.text)
+
+
+def _version(subject: str, entry: Entry) -> VersionAnswer:
+    return VersionAnswer(subject=subject, version=entry.version, id=entry.kept.number, text=entry.kept.text)
+
+
+def _number(version: str) -> int | None:
+    return None if version == "latest" else int(version)
+
+
+def _told(one: Explanation) -> str:
+    return f"{one.place}: {one.problem}: {one.breaks}: {one.fix}"
+
+
+async def _asked(act: Callable[[], Found]) -> Found:
+    try:
+        return await to_thread.run_sync(act)
+    except SchemaError as error:
+        told = f"{error.place or '/'}: {error}"
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_SCHEMA, told) from None
+    except ShelfDownError as error:
+        raise Refusal(HTTPStatus.SERVICE_UNAVAILABLE, int(HTTPStatus.SERVICE_UNAVAILABLE), str(error)) from None
+    except UnknownError as error:
+        raise Refusal(HTTPStatus.NOT_FOUND, _CODES[error.what], str(error)) from None
+    except MeaningError as error:
+        raise Refusal(HTTPStatus.CONFLICT, int(HTTPStatus.CONFLICT), str(error)) from None
+    except IncompatibleError as error:
+        why = "; ".join(_told(one) for one in explained(error.conflicts))
+        raise Refusal(HTTPStatus.CONFLICT, int(HTTPStatus.CONFLICT), f"{error}: {why}") from None

@@ -1,0 +1,273 @@
+"""What happens when somebody registers a schema, asks whether one would fit, or looks one up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.gate.registry.compatibility import DEFAULT, Conflict, Level, Version, conflicts
+from hopwatch.gate.registry.shelf import Entry, Kept, Shelf, ShelfDownError, Shelves
+
+NAME: Final = r"^[A-Za-z0-9._-]{1,255}$"
+"""What a subject may be called."""
+ALL: Final = ""
+"""Stands for all subjects that have no level of their own."""
+MOST_TRIES: Final = 100
+"""So often a registration begins again because somebody else's came first."""
+_PARSED: Final = 64
+
+
+class RegistryError(ValueError):
+    """A question or a wish that cannot be answered with what is kept.
+
+    RegistryError
+     ├─ UnknownError        there is no such subject, version or schema
+     ├─ MeaningError        the fingerprint stands for another schema already
+     └─ IncompatibleError   the schema would break readers
+    """
+
+
+class UnknownError(RegistryError):
+    """There is no such subject, version or schema; ``what`` says which of them is missing."""
+
+    def __init__(self, what: str, name: str) -> None:
+        """Name what is missing."""
+        super().__init__(f"there is no {what} {name[:300]}")
+        self.what = what
+
+
+class MeaningError(RegistryError):
+    """The fingerprint of a schema stands already for one that says something else."""
+
+    def __init__(self, new: Schema, kept: Kept) -> None:
+        """Name both."""
+        super().__init__(
+            f"the fingerprint {new.fingerprint.hex()} stands already for a schema that differs in logical types,"
+            f" defaults, aliases or sort orders, which it does not cover: a reader could not tell their events apart."
+            f" Kept is {kept.text:.2000}. Register that text, or change a name, so that the fingerprint becomes another"
+        )
+
+
+class IncompatibleError(RegistryError):
+    """A schema would break readers of a subject."""
+
+    def __init__(self, subject: str, new: Schema, level: Level, found: Sequence[Conflict]) -> None:
+        """Keep what would break."""
+        versions = ", ".join(dict.fromkeys(str(one.version) for one in found))
+        super().__init__(f"the schema does not fit version {versions} of {subject!r}, which is {level.value}")
+        self.new, self.level, self.conflicts = new, level, tuple(found)
+
+
+class Registered(NamedTuple):
+    """The version of a subject that a schema is, and whether it was entered for that."""
+
+    subject: str
+    entry: Entry
+    schema: Schema
+    is_new: bool
+
+
+class _Stand(NamedTuple):
+    """All that a registration depends on: versions and schemas that are there never change."""
+
+    latest: int
+    level: Level
+    kept: Kept | None
+    """The schema of the fingerprint."""
+
+
+class Registry:
+    """Schemas by subject, over a shelf. Safe from any thread if the shelf is."""
+
+    def __init__(self, shelves: Shelves) -> None:
+        """Take what is kept."""
+        self._shelves = shelves
+
+    def register(self, subject: str, new: Schema, *, renews: bool = True) -> Registered:
+        """Make a schema the newest version of a subject, or find it there.
+
+        One that is an older version is entered once more, behind the others; without ``renews`` it is found.
+        Whoever else writes does not wait for the comparison with the versions: what it was made with is looked at again
+        when the schema is entered, and it begins again if that has changed.
+
+        Raises:
+            MeaningError: its fingerprint stands for another schema.
+            IncompatibleError: it would break readers.
+            ShelfDownError: others register versions of the subject all the time.
+        """
+        level, compared = None, 0
+        for _ in range(MOST_TRIES):
+            with self._shelves.reading() as shelf:
+                entries, stand = shelf.entries(subject), _stand(shelf, subject, new)
+            _check_meaning(new, stand.kept)
+            own = next((entry for entry in reversed(entries) if entry.kept == stand.kept), None)
+            if own is not None and (own == entries[-1] or not renews):
+                return Registered(subject, own, parsed(own.kept.text), is_new=False)
+            # What fitted once fits still, for the same level.
+            left = [entry for entry in entries if entry.version > compared or stand.level is not level]
+            if found := conflicts(new, _versions(left), stand.level):
+                raise IncompatibleError(subject, new, stand.level, found)
+            level, compared = stand.level, stand.latest
+            with self._shelves.writing() as shelf:
+                if _stand(shelf, subject, new) == stand:
+                    kept = stand.kept or shelf.add(new.fingerprint, new.text)
+                    return Registered(subject, _entered(shelf, subject, kept), parsed(kept.text), is_new=True)
+        raise ShelfDownError(f"others registered versions of {subject!r} {MOST_TRIES} times meanwhile: come again")
+
+    def restore(self, subject: str, version: int) -> Registered:
+        """Make a version of a subject the newest once more, whatever the versions owe each other.
+
+        Raises:
+            UnknownError: there is no such subject, or no such version.
+        """
+        with self._shelves.writing() as shelf:
+            entries = _entries(shelf, subject)
+            wanted = _version(subject, entries, version)
+            is_new = wanted.kept != entries[-1].kept
+            entry = _entered(shelf, subject, wanted.kept) if is_new else entries[-1]
+        return Registered(subject, entry, parsed(entry.kept.text), is_new)
+
+    def conflicts(self, subject: str, new: Schema, version: int | None = None) -> tuple[Level, tuple[Conflict, ...]]:
+        """Return the level of a subject, and what keeps a schema from joining it, or from joining one version of it.
+
+        Raises:
+            MeaningError: its fingerprint stands for another schema.
+            UnknownError: there is no such version.
+        """
+        with self._shelves.reading() as shelf:
+            entries, stand = shelf.entries(subject), _stand(shelf, subject, new)
+        _check_meaning(new, stand.kept)
+        if version is not None:
+            entries = [_version(subject, entries, version)]
+        return stand.level, conflicts(new, _versions(entries), stand.level)
+
+    def subjects(self) -> Sequence[str]:
+        """Return the names of all subjects, in order."""
+        with self._shelves.reading() as shelf:
+            return shelf.subjects()
+
+    def entries(self, subject: str) -> Sequence[Entry]:
+        """Return all versions of a subject, in order.
+
+        Raises:
+            UnknownError: there is no such subject.
+        """
+        with self._shelves.reading() as shelf:
+            return _entries(shelf, subject)
+
+    def entry(self, subject: str, version: int | None = None) -> Entry:
+        """Return one version of a subject, the latest without a number.
+
+        Raises:
+            UnknownError: there is no such subject, or no such version.
+        """
+        with self._shelves.reading() as shelf:
+            entries = _entries(shelf, subject)
+        return entries[-1] if version is None else _version(subject, entries, version)
+
+    def find(self, subject: str, schema: Schema) -> Entry | None:
+        """Return the version of a subject that a schema is, none if it is none of them.
+
+        Raises:
+            UnknownError: there is no such subject.
+        """
+        with self._shelves.reading() as shelf:
+            entries = _entries(shelf, subject)
+        return next((entry for entry in entries if parsed(entry.kept.text).meaning == schema.meaning), None)
+
+    def by_fingerprint(self, fingerprint: bytes) -> Kept:
+        """Return the schema of a fingerprint.
+
+        Raises:
+            UnknownError: there is none.
+        """
+        with self._shelves.reading() as shelf:
+            return _known(shelf.by_fingerprint(fingerprint), fingerprint.hex())
+
+    def by_number(self, number: int) -> Kept:
+        """Return the schema of a number.
+
+        Raises:
+            UnknownError: there is none.
+        """
+        with self._shelves.reading() as shelf:
+            return _known(shelf.by_number(number), str(number))
+
+    def places(self, number: int) -> Sequence[tuple[str, int]]:
+        """Return the subjects and versions that a schema stands under.
+
+        Raises:
+            UnknownError: there is no such schema.
+        """
+        with self._shelves.reading() as shelf:
+            _known(shelf.by_number(number), str(number))
+            return shelf.places(number)
+
+    def level(self, subject: str = ALL) -> Level:
+        """Return the level of a subject, its own or that of all."""
+        with self._shelves.reading() as shelf:
+            return _level(shelf, subject)
+
+    def own_level(self, subject: str) -> Level | None:
+        """Return the level that was set for a subject itself."""
+        with self._shelves.reading() as shelf:
+            found = shelf.level(subject)
+        return None if found is None else Level(found)
+
+    def set_level(self, level: Level, subject: str = ALL) -> None:
+        """Set the level of a subject, or of all that have none of their own; what is kept stays."""
+        with self._shelves.writing() as shelf:
+            shelf.set_level(subject, level.value)
+
+
+@lru_cache(_PARSED)
+def parsed(text: str) -> Schema:
+    """Return the schema of a text that is kept, and so was looked at before."""
+    return Schema.parse(text)
+
+
+def _stand(shelf: Shelf, subject: str, new: Schema) -> _Stand:
+    return _Stand(shelf.latest(subject), _level(shelf, subject), shelf.by_fingerprint(new.fingerprint))
+
+
+def _check_meaning(new: Schema, kept: Kept | None) -> None:
+    """Check that what is kept under the fingerprint of a schema says the same."""
+    if kept is not None and parsed(kept.text).meaning != new.meaning:
+        raise MeaningError(new, kept)
+
+
+def _entered(shelf: Shelf, subject: str, kept: Kept) -> Entry:
+    """Make a schema that is kept the newest version of a subject."""
+    entry = Entry(shelf.latest(subject) + 1, kept)
+    shelf.enter(subject, entry.version, kept.number)
+    return entry
+
+
+def _known(kept: Kept | None, name: str) -> Kept:
+    if kept is None:
+        raise UnknownError("schema", name)
+    return kept
+
+
+def _entries(shelf: Shelf, subject: str) -> Sequence[Entry]:
+    entries = shelf.entries(subject)
+    if not entries:
+        raise UnknownError("subject", subject)
+    return entries
+
+
+def _version(subject: str, entries: Sequence[Entry], version: int) -> Entry:
+    for entry in entries:
+        if entry.version == version:
+            return entry
+    raise UnknownError("version", f"{version} of {subject}")
+
+
+def _versions(entries: Sequence[Entry]) -> list[Version]:
+    return [Version(entry.version, parsed(entry.kept.text)) for entry in entries]
+
+
+def _level(shelf: Shelf, subject: str) -> Level:
+    return Level(shelf.level(subject) or shelf.level(ALL) or DEFAULT)

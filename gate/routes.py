@@ -1,0 +1,204 @@
+"""The gate by HTTP: events of a stream, one or many, in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+import orjson
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BaseModel
+
+from hopwatch.gate import bodies
+from hopwatch.gate.codecs import Codecs
+from hopwatch.gate.ids import FORM
+from hopwatch.gate.intake import Fate, Intake, Outcome
+from hopwatch.gate.producers import STATE, Producers
+from hopwatch.probes.http import handlers
+from hopwatch.probes.http.problems import Fault, Problem
+from hopwatch.probes.marks import TIME_HEADER
+
+JSON: Final = "application/json"
+BODY_BYTES: Final = 1024 * 1024
+"""A request with events has at most, unpacked."""
+
+_WHEN: Final = {
+    400: "the body is no JSON, or no gzip, or ends too early",
+    401: "there is no token, or nobody knows it",
+    403: "the producer may not send to this stream",
+    404: "there is no such stream",
+    408: "the body came too slowly",
+    409: "another event has this id, or the stream's subject has no schema",
+    413: "the body, or the event, is too large",
+    415: "the body is of another type, or compressed in a way that is not known",
+    429: "the producer has sent more than his quota: come again after Retry-After",
+    422: "an event may not enter: errors say which, where and why",
+    503: "the transport did not take it, or too much came at once: send it again, with the same ids, after Retry-After",
+}
+_EVENT: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["id", "data"],
+    "additionalProperties": False,
+    "properties": {
+        "id": {"type": "string", "format": "uuid"},
+        "time": {
+            "description": "the event time: RFC 3339 with a zone, or whole µs since 1970; that of the id without it",
+            "anyOf": [{"type": "string", "format": "date-time"}, {"type": "integer", "minimum": 0}, {"type": "null"}],
+        },
+        "data": {"description": "the event, as the latest schema of the stream's subject has it"},
+    },
+}
+_FINGERPRINT: Final = Query(
+    alias="schema",
+    pattern=r"^[0-9a-f]{64}$",
+    description="the fingerprint of the version that the data is of; the latest without it",
+)
+EventId = Annotated[str, Path(pattern=f"^{FORM.pattern}$", description="the event's id, a UUID")]
+Fingerprint = Annotated[str | None, _FINGERPRINT]
+
+
+class Error(BaseModel):
+    """What is wrong with an event, or was noted, and where."""
+
+    place: str
+    detail: str
+
+
+class One(BaseModel):
+    """What became of an event."""
+
+    id: str
+    status: int
+    arrived: str
+    errors: list[Error] = []
+
+
+class Many(BaseModel):
+    """What became of a batch; ``events`` are those of which there is more to say."""
+
+    entered: int
+    held: int
+    events: list[One]
+
+
+def router(intakes: Mapping[str, Intake], codecs: Codecs, producers: Producers) -> APIRouter:
+    """Return the routes to the entrances of streams, by their names."""
+    routes = APIRouter()
+    answers = handlers.documented(_WHEN)
+    known = {"enum": sorted(intakes)} if intakes else None
+    told = "a stream that the configuration has an entrance to"
+    stream_of: str = Path(pattern=r"^[A-Za-z0-9._-]{1,128}$", description=told, json_schema_extra=known)
+
+    @routes.put(
+        "/streams/{stream}/events/{event_id}",
+        status_code=HTTPStatus.CREATED,
+        response_model=One,
+        responses={**answers, 202: {"model": One, "description": "the event is kept for somebody to look at"}},
+        openapi_extra={"requestBody": _body({"description": "the event"}), "parameters": [_time_header()]},
+    )
+    async def put_event(
+        request: Request, event_id: EventId, *, stream: str = stream_of, schema: Fingerprint = None
+    ) -> Response:
+        """Let one event in; 2xx once the transport has it."""
+        intake = _intake(intakes, stream)
+        _check_kind(request)
+        body = await request.body()
+        producer = request.scope[STATE]
+        producers.spend(producer, stream, 1, len(body))
+        sent = bodies.single(event_id, _time(request), body)
+        codec = await codecs.of(intake.subject, _bytes(schema))
+        (outcome,) = await intake.take([sent], codec, producer=producer.name, each=False)
+        return _answer(int(outcome.fate), _one(outcome))
+
+    @routes.post(
+        "/streams/{stream}/events",
+        status_code=HTTPStatus.CREATED,
+        response_model=Many,
+        responses={**answers, 207: {"model": Many, "description": "with each=true: what became of each event"}},
+        openapi_extra={"requestBody": _body({"type": "array", "minItems": 1, "items": _EVENT})},
+    )
+    async def post_events(
+        request: Request,
+        *,
+        stream: str = stream_of,
+        schema: Fingerprint = None,
+        each: Annotated[bool, Query(description="let in what may enter, and answer for each event")] = False,
+    ) -> Response:
+        """Let events in, all of them or none; 2xx once the transport has them."""
+        intake = _intake(intakes, stream)
+        _check_kind(request)
+        body = await request.body()
+        sent = bodies.batch(body)
+        producer = request.scope[STATE]
+        producers.spend(producer, stream, len(sent), len(body))
+        codec = await codecs.of(intake.subject, _bytes(schema))
+        outcomes = await intake.take(sent, codec, producer=producer.name, each=each)
+        return _answer(HTTPStatus.MULTI_STATUS if each else HTTPStatus.CREATED, _many(outcomes, each=each))
+
+    return routes
+
+
+def _body(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"required": True, "content": {JSON: {"schema": schema}}}
+
+
+def _time_header() -> dict[str, Any]:
+    told = "the event time: RFC 3339 with a zone, or whole µs since 1970; that of the id without it"
+    return {"name": TIME_HEADER, "in": "header", "required": False, "description": told, "schema": {"type": "string"}}
+
+
+def _intake(intakes: Mapping[str, Intake], stream: str) -> Intake:
+    found = intakes.get(stream)
+    if found is None:
+        names = ", ".join(sorted(intakes)) or "none"
+        told = f"there is no entrance to a stream {stream!r}; [gate.streams] of the configuration has: {names}"
+        raise Problem(HTTPStatus.NOT_FOUND, "unknown-stream", told[:400])
+    return found
+
+
+def _check_kind(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if kind != JSON or encoding != "identity":
+        told = (
+            f"the header content-type is {JSON}, got {kind[:60] or 'none'}; content-encoding is gzip or none, got"
+            f" {encoding[:60]}"
+        )
+        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
+
+
+def _time(request: Request) -> str | int | None:
+    said = request.headers.get(TIME_HEADER)
+    return int(said) if said is not None and said.isascii() and said.isdecimal() and len(said) < 20 else said  # noqa: PLR2004 - the digits of 64 bits
+
+
+def _bytes(fingerprint: str | None) -> bytes | None:
+    return None if fingerprint is None else bytes.fromhex(fingerprint)
+
+
+def _answer(status: int, said: object) -> Response:
+    return Response(orjson.dumps(said), int(status), media_type=JSON)
+
+
+def _one(outcome: Outcome) -> dict[str, Any]:
+    arrived = datetime.fromtimestamp(outcome.arrived_us / 1e6, UTC)
+    told: dict[str, Any] = {
+        "id": outcome.event_id,
+        "status": int(outcome.fate),
+        "arrived": arrived.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+    }
+    return told | {"errors": _errors(outcome.faults)} if outcome.faults else told
+
+
+def _many(outcomes: list[Outcome], *, each: bool) -> dict[str, Any]:
+    return {
+        "entered": sum(one.fate is Fate.ENTERED for one in outcomes),
+        "held": sum(one.fate is Fate.HELD for one in outcomes),
+        "events": [_one(one) for one in outcomes if each or one.faults],
+    }
+
+
+def _errors(faults: tuple[Fault, ...]) -> list[dict[str, str]]:
+    return [{"place": one.place, "detail": one.detail} for one in faults]

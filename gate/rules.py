@@ -1,0 +1,278 @@
+"""Rules for events beyond their schema, and what follows from breaking one; pure but for what is to be unique."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from itertools import islice
+from typing import Any, Final, NamedTuple, Protocol
+from uuid import UUID
+
+from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
+
+from hopwatch.gate.recent import Recent
+from hopwatch.probes.http.problems import Fault, pointer
+
+EACH: Final = "[]"
+"""The part of a path that stands for each item of an array."""
+MOST_UNIQUE: Final = 500_000
+"""So many values a rule of uniqueness remembers at least."""
+_ABSENT: Final = object()
+_BREAKS_TOLD: Final = 3
+"""So many places of an array are told for one rule."""
+
+
+class Action(StrEnum):
+    """What becomes of an event that breaks a rule, from mild to hard."""
+
+    NOTE = "note"
+    QUARANTINE = "quarantine"
+    REJECT = "reject"
+
+
+class Subject(NamedTuple):
+    """The event that is looked at: its value, as the schema reads it, its id and its two times in µs."""
+
+    value: Any
+    event_id: bytes
+    event_us: int
+    arrived_us: int
+
+
+class Check(Protocol):
+    """What a rule looks for."""
+
+    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+        """Yield a JSON pointer into the event, and what is wrong there."""
+
+
+class Rule(NamedTuple):
+    """A rule: its name, what it looks for, and what becomes of an event that breaks it."""
+
+    name: str
+    check: Check
+    action: Action
+
+
+class Broken(NamedTuple):
+    """A rule that an event broke, and where."""
+
+    rule: str
+    action: Action
+    fault: Fault
+    is_of_age: bool = False
+
+
+def judge(rules: Sequence[Rule], event: Subject) -> list[Broken]:
+    """Return all that an event breaks."""
+    return [
+        Broken(rule.name, rule.action, Fault(place, f"{rule.name}: {told}"[:200]), isinstance(rule.check, Freshness))
+        for rule in rules
+        for place, told in islice(rule.check.broken(event), _BREAKS_TOLD)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A way into an event: names of fields, and :data:`EACH`."""
+
+    parts: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Path:
+        """Return the path that ``customer.lines[].price`` is.
+
+        Raises:
+            ValueError: a part of it is empty.
+        """
+        parts = tuple(text.replace(EACH, f".{EACH}").split("."))
+        if "" in parts:
+            raise ValueError(f"a field is named such as price, customer.name or lines[].price, got {text!r:.80}")
+        return cls(parts)
+
+    def found(self, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - what the schema says
+        """Yield a pointer and a value for each place that the path leads to; :data:`_ABSENT` where there is none."""
+        for place, one in _found(value, self.parts, ()):
+            yield pointer(place), one
+
+    def one(self, value: Any) -> Any:  # noqa: ANN401 - as above
+        """Return what the path leads to first; None where there is nothing."""
+        found = next((one for _, one in self.found(value)), None)
+        return None if found is _ABSENT else found
+
+
+def _found(
+    value: Any,  # noqa: ANN401 - as above
+    parts: tuple[str, ...],
+    way: tuple[str | int, ...],
+) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    if isinstance(value, tuple):  # of a union: the name of the type, and the value
+        value = value[1]
+    if not parts:
+        yield way, value
+    elif parts[0] == EACH:
+        for number, one in enumerate(value if isinstance(value, list) else ()):
+            yield from _found(one, parts[1:], (*way, number))
+    elif isinstance(value, dict) and parts[0] in value:
+        yield from _found(value[parts[0]], parts[1:], (*way, parts[0]))
+    else:
+        yield (*way, *parts), _ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """A field is there, and not null."""
+
+    field: Path
+
+    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+        """Yield where it is not."""
+        for place, value in self.field.found(event.value):
+            if value is _ABSENT or value is None:
+                yield place, "it has to be there"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number lies between two others, these included."""
+
+    field: Path
+    least: float | None
+    most: float | None
+
+    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+        """Yield where it does not; what is no number is outside."""
+        for place, value in _present(self.field, event):
+            is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+            # NaN, which Avro has and JSON has not, lies nowhere.
+            if not is_number or (self.least is not None and not value >= self.least):
+                yield (
+                    place,
+                    f"it is at least {self.least:g}" if is_number and self.least is not None else "it is a number",
+                )
+            elif self.most is not None and not value <= self.most:
+                yield place, f"it is at most {self.most:g}"
+
+
+class Pattern:
+    """A text matches a pattern from its beginning to its end, in the language of Rust's ``regex``.
+
+    That engine takes time in proportion to the text, whatever the pattern.
+    """
+
+    def __init__(self, field: Path, pattern: str) -> None:
+        """Compile it.
+
+        Raises:
+            ValueError: it is no pattern.
+        """
+        self.field, self.pattern = field, pattern
+        try:
+            schema = core_schema.str_schema(pattern=rf"\A(?:{pattern})\z", regex_engine="rust-regex", strict=True)
+            self._validator = SchemaValidator(schema)
+        except SchemaError as error:
+            raise ValueError(f"a pattern is one of Rust's regex, got {pattern!r:.80}: {error!s:.200}") from None
+
+    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+        """Yield where it does not."""
+        for place, value in _present(self.field, event):
+            try:
+                self._validator.validate_python(value)
+            except ValidationError:
+                yield place, f"it does not match {self.pattern:.80}"
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    """A value is one of a list."""
+
+    field: Path
+    values: tuple[str | int | float | bool, ...]
+
+    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+        """Yield where it is not."""
+        for place, value in _present(self.field, event):
+            if not any(_is_same(value, one) for one in self.values):
+                yield place, f"it is one of {', '.join(map(str, self.values))}"[:120]
+
+
+def _is_same(value: object, one: str | float) -> bool:
+    """Whether a value is what the configuration says: true is not 1, and 0.1 is the decimal that is written so."""
+    if isinstance(value, Decimal):
+        return not isinstance(one, bool | str) and value == Decimal(str(one))
+    return value == one and isinstance(value, bool) == isinstance(one, bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """An event arrives soon after its event time."""
+
+    within_us: int
+
+    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+        """Yield if it does not."""
+        late_us = event.arrived_us - event.event_us
+        if late_us > self.within_us:
+            yield "", f"it comes {late_us / 1e6:.0f} s after its event time, {self.within_us / 1e6:g} s are allowed"
+
+
+class Uniqueness:
+    """A value comes once within a span of arrival times; as far as this gate remembers."""
+
+    def __init__(self, field: Path, within_us: int, most: int = MOST_UNIQUE) -> None:
+        """Begin knowing nothing."""
+        self.field, self.within_us = field, within_us
+        self._taken: Recent[int, tuple[bytes, int]] = Recent(most)
+
+    def broken(self, event: Subject) -> Iterator[tuple[str, str]]:
+        """Yield where another event has the value already."""
+        for place, value in _present(self.field, event):
+            found = self._taken.get(_key(value))
+            if found is not None and found[0] != event.event_id and event.arrived_us - found[1] < self.within_us:
+                yield place, f"another event had it in the {self.within_us / 1e6:g} s before"
+
+    def claim(self, event: Subject) -> list[int]:
+        """Remember the values of an event that is let in, and return the keys of those that are new with it.
+
+        A value that another event has stays the other's.
+        """
+        new = []
+        for _, value in _present(self.field, event):
+            key = _key(value)
+            found = self._taken.get(key)
+            if found is None or event.arrived_us - found[1] >= self.within_us:
+                self._taken.put(key, (event.event_id, event.arrived_us))
+                new.append(key)
+        return new
+
+    def release(self, keys: Sequence[int]) -> None:
+        """Forget values again: the event they are of was not let in."""
+        for key in keys:
+            self._taken.forget(key)
+
+
+Claims = list[tuple[Uniqueness, list[int]]]
+
+
+def claim(rules: Sequence[Rule], event: Subject) -> Claims:
+    """Remember what of an event that is let in has to be unique, and return how to forget it."""
+    return [(rule.check, rule.check.claim(event)) for rule in rules if isinstance(rule.check, Uniqueness)]
+
+
+def release(claims: Claims) -> None:
+    """Forget what was claimed."""
+    for check, keys in claims:
+        check.release(keys)
+
+
+def _present(field: Path, event: Subject) -> Iterator[tuple[str, Any]]:
+    """Yield the values that are there; whether they have to be is a rule of its own."""
+    for place, value in field.found(event.value):
+        if value is not _ABSENT and value is not None:
+            yield place, str(value) if isinstance(value, UUID) else value
+
+
+def _key(value: object) -> int:
+    return hash(repr(value.normalize() if isinstance(value, Decimal) else value))

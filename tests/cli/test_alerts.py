@@ -1,0 +1,317 @@
+"""Tests of ``hopwatch alerts``: what is shown, what is noted, and exit codes."""
+
+from __future__ import annotations
+
+import getpass
+import json
+
+import pytest
+from sqlalchemy import delete, update
+
+from hopwatch.alerts import configured, outbox, ways
+from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.channels.webhook import idempotency_key
+from hopwatch.alerts.follow import Alerting
+from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.ways import Ways
+from hopwatch.cli.main import main
+from hopwatch.monitor import rules, settings
+from hopwatch.monitor.store import dialect, schema, tables
+from tests.alerts.receiver import Receiver, Spell
+from tests.alerts.test_follow import BEFORE_AMENDED
+from tests.alerts.windows import at
+from tests.cli.workplace import CONFIGURATION, Workplace
+from tests.micro_batches import MicroBatches
+from tests.monitor.manual_clock import ManualClock
+from tests.monitor.test_commit import traffic
+
+Captured = pytest.CaptureFixture[str]
+RULES = """
+[[alerts.rules]]
+kind = "loss"
+labels = { team = "payments" }
+[[alerts.rules]]
+kind = "lag"
+for = "9m"
+threshold = "1ms"
+"""
+PAGE = "loss/page/orders"
+
+
+@pytest.fixture
+def watched(workplace: Workplace) -> Workplace:
+    """Return a place where a monitor has seen a loss, and told the pager and the chat."""
+    workplace.configure(CONFIGURATION + RULES)
+    engine = dialect.engine(workplace.store_url)
+    schema.prepare(engine)
+    chosen = settings.load(workplace.config, flags={}, environ={})
+    follower = Alerting(configured.of(chosen), lambda one: ("chat", "pager") if one.severity == "page" else ())
+    stream = MicroBatches(rules.of(chosen), engine, follower=follower)
+    for paths in traffic(workplace.folder / "spool")[:BEFORE_AMENDED]:
+        stream.run(paths)
+    engine.dispose()
+    return workplace
+
+
+def alerts(workplace: Workplace, *arguments: str) -> int:
+    """Run a command on the alerts of a place."""
+    return main(["alerts", *arguments, "--config", str(workplace.config)])
+
+
+def test_what_is_wrong_now_is_shown(watched: Workplace, capsys: Captured) -> None:
+    """Each incident with its key, since when, how many places; and what is bad for too short a time yet."""
+    assert alerts(watched, "list") == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    head = lines.index(f"{PAGE}  since 2026-01-01T00:00:00Z, places: 1")
+    assert lines[head + 1].startswith("    lost: ")
+    assert "pending: lag (ticket) orders a, since 2026-01-01T00:00:00Z\n" in out
+
+
+def test_what_is_wrong_now_is_told_to_programs(watched: Workplace, capsys: Captured) -> None:
+    """With all that a notification says, in the words of the report."""
+    assert alerts(watched, "list", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    page = next(one for one in told["incidents"] if one["key"] == PAGE)
+    assert (page["event"], page["since"], page["acknowledged"], page["total"]) == (
+        "firing",
+        "2026-01-01T00:00:00Z",
+        None,
+        1,
+    )
+    assert page["labels"] == {"rule": "loss", "severity": "page", "stream": "orders", "team": "payments"}
+    (alert,) = page["alerts"]
+    assert (alert["node"], alert["edge"], alert["word"], alert["window_start"]) == (
+        "b",
+        "a -> b",
+        "lost",
+        "2026-01-01T00:01:00Z",
+    )
+    assert {"rule": "lag", "severity": "ticket", "stream": "orders", "node": "b"}.items() <= told["pending"][1].items()
+
+
+def test_an_incident_is_taken_on_by_the_first(watched: Workplace, capsys: Captured) -> None:
+    """Everybody sees by whom; whoever comes second is told who was first and when, with exit code 1."""
+    assert alerts(watched, "ack", PAGE, "--by", "ann", "--note", "looking") == 0
+    assert capsys.readouterr().out == f"{PAGE} is taken on by ann\n"
+    assert alerts(watched, "list", "--json") == 0
+    page = next(one for one in json.loads(capsys.readouterr().out)["incidents"] if one["key"] == PAGE)
+    assert (page["acknowledged"]["by"], page["acknowledged"]["note"]) == ("ann", "looking")
+    at_once = page["acknowledged"]["at"]
+    for who, note, code in (("bob", "me too", 1), ("ann", "other words", 1), ("ann", "looking", 0)):
+        assert alerts(watched, "ack", PAGE, "--by", who, "--note", note) == code
+        assert capsys.readouterr().out == f"{PAGE} was taken on by ann at {at_once} already: looking\n"
+    assert alerts(watched, "ack", PAGE, "--by", "bob", "--json") == 1
+    assert json.loads(capsys.readouterr().out) == {"key": PAGE, "by": "ann", "at": at_once, "note": "looking"}
+
+
+def test_an_incident_that_came_again_is_taken_on_anew(watched: Workplace, capsys: Captured) -> None:
+    """Who took on the one before, under the same key, is done with it."""
+    assert alerts(watched, "ack", PAGE, "--by", "ann") == 0
+    engine = dialect.engine(watched.store_url)
+    incidents = tables.alert_incidents
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(update(incidents).values(opened_us=incidents.c.opened_us + 1))
+    engine.dispose()
+    capsys.readouterr()
+    assert alerts(watched, "ack", PAGE, "--by", "bob") == 0
+    assert capsys.readouterr().out == f"{PAGE} is taken on by bob\n"
+
+
+def test_the_heartbeat_is_shown_apart(watched: Workplace, capsys: Captured) -> None:
+    """It says that all is well, and is no incident: behind the others, on a line of its own."""
+    assert alerts(watched, "list", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["key"] for one in told["heartbeats"]] == ["heartbeat/ticket/*"]
+    assert PAGE in [one["key"] for one in told["incidents"]]
+    assert "heartbeat" not in {one["kind"] for one in told["incidents"]}
+    assert alerts(watched, "list") == 0
+    *_, last = lines = capsys.readouterr().out.splitlines()
+    assert last.startswith("heartbeat: heartbeat/ticket/*, alive: the monitor has judged up to 2026-01-01T")
+    assert sum("heartbeat" in line for line in lines) == 1
+    watched.configure(CONFIGURATION)
+    engine = dialect.engine(watched.store_url)
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(delete(tables.alert_incidents).where(tables.alert_incidents.c.key != "heartbeat/ticket/*"))
+    engine.dispose()
+    assert alerts(watched, "list") == 0
+    assert capsys.readouterr().out.splitlines()[0] == "no incident is open"
+
+
+def test_who_takes_it_on_is_the_user(watched: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless another name is given; of a user without a name nobody knows. A note is shown with the incident."""
+
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found: 10001")
+
+    monkeypatch.setattr(getpass, "getuser", lambda: "eve")
+    assert alerts(watched, "ack", PAGE, "--json") == 0
+    assert json.loads(capsys.readouterr().out).items() >= {"key": PAGE, "by": "eve", "note": ""}.items()
+    monkeypatch.setattr(getpass, "getuser", nobody)
+    assert alerts(watched, "ack", "set_aside/ticket/*", "--note", "looking") == 0
+    assert capsys.readouterr().out == "set_aside/ticket/* is taken on by somebody\n"
+    assert alerts(watched, "list") == 0
+    assert "places: 1, taken on by somebody: looking\n" in capsys.readouterr().out
+
+
+def test_a_heartbeat_is_not_taken_on(watched: Workplace, capsys: Captured) -> None:
+    """It says that all is well: there is nothing to take on, and nothing is noted."""
+    assert alerts(watched, "ack", "heartbeat/ticket/*", "--by", "ann") == 2
+    assert capsys.readouterr().err == (
+        "hopwatch: 'heartbeat/ticket/*' is the heartbeat, which stands while all is well, and no incident to take on; "
+        "open are: loss/page/orders, set_aside/ticket/*\n"
+    )
+    assert alerts(watched, "list", "--json") == 0
+    (beat,) = json.loads(capsys.readouterr().out)["heartbeats"]
+    assert beat["acknowledged"] is None
+
+
+def test_what_is_not_open_cannot_be_taken_on(watched: Workplace, capsys: Captured) -> None:
+    """Exit 2, with what is."""
+    assert alerts(watched, "ack", "loss/page/nothing") == 2
+    assert capsys.readouterr().err == (
+        "hopwatch: no incident 'loss/page/nothing' is open; open are: loss/page/orders, set_aside/ticket/*\n"
+    )
+
+
+def test_a_key_may_be_as_a_receiver_shows_it(
+    watched: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the name of the installation before it."""
+    monkeypatch.setenv("HOPWATCH_ALERTS__INSTALLATION", "eu")
+    assert alerts(watched, "ack", f"eu:{PAGE}", "--by", "ann", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["key"] == PAGE
+    assert alerts(watched, "history", "--key", f"eu:{PAGE}", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["notifications"]) == 1
+
+
+def test_what_would_steer_a_terminal_is_refused(watched: Workplace, capsys: Captured) -> None:
+    """Whatever is noted is shown to others."""
+    assert alerts(watched, "ack", PAGE, "--note", "\x1b[2J") == 2
+    assert capsys.readouterr().err == "hopwatch: --by and --note are one line of printable text, got '\\x1b[2J'\n"
+
+
+def test_what_was_told_is_kept(watched: Workplace, capsys: Captured) -> None:
+    """The newest first, with how each channel took it; by key, from a moment on, and so many."""
+    assert alerts(watched, "history", "--json") == 0
+    told = json.loads(capsys.readouterr().out)["notifications"]
+    assert [one["key"] for one in told] == [PAGE, "set_aside/ticket/*", "heartbeat/ticket/*"]
+    waiting = {"state": "waiting", "tries": 0, "last_error": ""}
+    assert told[0]["channels"] == [{"channel": name} | waiting for name in ("chat", "pager")]
+    for arguments, expected in (
+        (("--key", PAGE), 1),
+        (("--most", "2"), 2),
+        (("--from", "2026-01-01T00:00:00Z"), 3),
+        (("--from", "2027-01-01T00:00:00Z"), 0),
+    ):
+        assert alerts(watched, "history", "--json", *arguments) == 0
+        assert len(json.loads(capsys.readouterr().out)["notifications"]) == expected
+    assert alerts(watched, "history", "--key", PAGE) == 0
+    out = capsys.readouterr().out
+    head, summary, *channels = out.splitlines()
+    assert head.split()[1:] == ["firing", PAGE]
+    assert summary.startswith("    lost: ")
+    assert channels == ["    chat: waiting", "    pager: waiting"]
+    assert alerts(watched, "history", "--key", "nothing") == 0
+    assert capsys.readouterr().out == "nothing was told\n"
+
+
+def test_how_a_channel_failed_is_shown(watched: Workplace, capsys: Captured) -> None:
+    """How often, and how the last time."""
+    engine = dialect.engine(watched.store_url)
+    for delivery in outbox.due(engine, 0, channel="pager"):
+        outbox.failed(engine, delivery, "HTTP 503", 0)
+    engine.dispose()
+    assert alerts(watched, "history", "--key", PAGE) == 0
+    assert "    pager: waiting, failures: 1, the last: HTTP 503\n" in capsys.readouterr().out
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, **outcomes: Outcome) -> dict[str, Receiver]:
+    """Let the configuration open channels that answer so."""
+    receivers = {name: Receiver(ManualClock()) for name in outcomes}
+    for name, outcome in outcomes.items():
+        if outcome != Taken():
+            receivers[name].spells.append(Spell(0, at(10_000_000), outcome))
+    monkeypatch.setattr(ways, "opened", lambda _: Ways(receivers))
+    return receivers
+
+
+def test_a_test_goes_through_all_channels(
+    workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that it is one, begins and ends, and is an incident of its own; no store is needed, and none made."""
+    workplace.configure()
+    receivers = opened(monkeypatch, chat=Taken(), pager=Taken())
+    assert alerts(workplace, "test", "--severity", "ticket") == 0
+    assert capsys.readouterr().out == "".join(
+        f"{name}: {event}, taken\n" for event in ("firing", "resolved") for name in ("chat", "pager")
+    )
+    for receiver in receivers.values():
+        begun, ended = (delivery.notification for _, delivery in receiver.told)
+        assert begun.key == ended.key
+        first, last = (idempotency_key(delivery) for _, delivery in receiver.told)
+        assert first != last
+        assert begun.key.startswith("test/ticket/test-")
+        assert begun.summary.startswith("This is a test of Hopwatch's alerts")
+        assert (begun.rule, begun.labels["rule"], begun.severity) == ("test", "test", "ticket")
+        assert "it is over" in ended.summary
+        assert receiver.is_closed
+    assert not (workplace.folder / "store.db").exists()
+
+
+def test_a_test_says_which_channel_has_not_taken_it(
+    workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 3, with the reason; the others have it. One may be named."""
+    workplace.configure()
+    opened(monkeypatch, chat=Failed("HTTP 404"), odd=Failed(""), pager=Taken())
+    assert alerts(workplace, "test") == 3
+    out = capsys.readouterr().out
+    assert "chat: firing, failed: HTTP 404\n" in out
+    assert "odd: firing, failed: it does not say why\n" in out
+    assert "pager: firing, taken\n" in out
+    assert alerts(workplace, "test", "--channel", "pager", "--json") == 0
+    told = json.loads(capsys.readouterr().out)["channels"]
+    assert [(one["channel"], one["event"], one["is_taken"], one["why"]) for one in told] == [
+        ("pager", "firing", True, None),
+        ("pager", "resolved", True, None),
+    ]
+
+
+def test_a_test_needs_a_channel(workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 2: where there is none, and where there is none of that name."""
+    workplace.configure()
+    assert alerts(workplace, "test") == 2
+    assert capsys.readouterr().err == "hopwatch: no channel is configured: add a table [alerts.channels.NAME]\n"
+    opened(monkeypatch, chat=Taken(), pager=Taken())
+    assert alerts(workplace, "test", "--channel", "chatt") == 2
+    assert capsys.readouterr().err == "hopwatch: --channel names 'chatt', the configuration has: chat, pager\n"
+
+
+def test_a_fault_of_a_channel_fails_its_test_alone(
+    workplace: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its words may hold a secret."""
+
+    class Broken(Receiver):
+        def send(self, delivery: Delivery, now_us: int) -> Outcome:
+            raise ValueError(f"s3cret {delivery} {now_us}")
+
+    workplace.configure()
+    monkeypatch.setattr(ways, "opened", lambda _: Ways({"broken": Broken(ManualClock())}))
+    assert alerts(workplace, "test") == 3
+    told = capsys.readouterr()
+    assert "broken: firing, failed: a fault of Hopwatch's own: ValueError in send, line " in told.out
+    assert "s3cret" not in told.out + told.err
+
+
+def test_where_nothing_is_wrong_that_is_said(workplace: Workplace, capsys: Captured) -> None:
+    """And no store is made by asking."""
+    workplace.configure()
+    assert alerts(workplace, "list") == 3
+    assert "there is no store at " in capsys.readouterr().err
+    workplace.watch()
+    assert alerts(workplace, "list") == 0
+    assert capsys.readouterr().out == "no incident is open\n"
+    assert alerts(workplace, "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"incidents": [], "pending": [], "heartbeats": []}

@@ -1,0 +1,41 @@
+"""Tests of how a command is told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+from threading import Event
+
+import pytest
+
+from hopwatch.cli import signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_sets_the_wish_and_handlers_come_back(number: signal.Signals) -> None:
+    """For as long as the block lasts."""
+    stop, before = Event(), signal.getsignal(number)
+    with signals.ending(stop):
+        os.kill(os.getpid(), number)
+        assert stop.wait(5)
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_in_the_midst_of_another_waits_for_nothing() -> None:
+    """It finds the lock of the event held by the handler that it interrupts, and leaves it alone."""
+
+    class Interrupted(Event):
+        calls = 0
+
+        def set(self) -> None:
+            self.calls += 1
+            assert self.calls == 1, "the second would wait for the lock of the first"
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGINT)
+            super().set()
+
+    stop = Interrupted()
+    with signals.ending(stop):
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.wait(5)
+    assert stop.calls == 1

@@ -1,0 +1,252 @@
+"""Tests of every command with texts of strangers that try to steer a terminal: they are shown, and do nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+import click
+import orjson
+import pytest
+import typer
+from sqlalchemy import ColumnElement, Text, case, func, update
+
+from hopwatch.alerts import configured
+from hopwatch.alerts.follow import Alerting
+from hopwatch.cli.commands import COMMANDS, application
+from hopwatch.cli.entrances import gate_of, registry_of
+from hopwatch.cli.main import main
+from hopwatch.gate import ids
+from hopwatch.gate.bodies import Sent
+from hopwatch.gate.codecs import Codecs
+from hopwatch.gate.registry.avro_schema import Schema
+from hopwatch.monitor import rules, settings
+from hopwatch.monitor.outliers.explain import Explanation, Reason
+from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.store import dialect, outliers, schema, tables
+from hopwatch.monitor.watch import Finding, News
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.id_texts import laid_out
+from hopwatch.probes.contract.ids import digest
+from hopwatch.probes.marks import new_id
+from tests.cli.workplace import CONFIGURATION, Workplace
+from tests.gate.registry.schemas import record
+from tests.micro_batches import MicroBatches
+from tests.monitor.spooled import START_US, observed, write_segment
+from tests.monitor.test_commit import traffic
+
+Captured = pytest.CaptureFixture[str]
+
+STRANGE: Final = "x\x1b]0;y\x07\x9b31m\x7f\u202e\u2066\r\b\nz"
+"""Escape sequences of both kinds, a deletion, turned letters, and a line that is begun anew."""
+CORE: Final = "\x9b31m\x7f\u202e\u2066"
+"""What of it JSON has as it is."""
+MORE: Final = """
+[[alerts.rules]]
+kind = "loss"
+[[alerts.rules]]
+kind = "lag"
+for = "9m"
+threshold = "1ms"
+[gate.streams.orders]
+to = "spool:./events/orders"
+node = "a"
+"""
+FIELDS: Final = ({"name": "price", "type": "double"}, {"name": "item", "type": "string"})
+CONFIG: Final = ("--config", "{config}")
+ELSEWHERE: Final = ("--config", "{strange}")
+ORDERS: Final = ("--stream", "orders")
+SUBJECT: Final = ("--subject", "orders")
+CALLS: Final[dict[str, tuple[str, ...]]] = {
+    "alerts ack": (*CONFIG, "--by", "me", "{strange}"),
+    "alerts history": CONFIG,
+    "alerts list": CONFIG,
+    "alerts test": (*CONFIG, "--channel", "{strange}"),
+    "dashboard": (*CONFIG, "--base-path", "{strange}"),
+    "demo": ("--drop", "{strange}"),
+    "doctor": ELSEWHERE,
+    "find": (*CONFIG, "{strange}"),
+    "gate": ELSEWHERE,
+    "gate token": (),
+    "init": ("--config", "{new}", "--stream", "a={strange}"),
+    "outliers list": CONFIG,
+    "outliers score": ("{strange}", "--out", "{out}"),
+    "pathway check": ("{wrong}",),
+    "quarantine list": (*CONFIG, *ORDERS),
+    "quarantine replay": (*CONFIG, *ORDERS, "--all"),
+    "quarantine show": (*CONFIG, *ORDERS, "{event}"),
+    "report": CONFIG,
+    "run": ELSEWHERE,
+    "schema check": (*CONFIG, *SUBJECT, "{schema}"),
+    "schema diff": (*CONFIG, *SUBJECT),
+    "schema generate": (*CONFIG, *SUBJECT, "python"),
+    "schema level": (*CONFIG, "--subject", "{strange}", "{strange}"),
+    "schema list": (*CONFIG, "--subject", "{strange}"),
+    "schema register": (*CONFIG, "--subject", "{strange}", "{schema}"),
+    "schema restore": (*CONFIG, "--subject", "{strange}", "1"),
+    "store migrate": ELSEWHERE,
+    "store prune": (*CONFIG, "--keep", "{strange}"),
+    "tap http": ("--port", "1", "--sink", "{strange}"),
+    "tap jsonl": ("{strange}", *ORDERS, "--node", "a", "--id", "x", "--time", "x", "--sink", "{strange}"),
+    "tap kafka": ("--from", "{strange}", "--group", "g", *ORDERS, "--node", "a"),
+    "topics check": ELSEWHERE,
+    "topics create": ELSEWHERE,
+    "validate kafka": (*CONFIG, "--stream", "{strange}", "--from", "kafka://127.0.0.1:1/x", "--group", "g"),
+}
+"""Each command, called so that it shows what a stranger wrote: in its data where it can, elsewhere in its refusal."""
+SHOWS_NOTHING: Final = {"gate token"}
+"""What no stranger can write into."""
+SHOWS_DATA: Final = {"alerts list", "alerts history", "find", "outliers list", "report", "schema diff"} | {
+    f"quarantine {name}" for name in ("list", "replay", "show")
+}
+
+
+@cache
+def commands() -> dict[str, click.Command]:
+    """Return every command of the program by its name, those of groups by both."""
+    found: dict[str, click.Command] = {}
+    for name in COMMANDS:
+        called: Any = typer.main.get_command(application([name])).commands[name]  # type: ignore[attr-defined]  # a group
+        below = getattr(called, "commands", {})
+        if not below or called.invoke_without_command:
+            found[name] = called
+        found |= {f"{name} {one}": command for one, command in below.items()}
+    return found
+
+
+def flags(command: str) -> set[str]:
+    """Return the flags of a command."""
+    return {flag for one in commands()[command].params for flag in one.opts}
+
+
+def test_no_command_is_left_out() -> None:
+    """A new one is called here as well."""
+    assert set(CALLS) == set(commands())
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return what commands are called with, where a stranger has written all that he may write."""
+    place = Workplace(tmp_path_factory.mktemp("strangers")).configure(CONFIGURATION + MORE)
+    event = _rejected(place)
+    _watched(place)
+    _renamed(place.store_url)
+    wrong, avro = place.folder / "wrong.toml", place.folder / "schema.avsc"
+    wrong.write_text(f"[streams.orders]\npath = {json.dumps('a -> ' + STRANGE)}\n".replace("\x7f", "\\u007f"), "utf-8")
+    avro.write_bytes(orjson.dumps(record(*FIELDS, {"name": STRANGE, "type": "string"})))
+    return {
+        "config": str(place.config),
+        "strange": STRANGE,
+        "new": str(place.folder / "new.toml"),
+        "out": str(place.folder / "out"),
+        "event": event,
+        "wrong": str(wrong),
+        "schema": str(avro),
+    }
+
+
+def _rejected(place: Workplace) -> str:
+    """Let an event be rejected for a field that its sender made up, and return its id."""
+    chosen = settings.load(place.config, flags={}, environ={})
+    registry = registry_of(chosen)
+    registry.register("orders", Schema.parse(orjson.dumps(record(*FIELDS))))
+    note = {"name": "note", "type": "string", "default": STRANGE, "doc": STRANGE}
+    registry.register("orders", Schema.parse(orjson.dumps(record(*FIELDS, note))))
+    sent = Sent(ids.written(new_id(time.time_ns() // 1_000)), None, orjson.dumps({"price": 1, STRANGE: STRANGE}))
+
+    async def send() -> None:
+        gate = gate_of(chosen)
+        gate.check_now()
+        async with gate.running():
+            codec = await Codecs(registry, gate.clock).of("orders")
+            await gate.intakes["orders"].take([sent], codec, producer=STRANGE, each=True)
+
+    asyncio.run(send())
+    return str(sent.event_id)
+
+
+def _watched(place: Workplace) -> None:
+    """Let a monitor see a loss and tell of it, and keep the stamp of a message with a name of a stranger's."""
+    chosen = settings.load(place.config, flags={}, environ={})
+    engine = dialect.engine(place.store_url)
+    schema.prepare(engine)
+    stream = MicroBatches(rules.of(chosen), engine, follower=Alerting(configured.of(chosen), lambda _: ("chat",)))
+    for paths in traffic(place.folder / "spool"):
+        stream.run(paths)
+    why = Explanation(Quantity.MESSAGES, 40, 90, 110, (Reason("level_up", "high", 2_000.0),), START_US, 8.0)
+    with engine.execution_options(writes=True).begin() as connection:
+        outliers.write(connection, "orders", News([], [Finding(START_US, "b", is_outlier=True, why=why)]))
+    engine.dispose()
+    named = STRANGE.encode()
+    texts, ends = laid_out([named])
+    stamped = observed([0], message_ids=digest(named), id_kind=IdKind.TEXT, id_texts=texts, id_text_ends=ends)
+    why_not = {"outcome": b"\2", "reason": b"\0", "reasons": (STRANGE,)}
+    refused = observed([0], "b", message_ids=digest(named), lag_out_us=b"", **why_not)
+    write_segment(place.folder / "spool" / "9" / "0000000000.seg", stamped, refused)
+
+
+def _renamed(url: str) -> None:
+    """Put a stranger's text wherever the store has the name of the stream or of a node, and for the reasons."""
+    engine = dialect.engine(url)
+    with engine.execution_options(writes=True).begin() as connection:
+        for table in tables.metadata.sorted_tables:
+            for column in table.c if not table.name.startswith(("schemas", "subject_")) else ():
+                if isinstance(column.type, (tables.Words, Text)):
+                    connection.execute(update(table).values({column: _strange(column)}))
+        connection.execute(update(tables.windows).values(reasons=json.dumps([STRANGE])))
+    engine.dispose()
+
+
+def _strange(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return what a column says with other names, by themselves, in JSON, and in the sentence of an alert."""
+    for name in ("orders", "b"):
+        column = func.replace(column, json.dumps(name), json.dumps(STRANGE + name))
+        column = case((column == name, STRANGE + name), else_=column)
+    return func.replace(column, " of orders ", f" of {json.dumps(STRANGE)[1:-1]} ")
+
+
+def called(command: str, given: dict[str, str], *more: str) -> int:
+    """Call a command as the list says, and return its exit code."""
+    return main([*command.split(), *(one.format(**given) for one in CALLS[command]), *more])
+
+
+def controls(text: str) -> set[str]:
+    """Return the characters of a text that a terminal may take for more than a letter or the end of a line."""
+    return {char for char in text if not char.isprintable() and char != "\n"}
+
+
+def strings(told: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+    """Yield all strings of a JSON value."""
+    if isinstance(told, str):
+        yield told
+    elif isinstance(told, dict):
+        yield from (one for pair in told.items() for part in pair for one in strings(part))
+    elif isinstance(told, list):
+        yield from (one for part in told for one in strings(part))
+
+
+@pytest.mark.parametrize("command", CALLS)
+def test_nothing_that_a_stranger_wrote_reaches_a_terminal_raw(
+    command: str, given: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """What is printed has no control but line ends, and the text is there to be read."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    assert called(command, given) in {0, 1, 2, 3}
+    out, err = capsys.readouterr()
+    assert controls(out + err) == set()
+    shown = "".join((out if command in SHOWS_DATA - {"quarantine replay"} else out + err).split())
+    assert (r"\x9b31m\x7f\u202e\u2066" in shown) == (command not in SHOWS_NOTHING)
+
+
+@pytest.mark.parametrize("command", [name for name in CALLS if "--json" in flags(name)])
+def test_json_is_exact_and_steers_no_terminal_either(command: str, given: dict[str, str], capsys: Captured) -> None:
+    """Whoever reads it has what the stranger wrote, letter by letter; C1, DEL and bidi controls are escapes in it."""
+    called(command, given, "--json")
+    out, err = capsys.readouterr()
+    assert controls(out + err) == set()
+    if command in SHOWS_DATA:
+        assert any(CORE in one for one in strings(json.loads(out)))
