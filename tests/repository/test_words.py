@@ -1,0 +1,126 @@
+"""Tests of the words: modules are nouns, functions are verbs with an object, and a class name means one thing."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.repository import ROOT
+
+PACKAGES: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli", "demo", "bench", "src/hopwatch")
+MODULES: Final = sorted(
+    path
+    for package in PACKAGES
+    for path in (ROOT / package).rglob("*.py")
+    if not path.is_symlink() and "versions" not in path.parts
+)
+
+NOUNS_IN_ING: Final = frozenset(
+    {"binding", "encoding", "fencing", "framing", "heading", "naming", "packing", "routing", "string", "testing", "warning"}
+)
+"""Words in -ing that the field uses as nouns."""
+NOUNS_IN_ED: Final = frozenset({"feed", "seed", "speed"})
+NO_NOUNS: Final = frozenset(
+    """
+    apart beside done drawn due every found given gone held kept known known_by laid late left lost made met odd of once
+    one seen shown spoken taken told together unheard untold ways what whole written wrong
+    """.split()
+)
+"""Adjectives, participles and adverbs without an ending that tells them."""
+BANNED_NAMES: Final = frozenset(
+    """
+    ask asked found give given go heed keep kept let look made of one said say settle show shown take taken tell told
+    """.split()
+)
+"""Names that say nothing where they are called from another module."""
+CLAUSES: Final = re.compile(r"(What|Who|Whom|Whose|Which|How|Whether|When|Where|Why|That)\b")
+ONE_CONCEPT: Final[dict[str, str]] = {}
+"""Class names that stand twice because they are one concept, with the reason."""
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    """Yield every module of the product, parsed, by its path in the repository."""
+    for path in MODULES:
+        yield path.relative_to(ROOT), ast.parse(path.read_text())
+
+
+def public_classes() -> dict[str, list[str]]:
+    """Return the modules that define a public class, by its name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path, tree in trees():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(str(path))
+    return found
+
+
+def names(tree: ast.Module) -> Iterator[str]:
+    """Yield the names that a module defines: functions, classes and constants."""
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Assign(targets=targets):
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+
+
+def is_noun(module: str) -> bool:
+    """Return whether a module's name may be one: its last word is no participle and no adverb that is listed."""
+    last = module.strip("_").rpartition("_")[2]
+    if last in NO_NOUNS:
+        return False
+    if last.endswith("ing"):
+        return last in NOUNS_IN_ING
+    return not last.endswith("ed") or last in NOUNS_IN_ED
+
+
+def test_modules_are_nouns() -> None:
+    """No module is named by a participle, an adverb or a preposition."""
+    assert [str(path) for path, _ in trees() if not is_noun(path.stem)] == []
+
+
+def test_a_public_class_name_means_one_thing() -> None:
+    """No two modules define public classes of one name, but for what is one concept."""
+    twice = {name: found for name, found in public_classes().items() if len(found) > 1}
+    assert {name: found for name, found in twice.items() if name not in ONE_CONCEPT} == {}
+    assert set(ONE_CONCEPT) <= set(twice), "an exception that is needed no longer"
+
+
+def test_no_name_says_nothing() -> None:
+    """Public names of modules are searchable: none is a bare preposition, participle or auxiliary verb."""
+    assert [f"{path}: {name}" for path, tree in trees() for name in names(tree) if name in BANNED_NAMES] == []
+
+
+def test_bounds_and_rates_are_named_alike() -> None:
+    """A bound is MAX_ or MIN_, a rate has _PER_."""
+    odd = re.compile(r"_?(MOST|LEAST)_|[A-Z]_A_[A-Z]|[A-Z]_AN_[A-Z]")
+    assert [f"{path}: {name}" for path, tree in trees() for name in names(tree) if odd.search(name)] == []
+
+
+def docstrings(path: Path, tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield where a docstring stands, and its text: of the module, and of what is public in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text and not getattr(node, "name", "").startswith("_"):
+                yield f"{path}: {getattr(node, 'name', 'module')}", text
+
+
+def test_docstrings_begin_with_a_noun_or_an_imperative() -> None:
+    """No docstring begins with a clause for a noun: a reader learns at its first word what a thing is or does."""
+    found = (docstring for path, tree in trees() for docstring in docstrings(path, tree))
+    assert [where for where, text in found if CLAUSES.match(text)] == []
+
+
+@pytest.mark.parametrize(("module", "holds"), [("routing", True), ("kept", False), ("outbox", True), ("folded", False)])
+def test_a_noun_is_told_from_a_participle(module: str, holds: bool) -> None:  # noqa: FBT001 - a case's outcome
+    """The endings and the lists decide as a reader would."""
+    assert is_noun(module) is holds
