@@ -14,9 +14,9 @@ import typer
 from rich.console import RenderableType
 
 from bench import (
+    alert_cost,
     dashboard,
     dashboard_tables,
-    deciding,
     detection_tables,
     growth,
     kafka,
@@ -26,17 +26,17 @@ from bench import (
     noise,
     outage,
     outliers,
-    probing,
+    series_cost,
     soak,
     speed,
+    stamp_cost,
     tables,
-    watch,
 )
-from bench.alone import ContestantError
-from bench.gate import measuring
+from bench.contestant import ContestantError
+from bench.gate import comparison
 from bench.gate import tables as gate_tables
 from bench.month import Month
-from bench.speed import Tell
+from bench.speed import Progress
 from bench.steps import Steps
 from hopwatch.cli import console
 from hopwatch.monitor import java
@@ -45,13 +45,13 @@ from hopwatch.monitor.errors import ConfigurationError, HopwatchError
 OBSERVATIONS: Final = 40_000_000
 DAYS: Final = 30
 MINUTES: Final = 60.0
-LEAST: Final = 400_000
-MOST: Final = 400_000_000
+MIN_OBSERVATIONS: Final = 400_000
+MAX_OBSERVATIONS: Final = 400_000_000
 FAILED_EXIT_CODE: Final = 1
 INTERRUPTED_EXIT_CODE: Final = 130
 
 
-class What(StrEnum):
+class Measure(StrEnum):
     """What can be measured."""
 
     SPEED = "speed"
@@ -71,7 +71,7 @@ class What(StrEnum):
     ALL = "all"
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """How much is measured, where, and with what from outside."""
 
     observations: int
@@ -82,49 +82,51 @@ class Asked(NamedTuple):
     minutes: float = MINUTES
 
 
-Measured = tuple[list[Any], RenderableType]
+Measurement = tuple[list[Any], RenderableType]
 
-_MEASURES: Final[dict[What, Callable[[Asked, Tell], Measured]]] = {
-    What.SPEED: lambda of, tell: (
+_MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
+    Measure.SPEED: lambda of, tell: (
         lines := speed.measure(of.observations, of.scratch, tell),
         tables.speed(lines, of.observations),
     ),
-    What.PROBES: lambda of, tell: (costs := probing.measure(of.scratch, tell), tables.probes(costs)),
-    What.LIVE: lambda of, tell: (spans := live.measure(of.scratch, tell), tables.live(spans)),
-    What.GROWTH: lambda of, tell: (
+    Measure.PROBES: lambda of, tell: (costs := stamp_cost.measure(of.scratch, tell), tables.probes(costs)),
+    Measure.LIVE: lambda of, tell: (spans := live.measure(of.scratch, tell), tables.live(spans)),
+    Measure.GROWTH: lambda of, tell: (
         lines := growth.measure(of.observations, of.scratch, tell),
         tables.growth(lines),
     ),
-    What.KAFKA: lambda of, tell: (lines := kafka.measure(of.observations, of.scratch, tell), tables.kafka(lines)),
-    What.OUTAGE: lambda of, tell: (lines := outage.measure(of.scratch, tell), tables.outage(lines)),
-    What.OUTLIERS: lambda of, tell: (lines := outliers.measure(of.scratch, tell), detection_tables.outliers(lines)),
-    What.WATCH: lambda of, tell: (lines := watch.measure(of.scratch, tell), detection_tables.watch(lines)),
-    What.NOISE: lambda of, tell: (lines := noise.measure(of.scratch, tell), detection_tables.noise(lines)),
-    What.NAB: lambda of, tell: (
+    Measure.KAFKA: lambda of, tell: (lines := kafka.measure(of.observations, of.scratch, tell), tables.kafka(lines)),
+    Measure.OUTAGE: lambda of, tell: (lines := outage.measure(of.scratch, tell), tables.outage(lines)),
+    Measure.OUTLIERS: lambda of, tell: (lines := outliers.measure(of.scratch, tell), detection_tables.outliers(lines)),
+    Measure.WATCH: lambda of, tell: (lines := series_cost.measure(of.scratch, tell), detection_tables.watch(lines)),
+    Measure.NOISE: lambda of, tell: (lines := noise.measure(of.scratch, tell), detection_tables.noise(lines)),
+    Measure.NAB: lambda of, tell: (
         lines := nab.measure(of.data, of.scorer, of.scratch, tell),
         detection_tables.nab(lines),
     ),
-    What.ALERTS: lambda of, tell: (lines := deciding.measure(of.scratch, tell), detection_tables.alerts(lines)),
-    What.DASHBOARD: lambda of, tell: (
+    Measure.ALERTS: lambda of, tell: (lines := alert_cost.measure(of.scratch, tell), detection_tables.alerts(lines)),
+    Measure.DASHBOARD: lambda of, tell: (
         lines := dashboard.measure(of.scratch, tell, Month(of.days)),
         dashboard_tables.dashboard(lines),
     ),
-    What.GATE: lambda of, tell: (lines := measuring.measure(of.scratch, tell), gate_tables.gate(lines)),
-    What.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),
+    Measure.GATE: lambda of, tell: (lines := comparison.measure(of.scratch, tell), gate_tables.gate(lines)),
+    Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),
 }
-_BY_DEFAULT: Final = (What.SPEED, What.PROBES, What.LIVE)
+_BY_DEFAULT: Final = (Measure.SPEED, Measure.PROBES, Measure.LIVE)
 
 application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @application.command()
 def bench(  # noqa: PLR0913 - one a flag
-    what: Annotated[What | None, typer.Argument(help="By default speed, probes and live.")] = None,
+    what: Annotated[Measure | None, typer.Argument(help="By default speed, probes and live.")] = None,
     *,
     observations: Annotated[
         int,
         typer.Option(
-            min=LEAST, max=MOST, help="Of speed; growth takes a quarter, all and three times as many, kafka half."
+            min=MIN_OBSERVATIONS,
+            max=MAX_OBSERVATIONS,
+            help="Of speed; growth takes a quarter, all and three times as many, kafka half.",
         ),
     ] = OBSERVATIONS,
     scratch: Annotated[
@@ -141,13 +143,13 @@ def bench(  # noqa: PLR0913 - one a flag
     """Measure the monitor beside its peers, on two cores, in one run; every result is checked."""
     chosen = _chosen(what, has_labels=data is not None and scorer is not None)
     java.require()
-    on = machine.this()
+    on = machine.describe_machine()
     told: dict[str, Any] = {"machine": on._asdict()}
     if not as_json:
         console.data().print(str(on))
     with _folder(scratch) as folder, Steps(console.words()) as steps:
         for one in chosen:
-            measured, table = _MEASURES[one](Asked(observations, folder, data, scorer, days, minutes), steps.tell)
+            measured, table = _MEASURES[one](Request(observations, folder, data, scorer, days, minutes), steps.tell)
             told[one.value] = [asdict(line) for line in measured]
             if not as_json:
                 console.data().print(table)
@@ -155,10 +157,10 @@ def bench(  # noqa: PLR0913 - one a flag
         console.emit_json(told)
 
 
-def _chosen(what: What | None, *, has_labels: bool) -> tuple[What, ...]:
+def _chosen(what: Measure | None, *, has_labels: bool) -> tuple[Measure, ...]:
     """Return what is to be measured; all is without the soak, and without what needs files that were not named."""
-    if what is What.ALL:
-        return tuple(one for one in _MEASURES if one is not What.SOAK and (has_labels or one is not What.NAB))
+    if what is Measure.ALL:
+        return tuple(one for one in _MEASURES if one is not Measure.SOAK and (has_labels or one is not Measure.NAB))
     return (what,) if what else _BY_DEFAULT
 
 

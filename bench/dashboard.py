@@ -10,14 +10,14 @@ from typing import Final
 
 import numpy as np
 
-from bench.alone import run
-from bench.asking import STANDING
-from bench.browsing import EMPTY, OVERVIEW, PLAIN, changes_s, chromium, loads_s, stream
+from bench.browser import EMPTY, OVERVIEW, PLAIN, changes_s, chromium, loads_s, stream
+from bench.contestant import run
+from bench.dashboard_server import EMPTY as EMPTY_PAGE
+from bench.dashboard_server import OURS, run_server
+from bench.dashboard_server import PLAIN as PLAIN_PAGE
 from bench.month import GREAT, Month, fill
-from bench.served import EMPTY as EMPTY_PAGE
-from bench.served import OURS, served
-from bench.served import PLAIN as PLAIN_PAGE
-from bench.speed import Tell
+from bench.query_cost import STANDING
+from bench.speed import Progress
 from bench.viewers import looked
 from hopwatch.monitor.store import dialect
 from tests.real.servers.postgres import Postgres
@@ -35,7 +35,7 @@ NEW, AGAIN = "new session", "new tab"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryTimes:
     """A question alone, ms: the first time in a process, and again; what pandas takes to read all of the range."""
 
     store: str
@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Viewed:
+class PageTimes:
     """How long a page takes in a browser until all of it is drawn, s; ``plain_s`` is the plain page's median."""
 
     store: str
@@ -60,7 +60,7 @@ class Viewed:
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class CrowdTimes:
     """Many viewers of one page: what a refresh of one costs, and how long one waits for it."""
 
     store: str
@@ -76,10 +76,10 @@ class Crowd:
     p95_s: float
 
 
-Line = Asked | Viewed | Crowd
+Line = QueryTimes | PageTimes | CrowdTimes
 
 
-def measure(scratch: Path, tell: Tell, month: Month = Month()) -> list[Line]:  # noqa: B008 - a frozen value
+def measure(scratch: Path, tell: Progress, month: Month = Month()) -> list[Line]:  # noqa: B008 - a frozen value
     """Return what was measured with both databases; what is read is checked to be all.
 
     Raises:
@@ -88,7 +88,7 @@ def measure(scratch: Path, tell: Tell, month: Month = Month()) -> list[Line]:  #
         WrongResultError: a range is not whole.
     """
     tell("an empty page")
-    with served(EMPTY_PAGE, scratch) as server, chromium() as browser:
+    with run_server(EMPTY_PAGE, scratch) as server, chromium() as browser:
         of_kinds = loads_s(browser, server.url, EMPTY, LOADS)
     lines: list[Line] = [
         _viewed("none", f"an empty page of Streamlit, {kind}", spans_s, None, None)
@@ -120,28 +120,28 @@ def _url(store: str, scratch: Path) -> Iterator[str]:
         server.remove()
 
 
-def _measured(store: str, url: str, scratch: Path, month: Month, tell: Tell) -> list[Line]:
+def _measured(store: str, url: str, scratch: Path, month: Month, tell: Progress) -> list[Line]:
     size = {"url": url, "days": month.days, "nodes": month.nodes}
     tell(f"{store}: questions alone")
-    ours = run("bench.asking:ours", scratch, **size).result
-    plain = run("bench.asking:plain", scratch, ranges=[name for name in ours if name != STANDING], **size).result
-    lines: list[Line] = [Asked(store, name, **told, pandas_ms=plain.get(name)) for name, told in ours.items()]
+    ours = run("bench.query_cost:ours", scratch, **size).result
+    plain = run("bench.query_cost:plain", scratch, ranges=[name for name in ours if name != STANDING], **size).result
+    lines: list[Line] = [QueryTimes(store, name, **told, pandas_ms=plain.get(name)) for name, told in ours.items()]
     config = scratch / "hopwatch.toml"
     config.write_text(configuration(url, month), "utf-8")
-    with served(PLAIN_PAGE, scratch, url, GREAT, str(month.end_us)) as server, chromium() as browser:
+    with run_server(PLAIN_PAGE, scratch, url, GREAT, str(month.end_us)) as server, chromium() as browser:
         tell(f"{store}: a plain page")
         plain_s = float(np.median(loads_s(browser, server.url, PLAIN, PLAIN_LOADS)[0]))
-    with served(OURS, scratch, str(config)) as server, chromium() as browser:
+    with run_server(OURS, scratch, str(config)) as server, chromium() as browser:
         tell(f"{store}: a browser")
         great = f"{server.url}?stream={GREAT}"
         (first_s,), _ = loads_s(browser, great, stream("1h"), 1)
-        lines.append(Viewed(store, "a stream, first page of the process", 1, first_s, first_s, plain_s=plain_s))
+        lines.append(PageTimes(store, "a stream, first page of the process", 1, first_s, first_s, plain_s=plain_s))
         for what, page, drawn in (("overview", server.url, OVERVIEW), ("a stream, an hour", great, stream("1h"))):
             new_s, again_s = loads_s(browser, page, drawn, LOADS)
             lines.append(_viewed(store, f"{what}, {NEW}", new_s, LOAD_GOAL_S, plain_s))
             lines.append(_viewed(store, f"{what}, {AGAIN}", again_s, LOAD_GOAL_S, plain_s))
         for name, (first_s, *spans_s) in changes_s(browser, great, RANGES, LOADS + 1).items():
-            lines.append(Viewed(store, f"to {name}, first of the process", 1, first_s, first_s))
+            lines.append(PageTimes(store, f"to {name}, first of the process", 1, first_s, first_s))
             lines.append(_viewed(store, f"to {name}", spans_s, CHANGE_GOAL_S, None))
     for who, arguments in ((OURS, (str(config),)), (PLAIN_PAGE, (url, GREAT, str(month.end_us)))):
         tell(f"{store}: {VIEWERS} viewers, {who}")
@@ -149,18 +149,18 @@ def _measured(store: str, url: str, scratch: Path, month: Month, tell: Tell) -> 
     return lines
 
 
-def _viewed(store: str, what: str, spans_s: list[float], goal_s: float | None, plain_s: float | None) -> Viewed:
+def _viewed(store: str, what: str, spans_s: list[float], goal_s: float | None, plain_s: float | None) -> PageTimes:
     p50_s, p95_s = (float(span_s) for span_s in np.quantile(spans_s, (0.5, 0.95)))
-    return Viewed(store, what, len(spans_s), p50_s, p95_s, goal_s, plain_s)
+    return PageTimes(store, what, len(spans_s), p50_s, p95_s, goal_s, plain_s)
 
 
-def _crowd(store: str, who: str, scratch: Path, *arguments: str) -> Crowd:
-    with served(who, scratch, *arguments) as server:
+def _crowd(store: str, who: str, scratch: Path, *arguments: str) -> CrowdTimes:
+    with run_server(who, scratch, *arguments) as server:
         begun = []
         spans_s = looked(server.url, [f"stream={GREAT}"] * VIEWERS, REFRESHES, lambda: begun.append(server.sample()))
         ended, (began,) = server.sample(), begun
         p50_s, p95_s = (float(span_s) for span_s in np.quantile(spans_s, (0.5, 0.95)))
-        return Crowd(
+        return CrowdTimes(
             store,
             who,
             VIEWERS,

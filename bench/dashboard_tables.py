@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rich.console import Group
 
-from bench.dashboard import TRIPS_GOAL, Asked, Crowd, Line, Viewed
-from bench.drawing import new_table, over, shown
+from bench.dashboard import TRIPS_GOAL, CrowdTimes, Line, PageTimes, QueryTimes
+from bench.table_style import format_number, format_ratio, new_table
 
 
 def dashboard(lines: Sequence[Line]) -> Group:
@@ -28,22 +28,24 @@ def dashboard(lines: Sequence[Line]) -> Group:
         ("viewers", "refreshes", "trips a refresh", "statements", "CPU s", "cores", "MB", "p50 s", "p95 s"),
     )
     for line in lines:
-        if isinstance(line, Asked):
+        if isinstance(line, QueryTimes):
             ratio = None if line.pandas_ms is None else line.pandas_ms / line.first_ms
-            numbers = (shown(line.first_ms, 0), shown(line.again_ms, 0), f"{line.statements}")
-            asked.add_row(line.store, line.question, *numbers, shown(line.pandas_ms, 0), shown(ratio, 2))
-        elif isinstance(line, Viewed):
+            numbers = (format_number(line.first_ms, 0), format_number(line.again_ms, 0), f"{line.statements}")
+            asked.add_row(
+                line.store, line.question, *numbers, format_number(line.pandas_ms, 0), format_number(ratio, 2)
+            )
+        elif isinstance(line, PageTimes):
             ratio = None if line.plain_s is None else line.plain_s / line.p50_s
             spans = (line.p50_s, line.p95_s, line.goal_s, line.plain_s, ratio)
-            viewed.add_row(line.store, line.what, f"{line.times}", *(shown(span_s, 2) for span_s in spans))
+            viewed.add_row(line.store, line.what, f"{line.times}", *(format_number(span_s, 2) for span_s in spans))
         else:
             crowds.add_row(*_crowd(line))
     return Group(asked, viewed, crowds)
 
 
-def _crowd(line: Crowd) -> tuple[str, ...]:
+def _crowd(line: CrowdTimes) -> tuple[str, ...]:
     numbers = (line.trips, line.statements, line.cpu_s, line.cores)
-    told = (shown(number, 3) for number in numbers)
-    spans = (shown(span_s, 2) for span_s in (line.p50_s, line.p95_s))
-    memory = shown(over(line.memory_bytes, 1e6), 0)
+    told = (format_number(number, 3) for number in numbers)
+    spans = (format_number(span_s, 2) for span_s in (line.p50_s, line.p95_s))
+    memory = format_number(format_ratio(line.memory_bytes, 1e6), 0)
     return line.store, line.who, f"{line.viewers}", f"{line.refreshes}", *told, memory, *spans

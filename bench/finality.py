@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.alone import Json
-from bench.ours import started
+from bench.contestant import Json
+from bench.ours import start_job
 from bench.progress import raise_failure
 from bench.truth import WrongResultError
 from bench.work import NODES, pathway
@@ -54,7 +54,7 @@ LOOK_S: Final = 0.1
 _CLEAR_OF_THE_END_S: Final = 5.0
 
 
-def live(folder: Path, *, has_hog: bool = False) -> Json:
+def measure_finality(folder: Path, *, has_hog: bool = False) -> Json:
     """Return ``late_s``: how long after its time each window was final in the store; each is checked.
 
     With a hog, one node of another stream has 99 % of all observations.
@@ -67,7 +67,7 @@ def live(folder: Path, *, has_hog: bool = False) -> Json:
     rules = {STREAM: StreamRules(pathway(), TERMS), HOG: StreamRules(Pathway.parse(HOG), TERMS)}
     where = job.Place(SpoolSource(spool), engine, rules, settings.workdir)
     lineage.check(engine, where.checkpoint, where.rules)
-    with started(folder) as spark, _traffic(spool, has_hog=has_hog) as sent:
+    with start_job(folder) as spark, _traffic(spool, has_hog=has_hog) as sent:
         beat = pulse.start(f"spool:{spool}", KafkaAccess(), settings.pulse_us / 1e6)
         query = job.start_stream(spark, where, f"{settings.trigger_us // 1_000} milliseconds", lambda _: None)
         # The first window is what is left of this minute, unless that is next to nothing.

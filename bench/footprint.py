@@ -15,7 +15,7 @@ _FIELD: Final = re.compile(r"^(Pss|Pss_File):\s+(\d+) kB$", re.MULTILINE)
 
 
 @dataclass(slots=True)
-class Peak:
+class Footprint:
     """The most that was seen. ``memory_bytes`` shares pages out among the processes that use them (PSS).
 
     ``mapped_bytes`` is the part of it, at the same moment, that are pages of files: the system drops them when it must.

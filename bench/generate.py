@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.spool import Writer
-from bench.truth import Truth
+from bench.truth import ExpectedResults
 from bench.work import Block, Work, WorkError, blocks
 from hopwatch.monitor.errors import DependencyError
 
@@ -49,7 +49,7 @@ class DiskError(DependencyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class GeneratedWork:
     """Work that has been made, and where."""
 
     work: Work
@@ -69,9 +69,9 @@ class Made:
         """Return the observations of each segment, in order of arrival."""
         return [int(count) for count in json.loads(self.manifest.read_text("utf-8"))]
 
-    def truth(self) -> Truth:
+    def truth(self) -> ExpectedResults:
         """Return what is to be found."""
-        return Truth.load(self.folder / "truth.npz")
+        return ExpectedResults.load(self.folder / "truth.npz")
 
     def parquet(self, window: int) -> Path:
         """Return the file with one window's observations, a row each."""
@@ -96,7 +96,7 @@ def require_disk(scratch: Path, needed: int) -> None:
         raise DiskError(f"{short}: name a larger disk with --scratch, or measure fewer --observations")
 
 
-def made(work: Work, scratch: Path, *, with_parquet: bool = False) -> Made:
+def generate_work(work: Work, scratch: Path, *, with_parquet: bool = False) -> GeneratedWork:
     """Return the work below a scratch folder, made now unless it is there already.
 
     Raises:
@@ -105,7 +105,7 @@ def made(work: Work, scratch: Path, *, with_parquet: bool = False) -> Made:
     folder = scratch.resolve() / work.name
     if any(part.startswith(("_", ".")) or set(part) & set("*?[]{}\\:") for part in folder.parts):
         raise WorkError(f"{folder} has a folder whose name Spark does not take: name another with --scratch")
-    of_kind = Made(work, folder)
+    of_kind = GeneratedWork(work, folder)
     if of_kind.manifest.exists() and (of_kind.parquet(0).exists() or not with_parquet):
         return of_kind
     shutil.rmtree(folder, ignore_errors=True)
@@ -115,7 +115,7 @@ def made(work: Work, scratch: Path, *, with_parquet: bool = False) -> Made:
     return of_kind
 
 
-def _write(made: Made, *, with_parquet: bool) -> list[int]:
+def _write(made: GeneratedWork, *, with_parquet: bool) -> list[int]:
     writer = Writer(made.work, made.spool)
 
     def written() -> Iterator[Block]:
@@ -127,7 +127,7 @@ def _write(made: Made, *, with_parquet: bool) -> list[int]:
                 _write_parquet(made.parquet(window), observed)
             yield from observed
 
-    Truth.of(written()).save(made.folder / "truth.npz")
+    ExpectedResults.of(written()).save(made.folder / "truth.npz")
     return writer.close()
 
 

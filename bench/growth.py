@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.alone import run
-from bench.generate import bytes_needed, made, require_disk
-from bench.speed import Tell
+from bench.contestant import run
+from bench.generate import bytes_needed, generate_work, require_disk
+from bench.speed import Progress
 from bench.work import Work
 
 SMALL_BATCH: Final = 256
@@ -40,7 +40,7 @@ def works(observations: int) -> list[Work]:
     return [*sizes, *(Work(observations, streams) for streams in (10, 100)), Work(observations, batch=SMALL_BATCH)]
 
 
-def measure(observations: int, scratch: Path, tell: Tell) -> list[Growth]:
+def measure(observations: int, scratch: Path, tell: Progress) -> list[Growth]:
     """Return a line a work; each result was checked, and each work is removed when it has been measured.
 
     Raises:
@@ -53,9 +53,9 @@ def measure(observations: int, scratch: Path, tell: Tell) -> list[Growth]:
     return [_measure(work, scratch, tell) for work in all_works]
 
 
-def _measure(work: Work, scratch: Path, tell: Tell) -> Growth:
+def _measure(work: Work, scratch: Path, tell: Progress) -> Growth:
     tell(f"{work.observations:,} observations, {work.streams} streams, batches of {work.batch:,}")
-    made_work = made(work, scratch)
+    made_work = generate_work(work, scratch)
     ran = run("bench.ours:both", scratch, work=work.as_json(), made=str(made_work.folder))
     shutil.rmtree(made_work.folder)
     once_s, rates = ran.result["once_s"], ran.result["rates"]

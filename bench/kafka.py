@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from bench.alone import CORES, Json, Ran, run
-from bench.found import check_store
-from bench.generate import Made, bytes_needed, made, require_disk
-from bench.progress import Trigger, until
-from bench.speed import Tell
+from bench.contestant import CORES, ContestantRun, Json, run
+from bench.generate import GeneratedWork, bytes_needed, generate_work, require_disk
+from bench.progress import Trigger, wait_until
+from bench.result_check import check_store
+from bench.speed import Progress
 from bench.truth import WrongResultError
 from bench.work import FIRST_START_MS, Work, rules
 from hopwatch.monitor.spark import job, session
@@ -31,7 +31,7 @@ from tests.real.servers.kafka import Kafka
 MINUTES: Final = 4
 """All of them are plausible at once: from the minute before this one to two ahead."""
 PARTITIONS: Final = 4
-RECORDS_A_TRIGGER: Final = 1_000
+RECORDS_PER_TRIGGER: Final = 1_000
 TOPIC: Final = "hopwatch.observations"
 SINK_GOAL: Final = 1_000_000.0
 JOB_GOAL: Final = 1_500_000.0
@@ -39,7 +39,7 @@ _REST_S: Final = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Through:
+class KafkaThroughput:
     """What went through the broker: observations and bytes a second, bytes an observation, memory of the processes."""
 
     what: str
@@ -50,7 +50,7 @@ class Through:
     memory_bytes: int | None = None
 
 
-def measure(observations: int, scratch: Path, tell: Tell) -> list[Through]:
+def measure(observations: int, scratch: Path, tell: Progress) -> list[KafkaThroughput]:
     """Return what was measured with half as many observations; each result was checked.
 
     Raises:
@@ -62,7 +62,7 @@ def measure(observations: int, scratch: Path, tell: Tell) -> list[Through]:
     work = Work(observations // 2, minutes=MINUTES)
     require_disk(scratch, bytes_needed(work, with_parquet=False))
     tell(f"making {work.observations:,} observations")
-    made_work = made(work, scratch)
+    made_work = generate_work(work, scratch)
     broker = Kafka(scratch / "broker")
     try:
         broker.start()
@@ -82,7 +82,9 @@ def measure(observations: int, scratch: Path, tell: Tell) -> list[Through]:
     steady = caught.result["steady"]
     lines = [
         _line("the sink of a probe, until all is acknowledged", sent.result["rate"], SINK_GOAL, wire, sent),
-        Through("… as the broker keeps it, compressed", sent.result["rate"], None, *_kept(sent, kept_bytes, work)),
+        KafkaThroughput(
+            "… as the broker keeps it, compressed", sent.result["rate"], None, *_kept(sent, kept_bytes, work)
+        ),
         _line("a backlog to the store, starting included", caught.result["whole"], None, wire, caught),
         _line("all of it once, until every window is final in the store", once.result["rate"], None, wire, once),
     ]
@@ -91,18 +93,18 @@ def measure(observations: int, scratch: Path, tell: Tell) -> list[Through]:
     return lines
 
 
-def _line(what: str, rate: float, goal: float | None, wire: float, ran: Ran) -> Through:
-    return Through(what, rate, goal, rate * wire, wire, ran.peak.memory_bytes)
+def _line(what: str, rate: float, goal: float | None, wire: float, ran: ContestantRun) -> KafkaThroughput:
+    return KafkaThroughput(what, rate, goal, rate * wire, wire, ran.peak.memory_bytes)
 
 
-def _kept(sent: Ran, kept_bytes: int, work: Work) -> tuple[float, float]:
+def _kept(sent: ContestantRun, kept_bytes: int, work: Work) -> tuple[float, float]:
     of_one = kept_bytes / work.observations
     return sent.result["rate"] * of_one, of_one
 
 
 def send(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json:  # noqa: ARG001 - all are called alike
     """Send the work through the sinks of its probe instances, as fast as they take it."""
-    of_kind = Made(Work(**work), Path(made))
+    of_kind = GeneratedWork(Work(**work), Path(made))
     records = list(_moved(of_kind, moved_ms))
     sinks = {name: KafkaSink(KafkaPlace.parse(url), name) for name in {name for name, _ in records}}
     began_s = time.perf_counter()
@@ -121,7 +123,7 @@ def send(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json: 
     }
 
 
-def _moved(of_kind: Made, moved_ms: int) -> Iterator[tuple[str, bytes]]:
+def _moved(of_kind: GeneratedWork, moved_ms: int) -> Iterator[tuple[str, bytes]]:
     """Yield the instance and the record of each batch, in order of arrival, in other minutes."""
     moved_us = moved_ms * 1_000
     for path in sorted(of_kind.spool.rglob("*.seg"), key=lambda path: path.stat().st_mtime_ns):
@@ -144,14 +146,14 @@ def _moved(of_kind: Made, moved_ms: int) -> Iterator[tuple[str, bytes]]:
 
 def catch_up(folder: Path, work: Json, made: str, url: str, records: int) -> Json:
     """Read a backlog as a stream, until nothing is left; what was read is in the store, the windows are open."""
-    of_kind = Made(Work(**work), Path(made))
+    of_kind = GeneratedWork(Work(**work), Path(made))
     where = _place(of_kind.work, folder, url)
     spark = session.start(folder / "session", cores=CORES, more=where.source.spark_settings)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
     lineage.check(where.engine, where.checkpoint, where.rules)
     began_s = time.time()
     query = job.start_stream(spark, where, "0 seconds", lambda _: None)
-    found = until(query, lambda found: sum(one.segments for one in found) >= records and not found[-1].segments)
+    found = wait_until(query, lambda found: sum(one.segments for one in found) >= records and not found[-1].segments)
     session.end(query.stop)
     spark.stop()
     read = [one for one in found if one.segments]
@@ -175,7 +177,7 @@ def _share(some: Sequence[Trigger], every: Sequence[Trigger]) -> float:
 
 def once(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json:
     """Read all of it in one batch, until every window is final in the store."""
-    of_kind = Made(Work(**work), Path(made))
+    of_kind = GeneratedWork(Work(**work), Path(made))
     where = _place(of_kind.work, folder, url)
     spark = session.start(folder / "session", cores=CORES, more=where.source.spark_settings)
     began_s = time.perf_counter()
@@ -189,5 +191,5 @@ def once(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json:
 def _place(work: Work, folder: Path, url: str) -> job.Place:
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
     schema.prepare(engine)
-    source = KafkaSource(KafkaPlace.parse(url), KafkaAccess(), folder / "landed", RECORDS_A_TRIGGER)
+    source = KafkaSource(KafkaPlace.parse(url), KafkaAccess(), folder / "landed", RECORDS_PER_TRIGGER)
     return job.Place(source, engine, rules(work), folder / "work")

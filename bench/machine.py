@@ -24,7 +24,7 @@ class Machine(NamedTuple):
         return f"{self.processor}, {self.cores} cores, {self.load:.2f} of them busy before, Python {self.python}"
 
 
-def this() -> Machine:
+def describe_machine() -> Machine:
     """Return this machine."""
     return Machine(_processor(), os.cpu_count() or 1, os.getloadavg()[0], platform.python_version())
 

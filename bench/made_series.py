@@ -27,7 +27,7 @@ _BURSTS_A_DAY, _BURST_MINUTES, _LEAST_BURST, _MOST_BURST = 1.0, 15.0, 1.3, 2.5
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class MadeNode:
     """What passes a node: messages expected at it, and how many of its usual number a burst makes of them."""
 
     messages: Floats
@@ -35,7 +35,7 @@ class Node:
     dice: Dice
 
 
-def node(seed: int, minutes: int) -> Node:
+def node(seed: int, minutes: int) -> MadeNode:
     """Return what passes a node in so many minutes from a Monday on."""
     dice = np.random.default_rng(seed)
     minute = np.arange(minutes)
@@ -43,7 +43,7 @@ def node(seed: int, minutes: int) -> Node:
     weekly = np.where(minute % WEEK >= 5 * DAY, _WEEKEND, 1.0)
     drift = np.exp(np.cumsum(dice.normal(scale=_DRIFT_A_DAY / np.sqrt(DAY), size=minutes)))
     bursts = _bursts(dice, minutes)
-    return Node(dice.poisson(MESSAGES * daily * weekly * drift * bursts).astype(np.float64), bursts, dice)
+    return MadeNode(dice.poisson(MESSAGES * daily * weekly * drift * bursts).astype(np.float64), bursts, dice)
 
 
 def _bursts(dice: Dice, minutes: int) -> Floats:
@@ -54,22 +54,22 @@ def _bursts(dice: Dice, minutes: int) -> Floats:
     return factors
 
 
-def _lag(of: Node) -> Floats:
+def _lag(of: MadeNode) -> Floats:
     load = of.messages / MESSAGES
     noise = 0.05 * autoregressive(of.dice, len(load), 0.9) + 0.1 * of.dice.normal(size=len(load))
     return np.round(LAG_US * (1 + 0.3 * load**2) * np.exp(noise))
 
 
-def _losses(of: Node) -> Floats:
+def _losses(of: MadeNode) -> Floats:
     lost = of.dice.binomial(of.messages.astype(np.int64), LOSS_RATIO)
     return np.asarray(lost / np.maximum(of.messages, 1), np.float64)
 
 
-def _duplicates(of: Node) -> Floats:
+def _duplicates(of: MadeNode) -> Floats:
     return of.dice.poisson(DUPLICATE_RATIO * of.messages * of.bursts**2).astype(np.float64)
 
 
-SERIES: Final[dict[Quantity, Callable[[Node], Floats]]] = {
+SERIES: Final[dict[Quantity, Callable[[MadeNode], Floats]]] = {
     Quantity.LAG_IN_P95_US: _lag,
     Quantity.LOSS_RATIO: _losses,
     Quantity.MESSAGES: lambda of: of.messages,

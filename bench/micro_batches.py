@@ -1,6 +1,6 @@
-"""The contestants of :mod:`bench.deciding`: micro-batches that end with a decision about alerts; spans are in ms.
+"""The contestants of :mod:`bench.alert_cost`: micro-batches that end with a decision about alerts; spans are in ms.
 
-The functions are called in a process of their own, see :mod:`bench.alone`.
+The functions are called in a process of their own, see :mod:`bench.contestant`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy import Connection, Engine, func, select
 
 from bench import windows
-from bench.alone import Json
+from bench.contestant import Json
 from bench.truth import WrongResultError
 from bench.windows import MESSAGES, START_US, Fleet
 from hopwatch.alerts.events import Notification, Severity
@@ -37,7 +37,7 @@ CHANNEL: Final = "pager"
 _ROW: Final = "INSERT INTO objective_minutes (stream, objective, window_start_us, total, bad) VALUES (?, ?, ?, ?, ?)"
 
 
-class Spans(NamedTuple):
+class BatchSpans(NamedTuple):
     """One micro-batch, ms."""
 
     write_ms: float
@@ -111,9 +111,9 @@ class Play:
         with self._engine.execution_options(writes=True).begin() as connection:
             connection.execute(tables.objective_minutes.update().where(struck).values(bad=1))
 
-    def batch(self, conclusions: list[Conclusion]) -> Spans:
+    def batch(self, conclusions: list[Conclusion]) -> BatchSpans:
         """Run the next micro-batch, in which these windows are final."""
-        came = [windows.moved(one, self._start_us) for one in conclusions]
+        came = [windows.move_conclusion(one, self._start_us) for one in conclusions]
         watermark_us = self._final_at_us(self._start_us)
         listed = dict.fromkeys(self._rules, (START_US, self._start_us))
         marks_s = [time.perf_counter()]
@@ -126,18 +126,20 @@ class Play:
             marks_s.append(time.perf_counter())
         marks_s.append(time.perf_counter())
         self._start_us += WINDOW_US
-        return Spans(*(np.diff(marks_s) * 1e3).tolist())
+        return BatchSpans(*(np.diff(marks_s) * 1e3).tolist())
 
     def catch_up(self, conclusions: list[Conclusion], minutes: int) -> None:
         """Decide about so many minutes of these windows at once, as behind a backlog: it comes to the same."""
         starts_us = [self._start_us + minute * WINDOW_US for minute in range(minutes)]
-        notes = (self._alerting.note(windows.moved(one, start_us)) for start_us in starts_us for one in conclusions)
+        notes = (
+            self._alerting.note(windows.move_conclusion(one, start_us)) for start_us in starts_us for one in conclusions
+        )
         noted = [note for note in notes if note is not None]
         with self._engine.execution_options(writes=True).begin() as connection:
             self._alerting.follow(connection, noted, self._final_at_us(starts_us[-1]))
         self._start_us += minutes * WINDOW_US
 
-    def told(self, spans: list[Spans], pages: int) -> Json:
+    def told(self, spans: list[BatchSpans], pages: int) -> Json:
         """Return the median of some micro-batches, by the end of which so many pages have to be told.
 
         Raises:
@@ -145,7 +147,7 @@ class Play:
         """
         if (found := self._pages()) != pages:
             raise WrongResultError(f"{found} pages were told of {len(self._rules)} streams, not {pages}")
-        middle = Spans(*(median(column) for column in zip(*spans, strict=True)))
+        middle = BatchSpans(*(median(column) for column in zip(*spans, strict=True)))
         return {**middle._asdict(), "pages": found}
 
     def _final_at_us(self, start_us: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from sqlalchemy import Connection, Engine, delete, insert, literal, select, text, update
 
 from bench import windows
-from bench.speed import Tell
+from bench.speed import Progress
 from bench.windows import START_US, Dice
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty
@@ -82,7 +82,7 @@ class Month:
         return self.nodes * self.minutes
 
 
-def fill(engine: Engine, month: Month, tell: Tell) -> None:
+def fill(engine: Engine, month: Month, tell: Progress) -> None:
     """Make the store, in an empty database."""
     schema.prepare(engine)
     rules = windows.rules_of(month.paths)
@@ -104,7 +104,9 @@ def _writing(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def _day(engine: Engine, paths: Mapping[str, tuple[str, ...]], rules: Mapping[str, StreamRules], tell: Tell) -> None:
+def _day(
+    engine: Engine, paths: Mapping[str, tuple[str, ...]], rules: Mapping[str, StreamRules], tell: Progress
+) -> None:
     """Conclude a day of all streams and roll it up, an hour a transaction."""
     dice = np.random.default_rng(1)
     pool = [tdigest.build((_LAG_US * dice.lognormal(sigma=0.5, size=MESSAGES)).astype(np.int64)) for _ in range(POOL)]

@@ -23,8 +23,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from bench.alone import ContestantError
-from bench.speed import Tell
+from bench.contestant import ContestantError
+from bench.speed import Progress
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.outliers import detector
 
@@ -53,7 +53,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class MarkedSeries:
     """How many of the labelled windows have at least one mark in them, and how many marks lie outside of all."""
 
     mark: str
@@ -62,7 +62,7 @@ class Marked:
     outside: int
 
 
-class Said(NamedTuple):
+class DetectorScores(NamedTuple):
     """What the scorer says of a profile: the score at the best threshold, that, and the score at the one asked for."""
 
     best: float
@@ -73,7 +73,7 @@ class Said(NamedTuple):
 Labels = Mapping[str, list[tuple[str, str]]]
 
 
-def measure(data: Path | None, scorer: Path | None, scratch: Path, tell: Tell) -> list[Profile | Marked]:
+def measure(data: Path | None, scorer: Path | None, scratch: Path, tell: Progress) -> list[Profile | MarkedSeries]:
     """Return what the scorer says of the shipped detector.
 
     Raises:
@@ -87,14 +87,16 @@ def measure(data: Path | None, scorer: Path | None, scratch: Path, tell: Tell) -
         return list(_Judge(data, scorer, labels, Path(own), tell).judged())
 
 
-def ask(scorer: Path, scores: Path, root: Path, threshold: float) -> dict[str, Said]:
+def score_series(scorer: Path, scores: Path, root: Path, threshold: float) -> dict[str, DetectorScores]:
     """Return what the scorer says, by profile.
 
     Raises:
         ContestantError: it failed, or said something else.
     """
     told = _run(str(scorer), str(scores), "--root", str(root), "--threshold", f"{threshold:.6g}")
-    said = {name: Said(float(best), float(at), float(asked)) for name, best, at, asked, _ in _SAID.findall(told)}
+    said = {
+        name: DetectorScores(float(best), float(at), float(asked)) for name, best, at, asked, _ in _SAID.findall(told)
+    }
     if not said:
         raise ContestantError(
             f"{scorer} says nothing of the form 'standard: 1.0 at threshold 2; 3.0 at 4': {told:.200}"
@@ -105,20 +107,20 @@ def ask(scorer: Path, scores: Path, root: Path, threshold: float) -> dict[str, S
 class _Judge:
     """The shipped detector's scores, and who scores them."""
 
-    def __init__(self, data: Path, scorer: Path, labels: Labels, folder: Path, tell: Tell) -> None:
+    def __init__(self, data: Path, scorer: Path, labels: Labels, folder: Path, tell: Progress) -> None:
         self._data: Final = data
         self._scorer: Final = scorer
         self._labels: Final = labels
         self._folder: Final = folder
         self._tell: Final = tell
 
-    def judged(self) -> Iterator[Profile | Marked]:
+    def judged(self) -> Iterator[Profile | MarkedSeries]:
         """Score all series, and yield what the scorer says and what was marked."""
         self._tell("nab: hopwatch outliers score")
         scores = self._folder / "scores"
         _run("-m", "hopwatch", "outliers", "score", str(self._data / DATA), "--out", str(scores))
         self._tell("nab: the scorer, of all files")
-        shipped = ask(self._scorer, scores, self._data, detector.NOTICE)
+        shipped = score_series(self._scorer, scores, self._data, detector.NOTICE)
         folders = sorted({_folder(name) for name in self._labels})
         others = {folder: self._without(folder) for folder in folders}
         for profile, said in shipped.items():
@@ -126,13 +128,13 @@ class _Judge:
             moved = self._folder / profile
             for name in self._labels:
                 move(scores / name, moved / name, thresholds[_folder(name)])
-            left_out = ask(self._scorer, moved, self._data, 0.0)[profile].asked
+            left_out = score_series(self._scorer, moved, self._data, 0.0)[profile].asked
             ends = min(thresholds.values()), max(thresholds.values())
             yield Profile(profile, said.best, said.threshold, said.asked, detector.NOTICE, left_out, *ends)
         for mark in MARKS:
             yield marked(mark, self._labels, scores)
 
-    def _without(self, folder: str) -> dict[str, Said]:
+    def _without(self, folder: str) -> dict[str, DetectorScores]:
         """Return what the scorer says of all files but those of a folder."""
         self._tell(f"nab: without {folder}")
         root = self._folder / f"without-{folder}"
@@ -140,7 +142,7 @@ class _Judge:
         (root / DATA).symlink_to((self._data / DATA).resolve())
         kept = {name: spans for name, spans in self._labels.items() if _folder(name) != folder}
         (root / LABELS).write_text(json.dumps(kept), "utf-8")
-        return ask(self._scorer, self._folder / "scores", root, detector.NOTICE)
+        return score_series(self._scorer, self._folder / "scores", root, detector.NOTICE)
 
 
 def _folder(name: str) -> str:
@@ -156,7 +158,7 @@ def move(scores: Path, moved: Path, threshold: float) -> None:
     frame.to_csv(moved, index=False)
 
 
-def marked(mark: str, labels: Labels, scores: Path) -> Marked:
+def marked(mark: str, labels: Labels, scores: Path) -> MarkedSeries:
     """Count the labelled windows that have a mark, and the marks outside."""
     windows = found = outside = 0
     for name, spans in labels.items():
@@ -166,7 +168,7 @@ def marked(mark: str, labels: Labels, scores: Path) -> Marked:
         windows += len(spans)
         found += sum(bool(one.any()) for one in within)
         outside += len(moments) - int(np.any(within, axis=0).sum()) if spans else len(moments)
-    return Marked(mark, windows, found, outside)
+    return MarkedSeries(mark, windows, found, outside)
 
 
 def _labels(data: Path) -> Labels:

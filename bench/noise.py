@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from bench import made_series
-from bench.alone import Json, run
+from bench.contestant import Json, run
 from bench.noises import DAY, NOISES, WEEK, Floats, drawn, minutes
-from bench.speed import Tell
-from bench.watching import FAR, ROLLING
+from bench.series_contestants import FAR, ROLLING
+from bench.speed import Progress
 from hopwatch.monitor.outliers import detector, state
 from hopwatch.monitor.outliers.quantities import Quantity, to_scale
 
@@ -26,12 +26,12 @@ NOISE_SERIES: Final = 20
 WEEKS: Final = 4
 FIRST_SEED: Final = 1_000
 """Other seeds than those of the tests."""
-GOAL_A_WEEK: Final = 1.0
+GOAL_PER_WEEK: Final = 1.0
 STATIONARY, PIPELINE = "stationary noise", "a pipeline that is well"
 
 
 @dataclass(frozen=True, slots=True)
-class Calm:
+class FalseOutliers:
     """What is called odd of series in which nothing is: notices a day, outliers a week, both a series.
 
     ``rolling_a_day`` is what a rolling z-score calls odd.
@@ -46,7 +46,7 @@ class Calm:
     rolling_a_day: float
 
 
-def measure(scratch: Path, tell: Tell) -> list[Calm]:
+def measure(scratch: Path, tell: Progress) -> list[FalseOutliers]:
     """Return what was counted.
 
     Raises:
@@ -58,20 +58,20 @@ def measure(scratch: Path, tell: Tell) -> list[Calm]:
     tell("noise: made series of a pipeline")
     pipelines = run("bench.noise:pipelines", scratch, **size).result
     kinds = ((STATIONARY, noises), (PIPELINE, pipelines))
-    return [Calm(kind, name, **size, **counts) for kind, counted in kinds for name, counts in counted.items()]
+    return [FalseOutliers(kind, name, **size, **counts) for kind, counted in kinds for name, counts in counted.items()]
 
 
 def noises(folder: Path, series: int, weeks: int) -> Json:
     """Count on each kind of stationary noise."""
     del folder
     seeds = range(FIRST_SEED, FIRST_SEED + series)
-    return {name: counted((drawn(name, seed, weeks * WEEK) for seed in seeds), weeks) for name in NOISES}
+    return {name: count_outliers((drawn(name, seed, weeks * WEEK) for seed in seeds), weeks) for name in NOISES}
 
 
 def pipelines(folder: Path, series: int, weeks: int) -> Json:
     """Count on the series of nodes in which nothing is wrong, judged on the scale of their quantity."""
     del folder
-    return {quantity.value: counted(_scaled(quantity, series, weeks), weeks) for quantity in made_series.SERIES}
+    return {quantity.value: count_outliers(_scaled(quantity, series, weeks), weeks) for quantity in made_series.SERIES}
 
 
 def _scaled(quantity: Quantity, series: int, weeks: int) -> Iterator[Floats]:
@@ -80,7 +80,7 @@ def _scaled(quantity: Quantity, series: int, weeks: int) -> Iterator[Floats]:
         yield to_scale(quantity, made_series.SERIES[quantity](node), node.messages)
 
 
-def counted(many: Iterator[Floats], weeks: int) -> Json:
+def count_outliers(many: Iterator[Floats], weeks: int) -> Json:
     """Return what is called odd of series of so many weeks, each a series, a day or a week."""
     found = [_odd(values) for values in many]
     notices, outliers, rolled = (sum(column) / len(found) / weeks for column in zip(*found, strict=True))

@@ -1,6 +1,6 @@
 """Our job, spool to store: once over all that is there, and as a stream with a backlog. Every result is checked.
 
-The functions are called in a process of their own, see :mod:`bench.alone`; spans are in s.
+The functions are called in a process of their own, see :mod:`bench.contestant`; spans are in s.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.alone import CORES, Json
-from bench.found import check_store
-from bench.generate import Made
-from bench.progress import Finals, rates
+from bench.contestant import CORES, Json
+from bench.generate import GeneratedWork
+from bench.progress import FinalWindows, rates
+from bench.result_check import check_store
 from bench.work import Work, rules
 from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.source import SpoolSource
@@ -30,10 +30,10 @@ AT_ONCE: Final = "0 seconds"
 """A trigger as soon as the one before has ended."""
 
 
-def once(folder: Path, work: Json, made: str, runs: int) -> Json:
+def run_once(folder: Path, work: Json, made: str, runs: int) -> Json:
     """Run ``--once`` so many times in one session: the first is cold, the later ones are warm."""
-    of_kind = Made(Work(**work), Path(made))
-    with started(folder) as spark:
+    of_kind = GeneratedWork(Work(**work), Path(made))
+    with start_job(folder) as spark:
         places = [place(of_kind, folder / f"run-{number}") for number in range(runs)]
         query_s = [_timed_once(spark, one) for one in places]
         checked_s = sum(_check(of_kind, one) for one in places)
@@ -42,15 +42,15 @@ def once(folder: Path, work: Json, made: str, runs: int) -> Json:
 
 def backlog(folder: Path, work: Json, made: str) -> Json:
     """Read a backlog as a stream, from the query's start until every window is final in the store."""
-    of_kind = Made(Work(**work), Path(made))
-    with started(folder) as spark:
+    of_kind = GeneratedWork(Work(**work), Path(made))
+    with start_job(folder) as spark:
         return _backlog(spark, of_kind, folder / "run")
 
 
 def both(folder: Path, work: Json, made: str) -> Json:
     """Run ``--once`` twice and then the stream in one session; ``once_s`` is that of the second run."""
-    of_kind = Made(Work(**work), Path(made))
-    with started(folder) as spark:
+    of_kind = GeneratedWork(Work(**work), Path(made))
+    with start_job(folder) as spark:
         places = [place(of_kind, folder / f"run-{number}") for number in range(2)]
         once_s = [_timed_once(spark, one) for one in places]
         for one in places:
@@ -59,7 +59,7 @@ def both(folder: Path, work: Json, made: str) -> Json:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[SparkSession]:
+def start_job(folder: Path) -> Iterator[SparkSession]:
     """Yield a session as the monitor starts it."""
     spark = session.start(folder / "session", cores=CORES)
     try:
@@ -68,7 +68,7 @@ def started(folder: Path) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def place(made: Made, folder: Path) -> job.Place:
+def place(made: GeneratedWork, folder: Path) -> job.Place:
     """Return a place for a job over that work, with an empty store."""
     folder.mkdir()
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
@@ -82,18 +82,18 @@ def _timed_once(spark: SparkSession, where: job.Place) -> float:
     return time.perf_counter() - began_s
 
 
-def _check(made: Made, where: job.Place) -> float:
+def _check(made: GeneratedWork, where: job.Place) -> float:
     began_s = time.perf_counter()
     check_store(where.engine, made.work, made.truth())
     return time.perf_counter() - began_s
 
 
-def _backlog(spark: SparkSession, made: Made, folder: Path) -> Json:
+def _backlog(spark: SparkSession, made: GeneratedWork, folder: Path) -> Json:
     spool = folder / "spool"
     where = replace(place(made, folder), source=SpoolSource(spool))
     # A stream deletes what it has done with; these are other names of the same files.
     shutil.copytree(made.spool, spool, copy_function=os.link)
-    finals = Finals(made.work.windows, made.work.end_us)
+    finals = FinalWindows(made.work.windows, made.work.end_us)
     lineage.check(where.engine, where.checkpoint, where.rules)
     began_s = time.time()
     query = job.start_stream(spark, where, AT_ONCE, finals.note)

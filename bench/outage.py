@@ -11,10 +11,10 @@ from typing import Final
 import confluent_kafka
 import numpy as np
 
-from bench.alone import Json, run
+from bench.contestant import Json, run
 from bench.footprint import memory_bytes
-from bench.speed import Tell
-from bench.stamping import check_kept
+from bench.speed import Progress
+from bench.stamp_contestants import check_kept
 from hopwatch import Probe
 from hopwatch.probes.sinks.kafka import MOST_BYTES
 
@@ -40,7 +40,7 @@ class Outage:
     dropped: int
 
 
-def measure(scratch: Path, tell: Tell) -> list[Outage]:
+def measure(scratch: Path, tell: Progress) -> list[Outage]:
     """Return what was measured; every stamp has to be counted as dropped.
 
     Raises:

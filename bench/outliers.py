@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from river import anomaly, compose, preprocessing
 from sklearn.ensemble import IsolationForest
 
-from bench.alone import Json, run
-from bench.speed import Tell
+from bench.contestant import Json, run
+from bench.speed import Progress
 from bench.truth import WrongResultError
 from hopwatch.monitor.outliers import detector, state
 
@@ -58,7 +58,7 @@ class Detector:
     timed_series: int
 
 
-def measure(scratch: Path, tell: Tell) -> list[Detector]:
+def measure(scratch: Path, tell: Progress) -> list[Detector]:
     """Return what was measured; each has to find the one value that is far from all others.
 
     Raises:

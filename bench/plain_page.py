@@ -22,7 +22,7 @@ _WANTED: Final = sqlalchemy.text(
 )
 
 
-def read(engine: Engine, stream: str, end_us: int, hours: int) -> pd.DataFrame:
+def read_windows(engine: Engine, stream: str, end_us: int, hours: int) -> pd.DataFrame:
     """Return the node-windows of the last hours."""
     with engine.connect() as connection:
         asked = {"stream": stream, "from_us": end_us - hours * HOUR_US}
@@ -36,7 +36,7 @@ def _engine(url: str) -> Engine:
 
 @st.fragment(run_every=REFRESH_S)
 def _show(url: str, stream: str, end_us: int) -> None:
-    found = read(_engine(url), stream, end_us, RANGES[st.query_params.get("range", "1h")])
+    found = read_windows(_engine(url), stream, end_us, RANGES[st.query_params.get("range", "1h")])
     found["at"] = pd.to_datetime(found["window_start_us"], unit="us")
     for name in ("loss", "lag_in_us_p95", "lag_out_us_p95"):
         st.line_chart(found.pivot_table(name, "at", "node"))

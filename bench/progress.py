@@ -33,7 +33,7 @@ class Rates(NamedTuple):
     steady: float | None
 
 
-class Finals:
+class FinalWindows:
     """Counts the windows that are final, with nothing in flight, as the job reports them."""
 
     def __init__(self, windows: int, before_us: int) -> None:
@@ -57,10 +57,10 @@ class Finals:
         """Wait until all windows are final in the store, and return the triggers up to the one that made them so."""
         while not self._all.wait(LOOK_S):
             raise_failure(query)
-        return until(query, lambda found: bool(found) and found[-1].end_s >= self._all_s)
+        return wait_until(query, lambda found: bool(found) and found[-1].end_s >= self._all_s)
 
 
-def until(query: StreamingQuery, is_enough: Callable[[list[Trigger]], bool]) -> list[Trigger]:
+def wait_until(query: StreamingQuery, is_enough: Callable[[list[Trigger]], bool]) -> list[Trigger]:
     """Wait until the triggers so far are enough, and return them.
 
     Raises:

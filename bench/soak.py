@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from bench.alone import ContestantError
+from bench.contestant import ContestantError
 from bench.footprint import family, folder_bytes, sizes_of
-from bench.speed import Tell
+from bench.speed import Progress
 
 RATE_PER_S: Final = 500
 EVERY_S: Final = 10.0
@@ -38,7 +38,7 @@ _KINDS: Final = (
 """What stands in a command line, and the kind of process that has it; the first that fits."""
 
 
-class Sample(NamedTuple):
+class SoakSample(NamedTuple):
     """What was there at a moment, by name: a kind of process or a folder, and what of it."""
 
     at_s: float
@@ -57,7 +57,7 @@ class Trend:
     samples: int
 
 
-def measure(scratch: Path, tell: Tell, minutes: float) -> list[Trend]:
+def measure(scratch: Path, tell: Progress, minutes: float) -> list[Trend]:
     """Return the trends of a demo that runs for so long, which has to end with "injected = measured".
 
     Raises:
@@ -68,12 +68,12 @@ def measure(scratch: Path, tell: Tell, minutes: float) -> list[Trend]:
     command = (sys.executable, "-m", "hopwatch", "demo", *FLAGS, "--minutes", f"{minutes:g}")
     with log.open("wb") as out:
         process = subprocess.Popen([*command, "--workdir", str(folder)], stdout=out, stderr=out)  # noqa: S603
-        samples: list[Sample] = []
+        samples: list[SoakSample] = []
         began_s = time.monotonic()
         try:
             while (at_s := time.monotonic() - began_s) < minutes * 60 and process.poll() is None:
                 tell(f"soak: {at_s / 60:.0f} of {minutes:g} min")
-                samples.append(Sample(at_s, {**_of_processes(process.pid), **_of_files(folder)}))
+                samples.append(SoakSample(at_s, {**_of_processes(process.pid), **_of_files(folder)}))
                 time.sleep(EVERY_S)
             code = process.wait()
         finally:
@@ -83,7 +83,7 @@ def measure(scratch: Path, tell: Tell, minutes: float) -> list[Trend]:
     return trends(samples)
 
 
-def trends(samples: Sequence[Sample]) -> list[Trend]:
+def trends(samples: Sequence[SoakSample]) -> list[Trend]:
     """Return the trend of each amount that every sample behind the warm-up has."""
     warm = [one for one in samples if one.at_s >= samples[-1].at_s * WARM_UP_RATIO]
     shared = set.intersection(*(set(one.amounts) for one in warm))

@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench.alone import Ran, run
+from bench.contestant import ContestantRun, run
 from bench.footprint import folder_bytes
-from bench.generate import Made, bytes_needed, made, require_disk
+from bench.generate import GeneratedWork, bytes_needed, generate_work, require_disk
 from bench.work import Work
 
 WARM_RUNS: Final = 3
@@ -19,11 +19,11 @@ ONCE: Final = "Hopwatch --once, cold"
 ONCE_WARM: Final = "Hopwatch --once, warm"
 SPOOL_TO_STORE: Final = "spool to store: CRC, decoding, books, verdicts, digests, lost ids, store"
 
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SpeedLine:
     """What one contestant took: s, observations a second, the most memory and disk at once, and its input, all bytes.
 
     ``memory_bytes`` is that of all its processes, ``mapped_bytes`` the part of it that are pages of files. ``seconds``
@@ -75,7 +75,7 @@ PEERS: Final = (
 )
 
 
-def measure(observations: int, scratch: Path, tell: Tell) -> list[Line]:
+def measure(observations: int, scratch: Path, tell: Progress) -> list[SpeedLine]:
     """Return a line a contestant; each result was checked.
 
     Raises:
@@ -86,12 +86,12 @@ def measure(observations: int, scratch: Path, tell: Tell) -> list[Line]:
     work = Work(observations)
     require_disk(scratch, bytes_needed(work, with_parquet=True))
     tell(f"making {observations:,} observations")
-    made_work = made(work, scratch, with_parquet=True)
+    made_work = generate_work(work, scratch, with_parquet=True)
     ours = [*_stream(made_work, scratch, tell), *_once(made_work, scratch, tell)]
     return [*ours, *(_peer(peer, made_work, scratch, tell) for peer in PEERS)]
 
 
-def _stream(made_work: Made, scratch: Path, tell: Tell) -> list[Line]:
+def _stream(made_work: GeneratedWork, scratch: Path, tell: Progress) -> list[SpeedLine]:
     tell(STREAM)
     ran = run("bench.ours:backlog", scratch, **_arguments(made_work))
     includes = f"first query of a session, {SPOOL_TO_STORE}, state, checkpoints"
@@ -99,14 +99,17 @@ def _stream(made_work: Made, scratch: Path, tell: Tell) -> list[Line]:
     steady_rate = ran.result["rates"]["steady"]
     if steady_rate is None:
         return [whole]
-    return [whole, Line(f"{STREAM}, 2nd trigger on", "the same, from the end of the first trigger", None, steady_rate)]
+    return [
+        whole,
+        SpeedLine(f"{STREAM}, 2nd trigger on", "the same, from the end of the first trigger", None, steady_rate),
+    ]
 
 
-def _once(made_work: Made, scratch: Path, tell: Tell) -> list[Line]:
+def _once(made_work: GeneratedWork, scratch: Path, tell: Progress) -> list[SpeedLine]:
     tell(ONCE)
-    cold = run("bench.ours:once", scratch, runs=1, **_arguments(made_work))
+    cold = run("bench.ours:run_once", scratch, runs=1, **_arguments(made_work))
     tell(ONCE_WARM)
-    warm = run("bench.ours:once", scratch, runs=1 + WARM_RUNS, **_arguments(made_work))
+    warm = run("bench.ours:run_once", scratch, runs=1 + WARM_RUNS, **_arguments(made_work))
     (cold_s,), warm_s = cold.result["query_s"], median(warm.result["query_s"][1:])
     process_s = cold.process_s - cold.result["checked_s"]
     return [
@@ -125,18 +128,20 @@ def _once(made_work: Made, scratch: Path, tell: Tell) -> list[Line]:
     ]
 
 
-def _peer(peer: Peer, made_work: Made, scratch: Path, tell: Tell) -> Line:
+def _peer(peer: Peer, made_work: GeneratedWork, scratch: Path, tell: Progress) -> SpeedLine:
     tell(peer.who)
     ran = run(peer.function, scratch, **_arguments(made_work))
     reads = made_work.parquet(0).parent if peer.reads_parquet else None
     return _line(peer.who, peer.includes, made_work, reads, ran.result["query_s"], ran)
 
 
-def _arguments(made_work: Made) -> dict[str, object]:
+def _arguments(made_work: GeneratedWork) -> dict[str, object]:
     return {"work": made_work.work.as_json(), "made": str(made_work.folder)}
 
 
-def _line(who: str, includes: str, made_work: Made, reads: Path | None, seconds: float, ran: Ran) -> Line:  # noqa: PLR0913, PLR0917 - what a line says
+def _line(
+    who: str, includes: str, made_work: GeneratedWork, reads: Path | None, seconds: float, ran: ContestantRun
+) -> SpeedLine:  # noqa: PLR0913, PLR0917 - what a line says
     peak, rate = ran.peak, made_work.work.observations / seconds
     read_bytes = folder_bytes(reads) if reads else None
-    return Line(who, includes, seconds, rate, peak.memory_bytes, peak.mapped_bytes, peak.disk_bytes, read_bytes)
+    return SpeedLine(who, includes, seconds, rate, peak.memory_bytes, peak.mapped_bytes, peak.disk_bytes, read_bytes)

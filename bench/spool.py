@@ -23,7 +23,7 @@ BYE_US: Final = 2_000_000
 
 
 @dataclass(slots=True)
-class Instance:
+class SpoolInstance:
     """One probe instance, and the segment it is at; ``arrivals_ms`` are those taken by any of them."""
 
     folder: Path
@@ -85,7 +85,7 @@ class Writer:
         segment_us = work.segment_s * 1_000_000
         epoch_us = start_ms(0) * 1_000 - 1
         self.instances = {
-            (stream, node): Instance(
+            (stream, node): SpoolInstance(
                 folder / f"{stream_name(stream)}.{name}",
                 stream_name(stream),
                 name,
@@ -96,7 +96,7 @@ class Writer:
             for stream in range(work.streams)
             for node, name in enumerate(NODES)
         }
-        self.pulse = Instance(folder / "pulse", MONITOR_STREAM, pulse.NODE, epoch_us, self.arrivals_ms, segment_us)
+        self.pulse = SpoolInstance(folder / "pulse", MONITOR_STREAM, pulse.NODE, epoch_us, self.arrivals_ms, segment_us)
 
     def write(self, block: Block) -> None:
         """Write one node's observations of one window, in batches."""
@@ -128,13 +128,13 @@ class Writer:
         return [observations for _, observations in sorted(_all_written([*self.instances.values(), self.pulse]))]
 
 
-def say(instance: Instance, kind: Kind, moment_us: int) -> None:
+def say(instance: SpoolInstance, kind: Kind, moment_us: int) -> None:
     """Send a batch without observations, and end the segment with it."""
     minute_ms = moment_us // 1_000 // WINDOW_MS * WINDOW_MS
     instance.send(moment_us, minute_ms, kind=kind, complete_through_us=moment_us)
     instance.close()
 
 
-def _all_written(instances: Iterable[Instance]) -> Iterable[tuple[int, int]]:
+def _all_written(instances: Iterable[SpoolInstance]) -> Iterable[tuple[int, int]]:
     for instance in instances:
         yield from instance.written

@@ -9,17 +9,17 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from bench.drawing import new_table, over, shown
 from bench.growth import Growth
-from bench.kafka import Through
-from bench.live import Span
+from bench.kafka import KafkaThroughput
+from bench.live import TimeSpan
 from bench.outage import Outage
-from bench.probing import Cost
 from bench.soak import Trend
-from bench.speed import ONCE_WARM, STREAM, Line
+from bench.speed import ONCE_WARM, STREAM, SpeedLine
+from bench.stamp_cost import Cost
+from bench.table_style import format_number, format_ratio, new_table
 
 
-def speed(lines: Sequence[Line], observations: int) -> Group:
+def speed(lines: Sequence[SpeedLine], observations: int) -> Group:
     """Return the contestants and what each includes; a ratio is our rate over that of a line, below 1 it is ahead."""
     rates = {line.who: line.rate for line in lines}
     table = new_table(
@@ -31,11 +31,11 @@ def speed(lines: Sequence[Line], observations: int) -> Group:
     for line in lines:
         table.add_row(
             line.who,
-            shown(line.seconds, 1),
-            shown(line.rate / 1e6, 3),
-            *(shown(rates[ours] / line.rate, 2) for ours in (STREAM, ONCE_WARM)),
-            *(shown(over(amount, 1e9), 2) for amount in (line.memory_bytes, line.mapped_bytes)),
-            *(shown(over(amount, observations), 1) for amount in (line.disk_bytes, line.input_bytes)),
+            format_number(line.seconds, 1),
+            format_number(line.rate / 1e6, 3),
+            *(format_number(rates[ours] / line.rate, 2) for ours in (STREAM, ONCE_WARM)),
+            *(format_number(format_ratio(amount, 1e9), 2) for amount in (line.memory_bytes, line.mapped_bytes)),
+            *(format_number(format_ratio(amount, observations), 1) for amount in (line.disk_bytes, line.input_bytes)),
         )
     return Group(table, *(Text(f"{line.who}: {line.includes}") for line in lines))
 
@@ -46,17 +46,17 @@ def probes(costs: Sequence[Cost]) -> Table:
         "Probes: a call, median of all rounds", ("who", "call"), ("ns", "goal, ns", "CPU ns, all threads")
     )
     for cost in costs:
-        numbers = (shown(number, 0) for number in (cost.ns, cost.goal_ns, cost.cpu_ns))
+        numbers = (format_number(number, 0) for number in (cost.ns, cost.goal_ns, cost.cpu_ns))
         table.add_row(cost.who, cost.call, *numbers)
     return table
 
 
-def live(spans: Sequence[Span]) -> Table:
+def live(spans: Sequence[TimeSpan]) -> Table:
     """Return what took how long."""
     table = new_table("Live", ("what",), ("median s", "most s", "goal, s", "measured"))
     for span in spans:
         numbers = (median(span.took_s), max(span.took_s), span.goal_s)
-        table.add_row(span.what, *(shown(number, 2) for number in numbers), str(len(span.took_s)))
+        table.add_row(span.what, *(format_number(number, 2) for number in numbers), str(len(span.took_s)))
     return table
 
 
@@ -71,17 +71,17 @@ def growth(lines: Sequence[Growth]) -> Table:
     for line in lines:
         table.add_row(
             *(f"{count:,}" for count in (line.observations, line.streams, line.batch)),
-            shown(line.once_s, 1),
-            shown(line.once_rate / 1e6, 3),
-            shown(line.stream_s, 1),
-            shown(line.stream_rate / 1e6, 3),
-            shown(over(line.steady_rate, 1e6), 3),
-            shown(line.memory_bytes / 1e9, 2),
+            format_number(line.once_s, 1),
+            format_number(line.once_rate / 1e6, 3),
+            format_number(line.stream_s, 1),
+            format_number(line.stream_rate / 1e6, 3),
+            format_number(format_ratio(line.steady_rate, 1e6), 3),
+            format_number(line.memory_bytes / 1e9, 2),
         )
     return table
 
 
-def kafka(lines: Sequence[Through]) -> Table:
+def kafka(lines: Sequence[KafkaThroughput]) -> Table:
     """Return what went through the broker."""
     table = new_table(
         "Kafka: one broker on the same 2 cores, every result checked",
@@ -91,11 +91,11 @@ def kafka(lines: Sequence[Through]) -> Table:
     for line in lines:
         table.add_row(
             line.what,
-            shown(line.rate / 1e6, 2),
-            shown(over(line.goal_rate, 1e6), 1),
-            shown(line.bytes_rate / 1e6, 1),
-            shown(line.bytes_an_observation, 1),
-            shown(over(line.memory_bytes, 1e9), 2),
+            format_number(line.rate / 1e6, 2),
+            format_number(format_ratio(line.goal_rate, 1e6), 1),
+            format_number(line.bytes_rate / 1e6, 1),
+            format_number(line.bytes_an_observation, 1),
+            format_number(format_ratio(line.memory_bytes, 1e9), 2),
         )
     return table
 
@@ -110,9 +110,9 @@ def outage(lines: Sequence[Outage]) -> Table:
     for line in lines:
         table.add_row(
             f"{line.calls:,}",
-            *(shown(span_us, 2) for span_us in (line.p50_us, line.p99_us, line.goal_us)),
-            shown(line.most_us / 1e3, 1),
-            *(shown(amount / 1e6, 1) for amount in (line.grown_bytes, line.queue_bytes)),
+            *(format_number(span_us, 2) for span_us in (line.p50_us, line.p99_us, line.goal_us)),
+            format_number(line.most_us / 1e3, 1),
+            *(format_number(amount / 1e6, 1) for amount in (line.grown_bytes, line.queue_bytes)),
         )
     return table
 
@@ -123,6 +123,6 @@ def soak(lines: Sequence[Trend]) -> Table:
         "Soak: growth behind the warm-up, by least squares", ("what",), ("first", "last", "an hour", "samples")
     )
     for line in lines:
-        amounts = (shown(amount, 1) for amount in (line.first, line.last, line.slope_per_h))
+        amounts = (format_number(amount, 1) for amount in (line.first, line.last, line.slope_per_h))
         table.add_row(f"{line.what}, {line.unit}".removesuffix(", "), *amounts, str(line.samples))
     return table

@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class ExpectedResults:
     """What is there: as Found, but ``lags`` of shape (node-windows, lags, quantiles, 2) are the least and the most."""
 
     keys: NDArray[np.int64]
@@ -46,7 +46,7 @@ class Truth:
     lags: NDArray[np.int64]
 
     @classmethod
-    def of(cls, blocks: Iterable[Block]) -> Truth:
+    def of(cls, blocks: Iterable[Block]) -> ExpectedResults:
         """Return what is there in the blocks."""
         rows = [
             (
@@ -70,7 +70,7 @@ class Truth:
         np.savez(path, **{name: getattr(self, name) for name in self.__dataclass_fields__})
 
     @classmethod
-    def load(cls, path: Path) -> Truth:
+    def load(cls, path: Path) -> ExpectedResults:
         """Return what was kept."""
         with np.load(path) as kept:
             return cls(**{name: kept[name] for name in cls.__dataclass_fields__})

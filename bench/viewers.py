@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 REFRESH_S: Final = 5.0
 PATIENCE_S: Final = 120.0
-MOST_BYTES: Final = 200_000_000
+MAX_BYTES: Final = 200_000_000
 
 
 class Viewer:
@@ -68,7 +68,7 @@ async def _looked(url: str, queries: Sequence[str], times: int, opened: Callable
     async with AsyncExitStack() as sockets:
         viewers = []
         for query in queries:
-            socket = await sockets.enter_async_context(connect(f"{url}_stcore/stream", max_size=MOST_BYTES))
+            socket = await sockets.enter_async_context(connect(f"{url}_stcore/stream", max_size=MAX_BYTES))
             viewers.append(Viewer(socket, query))
             await viewers[-1].open()
         opened()

@@ -134,7 +134,7 @@ def conclusion(result: WindowResult, of: StreamRules, dice: Dice) -> Conclusion:
     return Conclusion(result, tally, lost, is_settled=True, books=b"", changed=None)
 
 
-def moved(one: Conclusion, start_us: int) -> Conclusion:
+def move_conclusion(one: Conclusion, start_us: int) -> Conclusion:
     """Return the same window at another time."""
     return one._replace(result=replace(one.result, window_start_us=start_us))
 

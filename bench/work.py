@@ -20,13 +20,13 @@ NODES: Final = ("n0", "n1", "n2", "n3")
 HOP_LOSS_RATIO: Final = 0.005
 SEED: Final = 1
 FIRST_START_MS: Final = 1_763_700_000_000
-OBSERVATIONS_A_MINUTE: Final = 2_000_000
+OBSERVATIONS_PER_MINUTE: Final = 2_000_000
 """How many observations of all streams together fall in a minute, unless the minutes are given."""
 
 TERMS: Final = Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
 """The defaults."""
 
-_KEPT_A_MESSAGE: Final = sum((1 - HOP_LOSS_RATIO) ** hop for hop in range(len(NODES)))
+_KEPT_PER_MESSAGE: Final = sum((1 - HOP_LOSS_RATIO) ** hop for hop in range(len(NODES)))
 _HOP_US: Final = (1_000, 10_000)
 _INSIDE_US: Final = (200, 5_000)
 _CLEAR_OF_THE_LIMIT: Final = 0.8
@@ -73,7 +73,7 @@ class Work:
             WorkError: a number out of its range, or more lost ids in a window than the monitor keeps.
         """
         if not self.minutes:
-            object.__setattr__(self, "minutes", max(1, round(self.observations / OBSERVATIONS_A_MINUTE)))
+            object.__setattr__(self, "minutes", max(1, round(self.observations / OBSERVATIONS_PER_MINUTE)))
         for name, most in (("streams", 200), ("batch", MAX_COUNT), ("minutes", 600), ("segment_s", 60)):
             if not 1 <= getattr(self, name) <= most:
                 raise WorkError(f"{name} is a whole number from 1 to {most:,}, got {getattr(self, name):,}")
@@ -93,7 +93,7 @@ class Work:
     @property
     def messages_a_window(self) -> int:
         """Return how many messages enter a window of a stream."""
-        return round(self.observations / _KEPT_A_MESSAGE / self.streams / self.minutes)
+        return round(self.observations / _KEPT_PER_MESSAGE / self.streams / self.minutes)
 
     @property
     def windows(self) -> int:

@@ -8,9 +8,9 @@ import zlib
 from pathlib import Path
 from typing import Final
 
-from bench.alone import Json
+from bench.contestant import Json
 from bench.footprint import forget_peak, memory_bytes
-from bench.gate.client import HOST, request
+from bench.gate.client import HOST, format_request
 from bench.gate.load import PATH
 from bench.truth import WrongResultError
 
@@ -21,7 +21,7 @@ _REFUSED: Final = b"HTTP/1.1 413 "
 _PATIENCE_S: Final = 30.0
 
 
-def packed() -> bytes:
+def pack_body() -> bytes:
     """Return the bomb: a list that is opened, and spaces."""
     packing = zlib.compressobj(9, wbits=_GZIP_BITS)
     piece = b" " * _PIECE_BYTES
@@ -29,11 +29,11 @@ def packed() -> bytes:
     return b"".join(parts) + packing.flush()
 
 
-def throw(folder: Path, port: int, process: int, times: int) -> Json:
+def throw_bombs(folder: Path, port: int, process: int, times: int) -> Json:
     """Send the bomb so many times, one after the other; each has to be refused for its size."""
     del folder
-    bomb = packed()
-    asked = request("POST", PATH, bomb, "content-encoding: gzip\r\n")
+    bomb = pack_body()
+    asked = format_request("POST", PATH, bomb, "content-encoding: gzip\r\n")
     _throw(port, asked)
     forget_peak(process)
     before_bytes = memory_bytes("VmRSS", process)

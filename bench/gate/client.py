@@ -12,25 +12,25 @@ _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _END: Final = b"\r\n\r\n"
 
 
-class AnswerError(ValueError):
+class ReplyError(ValueError):
     """What came is no answer that this client knows."""
 
 
-class Answer(NamedTuple):
+class HttpReply(NamedTuple):
     """A status, and the body with it."""
 
     status: int
     body: bytes
 
 
-class Answers:
+class ReplyReader:
     """Takes answers out of what comes, in whatever pieces it does."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
         self._held = b""
 
-    def feed(self, piece: bytes) -> Answer | None:
+    def feed(self, piece: bytes) -> HttpReply | None:
         """Take a piece; return the answer that it completes, if it does.
 
         Raises:
@@ -42,12 +42,12 @@ class Answers:
             return None
         status, length = _STATUS.match(head), _LENGTH.search(head)
         if status is None or length is None:
-            raise AnswerError(f"an answer of HTTP/1.1 with a content-length was expected, got {head[:200]!r}")
+            raise ReplyError(f"an answer of HTTP/1.1 with a content-length was expected, got {head[:200]!r}")
         size = int(length[1])
         if len(body) < size:
             return None
         self._held = body[size:]
-        return Answer(int(status[1]), body[:size])
+        return HttpReply(int(status[1]), body[:size])
 
 
 class Connection(asyncio.Protocol):
@@ -55,9 +55,9 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         """Begin without a server; see :func:`connected`."""
-        self._answers = Answers()
+        self._answers = ReplyReader()
         self._transport: asyncio.WriteTransport | None = None
-        self._waiting: asyncio.Future[Answer] | None = None
+        self._waiting: asyncio.Future[HttpReply] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Hold the transport."""
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         """Hand out an answer that is whole."""
         try:
             answer = self._answers.feed(data)
-        except AnswerError as error:
+        except ReplyError as error:
             self._fail(error)
             return
         if answer is not None and self._waiting is not None and not self._waiting.done():
@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(error)
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> HttpReply:
         """Send a request, and return the answer to it.
 
         Raises:
@@ -100,13 +100,13 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
-async def connected(port: int) -> Connection:
+async def open_connection(port: int) -> Connection:
     """Return a connection to a port of this machine."""
     _, connection = await asyncio.get_running_loop().create_connection(Connection, HOST, port)
     return connection
 
 
-def request(method: str, path: str, body: bytes = b"", more: str = "") -> bytes:
+def format_request(method: str, path: str, body: bytes = b"", more: str = "") -> bytes:
     """Return a request with a body of JSON; ``more`` are lines for its head."""
     head = f"{method} {path} HTTP/1.1\r\nhost: {HOST}\r\ncontent-type: application/json\r\n{more}"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
-from bench.alone import Json
-from bench.gate.serving import GATE, PLAIN, UNCHECKED
+from bench.contestant import Json
+from bench.gate.server import GATE, PLAIN, UNCHECKED
 
 RATE: Final = 500
 """Single events a second."""
@@ -25,7 +25,7 @@ INCLUDES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class EntranceFigures:
     """What an entrance takes: medians of all rounds, of ``most_ms`` and memory the most.
 
     ``rate`` is events a second in batches of 100; the spans are those of single events, from when they were due.
@@ -43,7 +43,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Slow:
+class SlowFigures:
     """Single events without and with clients that trickle; how many of these were cut off, after how long at most.
 
     The slow ones come first, and each question to ``/healthz`` comes by a connection of its own.
@@ -59,7 +59,7 @@ class Slow:
 
 
 @dataclass(frozen=True, slots=True)
-class Bomb:
+class BombFigures:
     """A body that is small packed: the longest time to its refusal, and how far memory grew over all of them."""
 
     packed_bytes: int
@@ -69,16 +69,16 @@ class Bomb:
     grown_bytes: int
 
 
-Line = Taken | Slow | Bomb
+Line = EntranceFigures | SlowFigures | BombFigures
 
 
-def taken(kind: str, rounds: Sequence[Mapping[str, Any]]) -> Taken:
+def summarize_entrance(kind: str, rounds: Sequence[Mapping[str, Any]]) -> EntranceFigures:
     """Return the line of a contestant."""
 
     def middle(what: str, figure: str) -> float:
         return median(float(one[what][figure]) for one in rounds)
 
-    return Taken(
+    return EntranceFigures(
         WHO[kind],
         middle("batches", "rate"),
         middle("batches", "cpu_us"),
@@ -91,9 +91,9 @@ def taken(kind: str, rounds: Sequence[Mapping[str, Any]]) -> Taken:
     )
 
 
-def slow(without: Sequence[Json], beside: Sequence[Json], crowds: Sequence[Json]) -> Slow:
+def summarize_slow(without: Sequence[Json], beside: Sequence[Json], crowds: Sequence[Json]) -> SlowFigures:
     """Return the line of slow clients, from rounds without and with them."""
-    return Slow(
+    return SlowFigures(
         min(one["clients"] for one in crowds),
         median(one["p99_ms"] for one in without),
         median(one["p99_ms"] for one in beside),

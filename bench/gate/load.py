@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from bench.alone import Json
+from bench.contestant import Json
 from bench.footprint import cpu_s
 from bench.gate import orders
-from bench.gate.client import Answer, Connection, connected, request
+from bench.gate.client import Connection, HttpReply, format_request, open_connection
 from bench.truth import WrongResultError
 
 PATH: Final = f"/streams/{orders.STREAM}/events"
@@ -61,9 +61,9 @@ async def _batches(load: Load) -> Json:
     sums, numbers, is_over = _Sums(load.process), itertools.count(), asyncio.Event()
 
     async def send() -> None:
-        connection = await connected(load.port)
+        connection = await open_connection(load.port)
         while not is_over.is_set():
-            check(await connection.ask(request("POST", PATH, orders.batch(next(numbers)))), CREATED)
+            check(await connection.ask(format_request("POST", PATH, orders.encode_batch(next(numbers)))), CREATED)
             sums.acknowledged += orders.BATCH
         connection.close()
 
@@ -95,7 +95,7 @@ def singles(folder: Path, **load: Any) -> Json:  # noqa: ANN401 - JSON
 
 async def _singles(load: Load) -> Json:
     _keep_quiet()
-    open_ones = [await connected(load.port) for _ in range(load.connections)]
+    open_ones = [await open_connection(load.port) for _ in range(load.connections)]
     first, last = int(load.warm_s * load.rate), int((load.warm_s + load.seconds) * load.rate)
     numbers, sums, is_over = itertools.count(), _Sums(load.process), asyncio.Event()
     spans_s, health_s = [0.0] * last, [0.0]
@@ -107,15 +107,17 @@ async def _singles(load: Load) -> Json:
             if (early_s := due_s - time.perf_counter()) > 0:
                 await asyncio.sleep(early_s)
             (event_id,) = orders.ids(1)
-            check(await connection.ask(request("PUT", f"{PATH}/{event_id}", orders.one(number))), CREATED)
+            check(
+                await connection.ask(format_request("PUT", f"{PATH}/{event_id}", orders.encode_order(number))), CREATED
+            )
             spans_s[number] = time.perf_counter() - due_s
             sums.acknowledged += 1
 
     async def look() -> None:
         while not is_over.is_set():
             began_s = time.perf_counter()
-            connection = await connected(load.port)
-            check(await connection.ask(request("GET", "/healthz")), OK)
+            connection = await open_connection(load.port)
+            check(await connection.ask(format_request("GET", "/healthz")), OK)
             connection.close()
             health_s.append(time.perf_counter() - began_s)
             await asyncio.sleep(HEALTH_EVERY_S)
@@ -145,7 +147,7 @@ def figures(spans_s: Sequence[float]) -> Json:
     return {"p50_ms": p50_ms, "p99_ms": p99_ms, "most_ms": most_ms}
 
 
-def check(answer: Answer, expected: int) -> None:
+def check(answer: HttpReply, expected: int) -> None:
     """Hold an answer against what it has to be.
 
     Raises:

@@ -65,12 +65,12 @@ def ids(count: int) -> list[str]:
     ]
 
 
-def one(number: int) -> bytes:
+def encode_order(number: int) -> bytes:
     """Return an order as JSON."""
     return _ORDERS[number % len(_ORDERS)].encode()
 
 
-def batch(number: int) -> bytes:
+def encode_batch(number: int) -> bytes:
     """Return the body of a request with a batch of orders, whose ids are new."""
     first = number * BATCH % len(_ORDERS)
     of_batch = zip(ids(BATCH), _ORDERS[first : first + BATCH], strict=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench.alone import Json
-from bench.gate.client import HOST, request
+from bench.contestant import Json
+from bench.gate.client import HOST, format_request
 from bench.gate.load import PATH
 
 EVERY_S: Final = 0.5
@@ -36,7 +36,7 @@ class _Crowd:
         await asyncio.sleep(SPREAD_S * number / clients)
         while not self.is_over:
             reader, writer = await asyncio.open_connection(HOST, self._port)
-            writer.write(_HEAD if number % 2 else request("POST", PATH, b"[" * _BODY)[:-_BODY])
+            writer.write(_HEAD if number % 2 else format_request("POST", PATH, b"[" * _BODY)[:-_BODY])
             self.connected += 1
             began_s = time.perf_counter()
             if await self._is_cut(reader, writer):

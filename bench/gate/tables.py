@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from rich.console import Group
 from rich.text import Text
 
-from bench.drawing import NONE, new_table, over, shown
-from bench.gate.figures import P99_GOAL_MS, RATE, RATE_GOAL, WHO, Bomb, Line, Slow, Taken
+from bench.gate.figures import P99_GOAL_MS, RATE, RATE_GOAL, WHO, BombFigures, EntranceFigures, Line, SlowFigures
 from bench.gate.orders import BATCH
-from bench.gate.serving import GATE, UNCHECKED
+from bench.gate.server import GATE, UNCHECKED
+from bench.table_style import NONE, format_number, format_ratio, new_table
 
 
 def gate(lines: Sequence[Line]) -> Group:
     """Return contestants, slow clients and bombs; of a ratio over 1 the gate is ahead."""
-    entrances = {line.who: line for line in lines if isinstance(line, Taken)}
+    entrances = {line.who: line for line in lines if isinstance(line, EntranceFigures)}
     words = [Text(f"{line.who}: {line.includes}") for line in entrances.values()]
     if WHO[GATE] in entrances and WHO[UNCHECKED] in entrances:
         words.append(Text(validation(entrances[WHO[GATE]], entrances[WHO[UNCHECKED]])))
@@ -38,15 +38,19 @@ def gate(lines: Sequence[Line]) -> Group:
         ("packed KB", "unpacked MB", "times", "most ms", "memory grown, MB"),
     )
     for line in lines:
-        if isinstance(line, Slow):
+        if isinstance(line, SlowFigures):
             slow.add_row(*_slow(line))
-        elif isinstance(line, Bomb):
-            sizes = shown(line.packed_bytes / 1e3, 0), shown(line.unpacked_bytes / 1e6, 0), f"{line.times}"
-            bombs.add_row(*sizes, shown(line.most_ms, 1), shown(line.grown_bytes / 1e6, 1))
+        elif isinstance(line, BombFigures):
+            sizes = (
+                format_number(line.packed_bytes / 1e3, 0),
+                format_number(line.unpacked_bytes / 1e6, 0),
+                f"{line.times}",
+            )
+            bombs.add_row(*sizes, format_number(line.most_ms, 1), format_number(line.grown_bytes / 1e6, 1))
     return Group(_entrances(entrances), *words, slow, bombs)
 
 
-def validation(ours: Taken, unchecked: Taken) -> str:
+def validation(ours: EntranceFigures, unchecked: EntranceFigures) -> str:
     """Return which part of the gate's work is validation, with the Avro that is written of what was read."""
     batch, single = (
         1 - without / whole
@@ -61,7 +65,7 @@ def validation(ours: Taken, unchecked: Taken) -> str:
     )
 
 
-def _entrances(entrances: dict[str, Taken]) -> Group:
+def _entrances(entrances: dict[str, EntranceFigures]) -> Group:
     table = new_table(
         f"Batches of {BATCH}, and single events, {RATE} a second; one broker, server and client on the same 2 cores",
         ("entrance",),
@@ -71,25 +75,25 @@ def _entrances(entrances: dict[str, Taken]) -> Group:
     for line in entrances.values():
         table.add_row(
             line.who,
-            shown(line.rate, 0),
-            shown(None if ours is None else ours.rate / line.rate, 2),
-            shown(line.batch_cpu_us, 1),
-            *(shown(span_ms, 1) for span_ms in (line.p50_ms, line.p99_ms, line.most_ms)),
-            shown(line.single_cpu_us, 0),
-            shown(over(line.memory_bytes, 1e6), 0),
+            format_number(line.rate, 0),
+            format_number(None if ours is None else ours.rate / line.rate, 2),
+            format_number(line.batch_cpu_us, 1),
+            *(format_number(span_ms, 1) for span_ms in (line.p50_ms, line.p99_ms, line.most_ms)),
+            format_number(line.single_cpu_us, 0),
+            format_number(format_ratio(line.memory_bytes, 1e6), 0),
         )
     table.add_row("goals of the gate", f"≥ {RATE_GOAL:,.0f}", *[NONE] * 3, f"< {P99_GOAL_MS:.0f}", *[NONE] * 3)
     return Group(table)
 
 
-def _slow(line: Slow) -> tuple[str, ...]:
+def _slow(line: SlowFigures) -> tuple[str, ...]:
     return (
         f"{line.clients}",
-        shown(line.without_p99_ms, 1),
-        shown(line.with_p99_ms, 1),
-        shown(line.with_p99_ms / line.without_p99_ms, 2),
-        shown(line.with_most_ms, 1),
-        shown(line.health_most_ms, 1),
+        format_number(line.without_p99_ms, 1),
+        format_number(line.with_p99_ms, 1),
+        format_number(line.with_p99_ms / line.without_p99_ms, 2),
+        format_number(line.with_most_ms, 1),
+        format_number(line.health_most_ms, 1),
         f"{line.cut}",
-        shown(line.lived_most_s, 1),
+        format_number(line.lived_most_s, 1),
     )

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.found import by_key
+from bench.result_check import by_key
 from bench.truth import Key
 from bench.work import NODES
 
@@ -21,12 +21,12 @@ LAGS_SQL: Final = ("lag_in_us", "lag_out_us", "lag_out_us - lag_in_us")
 """The lags in the order of :data:`bench.truth.LAGS`."""
 
 
-def seen(node: int) -> int:
+def seen_sql(node: int) -> int:
     """Return the bits that say that a message was at a node."""
     return 0b11 << 2 * node
 
 
-def lost_at(mask: int) -> int | None:
+def lost_at_sql(mask: int) -> int | None:
     """Return the node at which a message with these stamps was lost in a chain, none if it came through.
 
     It is the node that saw it last if it did not leave that, else the node behind.
@@ -37,9 +37,9 @@ def lost_at(mask: int) -> int | None:
     return last + 1 if last + 1 < len(NODES) else None
 
 
-def lossy() -> dict[int, int]:
+def lossy_sql() -> dict[int, int]:
     """Return the node of the loss for every number of stamps that shows one."""
-    return {mask: node for mask in range(1, ALL + 1) if (node := lost_at(mask)) is not None}
+    return {mask: node for mask in range(1, ALL + 1) if (node := lost_at_sql(mask)) is not None}
 
 
 def seen_counts(messages: Iterable[tuple[int, int, int, int]]) -> Mapping[Key, int]:
@@ -47,7 +47,7 @@ def seen_counts(messages: Iterable[tuple[int, int, int, int]]) -> Mapping[Key, i
     counts: dict[Key, int] = defaultdict(int)
     for stream, window, mask, count in messages:
         for node in range(len(NODES)):
-            if mask & seen(node):
+            if mask & seen_sql(node):
                 counts[stream, window, node] += count
     return counts
 
@@ -57,6 +57,6 @@ def lost_ids(
 ) -> dict[Key, NDArray[Any]]:
     """Return the ids of messages that did not come through, shape (n, 2), by the node that lost them."""
     node_of = np.full(ALL + 1, -1)
-    for stamps, node in lossy().items():
+    for stamps, node in lossy_sql().items():
         node_of[stamps] = node
     return by_key([stream, window, node_of[mask.astype(np.int64)]], ids)

@@ -8,17 +8,17 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from bench.alone import CORES, Json
-from bench.found import from_columns
-from bench.generate import Made
+from bench.contestant import CORES, Json
+from bench.generate import GeneratedWork
 from bench.peers.bits import ALL, LAGS_SQL, STAMPS, lost_ids, seen_counts
+from bench.result_check import from_columns
 from bench.truth import QUANTILES, Found, Key
 from bench.work import Work
 
 
 def run(folder: Path, work: Json, made: str) -> Json:
     """Find all that there is to find; return ``query_s``. The result is checked."""
-    of_kind = Made(Work(**work), Path(made))
+    of_kind = GeneratedWork(Work(**work), Path(made))
     connection = duckdb.connect(
         str(folder / "peer.duckdb"), config={"threads": CORES, "temp_directory": str(folder / "spilled")}
     )

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from bench.alone import CORES, Json
-from bench.found import of_tally
-from bench.generate import Made
+from bench.contestant import CORES, Json
+from bench.generate import GeneratedWork
+from bench.result_check import list_findings
 from bench.truth import Found, Key
 from bench.work import TERMS, Block, Work, blocks, pathway, start_ms
 from hopwatch.monitor.kernel import tally
@@ -28,14 +28,14 @@ _windows: list[list[Block]] = []
 def run(folder: Path, work: Json, made: str) -> Json:
     """Tally all windows, from arrays of a batch each; return ``query_s``. The result is checked."""
     del folder
-    of_kind = Made(Work(**work), Path(made))
+    of_kind = GeneratedWork(Work(**work), Path(made))
     _windows[:] = by_window(blocks(of_kind.work))
     with get_context("fork").Pool(CORES) as pool:
         pool.starmap(_tally, [(0, of_kind.work.batch)])
         began_s = time.perf_counter()
         tallies = pool.starmap(_tally, ((place, of_kind.work.batch) for place in range(len(_windows))), chunksize=1)
         query_s = time.perf_counter() - began_s
-    of_kind.truth().check("the kernel", found(_windows, tallies))
+    of_kind.truth().check("the kernel", collect_findings(_windows, tallies))
     return {"query_s": query_s}
 
 
@@ -44,22 +44,22 @@ def by_window(observed: Iterable[Block]) -> list[list[Block]]:
     return [list(of_one) for _, of_one in groupby(observed, lambda block: (block.window, block.stream))]
 
 
-def take(of_window: list[Block], batch: int) -> Tally:
+def build_tally(of_window: list[Block], batch: int) -> Tally:
     """Tally the observations of one window, in batches as they are on the wire."""
     return tally.take(pathway(), _batches(of_window, batch), start_ms(of_window[0].window) * 1_000 + WINDOW_US)
 
 
-def found(windows: list[list[Block]], tallies: list[Tally]) -> dict[Key, Found]:
+def collect_findings(windows: list[list[Block]], tallies: list[Tally]) -> dict[Key, Found]:
     """Return what the tallies say of each node."""
     return {
         (block.stream, block.window, block.node): one
         for of_window, of_one in zip(windows, tallies, strict=True)
-        for block, one in zip(of_window, of_tally(pathway(), of_one), strict=True)
+        for block, one in zip(of_window, list_findings(pathway(), of_one), strict=True)
     }
 
 
 def _tally(place: int, batch: int) -> Tally:
-    return take(_windows[place], batch)
+    return build_tally(_windows[place], batch)
 
 
 def _batches(of_window: list[Block], batch: int) -> Iterator[Observed]:

@@ -44,14 +44,14 @@ class Order(BaseModel):
     note: str | None = None
 
 
-class Event(BaseModel):
+class PlainEvent(BaseModel):
     """An event of a batch."""
 
     id: UUID
     data: Order
 
 
-class Outlet:
+class PlainOutlet:
     """Writes events to a topic."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -61,7 +61,7 @@ class Outlet:
         self._topic, self._schema = topic, fastavro.parse_schema(SCHEMA)
         threading.Thread(target=self._poll, daemon=True).start()
 
-    async def send(self, events: Sequence[Event]) -> dict[str, int]:
+    async def send(self, events: Sequence[PlainEvent]) -> dict[str, int]:
         """Write events, and answer when all replicas in sync have them."""
         loop = asyncio.get_running_loop()
         answers: list[KafkaError | None] = []
@@ -88,15 +88,15 @@ class Outlet:
 
 def app(bootstrap: str, topic: str) -> FastAPI:
     """Return the app, which writes to a topic."""
-    api, outlet = FastAPI(), Outlet(bootstrap, topic)
+    api, outlet = FastAPI(), PlainOutlet(bootstrap, topic)
 
     @api.post(f"/streams/{STREAM}/events", status_code=201)
-    async def post_events(events: list[Event]) -> dict[str, int]:
+    async def post_events(events: list[PlainEvent]) -> dict[str, int]:
         return await outlet.send(events)
 
     @api.put(f"/streams/{STREAM}/events/{{event_id}}", status_code=201)
     async def put_event(event_id: UUID, order: Order) -> dict[str, int]:
-        return await outlet.send([Event(id=event_id, data=order)])
+        return await outlet.send([PlainEvent(id=event_id, data=order)])
 
     @api.get("/healthz")
     async def healthz() -> dict[str, str]:

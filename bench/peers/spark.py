@@ -17,10 +17,10 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from bench.alone import CORES, Json
-from bench.found import by_key, from_columns
-from bench.generate import Made
+from bench.contestant import CORES, Json
+from bench.generate import GeneratedWork
 from bench.peers.bits import ALL, LAGS_SQL, STAMPS, lost_ids, seen_counts
+from bench.result_check import by_key, from_columns
 from bench.truth import QUANTILES, Found, Key
 from bench.work import NODES, Work
 
@@ -34,12 +34,12 @@ Find = Callable[[DataFrame], dict[Key, Found]]
 
 def bitmask(folder: Path, work: Json, made: str) -> Json:
     """Find all that there is to find with one bitmask a message; return ``query_s``. The result is checked."""
-    return _run(folder, Made(Work(**work), Path(made)), "Spark SQL, bit_or", by_bitmask)
+    return _run(folder, GeneratedWork(Work(**work), Path(made)), "Spark SQL, bit_or", by_bitmask)
 
 
 def anti_joins(folder: Path, work: Json, made: str) -> Json:
     """Find all that there is to find with one anti-join a hop; return ``query_s``. The result is checked."""
-    return _run(folder, Made(Work(**work), Path(made)), "Spark SQL, anti-joins", by_anti_joins)
+    return _run(folder, GeneratedWork(Work(**work), Path(made)), "Spark SQL, anti-joins", by_anti_joins)
 
 
 def by_bitmask(rows: DataFrame) -> dict[Key, Found]:
@@ -79,7 +79,7 @@ def _lags(rows: DataFrame) -> dict[Key, tuple[tuple[float, ...], ...]]:
     return {(stream, window, node): tuple(map(tuple, lags)) for stream, window, node, *lags in found}
 
 
-def _run(folder: Path, made: Made, who: str, find: Find) -> Json:
+def _run(folder: Path, made: GeneratedWork, who: str, find: Find) -> Json:
     with _session(folder, made.work) as spark:
         find(spark.read.parquet(str(made.parquet(0))))
         began_s = time.perf_counter()

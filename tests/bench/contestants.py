@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bench.alone import Json
+from bench.contestant import Json
 
 
 def tells(folder: Path, much: str) -> Json:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import machine, probing
-from bench.alone import ContestantError
-from bench.cli import _MEASURES, What, _chosen, main
+from bench import machine, stamp_cost
+from bench.cli import _MEASURES, Measure, _chosen, main
+from bench.contestant import ContestantError
 from bench.generate import DiskError
-from bench.probing import Cost
-from bench.speed import Tell
+from bench.speed import Progress
+from bench.stamp_cost import Cost
 from tests.repository import ROOT
 
 
@@ -45,16 +45,16 @@ def test_a_table_goes_to_stdout_and_progress_to_stderr(
     """The machine and the table are the data; a folder that was not named is gone afterwards."""
     folders: list[Path] = []
 
-    def measure(folder: Path, tell: Tell) -> list[Cost]:
+    def measure(folder: Path, tell: Progress) -> list[Cost]:
         assert folder.is_dir()
         folders.append(folder)
         tell("stamps")
         return COSTS
 
-    monkeypatch.setattr(probing, "measure", measure)
+    monkeypatch.setattr(stamp_cost, "measure", measure)
     assert main(["probes"]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith(f"{machine.this().processor}, ")
+    assert out.startswith(f"{machine.describe_machine().processor}, ")
     assert "340" in out
     assert err.endswith("s  stamps\n")
     assert not folders[0].exists()
@@ -62,7 +62,7 @@ def test_a_table_goes_to_stdout_and_progress_to_stderr(
 
 def test_json_is_one_value(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """All that was measured, and on what; a folder that was named is made and stays."""
-    monkeypatch.setattr(probing, "measure", lambda *_: COSTS)
+    monkeypatch.setattr(stamp_cost, "measure", lambda *_: COSTS)
     assert main(["probes", "--json", "--scratch", str(tmp_path / "a" / "b")]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["probes"] == [{"who": "ours", "call": "arrived", "ns": 340.0, "cpu_ns": 1_900.0, "goal_ns": 1_000.0}]
@@ -90,7 +90,7 @@ def test_what_ends_a_measure_is_told(
     def measure(*_: object) -> list[Cost]:
         raise error
 
-    monkeypatch.setattr(probing, "measure", measure)
+    monkeypatch.setattr(stamp_cost, "measure", measure)
     assert main(["probes"]) == code
     err = capsys.readouterr().err
     assert err.endswith(said)
@@ -99,14 +99,14 @@ def test_what_ends_a_measure_is_told(
 
 def test_all_is_what_needs_nothing_from_outside() -> None:
     """Labelled series are judged too where they are named; the soak takes an hour, and is asked for by name."""
-    everything = set(_MEASURES) - {What.SOAK}
-    assert set(_chosen(What.ALL, has_labels=True)) == everything
-    assert set(_chosen(What.ALL, has_labels=False)) == everything - {What.NAB}
-    assert _chosen(What.NAB, has_labels=False) == (What.NAB,)
-    assert _chosen(None, has_labels=False) == (What.SPEED, What.PROBES, What.LIVE)
+    everything = set(_MEASURES) - {Measure.SOAK}
+    assert set(_chosen(Measure.ALL, has_labels=True)) == everything
+    assert set(_chosen(Measure.ALL, has_labels=False)) == everything - {Measure.NAB}
+    assert _chosen(Measure.NAB, has_labels=False) == (Measure.NAB,)
+    assert _chosen(None, has_labels=False) == (Measure.SPEED, Measure.PROBES, Measure.LIVE)
 
 
 def test_readme_names_what_can_be_measured() -> None:
     """All of it, as it is called."""
     said = (ROOT / "README.md").read_text("utf-8")
-    assert [what.value for what in What if f"`{what}`" not in said] == []
+    assert [what.value for what in Measure if f"`{what}`" not in said] == []

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import asking, month
-from bench.dashboard import Asked, Crowd, Line, Viewed, configuration
+from bench import month, query_cost
+from bench.dashboard import CrowdTimes, Line, PageTimes, QueryTimes, configuration
+from bench.dashboard_server import OURS, PLAIN, ServerFailedError, run_server
 from bench.dashboard_tables import dashboard
 from bench.month import GREAT, Month
-from bench.served import OURS, PLAIN, ServerFailedError, served
 from bench.truth import WrongResultError
 from bench.viewers import looked
 from hopwatch.monitor import settings
@@ -61,30 +61,30 @@ def test_the_store_is_as_a_monitor_leaves_it(place: Path) -> None:
 
 def test_questions_are_timed_and_checked(place: Path) -> None:
     """Each has a number of statements; pandas reads all of what it is asked for."""
-    told = asking.ours(place, url_of(place), LITTLE.days, LITTLE.nodes)
-    assert set(told) == {asking.STANDING, "1h", "6h", "24h", "7d", "30d"}
+    told = query_cost.ours(place, url_of(place), LITTLE.days, LITTLE.nodes)
+    assert set(told) == {query_cost.STANDING, "1h", "6h", "24h", "7d", "30d"}
     assert all(0 < one["statements"] < 30 and one["first_ms"] > 0 for one in told.values())
-    assert asking.plain(place, url_of(place), LITTLE.days, LITTLE.nodes, ["1h", "30d"]).keys() == {"1h", "30d"}
+    assert query_cost.plain(place, url_of(place), LITTLE.days, LITTLE.nodes, ["1h", "30d"]).keys() == {"1h", "30d"}
 
 
 def test_what_was_not_read_whole_is_told(place: Path) -> None:
     """With what there is and what was read."""
     with pytest.raises(WrongResultError, match="pandas read 120 node-windows of 1h, there are 180"):
-        asking.plain(place, url_of(place), LITTLE.days, 3, ["1h"])
+        query_cost.plain(place, url_of(place), LITTLE.days, 3, ["1h"])
     with pytest.raises(WrongResultError, match="1h has 0 final windows, there are 57"):
-        asking.ours(place, url_of(place), 4, LITTLE.nodes)
+        query_cost.ours(place, url_of(place), 4, LITTLE.nodes)
 
 
 def test_viewers_of_the_dashboard_share_their_questions(place: Path, tmp_path: Path) -> None:
     """Those who come at one time cost the database less than a trip each; the plain page a trip each and refresh."""
-    with served(OURS, tmp_path, str(place / "hopwatch.toml")) as server:
+    with run_server(OURS, tmp_path, str(place / "hopwatch.toml")) as server:
         samples = []
         spans_s = looked(server.url, [f"stream={GREAT}"] * 8, 1, lambda: samples.append(server.sample()))
         after = server.sample()
         assert len(spans_s) == 8
         assert after.trips - samples[0].trips < 8
         assert after.cpu_s > 0
-    with served(PLAIN, tmp_path, url_of(place), GREAT, str(LITTLE.end_us)) as server:
+    with run_server(PLAIN, tmp_path, url_of(place), GREAT, str(LITTLE.end_us)) as server:
         samples = []
         looked(server.url, [""] * 3, 1, lambda: samples.append(server.sample()))
         assert server.sample().trips - samples[0].trips == 3
@@ -94,7 +94,7 @@ def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
     """With what it said last."""
     with (
         pytest.raises(ServerFailedError, match=r"(?s)the dashboard did not start: .*IndexError"),
-        served(OURS, tmp_path),
+        run_server(OURS, tmp_path),
     ):
         pass
 
@@ -102,9 +102,9 @@ def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
 def test_tables_have_every_line() -> None:
     """Questions with ratios, pages with goals, viewers with what a refresh costs."""
     lines: list[Line] = [
-        Asked("SQLite", "30d", 900.0, 100.0, 17, 36_000.0),
-        Viewed("SQLite", "overview, new session", 20, 0.5, 0.75, 1.0, 2.0),
-        Crowd("SQLite", "ours", 50, 300, 0.08, 0.7, 0.04, 0.4, 231_000_000, 0.05, 0.07),
+        QueryTimes("SQLite", "30d", 900.0, 100.0, 17, 36_000.0),
+        PageTimes("SQLite", "overview, new session", 20, 0.5, 0.75, 1.0, 2.0),
+        CrowdTimes("SQLite", "ours", 50, 300, 0.08, 0.7, 0.04, 0.4, 231_000_000, 0.05, 0.07),
     ]
     console = Console(width=200, record=True, file=None, quiet=False)
     with console.capture() as told:

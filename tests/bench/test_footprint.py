@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.footprint import Peak, cpu_s, family, folder_bytes, forget_peak, memory_bytes
+from bench.footprint import Footprint, cpu_s, family, folder_bytes, forget_peak, memory_bytes
 
 MEGABYTE = 1024 * 1024
 
 
 def test_the_peak_keeps_the_most_that_was_seen(tmp_path: Path) -> None:
     """What is let go of stays in the peak, of memory and of disk."""
-    peak, kept = Peak(), tmp_path / "kept"
+    peak, kept = Footprint(), tmp_path / "kept"
     kept.write_bytes(bytes(MEGABYTE))
     held = os.urandom(64 * MEGABYTE)
     peak.look(os.getpid(), tmp_path)
@@ -38,7 +38,7 @@ def test_the_family_has_the_children_and_no_stranger(tmp_path: Path) -> None:
         assert os.getppid() not in set(family(os.getpid()))
         child.communicate(b"\n")
     assert child.pid not in set(family(os.getpid()))
-    gone = Peak()
+    gone = Footprint()
     gone.look(child.pid, tmp_path)
     assert gone.memory_bytes == 0
 

@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench import generate
-from bench.generate import DiskError, Made, bytes_needed, made, require_disk
+from bench.generate import DiskError, GeneratedWork, bytes_needed, generate_work, require_disk
 from bench.work import Work, WorkError, blocks
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.segment import walk
 
 
-def test_the_spool_holds_what_the_truth_says(little: Made) -> None:
+def test_the_spool_holds_what_the_truth_says(little: GeneratedWork) -> None:
     """Every observation is in a segment once, in batches of the size asked for, and every probe says bye."""
     records = []
     for path in little.spool.rglob("*.seg"):
@@ -28,7 +28,7 @@ def test_the_spool_holds_what_the_truth_says(little: Made) -> None:
     assert sum(batch.kind == Kind.BYE for batch in records) == 2 * 4
 
 
-def test_parquet_holds_the_same_rows(little: Made) -> None:
+def test_parquet_holds_the_same_rows(little: GeneratedWork) -> None:
     """A file a window, a row an observation, ids and lags as they were made."""
     table = pq.read_table(little.parquet(1))
     of_window = list(blocks(little.work, range(1, 2)))
@@ -41,18 +41,18 @@ def test_parquet_holds_the_same_rows(little: Made) -> None:
 def test_work_is_made_once(tmp_path: Path) -> None:
     """What is there is taken; it is made anew where Parquet is asked for and was not made."""
     work = Work(4_000)
-    first = made(work, tmp_path)
+    first = generate_work(work, tmp_path)
     stamp = first.manifest.stat().st_mtime_ns
-    assert made(work, tmp_path).manifest.stat().st_mtime_ns == stamp
+    assert generate_work(work, tmp_path).manifest.stat().st_mtime_ns == stamp
     assert not first.parquet(0).exists()
-    assert made(work, tmp_path, with_parquet=True).parquet(0).exists()
+    assert generate_work(work, tmp_path, with_parquet=True).parquet(0).exists()
 
 
 @pytest.mark.parametrize("name", ["_hidden", ".hidden", "many*"])
 def test_a_folder_that_spark_does_not_take_is_refused(tmp_path: Path, name: str) -> None:
     """A name that Spark reads as a pattern or as hidden is refused with what to do."""
     with pytest.raises(WorkError, match=r"has a folder whose name Spark does not take: name another with --scratch$"):
-        made(Work(4_000), tmp_path / name)
+        generate_work(Work(4_000), tmp_path / name)
 
 
 def test_a_disk_that_is_too_small_is_refused(tmp_path: Path) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bench import kafka
-from bench.generate import Made
+from bench.generate import GeneratedWork
 from bench.progress import Trigger
 from hopwatch.probes.contract import segment
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.limits import WINDOW_MS
 
 
-def test_moved_work_is_the_same_in_other_minutes(little: Made) -> None:
+def test_moved_work_is_the_same_in_other_minutes(little: GeneratedWork) -> None:
     """Window, epoch, time of sending and completeness move; ids, lags and numbers stay."""
     paths = sorted(little.spool.rglob("*.seg"), key=lambda path: path.stat().st_mtime_ns)
     kept = [

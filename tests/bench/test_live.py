@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bench import busy, finality
-from bench.busy import Rounds
+from bench import busy_triggers, finality
+from bench.busy_triggers import TriggerRounds
 from bench.live import _late, _triggers
 from bench.progress import Trigger
 from bench.truth import WrongResultError
@@ -29,32 +29,34 @@ def place(tmp_path: Path) -> Place:
     engine = dialect.engine(f"sqlite:///{tmp_path}/store.db")
     schema.prepare(engine)
     (tmp_path / "spool").mkdir()
-    work = Work(busy.STREAMS * busy.WINDOWS * 1_000, busy.STREAMS, minutes=busy.WINDOWS)
+    work = Work(
+        busy_triggers.STREAMS * busy_triggers.WINDOWS * 1_000, busy_triggers.STREAMS, minutes=busy_triggers.WINDOWS
+    )
     return Place(SpoolSource(tmp_path / "spool"), engine, rules(work), tmp_path)
 
 
 def test_a_round_brings_the_same_messages_to_every_node_of_its_windows(place: Place) -> None:
     """After a round for all of 400 windows and one for the newest, these have 64 messages; less is refused."""
-    rounds = Rounds(place.workdir / "spool", place.workdir / "staging")
+    rounds = TriggerRounds(place.workdir / "spool", place.workdir / "staging")
     stream = MicroBatches(place.rules, place.engine)
     for windows in (range(4), range(3, 4)):
         rounds.next(windows)
         stream.run(sorted((place.workdir / "spool").glob(f"round-{rounds.done - 1}/*.seg")))
-    busy._check(place, [32, 32, 32, 64])
+    busy_triggers._check(place, [32, 32, 32, 64])
     told = r"^the windows of s0 have \[32, 32, 32, 96\] messages, got \[32, 32, 32, 64\]$"
     with pytest.raises(WrongResultError, match=told):
-        busy._check(place, [32, 32, 32, 96])
+        busy_triggers._check(place, [32, 32, 32, 96])
 
 
 def test_an_empty_store_is_refused(place: Place) -> None:
     """Windows that are not there are told by their number."""
     with pytest.raises(WrongResultError, match=r"^the windows of s0 have \[32\] messages, got none$"):
-        busy._check(place, [32])
+        busy_triggers._check(place, [32])
 
 
 def test_a_beat_is_the_pulse_alone(place: Place) -> None:
     """One segment with one heartbeat."""
-    rounds = Rounds(place.workdir / "spool", place.workdir / "staging")
+    rounds = TriggerRounds(place.workdir / "spool", place.workdir / "staging")
     rounds.beat()
     (path,) = (place.workdir / "spool").rglob("*.seg")
     data = path.read_bytes()
@@ -65,7 +67,7 @@ def test_a_beat_is_the_pulse_alone(place: Place) -> None:
 def test_a_trigger_is_told_with_the_batch_behind_it() -> None:
     """Only a batch without data counts as the one behind."""
     found = [Trigger(0, 1, 0.5, 400), Trigger(1, 2, 0.2, 0), Trigger(2, 3, 0.6, 400), Trigger(3, 4, 0.7, 1)]
-    assert busy.pairs(found) == [(0.5, 0.2), (0.6, 0.0)]
+    assert busy_triggers.pairs(found) == [(0.5, 0.2), (0.6, 0.0)]
 
 
 def test_live_windows_are_told_with_their_goals() -> None:

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from bench import nab
-from bench.alone import ContestantError
-from bench.nab import Marked, Profile
+from bench.contestant import ContestantError
+from bench.nab import MarkedSeries, Profile
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.outliers import detector
 from tests.bench.contestants import quiet
@@ -63,7 +63,7 @@ def test_each_folder_is_scored_at_the_threshold_of_the_others(data: Path, scorer
     """Its scores are moved by that threshold, so that one of zero stands for all of them."""
     standard, other, notices, outliers = nab.measure(data, scorer, tmp_path, quiet)
     assert isinstance(standard, Profile)
-    assert isinstance(notices, Marked)
+    assert isinstance(notices, MarkedSeries)
     assert (standard.profile, standard.best, standard.shipped_threshold) == ("standard", 3.5, detector.NOTICE)
     # Folder a has the highest score of all; without it the highest is that of b, which is what a is held against.
     assert (standard.shipped, standard.most_threshold) == pytest.approx((standard.best_threshold,) * 2, abs=0.005)
@@ -73,7 +73,7 @@ def test_each_folder_is_scored_at_the_threshold_of_the_others(data: Path, scorer
     assert other.left_out == standard.left_out
     assert (notices.windows, notices.found) == (1, 1)
     assert notices.outside >= 1
-    assert outliers == Marked("outlier", 1, 1, 1)
+    assert outliers == MarkedSeries("outlier", 1, 1, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["labelled", "scorer.py"]
 
 
@@ -104,7 +104,7 @@ def test_a_scorer_that_fails_is_told(program: str, said: str, data: Path, tmp_pa
     file = tmp_path / "bad.py"
     file.write_text(program, "utf-8")
     with pytest.raises(ContestantError, match=re.escape(said)):
-        nab.ask(file, data, data, 3.7)
+        nab.score_series(file, data, data, 3.7)
 
 
 def test_what_is_not_named_or_not_there_is_told(scorer: Path, tmp_path: Path) -> None:

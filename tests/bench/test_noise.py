@@ -24,7 +24,7 @@ def struck(count: int) -> Iterator[Floats]:
 def test_counts_are_a_series_and_its_time() -> None:
     """However many there are."""
     for count in (1, 2):
-        told = noise.counted(struck(count), weeks=1)
+        told = noise.count_outliers(struck(count), weeks=1)
         assert told["outliers_a_week"] == 1
         assert told["notices_a_day"] >= 1 / 7
         assert told["rolling_a_day"] >= 1 / 7

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench import outliers
-from bench.alone import Json
+from bench.contestant import Json
 from bench.truth import WrongResultError
 
 

@@ -35,7 +35,7 @@ def test_triggers_that_did_something_are_told_from_idle_ones() -> None:
     found = progress.triggers(SAID)
     assert found == [Trigger(0, 12.0, 2.0, 3), Trigger(1, 13.0, 1.0, 2), Trigger(2, 13.5, 0.5, 0)]
     assert progress.idle_s(SAID) == [0.03]
-    assert progress.until(QUERY, lambda seen: len(seen) == 3) == found
+    assert progress.wait_until(QUERY, lambda seen: len(seen) == 3) == found
 
 
 def test_rates_are_of_the_whole_query_and_from_the_second_trigger_on() -> None:
@@ -56,12 +56,12 @@ def test_a_stream_that_died_is_told(failure: str | None, is_active: bool) -> Non
     """Waiting for it ends with what it died of."""
     query: Any = SimpleNamespace(recentProgress=[], isActive=is_active, exception=lambda: failure)
     with pytest.raises(RuntimeError, match=f"^the stream has died: {failure}$"):
-        progress.until(query, bool)
+        progress.wait_until(query, bool)
 
 
 def test_a_stream_is_through_when_all_windows_are_final() -> None:
     """Windows count that are final with nothing in flight and start before the end; each counts once."""
-    finals = progress.Finals(2, 120)
+    finals = progress.FinalWindows(2, 120)
 
     def say(start_us: int, *, is_final: bool = True, in_flight: int = 0) -> None:
         result = concluded(status=Status.FINAL if is_final else Status.PROVISIONAL).result

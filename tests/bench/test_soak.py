@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import soak
-from bench.soak import WARM_UP_RATIO, Sample, kind_of, trends
+from bench.soak import WARM_UP_RATIO, SoakSample, kind_of, trends
 
 RATES = st.floats(-1e6, 1e6)
 
@@ -19,8 +19,10 @@ RATES = st.floats(-1e6, 1e6)
 @given(RATES, RATES)
 def test_a_straight_line_has_its_slope(first: float, slope_per_h: float) -> None:
     """Whatever came in the warm-up."""
-    samples = [Sample(at_s, {"x: memory, MB": first + slope_per_h * at_s / 3_600}) for at_s in range(0, 3_601, 60)]
-    odd = [one if one.at_s >= 3_600 * WARM_UP_RATIO else Sample(one.at_s, {"x: memory, MB": 1e9}) for one in samples]
+    samples = [SoakSample(at_s, {"x: memory, MB": first + slope_per_h * at_s / 3_600}) for at_s in range(0, 3_601, 60)]
+    odd = [
+        one if one.at_s >= 3_600 * WARM_UP_RATIO else SoakSample(one.at_s, {"x: memory, MB": 1e9}) for one in samples
+    ]
     (found,) = trends(odd)
     assert (found.what, found.unit) == ("x: memory", "MB")
     assert found.slope_per_h == pytest.approx(slope_per_h, rel=1e-6, abs=1e-3)
@@ -30,9 +32,9 @@ def test_a_straight_line_has_its_slope(first: float, slope_per_h: float) -> None
 def test_an_amount_that_is_not_always_there_has_no_trend() -> None:
     """A process that ended, or began behind the warm-up, is no line."""
     samples = [
-        Sample(0.0, {"a: rows, ": 1}),
-        Sample(5.0, {"a: rows, ": 1, "b: rows, ": 2}),
-        Sample(9.0, {"b: rows, ": 2}),
+        SoakSample(0.0, {"a: rows, ": 1}),
+        SoakSample(5.0, {"a: rows, ": 1, "b: rows, ": 2}),
+        SoakSample(9.0, {"b: rows, ": 2}),
     ]
     assert trends(samples)[0].what == "b: rows"
 

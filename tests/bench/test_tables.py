@@ -8,11 +8,11 @@ from rich.console import Console, RenderableType
 
 from bench import tables
 from bench.growth import Growth
-from bench.kafka import Through
-from bench.live import Span
+from bench.kafka import KafkaThroughput
+from bench.live import TimeSpan
 from bench.outage import Outage
-from bench.probing import Cost
-from bench.speed import ONCE_WARM, STREAM, Line
+from bench.speed import ONCE_WARM, STREAM, SpeedLine
+from bench.stamp_cost import Cost
 
 
 def drawn(table: RenderableType) -> list[list[str]]:
@@ -32,10 +32,10 @@ def cells(table: RenderableType) -> dict[str, list[str]]:
 def test_a_ratio_below_one_is_a_contestant_ahead_of_us() -> None:
     """Ratios are our rates over theirs; a part of another line has no seconds and no footprint of its own."""
     lines = [
-        Line(STREAM, "all", 20.0, 2e6, 2_000_000_000, 100_000_000, 80_000_000, 1_440_000_000),
-        Line("2nd trigger on", "part", None, 5e6),
-        Line(ONCE_WARM, "all", 4.0, 1e7, 1_000_000_000, 0, 0, 1_440_000_000),
-        Line("DuckDB", "figures", 2.0, 2e7, 500_000_000, 0, 0, 1_000_000_000),
+        SpeedLine(STREAM, "all", 20.0, 2e6, 2_000_000_000, 100_000_000, 80_000_000, 1_440_000_000),
+        SpeedLine("2nd trigger on", "part", None, 5e6),
+        SpeedLine(ONCE_WARM, "all", 4.0, 1e7, 1_000_000_000, 0, 0, 1_440_000_000),
+        SpeedLine("DuckDB", "figures", 2.0, 2e7, 500_000_000, 0, 0, 1_000_000_000),
     ]
     table = cells(tables.speed(lines, 40_000_000))
     assert table[STREAM] == ["20.0", "2.000", "1.00", "5.00", "2.00", "0.10", "2.0", "36.0"]
@@ -55,7 +55,7 @@ def test_costs_stand_beside_their_goals() -> None:
 
 def test_spans_are_told_by_their_middle_and_their_worst() -> None:
     """Median and most of what was measured, and how often it was."""
-    assert cells(tables.live([Span("an idle trigger", (0.1, 0.3, 0.2), 0.5)]))["an idle trigger"] == [
+    assert cells(tables.live([TimeSpan("an idle trigger", (0.1, 0.3, 0.2), 0.5)]))["an idle trigger"] == [
         "0.20",
         "0.30",
         "0.50",
@@ -71,7 +71,10 @@ def test_growth_has_a_line_a_work() -> None:
 
 def test_kafka_has_a_line_for_each_way_through() -> None:
     """Rates of observations and bytes, and what one observation weighs; a goal only where there is one."""
-    lines = [Through("sink", 2e6, 1e6, 72e6, 36.0, 1_500_000_000), Through("kept", 2e6, None, 50e6, 25.0)]
+    lines = [
+        KafkaThroughput("sink", 2e6, 1e6, 72e6, 36.0, 1_500_000_000),
+        KafkaThroughput("kept", 2e6, None, 50e6, 25.0),
+    ]
     table = cells(tables.kafka(lines))
     assert table["sink"] == ["2.00", "1.0", "72.0", "36.0", "1.50"]
     assert table["kept"] == ["2.00", "-", "50.0", "25.0", "-"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.truth import LAGS, QUANTILES, Found, Key, Truth, WrongResultError, print_of
+from bench.truth import LAGS, QUANTILES, ExpectedResults, Found, Key, WrongResultError, print_of
 from bench.work import Block, Work, blocks
 
 WORK = Work(40_000, streams=2, minutes=2)
@@ -31,7 +31,7 @@ def there() -> dict[Key, Found]:
 
 def test_what_is_there_passes(there: dict[Key, Found]) -> None:
     """Exact counts, ids and quantiles are what a contestant has to find."""
-    truth = Truth.of(blocks(WORK))
+    truth = ExpectedResults.of(blocks(WORK))
     truth.check("numpy", there)
     assert truth.observations == sum(found.seen for found in there.values())
     assert sum(found.lost for found in there.values()) > 0
@@ -39,8 +39,8 @@ def test_what_is_there_passes(there: dict[Key, Found]) -> None:
 
 def test_truth_is_kept_in_a_file(there: dict[Key, Found], tmp_path: Path) -> None:
     """What was saved says the same."""
-    Truth.of(blocks(WORK)).save(tmp_path / "truth.npz")
-    Truth.load(tmp_path / "truth.npz").check("numpy", there)
+    ExpectedResults.of(blocks(WORK)).save(tmp_path / "truth.npz")
+    ExpectedResults.load(tmp_path / "truth.npz").check("numpy", there)
 
 
 WRONG: dict[str, tuple[Callable[[Found], Found], str]] = {
@@ -66,12 +66,12 @@ def test_a_wrong_figure_is_refused(there: dict[Key, Found], change: Callable[[Fo
     """One wrong figure of one node in one window is refused, with its place."""
     there[KEY] = change(there[KEY])
     with pytest.raises(WrongResultError, match=rf"^peer, stream 1, window 0, node n2: .*{said}"):
-        Truth.of(blocks(WORK)).check("peer", there)
+        ExpectedResults.of(blocks(WORK)).check("peer", there)
 
 
 def test_a_window_that_is_missing_is_refused(there: dict[Key, Found]) -> None:
     """Fewer windows of nodes than there are, or another one in place of one, are refused."""
-    truth = Truth.of(blocks(WORK))
+    truth = ExpectedResults.of(blocks(WORK))
     found = there.pop(KEY)
     with pytest.raises(WrongResultError, match=re.escape("peer found 15 windows of nodes, there are 16")):
         truth.check("peer", there)
@@ -90,6 +90,6 @@ def test_a_print_knows_no_order() -> None:
 
 def test_every_lag_has_its_brackets() -> None:
     """For each lag and quantile there is a least and a most."""
-    truth = Truth.of(blocks(WORK))
+    truth = ExpectedResults.of(blocks(WORK))
     assert truth.lags.shape == (16, len(LAGS), len(QUANTILES), 2)
     assert (truth.lags[..., 0] <= truth.lags[..., 1]).all()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from bench.alone import Json
-from bench.gate import figures, measuring
-from bench.gate.figures import Bomb, Line, Slow, Taken
-from bench.gate.serving import GATE, PLAIN, UNCHECKED
+from bench.contestant import Json
+from bench.gate import comparison, figures
+from bench.gate.figures import BombFigures, EntranceFigures, Line, SlowFigures
+from bench.gate.server import GATE, PLAIN, UNCHECKED
 from bench.gate.tables import gate
 from bench.truth import WrongResultError
 from tests.bench.test_tables import cells, drawn
 
-OURS = Taken(figures.WHO[GATE], 30_000.0, 32.0, 4.0, 10.0, 35.0, 800.0, 150_000_000, "all")
-BARE = Taken(figures.WHO[UNCHECKED], 36_000.0, 24.0, 3.5, 8.0, 30.0, 600.0, 140_000_000, "less")
+OURS = EntranceFigures(figures.WHO[GATE], 30_000.0, 32.0, 4.0, 10.0, 35.0, 800.0, 150_000_000, "all")
+BARE = EntranceFigures(figures.WHO[UNCHECKED], 36_000.0, 24.0, 3.5, 8.0, 30.0, 600.0, 140_000_000, "less")
 
 
 def a_round(rate: float, p99_ms: float, most_ms: float) -> Json:
@@ -25,7 +25,7 @@ def a_round(rate: float, p99_ms: float, most_ms: float) -> Json:
 def test_rounds_are_told_by_their_middle_and_their_worst() -> None:
     """The middle of rates and percentiles, the longest span and the most memory of all."""
     rounds = [a_round(30e3, 10.0, 90.0), a_round(10e3, 80.0, 30.0), a_round(31e3, 9.0, 20.0)]
-    line = figures.taken(PLAIN, rounds)
+    line = figures.summarize_entrance(PLAIN, rounds)
     assert (line.who, line.rate, line.p99_ms, line.most_ms) == ("FastAPI, pydantic, fastavro", 30e3, 10.0, 90.0)
     assert line.memory_bytes == 31_000
 
@@ -38,15 +38,15 @@ def test_slow_clients_are_told_by_the_middle_of_the_others() -> None:
         {"clients": 200, "cut": 90, "lived_most_s": 10.5},
         {"clients": 199, "cut": 0, "lived_most_s": None},
     ]
-    assert figures.slow(without, beside, crowds) == Slow(199, 9.0, 12.0, 40.0, 7.0, 90, 10.5)
-    assert figures.slow(without, beside, crowds[1:]).lived_most_s is None
+    assert figures.summarize_slow(without, beside, crowds) == SlowFigures(199, 9.0, 12.0, 40.0, 7.0, 90, 10.5)
+    assert figures.summarize_slow(without, beside, crowds[1:]).lived_most_s is None
 
 
 def test_a_topic_that_has_less_than_was_acknowledged_is_told() -> None:
     """More may be there: what was sent, but not answered in time."""
-    measuring.check_kept(GATE, 5, 6)
+    comparison.check_kept(GATE, 5, 6)
     with pytest.raises(WrongResultError, match="'gate' acknowledged 7,000 events, its topic has got 6,999"):
-        measuring.check_kept(GATE, 7_000, 6_999)
+        comparison.check_kept(GATE, 7_000, 6_999)
 
 
 def test_tables_have_every_line() -> None:
@@ -54,8 +54,8 @@ def test_tables_have_every_line() -> None:
     lines: list[Line] = [
         OURS,
         BARE,
-        Slow(200, 10.0, 12.5, 50.0, 8.0, 300, 10.04),
-        Bomb(194_423, 200_000_000, 20, 4.6, 10**5),
+        SlowFigures(200, 10.0, 12.5, 50.0, 8.0, 300, 10.04),
+        BombFigures(194_423, 200_000_000, 20, 4.6, 10**5),
     ]
     table = cells(gate(lines))
     assert table[OURS.who] == ["30,000", "1.00", "32.0", "4.0", "10.0", "35.0", "800", "150"]

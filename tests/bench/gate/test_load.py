@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.alone import Json
+from bench.contestant import Json
 from bench.gate import bomb, load, orders, slow
-from bench.gate.client import Answer
+from bench.gate.client import HttpReply
 from bench.truth import WrongResultError
 from tests.bench.gate.entrance import entrance
 
@@ -68,9 +68,9 @@ def test_spans_are_told_in_ms() -> None:
 
 def test_an_answer_that_is_not_success_ends_the_load() -> None:
     """With what was got."""
-    load.check(Answer(201, b""), 201)
+    load.check(HttpReply(201, b""), 201)
     with pytest.raises(WrongResultError, match=r"every answer has to be 201, got 503: b'busy'"):
-        load.check(Answer(503, b"busy"), 201)
+        load.check(HttpReply(503, b"busy"), 201)
 
 
 def test_a_load_that_is_refused_fails(tmp_path: Path) -> None:
@@ -96,10 +96,10 @@ def test_slow_clients_that_are_answered_count_as_cut(tmp_path: Path, monkeypatch
 
 def test_a_bomb_is_small_until_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousandth of its size; it has to be refused, and whoever takes it is told on."""
-    assert 190_000 < len(bomb.packed()) < 210_000
+    assert 190_000 < len(bomb.pack_body()) < 210_000
     monkeypatch.setattr(bomb, "UNPACKED_BYTES", 3_000_000)
     with entrance(status=413) as asked:
-        told = bomb.throw(tmp_path, port=asked.port, process=os.getpid(), times=2)
+        told = bomb.throw_bombs(tmp_path, port=asked.port, process=os.getpid(), times=2)
     assert len(asked.requests) == 3
     assert asked.requests[0][2]["content-encoding"] == "gzip"
     assert told["packed_bytes"] == len(asked.requests[0][3])
@@ -108,4 +108,4 @@ def test_a_bomb_is_small_until_it_is_unpacked(tmp_path: Path, monkeypatch: pytes
         entrance() as asked,
         pytest.raises(WrongResultError, match=r"a bomb is refused with 413, got b'HTTP/1.1 201 '"),
     ):
-        bomb.throw(tmp_path, port=asked.port, process=os.getpid(), times=1)
+        bomb.throw_bombs(tmp_path, port=asked.port, process=os.getpid(), times=1)

@@ -7,7 +7,7 @@ import time
 
 import orjson
 
-from bench.gate import orders, unchecked
+from bench.gate import bare_gate, orders
 from bench.peers.plain_app import Order
 from hopwatch.gate import bodies, codecs, ids
 from hopwatch.gate.codec import Codec
@@ -20,7 +20,7 @@ def test_orders_fit_the_schema_and_the_model() -> None:
     """What the gate takes the plain app takes, as the same value."""
     codec = Codec(SCHEMA)
     for number in range(12):
-        data = orders.one(number)
+        data = orders.encode_order(number)
         assert codec.decode(codec.encode(data)) == Order.model_validate_json(data).model_dump() == orders.order(number)
 
 
@@ -36,24 +36,24 @@ def test_ids_are_new_and_of_now() -> None:
 
 def test_a_batch_is_what_the_gate_takes_apart() -> None:
     """A hundred events, each with an id; the next batch has other orders."""
-    sent = bodies.batch(orders.batch(0))
+    sent = bodies.batch(orders.encode_batch(0))
     assert len(sent) == orders.BATCH
     assert not any(one.faults for one in sent)
     assert [json.loads(one.data) for one in sent] == [orders.order(number) for number in range(orders.BATCH)]
-    assert json.loads(bodies.batch(orders.batch(1))[0].data) == orders.order(orders.BATCH)
+    assert json.loads(bodies.batch(orders.encode_batch(1))[0].data) == orders.order(orders.BATCH)
 
 
 def test_without_validation_bytes_are_written_as_they_came() -> None:
     """Behind the same 33 bytes; even what is no JSON."""
-    codec = unchecked.Unchecked(SCHEMA)
-    assert codec.encode(b"cheap") == Codec(SCHEMA).encode(orders.one(0))[:33] + b"cheap"
+    codec = bare_gate.BareCodec(SCHEMA)
+    assert codec.encode(b"cheap") == Codec(SCHEMA).encode(orders.encode_order(0))[:33] + b"cheap"
 
 
 def test_the_gate_of_a_process_can_be_told_to_take_all() -> None:
     """What makes the codecs then makes those that read nothing."""
     kept = vars(codecs)["Codec"]
     try:
-        unchecked.take_all()
-        assert vars(codecs)["Codec"] is unchecked.Unchecked
+        bare_gate.take_all()
+        assert vars(codecs)["Codec"] is bare_gate.BareCodec
     finally:
         vars(codecs)["Codec"] = kept

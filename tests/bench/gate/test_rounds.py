@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.alone import ContestantError
-from bench.gate import measuring, proving, serving
-from bench.gate.measuring import Sizes
+from bench.contestant import ContestantError
+from bench.gate import comparison, preflight, server
+from bench.gate.comparison import Sizes
 from bench.truth import WrongResultError
 from tests.bench.contestants import quiet
 from tests.bench.gate.entrance import entrance
@@ -19,23 +19,23 @@ LITTLE = Sizes(rounds=1, batches_s=0.3, singles_s=0.3, slow_rounds=1, slow_s=0.3
 
 def test_all_of_it_in_little(tmp_path: Path) -> None:
     """A line a contestant, one for slow clients, one for bombs; the measure itself checks answers and topics."""
-    lines = measuring.measure(tmp_path, quiet, LITTLE)
-    assert [type(line).__name__ for line in lines] == ["Taken", "Taken", "Taken", "Slow", "Bomb"]
+    lines = comparison.measure(tmp_path, quiet, LITTLE)
+    assert [type(line).__name__ for line in lines] == ["EntranceFigures"] * 3 + ["SlowFigures", "BombFigures"]
     assert not (tmp_path / "broker").exists()
 
 
-@pytest.mark.parametrize("kind", [serving.GATE, serving.PLAIN])
+@pytest.mark.parametrize("kind", [server.GATE, server.PLAIN])
 def test_an_entrance_that_takes_what_does_not_fit_is_told(kind: str) -> None:
     """One that is said to validate, and does not."""
     said = f"the entrance '{kind}' answers 422 to an order that does not fit, got 201"
     with entrance(status=201) as asked, pytest.raises(WrongResultError, match=said):
-        proving.prove(kind, asked.port)
+        preflight.check_entrance(kind, asked.port)
 
 
 def test_a_schema_that_is_not_taken_is_told() -> None:
     """Before anything is measured."""
     with entrance(status=503) as asked, pytest.raises(WrongResultError, match="the schema is registered, got 503"):
-        proving.prove(serving.GATE, asked.port)
+        preflight.check_entrance(server.GATE, asked.port)
 
 
 def test_an_entrance_that_does_not_start_is_told(tmp_path: Path) -> None:
@@ -43,6 +43,6 @@ def test_an_entrance_that_does_not_start_is_told(tmp_path: Path) -> None:
     broker = Kafka(tmp_path / "broker")
     with (
         pytest.raises(ContestantError, match=r"(?s)the entrance 'gate' did not start: .*cannot be reached"),
-        serving.serving(serving.GATE, tmp_path, broker),
+        server.run_server(server.GATE, tmp_path, broker),
     ):
         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.peers.bits import ALL, lossy, lost_at, lost_ids, seen_counts
+from bench.peers.bits import ALL, lossy_sql, lost_at_sql, lost_ids, seen_counts
 from bench.work import NODES, pathway
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.sets import classify
@@ -19,7 +19,7 @@ def test_a_number_of_stamps_shows_the_loss_that_the_monitor_sees() -> None:
         groups = masks.group(np.ones((len(codes), 2), np.uint64))
         words, _ = masks.distinct(masks.masks(groups, codes, at, len(NODES)))
         (loss,) = classify(pathway(), words).loss
-        assert np.flatnonzero(loss).tolist() == [node for node in [lost_at(mask)] if node is not None]
+        assert np.flatnonzero(loss).tolist() == [node for node in [lost_at_sql(mask)] if node is not None]
 
 
 def test_messages_are_counted_at_each_node_that_saw_them() -> None:
@@ -37,4 +37,4 @@ def test_lost_ids_are_told_by_the_node_that_lost_them() -> None:
     stream, window, mask = np.array([[0, 0, 0], [1, 1, 1], [0b0011, 0b0111, 0b0011]])
     found = lost_ids(stream, window, mask, np.array([[1, 1], [2, 2], [3, 3]]))
     assert {key: sorted(ids[:, 0].tolist()) for key, ids in found.items()} == {(0, 1, 1): [1, 2, 3]}
-    assert ALL not in lossy()
+    assert ALL not in lossy_sql()

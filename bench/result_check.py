@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Engine
 
-from bench.truth import LAGS, QUANTILES, Found, Key, Truth, WrongResultError, print_of
+from bench.truth import LAGS, QUANTILES, ExpectedResults, Found, Key, WrongResultError, print_of
 from bench.work import FIRST_START_MS, NODES, Work, stream_name
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags, Tally
@@ -24,7 +24,7 @@ _PERCENTILES: Final = ("p50", "p95", "p99")
 _NONE: Final = np.empty((0, 2), np.uint64)
 
 
-def check_store(engine: Engine, work: Work, truth: Truth, moved_ms: int = 0) -> None:
+def check_store(engine: Engine, work: Work, truth: ExpectedResults, moved_ms: int = 0) -> None:
     """Hold a store against the truth: besides every node-window, that all is final and that no account has a hole.
 
     The work's minutes may have been moved.
@@ -53,7 +53,7 @@ def from_columns(
     return found
 
 
-def of_tally(pathway: Pathway, tally: Tally) -> list[Found]:
+def list_findings(pathway: Pathway, tally: Tally) -> list[Found]:
     """Return what a tally says of each node, all that is missing counted as lost."""
     sets = classify(pathway, tally.masks)
     seen, lost = tally.counts @ sets.seen, tally.counts @ sets.loss

@@ -8,7 +8,7 @@ from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.probes.contract.envelope import MARKER
 
 
-class Unchecked(Codec):
+class BareCodec(Codec):
     """Reads nothing of an event, and writes its JSON behind the envelope's first bytes."""
 
     def __init__(self, schema: Schema) -> None:
@@ -28,4 +28,4 @@ class Unchecked(Codec):
 def take_all() -> None:
     """Let the gate of this process take whatever comes."""
     # The gate has no seam for it, and needs none.
-    vars(codecs)["Codec"] = Unchecked
+    vars(codecs)["Codec"] = BareCodec

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
 
-from bench.alone import ContestantError, keep_to_cores
+from bench.contestant import ContestantError, keep_to_cores
 from bench.gate.client import HOST
 from bench.gate.orders import STREAM
 from tests.real.servers.kafka import Kafka
@@ -27,7 +27,7 @@ _LOOK_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Entrance:
+class EntranceServer:
     """A server that runs."""
 
     port: int
@@ -49,7 +49,7 @@ def _rejected(kind: str) -> str:
 
 
 @contextmanager
-def serving(kind: str, folder: Path, broker: Kafka) -> Iterator[Entrance]:
+def run_server(kind: str, folder: Path, broker: Kafka) -> Iterator[EntranceServer]:
     """Yield a server of a kind, on the cores that contestants have; what it needs for the next time stays in a folder.
 
     Raises:
@@ -60,11 +60,11 @@ def serving(kind: str, folder: Path, broker: Kafka) -> Iterator[Entrance]:
     (own / "hopwatch.toml").write_text(_configuration(kind, broker), "utf-8")
     (port,) = free_ports(1)
     said = own / "said.txt"
-    command = [sys.executable, "-m", "bench.gate.serving", kind, str(own), str(port), broker.bootstrap]
+    command = [sys.executable, "-m", "bench.gate.server", kind, str(own), str(port), broker.bootstrap]
     with said.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:  # noqa: S603 - ours
         try:
             _await(kind, port, process, said)
-            yield Entrance(port, process.pid)
+            yield EntranceServer(port, process.pid)
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(STARTS_WITHIN_S)
@@ -100,9 +100,9 @@ def main(kind: str, folder: str, port: str, bootstrap: str) -> int:
         plain_app.serve(HOST, int(port), bootstrap, topic(kind))
         return 0
     if kind == UNCHECKED:
-        from bench.gate import unchecked  # noqa: PLC0415
+        from bench.gate import bare_gate  # noqa: PLC0415
 
-        unchecked.take_all()
+        bare_gate.take_all()
     from hopwatch.cli.main import main as hopwatch  # noqa: PLC0415
 
     return hopwatch(["gate", "--config", str(Path(folder) / "hopwatch.toml"), "--port", port, "--host", HOST])

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from bench.alone import Json
-from bench.generate import Made
-from bench.ours import place, started
-from bench.progress import Trigger, idle_s, triggers, until
-from bench.spool import Instance, say
+from bench.contestant import Json
+from bench.generate import GeneratedWork
+from bench.ours import place, start_job
+from bench.progress import Trigger, idle_s, triggers, wait_until
+from bench.spool import SpoolInstance, say
 from bench.truth import WrongResultError
 from bench.work import FIRST_START_MS, NODES, Work, start_ms, stream_name
 from hopwatch.monitor import pulse
@@ -41,7 +41,7 @@ _FIRST_US: Final = start_ms(WINDOWS - 1) * 1_000 + 5_000_000
 _EVERY_US: Final = 1_000_000
 
 
-class Rounds:
+class TriggerRounds:
     """Writes what all probes send in one round, and lets the whole of it appear at once."""
 
     def __init__(self, spool: Path, staging: Path) -> None:
@@ -52,11 +52,11 @@ class Rounds:
         arrivals_ms: set[int] = set()
         epoch_us = FIRST_START_MS * 1_000 - 1
         self.instances = [
-            Instance(staging, stream_name(stream), node, epoch_us, arrivals_ms, WINDOW_US)
+            SpoolInstance(staging, stream_name(stream), node, epoch_us, arrivals_ms, WINDOW_US)
             for stream in range(STREAMS)
             for node in NODES
         ]
-        self.pulse = Instance(staging, MONITOR_STREAM, pulse.NODE, epoch_us, arrivals_ms, WINDOW_US)
+        self.pulse = SpoolInstance(staging, MONITOR_STREAM, pulse.NODE, epoch_us, arrivals_ms, WINDOW_US)
 
     def next(self, windows: range) -> None:
         """Send some messages of these windows of every stream through all nodes."""
@@ -82,7 +82,7 @@ class Rounds:
     def _now_us(self) -> int:
         return _FIRST_US + self.done * _EVERY_US
 
-    def _send(self, instance: Instance, window: int, stream: int) -> None:
+    def _send(self, instance: SpoolInstance, window: int, stream: int) -> None:
         # The same messages at every node: their ids depend on round, window and stream alone.
         chance, now_us, start_us = (
             np.random.default_rng([self.done, window, stream]),
@@ -110,11 +110,11 @@ def live(folder: Path) -> Json:
     spool, staging = folder / "spool", folder / "staging"
     for made in (spool, staging):
         made.mkdir()
-    rounds = Rounds(spool, staging)
-    with started(folder) as spark:
+    rounds = TriggerRounds(spool, staging)
+    with start_job(folder) as spark:
         spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "1000")
         spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
-        where = place(Made(Work(STREAMS * WINDOWS * 1_000, STREAMS, minutes=WINDOWS), folder), folder / "run")
+        where = place(GeneratedWork(Work(STREAMS * WINDOWS * 1_000, STREAMS, minutes=WINDOWS), folder), folder / "run")
         lineage.check(where.engine, where.checkpoint, where.rules)
         query = job.start_stream(spark, where, _TRIGGER, lambda _: None)
         for _ in range(WARMING + ROUNDS):
@@ -126,7 +126,7 @@ def live(folder: Path) -> Json:
         for _ in range(ROUNDS):
             _run(query, rounds.beat, 1)
         beats = pairs(triggers(query.recentProgress))[-ROUNDS:]
-        until(query, lambda _: len(idle_s(query.recentProgress)) >= IDLE)
+        wait_until(query, lambda _: len(idle_s(query.recentProgress)) >= IDLE)
         idle = idle_s(query.recentProgress)[-IDLE:]
         _run(query, partial(rounds.beat, RECOUNTED_US), 1)
         query.stop()
@@ -150,7 +150,7 @@ def _run(query: StreamingQuery, send: Callable[[], None], segments: int) -> None
         since = found[before:]
         return sum(one.segments for one in since) == segments and not since[-1].segments
 
-    until(query, is_through)
+    wait_until(query, is_through)
 
 
 def _check(where: job.Place, brought: list[int]) -> None:

@@ -1,6 +1,6 @@
-"""The contestants of :mod:`bench.watch`: series followed through the store, and a rolling mean.
+"""The contestants of :mod:`bench.series_cost`: series followed through the store, and a rolling mean.
 
-The functions are called in a process of their own, see :mod:`bench.alone`; spans are in ms.
+The functions are called in a process of their own, see :mod:`bench.contestant`; spans are in ms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pandas as pd
 from sqlalchemy import Connection, Engine
 
 from bench import windows
-from bench.alone import Json
+from bench.contestant import Json
 from bench.truth import WrongResultError
 from bench.windows import START_US, Dice, Fleet
 from hopwatch.monitor.kernel.tally import empty
@@ -49,7 +49,7 @@ FAR: Final = 3.0
 def ours(folder: Path, streams: int, nodes: int, past: int = PAST, rounds: int = ROUNDS) -> Json:
     """Let windows enter the series of all streams, through the store, as a micro-batch does."""
     fleet = Fleet(streams, nodes)
-    watch = started(folder, fleet, grown(past, np.random.default_rng(2)))
+    watch = start_watch(folder, fleet, build_memory(past, np.random.default_rng(2)))
     spans_ms = [watch.look(watch.next()) for _ in range(watch.most_windows)]
     watch.strike()
     memory_bytes = sum(_size(one) for one in watch.ledger.watched.values())
@@ -84,7 +84,7 @@ def rolling(folder: Path, series: int, rounds: int = ROUNDS) -> Json:
     return {"next_ms": median(spans_ms), "memory_bytes": int(frame.to_numpy().nbytes)}
 
 
-def grown(past: int, dice: Dice) -> States:
+def build_memory(past: int, dice: Dice) -> States:
     """Return the memory of the series of one node that has been followed for so many minutes."""
     watched, kept = Watched(("n0",)), _Nothing()
     for number in range(-past, 0):
@@ -92,7 +92,7 @@ def grown(past: int, dice: Dice) -> States:
     return watched.states
 
 
-def started(folder: Path, fleet: Fleet, memory: States) -> Watch:
+def start_watch(folder: Path, fleet: Fleet, memory: States) -> Watch:
     """Return the streams of a fleet and a store in which each node has the same memory."""
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
     schema.prepare(engine)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.alone import run
-from bench.speed import Tell
+from bench.contestant import run
+from bench.speed import Progress
 from bench.windows import Fleet
 
 FLEETS: Final = (Fleet(1, 4), Fleet(100, 4), Fleet(1_000, 4), Fleet(20, 250))
@@ -24,7 +24,7 @@ SUMMED_STREAMS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class AlertCost:
     """A micro-batch with a window of each stream: ms for the windows themselves, for the decision, for the commit.
 
     ``pages`` are those told since the streams were well.
@@ -40,7 +40,7 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Summed:
+class BudgetCost:
     """How long it takes to sum the minutes of one stream over a span, in a store of so many rows, ms."""
 
     span: str
@@ -49,20 +49,20 @@ class Summed:
     sum_ms: float
 
 
-def measure(scratch: Path, tell: Tell) -> list[Decided | Summed]:
+def measure(scratch: Path, tell: Progress) -> list[AlertCost | BudgetCost]:
     """Return what was measured; whatever breaks has to be one page.
 
     Raises:
         ContestantError: it was none, or several.
     """
-    measured: list[Decided | Summed] = []
+    measured: list[AlertCost | BudgetCost] = []
     for fleet in FLEETS:
         size = {"streams": fleet.streams, "nodes": fleet.nodes}
         tell(f"alerts: {fleet.streams} streams of {fleet.nodes} nodes")
         told = run("bench.micro_batches:decide", scratch, **size, history=HISTORY).result
-        measured += [Decided(**size, what=what, **spans) for what, spans in told.items()]
+        measured += [AlertCost(**size, what=what, **spans) for what, spans in told.items()]
     tell(f"alerts: sums over {MONTH:,} minutes of {SUMMED_STREAMS} streams")
     spans = dict(SPANS)
     told = run("bench.micro_batches:sums", scratch, streams=SUMMED_STREAMS, history=MONTH, spans=spans).result
     in_store = SUMMED_STREAMS * MONTH
-    return measured + [Summed(span, spans[span], in_store, sum_ms) for span, sum_ms in told.items()]
+    return measured + [BudgetCost(span, spans[span], in_store, sum_ms) for span, sum_ms in told.items()]

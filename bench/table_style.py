@@ -21,11 +21,11 @@ def new_table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table
     return table
 
 
-def over(amount: float | None, unit: float) -> float | None:
+def format_ratio(amount: float | None, unit: float) -> float | None:
     """Return an amount in a larger unit; what was not measured stays so."""
     return None if amount is None else amount / unit
 
 
-def shown(number: float | None, digits: int) -> str:
+def format_number(number: float | None, digits: int) -> str:
     """Return a number with so many digits; what was not measured is a dash."""
     return NONE if number is None else f"{number:,.{digits}f}"

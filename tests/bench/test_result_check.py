@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from bench.found import by_key, check_store, from_columns
-from bench.generate import Made
+from bench.generate import GeneratedWork
+from bench.result_check import by_key, check_store, from_columns
 from bench.truth import WrongResultError, print_of
 from bench.work import rules
 from hopwatch.monitor.store import dialect, schema
@@ -24,18 +24,18 @@ def engine(tmp_path: Path) -> Engine:
     return engine
 
 
-def segments(little: Made) -> list[Path]:
+def segments(little: GeneratedWork) -> list[Path]:
     """Return the segments in order of arrival."""
     return sorted(little.spool.rglob("*.seg"), key=lambda path: path.stat().st_mtime_ns)
 
 
-def test_our_store_holds_what_is_there(little: Made, engine: Engine) -> None:
+def test_our_store_holds_what_is_there(little: GeneratedWork, engine: Engine) -> None:
     """What the monitor makes of the spool agrees with the truth, all final and without a hole."""
     run_once(engine, rules(little.work), segments(little))
     check_store(engine, little.work, little.truth())
 
 
-def test_a_store_without_the_last_segments_is_refused(little: Made, engine: Engine) -> None:
+def test_a_store_without_the_last_segments_is_refused(little: GeneratedWork, engine: Engine) -> None:
     """Observations that were not read are missing in the accounts."""
     run_once(engine, rules(little.work), segments(little)[:-20])
     said = r"^hopwatch read [\d,]+ observations, none twice or late, got \{'records': "
@@ -43,7 +43,7 @@ def test_a_store_without_the_last_segments_is_refused(little: Made, engine: Engi
         check_store(engine, little.work, little.truth())
 
 
-def test_windows_that_are_not_final_are_refused(little: Made, engine: Engine) -> None:
+def test_windows_that_are_not_final_are_refused(little: GeneratedWork, engine: Engine) -> None:
     """A stream whose watermark has not moved on has read everything and judged nothing."""
     MicroBatches(rules(little.work), engine).run(segments(little))
     said = r"^hopwatch, s0 at \S+: final with complete books is expected, got (OPEN|PROVISIONAL), [\d,]+ in flight"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench.alone import run
-from bench.speed import Tell
+from bench.contestant import run
+from bench.speed import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ _CALLS: Final = {
 }
 
 
-def measure(scratch: Path, tell: Tell) -> list[Cost]:
+def measure(scratch: Path, tell: Progress) -> list[Cost]:
     """Return the cost of each call.
 
     Raises:
@@ -48,7 +48,7 @@ def measure(scratch: Path, tell: Tell) -> list[Cost]:
     costs = []
     for function, who in _CONTESTANTS.items():
         tell(f"stamps: {who}")
-        for name, told in run(f"bench.stamping:{function}", scratch).result.items():
+        for name, told in run(f"bench.stamp_contestants:{function}", scratch).result.items():
             call, goal_ns = _CALLS[name]
             costs.append(Cost(who, call, told["ns"], told["cpu_ns"], goal_ns))
     return costs

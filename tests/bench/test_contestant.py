@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bench import alone
-from bench.alone import CORES, ContestantError, run
+from bench import contestant
+from bench.contestant import CORES, ContestantError, run
 
 
 def test_a_contestant_is_called_on_two_cores_and_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It gets its arguments and a folder of its own; its memory is seen, and the folder goes."""
-    monkeypatch.setattr(alone, "LOOK_S", 0.0)
+    monkeypatch.setattr(contestant, "LOOK_S", 0.0)
     ran = run("tests.bench.contestants:tells", tmp_path, much="a lot")
     assert ran.result == {"much": "a lot", "is_folder": True, "cores": min(CORES, os.cpu_count() or 1)}
     assert ran.process_s > 0

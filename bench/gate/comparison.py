@@ -13,15 +13,15 @@ from typing import Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-from bench.alone import Json, keep_to_cores, run
+from bench.contestant import Json, keep_to_cores, run
 from bench.footprint import memory_bytes
-from bench.gate import serving
+from bench.gate import server
 from bench.gate.bomb import UNPACKED_BYTES
-from bench.gate.figures import CLIENTS, RATE, WHO, Bomb, Line, slow, taken
-from bench.gate.proving import prove
-from bench.gate.serving import GATE, KINDS, Entrance
+from bench.gate.figures import CLIENTS, RATE, WHO, BombFigures, Line, summarize_entrance, summarize_slow
+from bench.gate.preflight import check_entrance
+from bench.gate.server import GATE, KINDS, EntranceServer
 from bench.gate.slow import SPREAD_S
-from bench.speed import Tell
+from bench.speed import Progress
 from bench.truth import WrongResultError
 from tests.real.servers.kafka import Kafka
 
@@ -45,7 +45,7 @@ class Sizes:
     bombs: int = 20
 
 
-def measure(scratch: Path, tell: Tell, sizes: Sizes = Sizes()) -> list[Line]:
+def measure(scratch: Path, tell: Progress, sizes: Sizes = Sizes()) -> list[Line]:
     """Return what was measured; every answer has to be that of success, and the topics have what was acknowledged.
 
     Raises:
@@ -57,7 +57,7 @@ def measure(scratch: Path, tell: Tell, sizes: Sizes = Sizes()) -> list[Line]:
     try:
         with _on_cores():
             broker.start()
-        for name in (serving.OBSERVATIONS, *(name for kind in KINDS for name in serving.topics(kind))):
+        for name in (server.OBSERVATIONS, *(name for kind in KINDS for name in server.topics(kind))):
             broker.create_topic(name, PARTITIONS)
         rounds: dict[str, list[Json]] = {kind: [] for kind in KINDS}
         for number in range(sizes.rounds):
@@ -65,7 +65,7 @@ def measure(scratch: Path, tell: Tell, sizes: Sizes = Sizes()) -> list[Line]:
                 kind = KINDS[(place + number) % len(KINDS)]
                 tell(f"round {number + 1} of {sizes.rounds}: {WHO[kind]}")
                 rounds[kind].append(_round(kind, scratch, broker, sizes))
-        lines: list[Line] = [taken(kind, of_kind) for kind, of_kind in rounds.items()]
+        lines: list[Line] = [summarize_entrance(kind, of_kind) for kind, of_kind in rounds.items()]
         return [*lines, *_hardened(scratch, broker, sizes, tell)]
     finally:
         broker.stop()
@@ -84,21 +84,21 @@ def _on_cores() -> Iterator[None]:
 
 def _round(kind: str, scratch: Path, broker: Kafka, sizes: Sizes) -> Json:
     """Return what one contestant does in one round; what was acknowledged is counted in its topic."""
-    before = _records(broker, serving.topic(kind))
-    with serving.serving(kind, scratch, broker) as entrance:
-        prove(kind, entrance.port)
+    before = _records(broker, server.topic(kind))
+    with server.run_server(kind, scratch, broker) as entrance:
+        check_entrance(kind, entrance.port)
         batches = _load("batches", scratch, entrance, sizes, seconds=sizes.batches_s, connections=sizes.connections)
         singles = _singles(scratch, entrance, sizes, sizes.singles_s)
         peak_bytes = memory_bytes("VmHWM", entrance.process)
-    check_kept(kind, batches["acknowledged"] + singles["acknowledged"], _records(broker, serving.topic(kind)) - before)
+    check_kept(kind, batches["acknowledged"] + singles["acknowledged"], _records(broker, server.topic(kind)) - before)
     return {"batches": batches, "singles": singles, "memory_bytes": peak_bytes}
 
 
-def _singles(scratch: Path, entrance: Entrance, sizes: Sizes, seconds: float) -> Json:
+def _singles(scratch: Path, entrance: EntranceServer, sizes: Sizes, seconds: float) -> Json:
     return _load("singles", scratch, entrance, sizes, seconds=seconds, connections=sizes.single_connections, rate=RATE)
 
 
-def _load(what: str, scratch: Path, entrance: Entrance, sizes: Sizes, **more: float) -> Json:
+def _load(what: str, scratch: Path, entrance: EntranceServer, sizes: Sizes, **more: float) -> Json:
     to = {"port": entrance.port, "process": entrance.process, "warm_s": sizes.warm_s}
     return run(f"bench.gate.load:{what}", scratch, **to, **more).result
 
@@ -123,10 +123,10 @@ def check_kept(kind: str, acknowledged: int, kept: int) -> None:
         raise WrongResultError(f"{kind!r} acknowledged {acknowledged:,} events, its topic has got {kept:,}")
 
 
-def _hardened(scratch: Path, broker: Kafka, sizes: Sizes, tell: Tell) -> list[Line]:
+def _hardened(scratch: Path, broker: Kafka, sizes: Sizes, tell: Progress) -> list[Line]:
     """Return what slow clients and a bomb cost."""
-    with serving.serving(GATE, scratch, broker) as entrance, ThreadPoolExecutor(1) as beside:
-        prove(GATE, entrance.port)
+    with server.run_server(GATE, scratch, broker) as entrance, ThreadPoolExecutor(1) as beside:
+        check_entrance(GATE, entrance.port)
         without, beside_slow, crowds = [], [], []
         for number in range(sizes.slow_rounds):
             tell(f"slow clients, {number + 1} of {sizes.slow_rounds}")
@@ -139,5 +139,10 @@ def _hardened(scratch: Path, broker: Kafka, sizes: Sizes, tell: Tell) -> list[Li
             beside_slow.append(_singles(scratch, entrance, sizes, sizes.slow_s))
             crowds.append(crowd.result().result)
         tell("bombs")
-        bomb = run("bench.gate.bomb:throw", scratch, port=entrance.port, process=entrance.process, times=sizes.bombs)
-    return [slow(without, beside_slow, crowds), Bomb(unpacked_bytes=UNPACKED_BYTES, times=sizes.bombs, **bomb.result)]
+        bomb = run(
+            "bench.gate.bomb:throw_bombs", scratch, port=entrance.port, process=entrance.process, times=sizes.bombs
+        )
+    return [
+        summarize_slow(without, beside_slow, crowds),
+        BombFigures(unpacked_bytes=UNPACKED_BYTES, times=sizes.bombs, **bomb.result),
+    ]

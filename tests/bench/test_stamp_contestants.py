@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import stamping
-from bench.alone import Json
+from bench import stamp_contestants
+from bench.contestant import Json
 from bench.truth import WrongResultError
 from hopwatch import Probe
 from hopwatch.testing import MemorySink
@@ -17,9 +17,9 @@ from hopwatch.testing import MemorySink
 @pytest.mark.parametrize(
     ("contestant", "calls"),
     [
-        (stamping.ours, {"arrived", "departed", "passing", "arrays"}),
-        (stamping.opentelemetry, {"span"}),
-        (stamping.prometheus, {"observe"}),
+        (stamp_contestants.ours, {"arrived", "departed", "passing", "arrays"}),
+        (stamp_contestants.opentelemetry, {"span"}),
+        (stamp_contestants.prometheus, {"observe"}),
     ],
 )
 def test_each_call_is_measured_and_kept(contestant: Callable[..., Json], calls: set[str], tmp_path: Path) -> None:
@@ -36,10 +36,10 @@ def test_stamps_are_counted_on_both_sides() -> None:
         pass
     probe.arrived(2, 1_700_000_000_000_000)
     probe.close()
-    assert stamping.stamps_in(sink.records) == 3
+    assert stamp_contestants.stamps_in(sink.records) == 3
 
 
 def test_calls_that_were_not_kept_are_told() -> None:
     """An instrument that is switched off is not quick."""
     with pytest.raises(WrongResultError, match=r"^Datadog was called 1,024 times and kept 0$"):
-        stamping.check_kept("Datadog", 1_024, 0)
+        stamp_contestants.check_kept("Datadog", 1_024, 0)

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import warming, watch, watching
-from bench.alone import Json, Ran
-from bench.footprint import Peak
+from bench import series_contestants, series_cost, warm_up
+from bench.contestant import ContestantRun, Json
+from bench.footprint import Footprint
+from bench.series_cost import SeriesCost, WarmUp
 from bench.truth import WrongResultError
-from bench.watch import Followed, WarmUp
 from bench.windows import START_US, Fleet, window
 from hopwatch.monitor.outliers import state
 from hopwatch.monitor.store.rollups import HOUR_US
@@ -23,7 +23,7 @@ PAST = 400
 
 def test_ours_is_timed_in_every_way(tmp_path: Path) -> None:
     """The next window, one amended in all series and at one node, and the memory of an hour; all cost something."""
-    told = watching.ours(tmp_path, streams=2, nodes=3, past=PAST, rounds=2)
+    told = series_contestants.ours(tmp_path, streams=2, nodes=3, past=PAST, rounds=2)
     assert set(told) == {"next_ms", "all_ms", "node_ms", "hour_ms", "memory_bytes"}
     assert min(told.values()) > 0
     assert told["memory_bytes"] > 2 * 3 * 6 * state.STATE.itemsize
@@ -32,20 +32,24 @@ def test_ours_is_timed_in_every_way(tmp_path: Path) -> None:
 def test_a_detector_that_finds_nothing_is_told(tmp_path: Path) -> None:
     """Series that have seen nothing yet are surprised by nothing."""
     with pytest.raises(WrongResultError, match="Hopwatch found nothing of a node with a tenth of its messages"):
-        watching.ours(tmp_path, streams=1, nodes=1, past=1, rounds=1)
+        series_contestants.ours(tmp_path, streams=1, nodes=1, past=1, rounds=1)
 
 
 def test_a_rolling_mean_that_finds_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With how far it saw the value off."""
-    assert watching.rolling(tmp_path, series=4, rounds=2)["memory_bytes"] == watching.ROLLING * 4 * 8
-    monkeypatch.setattr(watching, "FAR", 1e9)
+    assert (
+        series_contestants.rolling(tmp_path, series=4, rounds=2)["memory_bytes"] == series_contestants.ROLLING * 4 * 8
+    )
+    monkeypatch.setattr(series_contestants, "FAR", 1e9)
     with pytest.raises(WrongResultError, match=r"pandas, z-score over an hour gave 100 among values around 0 \d+"):
-        watching.rolling(tmp_path, series=4, rounds=2)
+        series_contestants.rolling(tmp_path, series=4, rounds=2)
 
 
 def test_an_hour_of_every_stream_is_kept(tmp_path: Path) -> None:
     """One stream a transaction, until the memory of all of them is that of before the next hour."""
-    made = watching.started(tmp_path, Fleet(2, 2), watching.grown(1, np.random.default_rng(1)))
+    made = series_contestants.start_watch(
+        tmp_path, Fleet(2, 2), series_contestants.build_memory(1, np.random.default_rng(1))
+    )
     for _ in range(61):
         made.look(made.next())
     made.keep()
@@ -55,25 +59,33 @@ def test_an_hour_of_every_stream_is_kept(tmp_path: Path) -> None:
 def test_the_first_value_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiled detector is kept where it is told to, by a process that has not imported it yet."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
-    assert min(warming.first(tmp_path, cache=str(tmp_path)).values()) > 0
+    assert min(warm_up.run_first_value(tmp_path, cache=str(tmp_path)).values()) > 0
     assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path)
 
 
 def test_ratios_are_over_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of each size one line a contestant; that of the trees is multiplied from the series that it was timed with."""
     answers: dict[str, Json] = {
-        "bench.warming:first": {"import_s": 1.0, "first_s": 7.0},
+        "bench.warm_up:run_first_value": {"import_s": 1.0, "first_s": 7.0},
         "bench.outliers:half_space_trees": {"minute_s": 100.0, "state_bytes": 10},
-        "bench.watching:ours": {"next_ms": 2.0, "all_ms": 3.0, "node_ms": 4.0, "hour_ms": 5.0, "memory_bytes": 6},
-        "bench.watching:rolling": {"next_ms": 1.0, "memory_bytes": 7},
+        "bench.series_contestants:ours": {
+            "next_ms": 2.0,
+            "all_ms": 3.0,
+            "node_ms": 4.0,
+            "hour_ms": 5.0,
+            "memory_bytes": 6,
+        },
+        "bench.series_contestants:rolling": {"next_ms": 1.0, "memory_bytes": 7},
     }
-    monkeypatch.setattr(watch, "run", lambda function, *_, **__: Ran(answers[function], 1.0, Peak()))
-    monkeypatch.setattr(watch, "FLEETS", (Fleet(2, 5),))
-    warm, ours, pandas, river = watch.measure(tmp_path, quiet)
+    monkeypatch.setattr(
+        series_cost, "run", lambda function, *_, **__: ContestantRun(answers[function], 1.0, Footprint())
+    )
+    monkeypatch.setattr(series_cost, "FLEETS", (Fleet(2, 5),))
+    warm, ours, pandas, river = series_cost.measure(tmp_path, quiet)
     assert warm == WarmUp(7.0, 7.0)
-    assert ours == Followed(watching.OURS, 2, 5, 2.0, 6, 1.0, 3.0, 4.0, 5.0)
-    assert pandas == Followed(watching.PANDAS, 2, 5, 1.0, 7, 0.5)
-    assert river == Followed(watch.RIVER, 2, 5, 60.0, 600, 30.0)
+    assert ours == SeriesCost(series_contestants.OURS, 2, 5, 2.0, 6, 1.0, 3.0, 4.0, 5.0)
+    assert pandas == SeriesCost(series_contestants.PANDAS, 2, 5, 1.0, 7, 0.5)
+    assert river == SeriesCost(series_cost.RIVER, 2, 5, 60.0, 600, 30.0)
 
 
 def test_a_chain_of_nodes_that_lose_adds_up() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import deciding, micro_batches
-from bench.alone import Json, Ran
-from bench.deciding import Decided, Summed
-from bench.footprint import Peak
+from bench import alert_cost, micro_batches
+from bench.alert_cost import AlertCost, BudgetCost
+from bench.contestant import ContestantRun, Json
+from bench.footprint import Footprint
 from bench.truth import WrongResultError
 from bench.windows import Fleet
 from tests.bench.contestants import quiet
@@ -54,9 +54,11 @@ def test_there_is_a_line_a_state_and_a_span(monkeypatch: pytest.MonkeyPatch, tmp
         "bench.micro_batches:decide": {"well": spans},
         "bench.micro_batches:sums": {"30 d": 4.0},
     }
-    monkeypatch.setattr(deciding, "run", lambda function, *_, **__: Ran(answers[function], 1.0, Peak()))
-    monkeypatch.setattr(deciding, "FLEETS", (Fleet(2, 5),))
-    assert deciding.measure(tmp_path, quiet) == [
-        Decided(2, 5, "well", 1.0, 2.0, 3.0, 0),
-        Summed("30 d", 43_200, 432_000, 4.0),
+    monkeypatch.setattr(
+        alert_cost, "run", lambda function, *_, **__: ContestantRun(answers[function], 1.0, Footprint())
+    )
+    monkeypatch.setattr(alert_cost, "FLEETS", (Fleet(2, 5),))
+    assert alert_cost.measure(tmp_path, quiet) == [
+        AlertCost(2, 5, "well", 1.0, 2.0, 3.0, 0),
+        BudgetCost("30 d", 43_200, 432_000, 4.0),
     ]

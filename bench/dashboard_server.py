@@ -21,8 +21,8 @@ from urllib.request import urlopen
 
 from sqlalchemy import Engine, event
 
-from bench.alone import keep_to_cores
-from bench.footprint import Peak, cpu_s
+from bench.contestant import keep_to_cores
+from bench.footprint import Footprint, cpu_s
 
 STARTS_WITHIN_S: Final = 60.0
 TOLD_EVERY_S: Final = 0.2
@@ -34,7 +34,7 @@ class ServerFailedError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ServerSample:
     """What a server had done at a moment: seconds of its processor, trips to the database, statements in them."""
 
     at_s: float
@@ -44,25 +44,25 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class DashboardServer:
     """A server that runs."""
 
     url: str
     process: int
     counts: Path
-    peak: Peak
+    peak: Footprint
 
-    def sample(self) -> Sample:
+    def sample(self) -> ServerSample:
         """Return what it has done so far; its counts are as old as it tells them."""
         time.sleep(2 * TOLD_EVERY_S)
         trips, statements = json.loads(self.counts.read_text("ascii"))
         taken_s = cpu_s(self.process)
         self.peak.look(self.process, self.counts.parent)
-        return Sample(time.perf_counter(), taken_s, trips, statements)
+        return ServerSample(time.perf_counter(), taken_s, trips, statements)
 
 
 @contextmanager
-def served(kind: str, folder: Path, *arguments: str) -> Iterator[Served]:
+def run_server(kind: str, folder: Path, *arguments: str) -> Iterator[DashboardServer]:
     """Yield a server of a kind, on the cores that contestants have.
 
     Raises:
@@ -72,11 +72,11 @@ def served(kind: str, folder: Path, *arguments: str) -> Iterator[Served]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     counts, said = folder / f"counts-{kind}.json", folder / f"said-{kind}.txt"
-    command = [sys.executable, "-m", "bench.served", kind, str(counts), str(port), *arguments]
+    command = [sys.executable, "-m", "bench.dashboard_server", kind, str(counts), str(port), *arguments]
     with said.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:  # noqa: S603 - ours
         try:
             _await(port, process, counts, said)
-            yield Served(f"http://127.0.0.1:{port}/", process.pid, counts, Peak())
+            yield DashboardServer(f"http://127.0.0.1:{port}/", process.pid, counts, Footprint())
             process.send_signal(signal.SIGINT)
             process.wait(STARTS_WITHIN_S)
         finally:

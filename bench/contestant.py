@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bench.footprint import Peak
+from bench.footprint import Footprint
 from hopwatch.monitor.spark import simd
 
 CORES: Final = 2
@@ -27,15 +27,15 @@ class ContestantError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ContestantRun:
     """What a contestant's function returned, how long its whole process took, and its footprint."""
 
     result: Json
     process_s: float
-    peak: Peak
+    peak: Footprint
 
 
-def run(function: str, folder: Path, **arguments: object) -> Ran:
+def run(function: str, folder: Path, **arguments: object) -> ContestantRun:
     """Call ``module:function`` with a fresh folder and the arguments, in a process of its own.
 
     The function takes ``folder`` and what is given, all of it fit for JSON, and returns a dict fit for JSON. Spent
@@ -46,8 +46,8 @@ def run(function: str, folder: Path, **arguments: object) -> Ran:
     """
     with tempfile.TemporaryDirectory(dir=folder, prefix="run-", ignore_cleanup_errors=True) as own:
         answer, said = Path(own) / "answer.json", Path(own) / "said.txt"
-        command = [sys.executable, "-m", "bench.alone", function, str(answer), own, json.dumps(arguments)]
-        peak, began_s = Peak(), time.perf_counter()
+        command = [sys.executable, "-m", "bench.contestant", function, str(answer), own, json.dumps(arguments)]
+        peak, began_s = Footprint(), time.perf_counter()
         with said.open("wb") as file:
             # A contestant says nothing of use on its standard streams; what it dies of is told in the error.
             process = subprocess.Popen(command, stdout=file, stderr=file, env=_environment())  # noqa: S603
@@ -61,7 +61,7 @@ def run(function: str, folder: Path, **arguments: object) -> Ran:
         if code or not answer.exists():
             words = said.read_text("utf-8", errors="replace").strip()[-2_000:]
             raise ContestantError(f"{function} ended with exit code {code}: {words}")
-        return Ran(json.loads(answer.read_text("utf-8")), process_s, peak)
+        return ContestantRun(json.loads(answer.read_text("utf-8")), process_s, peak)
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:

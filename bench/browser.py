@@ -10,7 +10,7 @@ from typing import Final
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from bench.alone import ContestantError
+from bench.contestant import ContestantError
 from hopwatch.dashboards.views import span
 from hopwatch.dashboards.views.address import Range
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.alone import Json
+from bench.contestant import Json
 
 
-def first(folder: Path, cache: str) -> Json:
+def run_first_value(folder: Path, cache: str) -> Json:
     """Time the first call, ``cache`` being where the compiled detector is kept."""
     del folder
     os.environ["NUMBA_CACHE_DIR"] = cache

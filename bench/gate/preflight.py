@@ -10,13 +10,13 @@ from typing import Any, Final
 from bench.gate import orders
 from bench.gate.client import HOST
 from bench.gate.load import PATH
-from bench.gate.serving import PLAIN, UNCHECKED
+from bench.gate.server import PLAIN, UNCHECKED
 from bench.truth import WrongResultError
 
 _PATIENCE_S: Final = 30.0
 
 
-def prove(kind: str, port: int) -> None:
+def check_entrance(kind: str, port: int) -> None:
     """Register the schema where there is a registry, and put an order whose price is a word.
 
     Raises:

@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from bench import outliers
-from bench.alone import run
-from bench.speed import Tell
-from bench.watching import OURS, PANDAS
+from bench.contestant import run
+from bench.series_contestants import OURS, PANDAS
+from bench.speed import Progress
 from bench.windows import Fleet
 from hopwatch.monitor.outliers.windows import WATCHED
 
@@ -25,7 +25,7 @@ RIVER: Final = "river HalfSpaceTrees"
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class SeriesCost:
     """What a window of all streams, of so many nodes each, costs, ms; what is remembered of all series, bytes.
 
     ``all_ms`` and ``node_ms``: a window amended in all series of all streams, and at one node of one stream.
@@ -52,7 +52,7 @@ class WarmUp:
     kept_s: float
 
 
-def measure(scratch: Path, tell: Tell) -> list[Followed | WarmUp]:
+def measure(scratch: Path, tell: Progress) -> list[SeriesCost | WarmUp]:
     """Return what was measured; each has to find the one node that is far from what it was.
 
     Raises:
@@ -60,21 +60,23 @@ def measure(scratch: Path, tell: Tell) -> list[Followed | WarmUp]:
     """
     tell("watch: the detector is compiled")
     with TemporaryDirectory(dir=scratch) as cache:
-        compiled_s, kept_s = (run("bench.warming:first", scratch, cache=cache).result["first_s"] for _ in range(2))
+        compiled_s, kept_s = (
+            run("bench.warm_up:run_first_value", scratch, cache=cache).result["first_s"] for _ in range(2)
+        )
     tell(f"watch: {RIVER}")
     trees = run("bench.outliers:half_space_trees", scratch).result
-    measured: list[Followed | WarmUp] = [WarmUp(compiled_s, kept_s)]
+    measured: list[SeriesCost | WarmUp] = [WarmUp(compiled_s, kept_s)]
     for fleet in FLEETS:
         count = fleet.streams * fleet.nodes * len(WATCHED)
         size = {"streams": fleet.streams, "nodes": fleet.nodes}
         tell(f"watch: {fleet.streams} streams of {fleet.nodes} nodes")
-        ours = Followed(OURS, **size, **run("bench.watching:ours", scratch, **size).result)
-        theirs = run("bench.watching:rolling", scratch, series=count).result
+        ours = SeriesCost(OURS, **size, **run("bench.series_contestants:ours", scratch, **size).result)
+        theirs = run("bench.series_contestants:rolling", scratch, series=count).result
         grown_ms = trees["minute_s"] / outliers.SERIES * count * 1e3
         measured += [
             ours,
-            Followed(PANDAS, **size, **theirs, over_ours=theirs["next_ms"] / ours.next_ms),
-            Followed(RIVER, **size, next_ms=grown_ms, memory_bytes=trees["state_bytes"] * count,
+            SeriesCost(PANDAS, **size, **theirs, over_ours=theirs["next_ms"] / ours.next_ms),
+            SeriesCost(RIVER, **size, next_ms=grown_ms, memory_bytes=trees["state_bytes"] * count,
                      over_ours=grown_ms / ours.next_ms),
         ]  # fmt: skip
     return measured

@@ -1,6 +1,6 @@
 """What the questions of the dashboard cost alone, without a page: the first time in a process, and again.
 
-The functions are called in a process of their own, see :mod:`bench.alone`; spans are in ms.
+The functions are called in a process of their own, see :mod:`bench.contestant`; spans are in ms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sqlalchemy
 from sqlalchemy import Connection, Engine, event
 
 from bench import plain_page
-from bench.alone import Json
+from bench.contestant import Json
 from bench.month import GREAT, Month
 from bench.truth import WrongResultError
 from hopwatch.dashboards.reading.answers import Question
@@ -52,7 +52,7 @@ def plain(folder: Path, url: str, days: int, nodes: int, ranges: list[str]) -> J
     told: Json = {}
     for name in ranges:
         began_s = time.perf_counter()
-        found = plain_page.read(engine, GREAT, month.end_us, plain_page.RANGES[name])
+        found = plain_page.read_windows(engine, GREAT, month.end_us, plain_page.RANGES[name])
         told[name] = (time.perf_counter() - began_s) * 1e3
         expected = min(plain_page.RANGES[name] * 60, month.minutes) * nodes
         if len(found) != expected:
