@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hypothesis import assume, given, settings
 
+from tests.examples import examples
 from tests.model.dice import LYING, Dials, Fault, dials
 from tests.model.model import report
 from tests.model.scenario import generate
@@ -39,7 +40,7 @@ def test_every_kind_of_verdict_and_account_turns_up() -> None:
     assert {"bad_crc", "torn_tail", "foreign_file", "body"} <= set(met)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(dials(without=LYING, grids_us=[1]))
 def test_no_false_loss(thrown: Dials) -> None:
     """Whatever happens to honest probes and their batches, no more is surely lost than was lost."""
@@ -55,7 +56,7 @@ def test_no_false_loss(thrown: Dials) -> None:
                 assert node["loss_lower"] <= len(truth.lost_at[start_us, node["node"]])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(dials(without=frozenset(Fault) - {Fault.STOPPED, Fault.REPEATED, Fault.TWO_WAYS, Fault.SPLIT, Fault.COPIES}))
 def test_no_loss_without_one(thrown: Dials) -> None:
     """A pipeline that loses nothing, its probes heard in time, has no loss anywhere, not even an unsure one."""
