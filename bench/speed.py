@@ -141,7 +141,7 @@ def _arguments(made_work: GeneratedWork) -> dict[str, object]:
 
 def _line(
     who: str, includes: str, made_work: GeneratedWork, reads: Path | None, seconds: float, ran: ContestantRun
-) -> SpeedLine:  # noqa: PLR0913, PLR0917 - what a line says
+) -> SpeedLine:
     peak, rate = ran.peak, made_work.work.observations / seconds
     read_bytes = folder_bytes(reads) if reads else None
     return SpeedLine(who, includes, seconds, rate, peak.memory_bytes, peak.mapped_bytes, peak.disk_bytes, read_bytes)

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import settings
 
 from hopwatch.monitor.spark import session
+from tests import engines
+from tests.examples import EVERY_RUN, SOAK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,9 +21,9 @@ pytest_plugins = ["tests.real.servers.postgres"]
 
 # How long a case takes says more about the machine and its other guests than about the code.
 # Every run tries the same cases, so that what fails is what was changed; ``--hypothesis-profile=search`` tries others.
-settings.register_profile("search", deadline=None)
-settings.register_profile("hopwatch", deadline=None, derandomize=True)
-settings.load_profile("hopwatch")
+settings.register_profile("hopwatch", deadline=None, derandomize=True, max_examples=EVERY_RUN)
+settings.register_profile("soak", deadline=None, derandomize=True, max_examples=SOAK)
+settings.register_profile("search", deadline=None, max_examples=SOAK)
 
 
 LONGEST: Final = (
@@ -41,10 +43,22 @@ LONGEST: Final = (
 """Files that take minutes each: they begin first, in this order, so that none of them is left alone at the end."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many cases laws try, before they are collected; the profile that the command line names goes above."""
+    settings.load_profile("soak" if config.getoption("soak", default=False) else "hopwatch")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the longest files begin first, the others in their order."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """Close what a test left open in any store, after its fixtures have ended."""
+    yield
+    engines.close()
 
 
 @pytest.fixture(scope="session")

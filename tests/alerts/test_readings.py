@@ -249,7 +249,7 @@ def test_a_burnt_budget_of_lag_names_the_end_where_most_came_late() -> None:
     late = [tdigest.build(np.full(count, 9_000, np.int64)) for count in (900, 5, 9)]
     lags = tuple(NodeLags(tdigest.EMPTY, digest, tdigest.EMPTY) for digest in late)
     minute, memory = Minute(window(0, names=("a", "b", "c")), lags, {"c": ("x",)}), Memory()
-    memory.minutes["orders", rule.objective.name if rule.objective else "", START_US] = Counts(1_000, 900)
+    memory.put("orders", rule.objective.name if rule.objective else "", START_US, Counts(1_000, 900))
     reading = burn.reading(rule, rules.streams["orders"], minute, memory)
     assert reading is not None
     assert (reading.is_bad, reading.note, reading.lost_ids) == (True, "worst at c", ())

@@ -88,16 +88,25 @@ class Memory:
     minutes: dict[tuple[str, str, int], Counts] = field(default_factory=dict)
     arrivals_us: list[int] = field(default_factory=list)
     last_us: dict[str, int] = field(default_factory=dict)
+    bad_us: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+    """Of each stream and objective, the starts of the windows that were counted with a bad message."""
 
     def count(self, minute: Minute) -> None:
         """Count a window into the objective of loss, anew if it was counted before."""
         result = minute.result
-        key = result.stream, "loss", result.window_start_us
-        if result.verdict in {Verdict.UNKNOWN, Verdict.SILENT}:
-            self.minutes.pop(key, None)
-        else:
-            self.minutes[key] = Counts(result.known, result.lost_lower)
+        says_nothing = result.verdict in {Verdict.UNKNOWN, Verdict.SILENT}
+        counts = None if says_nothing else Counts(result.known, result.lost_lower)
+        self.put(result.stream, "loss", result.window_start_us, counts)
         self.last_us[result.stream] = max(self.last_us.get(result.stream, 0), result.window_start_us)
+
+    def put(self, stream: str, objective: str, start_us: int, counts: Counts | None) -> None:
+        """Let a window count so for an objective, or nowhere."""
+        bad_us = self.bad_us.setdefault((stream, objective), set())
+        if counts is None:
+            self.minutes.pop((stream, objective, start_us), None)
+        else:
+            self.minutes[stream, objective, start_us] = counts
+        (bad_us.add if counts is not None and counts.bad else bad_us.discard)(start_us)
 
     def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> Counts:
         """Return the sums over the windows that start in a range."""
@@ -107,8 +116,7 @@ class Memory:
 
     def last_bad_us(self, stream: str, objective: str) -> int | None:
         """Return the start of the newest window in which a message was bad."""
-        bad = [key[2] for key, counts in self.minutes.items() if key[:2] == (stream, objective) and counts.bad]
-        return max(bad, default=None)
+        return max(self.bad_us.get((stream, objective), ()), default=None)
 
     def set_aside(self, from_us: int, to_us: int) -> int:
         """Return how many records arrived in a range that could not be read."""

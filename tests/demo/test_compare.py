@@ -19,6 +19,7 @@ from hopwatch.demo.line import Line
 from hopwatch.demo.nodes import NODES
 from hopwatch.demo.truth import Deed
 from tests.demo.paper import PaperDemo
+from tests.examples import examples
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -57,7 +58,7 @@ node_faults = st.builds(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(seed=st.integers(0, 99), nodes=st.dictionaries(st.sampled_from(NODES), node_faults))
 def test_an_honest_monitor_agrees_with_the_truth(seed: int, nodes: dict[str, NodeFaults]) -> None:
     """Whatever faults are switched on together, complete books say exactly what was injected."""
@@ -66,7 +67,7 @@ def test_an_honest_monitor_agrees_with_the_truth(seed: int, nodes: dict[str, Nod
         assert differing(faults, paper_demo(Path(folder), faults)) == []
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 99), nodes=st.dictionaries(st.sampled_from(NODES), node_faults))
 def test_behind_a_gate_an_honest_monitor_agrees_too(seed: int, nodes: dict[str, NodeFaults]) -> None:
     """What is rejected there is no loss, and what is injected behind it shows where it was."""

@@ -12,7 +12,7 @@ import pytest
 
 from tests.repository import ROOT
 
-SECONDS: Final = int(os.environ.get("FUZZ_SECONDS", "5"))
+SECONDS: Final = int(os.environ.get("FUZZ_SECONDS", "2"))
 
 
 @pytest.mark.parametrize("target", ["envelope", "lint"])

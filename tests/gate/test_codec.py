@@ -18,6 +18,7 @@ from hopwatch.gate.codec import PREFIX_BYTES, Codec, EnvelopeError, MisfitError,
 from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.compatibility import reads
 from hopwatch.probes.http.problems import Fault
+from tests.examples import examples
 from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, changed, record, schema
 
 SIMPLE = {
@@ -81,7 +82,7 @@ def with_event(said: Json) -> st.SearchStrategy[tuple[Json, tuple[Json, Json]]]:
     return st.tuples(st.just(said), events(said))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=examples(300))
 @given(SCHEMAS.flatmap(with_event))
 def test_what_is_taken_keeps_its_value(drawn: tuple[Json, tuple[Json, Json]]) -> None:
     """JSON in, the envelope out, and from it the value as any library of Avro reads it."""
@@ -92,7 +93,7 @@ def test_what_is_taken_keeps_its_value(drawn: tuple[Json, tuple[Json, Json]]) ->
     assert codec.decode(found) == value
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @given(SCHEMAS.flatmap(lambda said: st.tuples(with_event(said), changed(said))))
 def test_what_is_taken_is_read_by_every_reader_that_fits(drawn: Json) -> None:
     """A schema that the registry calls compatible reads each event of the writer's."""

@@ -18,6 +18,7 @@ from hopwatch.gate.avro_body import UnreadableError, UnresolvableError
 from hopwatch.gate.codec import PREFIX_BYTES, Codec
 from hopwatch.gate.registry.compatibility import reads
 from hopwatch.gate.resolving import Resolution
+from tests.examples import examples
 from tests.gate.registry.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
 from tests.gate.test_codec import with_event
 
@@ -28,7 +29,7 @@ def library_reads(body: bytes, writer: Json, reader: Json) -> Any:  # noqa: ANN4
     return fastavro.schemaless_reader(io.BytesIO(body), wrote, reads_it)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=examples(400))
 @given(SCHEMAS.flatmap(lambda said: st.tuples(with_event(said), changed(said))))
 def test_what_an_older_version_wrote_arrives_as_avro_resolves_it(drawn: Json) -> None:
     """With each reader that the registry calls compatible: defaults filled in, promoted, renamed by aliases."""
@@ -42,7 +43,7 @@ def test_what_an_older_version_wrote_arrives_as_avro_resolves_it(drawn: Json) ->
     assert codec.decode(codec.write(value)) == library_reads(record[PREFIX_BYTES:], said, changed_to)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @given(SCHEMAS.flatmap(with_event))
 def test_what_the_reader_wrote_itself_arrives_to_the_byte(drawn: Json) -> None:
     """Each value of a union under the type that it was written as."""
@@ -52,7 +53,7 @@ def test_what_the_reader_wrote_itself_arrives_to_the_byte(drawn: Json) -> None:
     assert codec.write(Resolution(codec.schema, codec.schema).read(record, PREFIX_BYTES)) == record
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @given(SCHEMAS.flatmap(lambda said: st.tuples(st.just(said), changed(said))), st.binary(max_size=40))
 def test_no_bytes_raise_anything_else(drawn: Json, data: bytes) -> None:
     """Whatever stands there, and whether the schemas fit or not."""

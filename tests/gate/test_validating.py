@@ -25,6 +25,7 @@ from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.marks import ID_HEADER, TIME_HEADER
 from hopwatch.probes.values import TimeUnit
 from hopwatch.testing import EPOCH_US, ManualClock
+from tests.examples import examples
 from tests.gate.registry.schemas import FIRST, SCHEMAS, SECOND, Json, changed, record, schema
 from tests.gate.registry.shelves import MemoryShelf
 from tests.gate.test_codec import with_event
@@ -66,7 +67,7 @@ def test_whatever_form_it_had_it_leaves_as_the_latest_version(value: bytes) -> N
     assert (found.event_id, found.event_us) == (id_bytes("7"), EPOCH_US)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @given(SCHEMAS.flatmap(lambda said: st.tuples(with_event(said), changed(said))), st.binary(max_size=3))
 def test_every_record_may_enter_or_may_not(drawn: Json, more: bytes) -> None:
     """Never both, never neither; what may not has a reason, and among the rejected the bytes that came."""

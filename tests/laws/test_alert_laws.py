@@ -20,6 +20,7 @@ from hopwatch.alerts.rules import Rule, Rules
 from hopwatch.monitor.results import Status, Verdict
 from tests.alerts.play import rules_of
 from tests.alerts.windows import Memory, at, judged
+from tests.examples import examples
 
 STREAMS: Final = ("orders", "refunds", "trades")
 RULES: Final = rules_of("", STREAMS)
@@ -162,7 +163,7 @@ def test_settling_changes_nothing_of_where_an_alert_stands(
     assert settled.run == state.run
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(rule, st.lists(st.booleans(), min_size=1, max_size=60), st.integers(1, 40))
 def test_flapping_is_bounded(of_rule: Rule, pattern: list[bool], times: int) -> None:
     """Any pattern of up to an hour, over and over: it begins at most six times more than once in an hour."""

@@ -22,6 +22,7 @@ from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.results import Verdict, WindowResult
 from hopwatch.monitor.watch import Finding
 from tests.alerts.windows import lag, window
+from tests.examples import examples
 from tests.monitor.store.stored import results
 
 MOST_US: Final = 4_000_000_000_000_000
@@ -195,7 +196,7 @@ def test_no_heat_map_has_too_many_cells(steps: int, nodes: int, measure: Measure
 
 
 @given(st.integers(1, span.MOST_STEPS), st.integers(1, 12), st.integers(0, 3_000), st.randoms(use_true_random=False))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_no_chart_has_more_points_than_can_be_told_apart(steps: int, nodes: int, odd: int, dice: random.Random) -> None:
     """Lines times steps, and marks of outliers, however many of each there are; the highest percentile stays."""
     names = tuple(f"n{place}" for place in range(nodes))

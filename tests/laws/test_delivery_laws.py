@@ -21,6 +21,7 @@ from tests.alerts.receiver import Receiver
 from tests.alerts.test_outbox import put, states
 from tests.alerts.told import notification
 from tests.alerts.windows import at
+from tests.examples import examples
 from tests.monitor.manual_clock import ManualClock
 
 DAY_S = 86_400
@@ -123,7 +124,7 @@ class Moody(Receiver):
         return Taken(self.again_after_s) if what == "taken" else Failed(what, wait_s=90.0 if what == "429" else None)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps, answers, answers)
 def test_whatever_receivers_do_all_is_delivered_once_they_recover(
     found: list[tuple[str, str]], of_pager: list[str], of_chat: list[str]

@@ -23,12 +23,13 @@ from hopwatch.monitor.pathway import MAX_NODES
 from hopwatch.monitor.store import reader
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.against_model import prepared_store, rules_of
+from tests.examples import examples
 from tests.micro_batches import run_once
 from tests.model import scenario
 from tests.model.dice import Dials, dials
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(thrown=dials(), shards=st.integers(1, 3))
 def test_a_kept_journey_is_what_the_segments_say(thrown: Dials, shards: int) -> None:
     """Stamp by stamp, of nodes that are declared; where records come once and in time, all of them."""

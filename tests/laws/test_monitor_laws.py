@@ -17,6 +17,7 @@ from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import outliers, reader
 from tests.against_model import comparable, prepared_store, rules_of
 from tests.e2e.traffic import pulse
+from tests.examples import examples
 from tests.micro_batches import MicroBatches, run_once
 from tests.model import model, scenario
 
@@ -39,7 +40,7 @@ def _by_arrival(spool: Path) -> list[Path]:
     return sorted(spool.rglob("*.seg"), key=lambda path: (path.stat().st_mtime_ns, str(path)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(seed=seeds, shards=shards)
 def test_once_says_what_the_model_says(seed: int, shards: int) -> None:
     """``--once`` equals the slow reference model, field by field, quantiles included while windows are small.
@@ -55,7 +56,7 @@ def test_once_says_what_the_model_says(seed: int, shards: int) -> None:
         assert comparable(reader.report(store)) == comparable(model.report(made.streams, spool))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(seed=seeds, shards=shards)
 def test_a_stream_with_crashes_says_what_once_says(seed: int, shards: int) -> None:
     """Micro-batches of any size, restarts and replays after a crash change nothing but a window's life.

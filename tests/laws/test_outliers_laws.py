@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hopwatch.monitor.outliers import detector, state
 from hopwatch.monitor.outliers.detector import Scores
 from hopwatch.monitor.outliers.state import States
+from tests.examples import examples
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -74,7 +75,7 @@ def test_a_restart_from_bytes_changes_nothing(history: tuple[Ints, Floats], stop
     assert state.to_bytes(states) == state.to_bytes(after)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(histories(), histories(), st.permutations(range(3)))
 def test_a_stream_of_many_is_a_batch_of_each(
     one: tuple[Ints, Floats], other: tuple[Ints, Floats], places: list[int]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hopwatch.monitor.kernel import masks, naming, slowest
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS, Slowest
+from tests.examples import examples
 
 Departures = list[tuple[int, bytes]]
 
@@ -64,14 +65,14 @@ def test_few_are_those_of_a_plain_sort(departures: Departures) -> None:
     assert _found(departures) == _expected(departures)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(many())
 def test_many_are_those_of_a_plain_sort(departures: Departures) -> None:
     """Also where thousands are equally slow, where one message departs thousands of times, and where lags rise."""
     assert _found(departures) == _expected(departures)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(FEW | many(), st.integers(0, 2**32))
 def test_order_changes_nothing_and_rows_are_looked_up(departures: Departures, seed: int) -> None:
     """Departures may come in any order, and their messages stand in any rows among those of others."""

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.tdigest import DigestError
 from tests.distributions import DISTRIBUTIONS, Values, drawn, rank_errors
+from tests.examples import examples
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 REPORTED = np.array([0.50, 0.95, 0.99])
@@ -166,7 +167,7 @@ def test_dicts_come_back(parts: list[Values]) -> None:
     assert tdigest.to_bytes(tdigest.from_dict(tdigest.to_dict(digest))) == tdigest.to_bytes(digest)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=80) | st.binary(max_size=80).map(lambda tail: b"\x01" + tail))
 def test_no_bytes_do_any_harm(data: bytes) -> None:
     """Bytes are a digest that keeps its promises, or are refused with the digest's own error."""

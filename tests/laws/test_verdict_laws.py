@@ -99,7 +99,13 @@ class Window:
         ways = (" ".join(words) for words in self.told)
         observed = [named for batch in messages(*ways) for named in _named(batch, self.names)]
         tally = take(self.pathway, observed, NEVER_US)
-        return conclude(self.pathway, Standing("s", 0, Status.FINAL), tally, self.books)
+        undeclared = ("elsewhere",) if "u" in self.accounts else ()
+        return conclude(self.pathway, Standing("s", 0, Status.FINAL), tally, self.books, undeclared)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether no observation was set aside as implausible or is of a node that is not declared."""
+        return not {"a", "u"} & set(self.accounts)
 
     @property
     def lost(self) -> int:
@@ -199,16 +205,20 @@ def test_with_complete_books_all_is_known(window: Window) -> None:
 
 MEANING: Final = {
     Verdict.SILENT: lambda window: not any(account in HEARD for account in window.accounts),
-    Verdict.IDLE: lambda window: not window.truths,
+    Verdict.IDLE: lambda window: not (window.truths and window.is_known),
     Verdict.LOSSY: lambda window: any(truth.lost_at for truth in window.truths),
-    Verdict.CLEAN: lambda window: not window.lost,
+    Verdict.CLEAN: lambda window: not (window.lost and window.is_known),
     Verdict.UNKNOWN: lambda window: any(account != "c" for account in window.accounts),
 }
 
 
 @given(windows())
 def test_a_verdict_is_true_to_what_happened(window: Window) -> None:
-    """Silent, nobody was heard; idle, nothing came; lossy, something was lost; clean, nothing was; unknown, a hole."""
+    """Silent, nobody was heard; idle, nothing came; lossy, something was lost; clean, nothing was; unknown, a hole.
+
+    Idle and clean speak of the messages that are known: one whose only observations name a moment that cannot be, or a
+    node that is not declared, is none of them.
+    """
     verdict = window.concluded().verdict
     assert verdict is not None
     assert MEANING[verdict](window)

@@ -1,7 +1,7 @@
 """The declared graph of a stream; it only ever reads right configurations."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 
@@ -15,6 +15,8 @@ class Pathway:
     one_of: Mapping[str, tuple[frozenset[str], ...]]
     """To one of each of these groups."""
     one_sided: frozenset[str]
+    reached: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
+    """What :meth:`downstream` has said: it is asked more often than anything else."""
 
     def next_nodes(self, node: str) -> frozenset[str]:
         """Give the nodes at the other end of the node's edges."""
@@ -22,7 +24,10 @@ class Pathway:
 
     def downstream(self, node: str) -> frozenset[str]:
         """Give all nodes that can be reached from the node, itself not among them."""
-        return frozenset().union(*({below} | self.downstream(below) for below in self.next_nodes(node)))
+        if node not in self.reached:
+            nodes = self.next_nodes(node)
+            self.reached[node] = nodes.union(*(self.downstream(below) for below in nodes))
+        return self.reached[node]
 
     def upstream(self, node: str) -> frozenset[str]:
         """Give all nodes from which the node can be reached."""

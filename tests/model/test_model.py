@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.model.dice import Dials, dials
 from tests.model.handmade import Hand, Row, came, passed
 from tests.model.lag import quantile, quantiles, rank_interval
@@ -77,7 +78,7 @@ def test_a_tree_of_branches_shares_out_its_loss(observed: list[tuple[str, Observ
     _loss_is_shared_out(WindowSets(parse(TREE, {"c": "in", "d": "out"}), on_way))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(dials())
 def test_what_is_known_has_one_end(thrown: Dials) -> None:
     """It is delivered, filtered, rejected or lost; the loss is between its bounds; the accounts add up."""

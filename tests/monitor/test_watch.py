@@ -19,6 +19,7 @@ from hopwatch.monitor.results import Quantiles, Verdict, WindowResult
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.watch import Finding, Ints, News, Watched
 from tests.alerts.windows import window
+from tests.examples import examples
 
 NODES: Final = ("a", "b")
 MINUTE_US: Final = 60_000_000
@@ -88,7 +89,7 @@ def pieces(results: list[WindowResult], chance: random.Random) -> Iterator[list[
         left = left[size:]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**31))
 def test_amended_windows_and_restarts_leave_what_a_straight_run_finds(seed: int) -> None:
     """Memory, findings and what is said are the same to the byte.

@@ -6,7 +6,6 @@ what they say against a real broker and a real database.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 from typing import Any, Final, cast
@@ -43,7 +42,7 @@ def _problems(deployment: Deployment) -> list[str]:
 
 def _changed(path: tuple[str, ...], value: object) -> Deployment:
     """Return the deployment with one thing changed in a service, and in no other that shares the text."""
-    raw = json.loads(json.dumps(compose.raw()))
+    raw = compose.raw()
     *above, last = path
     place = raw["services"]
     for part in above:

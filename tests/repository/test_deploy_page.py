@@ -32,7 +32,7 @@ _OF_COMPOSE: Final = {"up", "exec", "logs", "restart", "down"}
 def test_every_command_line_is_taken(line: str) -> None:
     """By the program itself, alone or in a container."""
     words = shlex.split(line)
-    assert commands.refusal(words[words.index(commands.PROGRAM) + 1 :]) == ""
+    assert commands.refusal(*words[words.index(commands.PROGRAM) + 1 :]) == ""
 
 
 def test_what_is_asked_of_compose_names_services() -> None:

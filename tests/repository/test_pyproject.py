@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import tarfile
 import tomllib
+import venv
 import zipfile
+from functools import partial
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Final
 
@@ -33,14 +37,43 @@ from hopwatch import Probe
 """
 
 
+STAMPED: Final = """
+import time
+from hopwatch import Probe
+with Probe(stream="orders", node="ingest", sink="spool:./spool") as probe:
+    probe.arrived("order-1", time.time_ns() // 1_000)
+"""
+"""A service that is observed."""
+BASE: Final = {"fastavro", "google-crc32c", "numpy"}
+"""What a service that is observed has to have; one more is a decision."""
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Return the names of the files in a wheel that was built now."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a wheel that was built now."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (built,) = folder.glob("hopwatch-0.1.0-*.whl")
+    (found,) = folder.glob("hopwatch-0.1.0-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> list[str]:
+    """Return the names of the files in that wheel."""
     return zipfile.ZipFile(built).namelist()
+
+
+def packed(name: str, folder: Path) -> str:
+    """Pack a distribution that is installed here as the wheel that it came from; return its name as pip writes it."""
+    found = distribution(name)
+    tag = next(line.partition(": ")[2] for line in (found.read_text("WHEEL") or "").splitlines() if "Tag: " in line)
+    stem = f"{found.name.replace('-', '_')}-{found.version}"
+    with zipfile.ZipFile(folder / f"{stem}-{tag}.whl", "w") as archive:
+        for file in found.files or ():
+            if ".." not in file.parts and file.suffix != ".pyc":
+                archive.write(str(file.locate()), str(file))
+    return found.name.lower()
 
 
 def test_an_archive_of_sources_makes_the_same_wheel(wheel: list[str], tmp_path: Path) -> None:
@@ -94,6 +127,23 @@ def test_a_probe_needs_the_base_dependencies_only() -> None:
     script = EMBEDDED.format(others=others)
     ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_the_wheel_installs_with_the_base_dependencies_alone(built: Path, tmp_path: Path) -> None:
+    """Without extras, into an environment with nothing in it and without a network; then a service is observed."""
+    asked_for = [Requirement(one).name for one in PROJECT["project"]["dependencies"]]
+    assert {packed(name, tmp_path) for name in asked_for} == BASE
+    venv.create(tmp_path / "env")
+    python = str(tmp_path / "env" / "bin" / "python")
+    pip = [sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check", "--python", python]
+    run = partial(subprocess.run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    ended = run([*pip, "install", "--quiet", "--no-index", "--no-compile", "--find-links", str(tmp_path), str(built)])
+    assert (ended.returncode, ended.stderr) == (0, "")
+    listed = run([*pip, "list", "--format=json"])
+    assert {one["name"].lower() for one in json.loads(listed.stdout)} == {"hopwatch", *BASE}
+    ended = run([python, "-I", "-c", STAMPED])
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert any(tmp_path.glob("spool/*/*.seg"))
 
 
 def test_every_rule_that_is_off_has_its_reason_beside_it() -> None:

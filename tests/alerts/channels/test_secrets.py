@@ -22,6 +22,7 @@ from hopwatch.monitor.settings.channels import (
 from tests.alerts.channels.made import NOTIFICATIONS, NOW_US, delivery
 from tests.alerts.channels.openings import of_alertmanager, of_pagerduty, of_slack, of_webhook
 from tests.alerts.channels.receiver import Behaviour, answers, closes, receiving
+from tests.examples import examples
 
 SECRET_URL: Final = "/services/T0P/5ECRET/path"  # noqa: S105 - of nothing
 TABLES: Final[list[dict[str, Any]]] = [
@@ -72,7 +73,7 @@ def test_what_is_secret_in_a_url_is_not_said_without_the_rest_of_it(path: str) -
     assert outcome == Failed(f'{receiver.url("")} answered 403: {{"error": "unknown key ***"}}')
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(NOTIFICATIONS)
 def test_every_channel_takes_whatever_comes(told: Notification) -> None:
     """None fails for what a name is made of."""

@@ -15,6 +15,7 @@ from hopwatch.demo.entrance.segments import SegmentInlet
 from hopwatch.demo.links import LinkError
 from hopwatch.gate.records import Entered
 from hopwatch.probes.contract.segment import MAGIC, frame
+from tests.examples import examples
 
 
 def payload(number: int) -> bytes:
@@ -72,7 +73,7 @@ def test_a_segment_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         SegmentInlet(tmp_path).receive(0.0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(sizes=st.lists(st.integers(1, 3), max_size=5), steps=st.lists(st.sampled_from(["receive", "hand on", "kill"])))
 def test_a_reader_that_is_killed_at_any_moment_loses_nothing(sizes: list[int], steps: list[str]) -> None:
     """Each event is handed on at least once, whatever was killed when; at the end no segment is left."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.gate.registry.avro_schema import MAX_BYTES, Schema, SchemaError, logical_type
@@ -110,7 +110,6 @@ def test_one_meaning_may_be_written_in_two_ways(one: Json, other: Json) -> None:
     assert schema(one).fingerprint == schema(other).fingerprint
 
 
-@settings(deadline=None)
 @given(SCHEMAS)
 def test_equal_meaning_is_an_equal_fingerprint(said: Json) -> None:
     """And what is kept says the same when it is read again."""

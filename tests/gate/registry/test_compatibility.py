@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from hopwatch.gate.registry.compatibility import Direction, Level, Version, conflicts, reads
+from tests.examples import examples
 from tests.gate.registry.avro_java import Checker, checker
 from tests.gate.registry.schemas import ORDER, SCHEMAS, TYPES, Json, changed, record, schema
 
@@ -27,7 +28,7 @@ def test_the_verdicts_are_those_of_avro(java: Checker) -> None:
     """Of pairs as teams write them, one a small change away from the other, and of pairs of any types."""
     seen = {True: 0, False: 0}
 
-    @settings(max_examples=PAIRS, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)
+    @settings(max_examples=PAIRS, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(st.one_of(SCHEMAS.flatmap(lambda one: st.tuples(st.just(one), changed(one))), st.tuples(TYPES, TYPES)))
     def agree(pair: tuple[Json, Json]) -> None:
         texts = [orjson.dumps(one).decode() for one in pair]
@@ -40,7 +41,7 @@ def test_the_verdicts_are_those_of_avro(java: Checker) -> None:
     assert min(seen.values()) > 100
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(SCHEMAS | TYPES)
 def test_fingerprints_are_those_of_avro(java: Checker, said: Json) -> None:
     """So that any other program finds a schema by the one that it computes."""
@@ -48,7 +49,7 @@ def test_fingerprints_are_those_of_avro(java: Checker, said: Json) -> None:
     assert one.fingerprint == java.fingerprint(one.text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(TYPES, TYPES)
 def test_what_does_not_fit_is_explained(reader: Json, writer: Json) -> None:
     """There is a break whenever the library says that one does not read the other, and none when it does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hopwatch.gate.registry.differences import differences
 from tests.gate.registry.schemas import SCHEMAS, Json, record, schema
@@ -40,7 +40,6 @@ def test_each_place_is_told(old: Json, new: Json, told: list[tuple[str, str, str
     assert differences(schema(old), schema(new)) == told
 
 
-@settings(deadline=None)
 @given(SCHEMAS)
 def test_a_schema_does_not_differ_from_itself(said: Json) -> None:
     """And from an empty record in each of its fields."""

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.registry.python_code import NotWritableError, module
+from tests.examples import examples
 from tests.gate.registry.schemas import ORDER, SCHEMAS, Json, record, schema
 from tests.gate.test_codec import with_event
 
@@ -85,7 +86,7 @@ def test_what_is_encoded_is_decoded() -> None:
     assert made.Line.__doc__ == "What was 'bought'."
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=examples(100))
 @given(SCHEMAS.flatmap(with_event))
 def test_events_of_the_gate_are_decoded(drawn: Json) -> None:
     """Of any schema that a module can be made of; encoded again they are the same bytes."""

@@ -20,6 +20,7 @@ from hopwatch.monitor.store.reader import REPORTED_IDS
 from hopwatch.probes.contract.batch import IdKind
 from hopwatch.probes.contract.ids import digest, id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
+from tests.examples import examples
 from tests.monitor.spooled import START_US, at, ids
 from tests.monitor.store.stored import PATHWAY, concluded, dump, results, write
 
@@ -42,7 +43,7 @@ def reported(engine: Engine) -> list[Json]:
 
 
 @given(results())
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_window_is_read_as_it_was_written(engine: Engine, result: WindowResult) -> None:
     """Every field of window and nodes, with any value that it may have; the report says the same."""
     write(engine, concluded(result))

@@ -7,8 +7,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import yaml
-
 from hopwatch.monitor.settings import Settings
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
 from tests.repository import ROOT
@@ -107,7 +105,7 @@ def configuration_file(deployment: Deployment, name: str) -> Path | None:
 
 def _configuration(deployment: Deployment, name: str) -> dict[str, Any]:
     file = configuration_file(deployment, name)
-    return dict(yaml.safe_load(file.read_text("utf-8"))) if file else {}
+    return compose.read(file.read_text("utf-8")) if file else {}
 
 
 def _servers(deployment: Deployment) -> list[str]:

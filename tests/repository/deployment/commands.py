@@ -6,6 +6,7 @@ import io
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -49,7 +50,8 @@ def of_healthcheck(test: Sequence[str]) -> Iterator[list[str]]:
         yield list(test[1:])
 
 
-def refusal(arguments: Sequence[str]) -> str:
+@cache
+def refusal(*arguments: str) -> str:
     """Return what the program says against these arguments, nothing if it takes them; no command is run."""
     command = typer.main.get_command(application(arguments))
     _put_to_sleep(command)

@@ -44,7 +44,7 @@ def command_lines_are_taken(deployment: Deployment) -> Iterator[str]:
     for name, command in lines:
         if command[0] != commands.PROGRAM:
             continue
-        told = commands.refusal(command[1:])
+        told = commands.refusal(*command[1:])
         if told:
             yield f"{name}: {' '.join(command)}: {told}"
         config = commands.option(command, "--config")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy.engine import make_url
@@ -145,7 +147,12 @@ def _settings(deployment: Deployment, name: str) -> Settings:
     # A file that is not there is told by another rule.
     files = [ROOT / source for source, _, _ in compose.mounts(deployment.services[name]) if source.endswith(".toml")]
     file = next((path for path in files if path.is_file()), None)
-    return settings.load(file, flags={}, environ=deployment.environment(name))
+    return _loaded(file, frozenset(deployment.environment(name).items()))
+
+
+@cache
+def _loaded(file: Path | None, environ: frozenset[tuple[str, str]]) -> Settings:
+    return settings.load(file, flags={}, environ=dict(environ))
 
 
 def _brokers(chosen: Settings) -> list[str]:

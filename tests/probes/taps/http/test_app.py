@@ -23,6 +23,7 @@ from hopwatch.probes.http.problems import MOST_FAULTS
 from hopwatch.probes.sinks.spool import SpoolSink
 from hopwatch.probes.taps.http import books
 from hopwatch.testing import EPOCH_US, Observation
+from tests.examples import examples
 from tests.probes.contract.batches import HEARTBEAT, TWO_PASSED
 from tests.probes.taps.http.asked import GOOD, ONE, PATH, Asked, told
 
@@ -329,7 +330,7 @@ def test_no_request_of_the_document_makes_a_fault(tap: Asked, mode: schemathesis
     """What a client may make of the OpenAPI document, and what it may get wrong: each answer is one of those in it."""
     document = schemathesis.openapi.from_asgi("/openapi.json", tap.app)
 
-    @settings(max_examples=50, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))
     @given(document[PATH]["POST"].as_strategy(generation_mode=mode))
     def holds(case: schemathesis.Case[Any]) -> None:
         assert case.call().status_code in {202, 207, 400, 415, 422}

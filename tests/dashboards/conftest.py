@@ -1,0 +1,17 @@
+"""What tests of pages share: Streamlit looks through the installed packages once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+from streamlit.components.v2 import manifest_scanner
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _components_are_known() -> Iterator[None]:
+    """Keep what Streamlit finds among the packages for each page anew: three quarters of what a page costs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests))
+        yield
