@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -39,10 +39,35 @@ LONGEST: Final = (
 """Files that take minutes each: they begin first, in this order, so that none of them is left alone at the end."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest files begin first, the others in their order."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take ``--soak``."""
+    told = "repeat what kills, breaks and chances there are as often as a release deserves; takes hours"
+    parser.addoption("--soak", action="store_true", help=told)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what is marked ``soak`` to ``--soak``; let the longest files begin first, the others in their order."""
+    if not config.getoption("--soak"):
+        left = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
+
+
+@pytest.fixture(scope="session")
+def times(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
+    """Return what says how often a test does its worst: so often as a rule, and so often with ``--soak``."""
+    is_soak = bool(request.config.getoption("--soak"))
+    return lambda as_a_rule, soak: soak if is_soak else as_a_rule
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give the tests, and all that they start, a home folder of their own: nobody's passwords, settings and caches."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -83,4 +83,4 @@ class Workplace:
 
     @property
     def _environ(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(ROOT), **self.environ}
+        return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **self.environ}
