@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 import pytest
 from hypothesis import settings
+from sqlalchemy import Connection, Engine, event
 
 from hopwatch.monitor.spark import session
 
@@ -68,6 +70,21 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _stores_are_let_go() -> Iterator[None]:
+    """Close what a test leaves open of its stores: each has three files, and a process of tests may open 1,024."""
+    opened = WeakSet[Engine]()
+
+    def note(connection: Connection) -> None:
+        opened.add(connection.engine)
+
+    event.listen(Engine, "engine_connect", note)
+    yield
+    event.remove(Engine, "engine_connect", note)
+    for engine in opened:
+        engine.dispose()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from typing import Final
 from tests.e2e.job import Job, running
 from tests.e2e.traffic import traffic
 
-_SHARES: Final = (9, 22)
+_SHARES: Final = (16, 22)
 """In how many shares the segments come, as a rule and with --soak: at the end of two thirds of them it is killed."""
 
 

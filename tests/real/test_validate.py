@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path as Folder
 from typing import Self
 
@@ -46,9 +46,11 @@ from tests.real.validating import BODY, PARTITIONS, PLAIN, RUN, Place, id_of, re
 
 
 @pytest.fixture
-def place(kafka: Kafka, request: pytest.FixtureRequest, tmp_path: Folder) -> Place:
-    """Return a stream of the test's own."""
-    return Place(kafka, str(request.node.name).replace("[", "-").replace("]", "")[:150], tmp_path)
+def place(kafka: Kafka, request: pytest.FixtureRequest, tmp_path: Folder) -> Iterator[Place]:
+    """Yield a stream of the test's own."""
+    made = Place(kafka, str(request.node.name).replace("[", "-").replace("]", "")[:150], tmp_path)
+    yield made
+    made.close()
 
 
 def test_all_three_forms_arrive_as_the_latest_version(place: Place) -> None:

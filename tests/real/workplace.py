@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hopwatch.monitor import settings
+from tests.called import called
 from tests.real.servers.process import Process
 from tests.reported import reported
 
@@ -64,7 +65,7 @@ class Workplace:
 
     def report(self) -> dict[str, Any]:
         """Return ``hopwatch report --json``."""
-        done = self.run("report", "--json")
+        done = called("report", "--json", folder=self.folder, environ=self.environ)
         assert done.returncode == 0, done.stderr
         told: dict[str, Any] = json.loads(done.stdout)
         return told
