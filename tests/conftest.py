@@ -27,10 +27,13 @@ settings.load_profile("hopwatch")
 LONGEST: Final = (
     "test_kafka_job.py",
     "test_kafka_faults.py",
+    "test_brokers_die.py",
     "test_postgres_faults.py",
     "test_paging.py",
     "test_cluster.py",
     "test_validate.py",
+    "test_validate_away.py",
+    "test_demo_kills.py",
     "test_demo_kafka.py",
     "test_killed.py",
     "test_demo.py",
