@@ -27,7 +27,7 @@ class Workplace:
     folder: Path
     transport: str
     store: str = "sqlite:///./store.db"
-    monitor: str = 'trigger = "3s"\npulse = "3s"'
+    monitor: str = 'trigger = "5s"\npulse = "5s"'
     streams: str = '[streams.orders]\npath = "a -> b"\ntransit = "4s"\nsettle = "2s"'
     more: str = ""
     environ: Mapping[str, str] = field(default_factory=dict)
