@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -75,4 +76,7 @@ def _heartbeat() -> Batch:
 
 
 if __name__ == "__main__":
-    make()
+    try:
+        make()
+    except DependencyError as error:
+        sys.exit(f"hopwatch: {error}")

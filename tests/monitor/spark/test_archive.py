@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -116,3 +117,22 @@ def test_a_java_that_writes_no_archive_is_told(tmp_path: Path, monkeypatch: pyte
         f"Java wrote no archive of its classes into {tmp_path}: it takes OpenJDK's, 17 or newer"
     )
     assert [file.name for file in tmp_path.iterdir()] == ["spark.3.jsa"]
+
+
+@pytest.mark.soak
+def test_the_archive_of_spark_is_written_and_taken(tmp_path: Path) -> None:
+    """As `make servers` does before all tests: most of the classes of a Spark that starts later come from it."""
+    make = "from pathlib import Path; from hopwatch.monitor.spark import archiving; archiving.make"
+    code = f"{make}(Path({str(tmp_path)!r}))"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+    (file,) = tmp_path.iterdir()
+    more = f"{session.JAVA_OPTIONS}{archive.options(tmp_path)} -Xlog:class+load:file={tmp_path}/loaded"
+    code = (
+        "from pathlib import Path; from hopwatch.monitor.spark import session\n"
+        f"session.start(Path({str(tmp_path / 'work')!r}), more={{{archive.OPTIONS!r}: {more!r}}}).stop()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+    loaded = (tmp_path / "loaded").read_text("utf-8").splitlines()
+    of_spark = [line for line in loaded if " org.apache.spark." in line]
+    assert file.name == f"spark.{file.stat().st_size}.jsa"
+    assert sum("shared objects file (top)" in line for line in of_spark) > len(of_spark) / 2
