@@ -1,6 +1,7 @@
 # make install   .venv with everything in it; .venv/bin/hopwatch is the program
 # make demo      the demo pipeline, its monitor and its table; flags in ARGS="--drop router=0.02 --minutes 3"
 # make test      all tests; some of them in ARGS="tests/monitor -k books"
+# make soak      all tests, with every repetition of kills, faults and chances; takes hours
 # make check     linter, formatter, types, import contracts
 # make servers   fetches the servers that tests and benches start, and the jars that Spark reads Kafka with
 # make bench     measures against peers; flags in ARGS
@@ -24,7 +25,7 @@ PIP_TOOLS := pip-tools==7.6.2
 PIP_AUDIT := pip-audit==2.10.1
 ARGS ?=
 
-.PHONY: install demo test check bench pictures lock audit clean java servers
+.PHONY: install demo test soak check bench pictures lock audit clean java servers
 .NOTPARALLEL:
 
 install: java $(VENV)/installed
@@ -34,6 +35,9 @@ demo: java $(VENV)/installed
 
 test: java $(VENV)/installed servers
 	@$(VENV)/bin/python -m pytest --numprocesses=$(TESTERS) --dist=loadfile --no-loadscope-reorder $(ARGS)
+
+soak: java $(VENV)/installed servers
+	@$(VENV)/bin/python -m pytest --soak --session-timeout=86400 --numprocesses=$(TESTERS) --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/installed
 	@$(VENV)/bin/ruff check .
@@ -70,7 +74,7 @@ $(VENV)/installed: $(LOCK) pyproject.toml
 
 # The real servers of the tests, and what Spark reads Kafka with. Each server is looked for by itself; of Debian's packages it
 # installs those that are missing, as root.
-servers: $(VENV)/jars/connector $(VENV)/jars/broker
+servers: $(VENV)/jars/connector $(VENV)/jars/broker $(VENV)/jars/archived
 	@missing=; [ -n "$$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || missing=" postgresql"; \
 	for one in $(SERVERS); do command -v $${one%:*} >/dev/null || missing="$$missing $${one#*:}"; done; \
 	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
@@ -84,6 +88,11 @@ $(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
 	@rm -rf $@
 	@mvn -q -B -Dstyle.color=never -f $< org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
 	  -DoutputDirectory=$(CURDIR)/$@ -DincludeScope=runtime
+	@touch $@
+
+# Classes that Java reads once, for all Sparks and brokers that the tests start (ADR 0161).
+$(VENV)/jars/archived: $(VENV)/jars/broker $(VENV)/installed
+	@$(VENV)/bin/python -m tests.real.servers.archiving >/dev/null
 	@touch $@
 
 # Run it after a change of the dependencies in pyproject.toml. It has a .venv of its own, because pip-tools pins no pip.

@@ -139,7 +139,7 @@ def _arguments(made_work: GeneratedWork) -> dict[str, object]:
     return {"work": made_work.work.as_json(), "made": str(made_work.folder)}
 
 
-def _line(
+def _line(  # noqa: PLR0913, PLR0917 - what a line says
     who: str, includes: str, made_work: GeneratedWork, reads: Path | None, seconds: float, ran: ContestantRun
 ) -> SpeedLine:
     peak, rate = ran.peak, made_work.work.observations / seconds

@@ -2,7 +2,7 @@
 
 A round is a loop of calls and nothing else. Between rounds all that waits is sent, so that no queue is ever full and no
 thread wakes in a round; that work shows in the CPU time. The functions are called in a process of their own, see
-:mod:`bench.contestant`; each call they measure is told as ``ns``, the median of all rounds, and ``cpu_ns``, of all threads.
+:mod:`bench.contestant`; of each call they report ``ns``, the median of all rounds, and ``cpu_ns``, of all threads.
 """
 
 from __future__ import annotations

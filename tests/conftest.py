@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,10 +29,13 @@ settings.register_profile("search", deadline=None, max_examples=SOAK)
 LONGEST: Final = (
     "test_kafka_job.py",
     "test_kafka_faults.py",
+    "test_brokers_die.py",
     "test_postgres_faults.py",
     "test_paging.py",
     "test_cluster.py",
     "test_validate.py",
+    "test_validate_away.py",
+    "test_demo_kills.py",
     "test_demo_kafka.py",
     "test_killed.py",
     "test_demo.py",
@@ -43,13 +46,23 @@ LONGEST: Final = (
 """Files that take minutes each: they begin first, in this order, so that none of them is left alone at the end."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--soak``."""
+    summary = "run every kill, fault and seed, and laws with more cases, as before a release; takes hours"
+    parser.addoption("--soak", action="store_true", help=summary)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how many cases laws try, before they are collected; the profile that the command line names goes above."""
-    settings.load_profile("soak" if config.getoption("soak", default=False) else "hopwatch")
+    settings.load_profile("soak" if config.getoption("--soak") else "hopwatch")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest files begin first, the others in their order."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what is marked ``soak`` to ``--soak``; let the longest files begin first, the others in their order."""
+    if not config.getoption("--soak"):
+        left = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
 
@@ -59,6 +72,21 @@ def pytest_runtest_teardown() -> Iterator[None]:
     """Close what a test left open in any store, after its fixtures have ended."""
     yield
     engines.close()
+
+
+@pytest.fixture(scope="session")
+def times(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
+    """Return a function that picks a count of repetitions: the first by default, the second with ``--soak``."""
+    is_soak = bool(request.config.getoption("--soak"))
+    return lambda as_a_rule, soak: soak if is_soak else as_a_rule
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give the tests, and all that they start, a home folder of their own: nobody's passwords, settings and caches."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.spark import cluster, failures, simd
+from hopwatch.monitor.spark import archive, cluster, failures, simd
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ BRIEFLY_S: Final = 0.2
 PRIVATE_FOLDER: Final = 0o700
 """What ids and names stand in is for this user alone; on a cluster the workers may be others."""
 
-_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The work is done in Python and in native code: Java's optimising compiler and its parallel collector only compete."""
 _PROVIDER: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -158,7 +158,7 @@ def _settings(cores: int) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+        archive.OPTIONS: JAVA_OPTIONS + archive.options(),
         "spark.python.daemon.module": "hopwatch.monitor.spark.daemon",
         # By way of the network each task waits some 40 ms for the acknowledgement of its first rows.
         "spark.python.unix.domain.socket.enabled": "true",

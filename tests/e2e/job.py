@@ -15,11 +15,11 @@ from typing import Any, Final
 import pytest
 
 from hopwatch.monitor.store import dialect, schema, writer
+from tests.called import called
 from tests.e2e.traffic import Segment, config, rest
 from tests.reported import reported
 
 PATIENCE_S: Final = 180
-RUN: Final = (sys.executable, "-m", "hopwatch")
 
 
 class Job:
@@ -82,8 +82,8 @@ class Job:
 
     def report(self) -> dict[str, Any]:
         """Return what ``report --json`` says, but not until when it was read: the pulse goes with the clock."""
-        command = [*RUN, "report", "--config", str(self.config), "--json"]
-        told = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S)
+        told = called("report", "--config", str(self.config), "--json")
+        assert told.returncode == 0, told.stderr
         report = dict(json.loads(told.stdout))
         del report["read_through"]
         return report

@@ -28,7 +28,7 @@ RATE_PER_S: Final = 500
 TICK_S: Final = 0.02
 ENOUGH: Final = 200
 """So many messages a node handles that was started again."""
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 90.0
 
 
 def killed(folder: Path, node: str, at_s: float, brokers: str = "") -> list[Line]:

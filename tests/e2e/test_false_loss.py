@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ import pytest
 
 from hopwatch.monitor.store import reader
 from tests.against_model import prepared_store, rules_of
-from tests.e2e.ending.cases import DAMAGED, NODES, STREAM, TOLD, Case, End, cases
+from tests.e2e.ending.cases import DAMAGED, NODES, STREAM, TOLD, Case, End, cases, usual
 from tests.e2e.ending.damage import damage
 from tests.e2e.ending.truth import Truth, read
 from tests.micro_batches import run_once
@@ -23,14 +23,16 @@ from tests.probes.test_process import ROOT
 
 PATIENCE_S: Final = 600
 CASES: Final = cases()
+USUAL: Final = len(usual())
+"""So many of them come first; --soak has all."""
 STREAMS: Final[dict[str, Any]] = {STREAM: {"path": " -> ".join(NODES)}}
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fleet(tmp_path_factory: pytest.TempPathFactory, times: Callable[[int, int], int]) -> Path:
     """Return a folder in which the pipelines of all cases have run, each in a folder of its own."""
     folder = tmp_path_factory.mktemp("fleet")
-    wanted = json.dumps([(case.end, case.node, case.moment_s) for case in CASES])
+    wanted = json.dumps([(case.end, case.node, case.moment_s) for case in CASES[: times(USUAL, len(CASES))]])
     command = [sys.executable, "-m", "tests.e2e.ending.fleet", str(folder), wanted]
     alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     with (folder / "said").open("wb") as said:
@@ -61,7 +63,11 @@ class Told:
                 yield node["node"], node["loss_lower"], self.truth.nodes[node["node"]][start_us]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [*CASES[:USUAL], *(pytest.param(case, marks=pytest.mark.soak) for case in CASES[USUAL:])],
+    ids=lambda case: case.name,
+)
 def test_surely_lost_is_never_more_than_lost(fleet: Path, case: Case) -> None:
     """At no node, and not on the whole, whatever one of two replicas comes to, and when."""
     told = Told(fleet / case.name, case)

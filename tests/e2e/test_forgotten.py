@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -11,8 +11,8 @@ from typing import Final
 from tests.e2e.job import Job, running
 from tests.e2e.traffic import traffic
 
-_SHARES: Final = 22
-_KILLED_AFTER: Final = 14
+_SHARES: Final = (16, 22)
+"""In how many shares the segments come, as a rule and with --soak: at the end of two thirds of them it is killed."""
 
 
 def _known(job: Job) -> list[str]:
@@ -34,7 +34,9 @@ def _hasty(folder: Path) -> Iterator[Job]:
         yield job
 
 
-def test_a_monitor_that_forgets_reports_what_one_does_that_knows_all(tmp_path: Path) -> None:
+def test_a_monitor_that_forgets_reports_what_one_does_that_knows_all(
+    tmp_path: Path, times: Callable[[int, int], int]
+) -> None:
     """0 cells of the report differ, nothing is read twice, and little of what is gone is still known."""
     segments = traffic(seed=7)
     with _hasty(tmp_path / "undisturbed") as job:
@@ -46,13 +48,14 @@ def test_a_monitor_that_forgets_reports_what_one_does_that_knows_all(tmp_path: P
         expected = job.report()
     with _hasty(tmp_path / "forgetting") as job:
         job.start("tests.e2e.forgetting")
-        share = -(-len(segments) // _SHARES)
-        for number in range(_SHARES):
+        shares = times(*_SHARES)
+        share = -(-len(segments) // shares)
+        for number in range(shares):
             batch = job.batch() + 1
             for segment in segments[number * share : (number + 1) * share]:
                 segment.write(job.spool)
             job.await_batch(batch)
-            if number == _KILLED_AFTER:
+            if number == shares * 2 // 3:
                 job.kill()
                 job.start("tests.e2e.forgetting")
         job.await_(job.is_final, "the last final window")

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from tests.e2e.job import running, undisturbed
 from tests.e2e.traffic import rest, traffic
 
-KILLS: Final = int(os.environ.get("JOB_KILLS", "4"))
-"""How often the job is killed; JOB_KILLS=… for more, each a start of Spark."""
+KILLS: Final = (2, 10)
+"""How often the job is killed, as a rule and with --soak, each a start of Spark."""
 
 
-def test_a_job_that_is_killed_reports_what_an_undisturbed_one_does(tmp_path: Path) -> None:
-    """Every third time between the store's commit and Spark's: 0 cells of the report differ."""
+def test_a_job_that_is_killed_reports_what_an_undisturbed_one_does(
+    tmp_path: Path, times: Callable[[int, int], int]
+) -> None:
+    """Every second time between the store's commit and Spark's: 0 cells of the report differ."""
     segments, chance = traffic(seed=7), random.Random(11)
     expected = undisturbed(tmp_path / "undisturbed", segments)
     with running(tmp_path / "killed") as job:
-        share = -(-len(segments) // KILLS)
-        for kill in range(KILLS):
-            is_between_commits = kill % 3 == 2
+        kills = times(*KILLS)
+        share = -(-len(segments) // kills)
+        for kill in range(kills):
+            is_between_commits = bool(kill % 2)
             job.start("tests.e2e.dying" if is_between_commits else "hopwatch")
             for segment in segments[kill * share : (kill + 1) * share]:
                 segment.write(job.spool)

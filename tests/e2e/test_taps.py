@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -29,7 +29,8 @@ from tests.probes.test_process import ROOT, rows, spooled
 from tests.real.servers.process import free_ports
 
 PATIENCE_S: Final = 240
-KILLS: Final = 5
+KILLS: Final = (2, 5)
+"""How often the tap is killed while it goes on, as a rule and with --soak."""
 RUN: Final = (sys.executable, "-m", "hopwatch", "tap", "jsonl")
 FLAGS: Final = ("--stream", "orders", "--node", "router", "--id", "id", "--time", "at")
 
@@ -116,13 +117,13 @@ def test_a_tap_without_a_state_says_what_a_restart_costs(tap: Tap) -> None:
         assert process.wait(PATIENCE_S) == 0
 
 
-def test_a_tap_that_is_killed_skips_no_line(tap: Tap) -> None:
+def test_a_tap_that_is_killed_skips_no_line(tap: Tap, times: Callable[[int, int], int]) -> None:
     """Written and rotated while it runs and while it is dead: again only what no position was kept of."""
-    dice, rotations = random.Random(7), 0
+    kills, dice, rotations = times(*KILLS), random.Random(7), 0
     often: Counter[bytes] = Counter()
     tap.log.touch()
     written = 0
-    for kill in range(KILLS + 1):
+    for kill in range(kills + 1):
         before = tap.kept()
         with tap.running("--from-start", "--state", str(tap.state)) as process:
             for turn, _ in enumerate(rest(PATIENCE_S)):
@@ -136,7 +137,7 @@ def test_a_tap_that_is_killed_skips_no_line(tap: Tap) -> None:
                     tap.log.touch()
                 if turn > 20 and tap.kept() > before and dice.random() < 0.1:
                     break
-            if kill == KILLS:
+            if kill == kills:
                 until_all = (tap.stamped().keys() >= ids(0, written) for _ in rest(PATIENCE_S))
                 assert any(until_all)
             os.kill(process.pid, signal.SIGKILL)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hopwatch.monitor.spark import cluster
+from hopwatch.monitor.spark.session import JAVA_OPTIONS
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.process import free_ports
 from tests.real.servers.spark import Spark
@@ -20,6 +21,9 @@ from tests.real.workplace import Workplace
 from tests.reported import known_in
 
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
+QUICK = f'''[monitor.spark]
+"spark.executor.extraJavaOptions" = "{JAVA_OPTIONS}"'''
+"""Executors that live for seconds need no optimising compiler."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +41,7 @@ def test_an_executor_that_is_killed_changes_nothing(kafka: Kafka, spark_cluster:
     """The report of a cluster that lost one under load equals that of a monitor in one process, cell by cell."""
     kafka.create_topic("cluster", 4)
     traffic = Traffic(kafka.url("cluster")).start()
-    work = Workplace(tmp_path / "cluster", kafka.url("cluster"), streams=STREAMS, environ=LOOPBACK)
+    work = Workplace(tmp_path / "cluster", kafka.url("cluster"), more=QUICK, streams=STREAMS, environ=LOOPBACK)
     monitor = Monitor(work).start("--master", spark_cluster.url)
     monitor.until(lambda: len(spark_cluster.executors()) == 2 and known_in(work.store_url) > 0, "two executors at work")
     killed = spark_cluster.executors()[0]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -22,8 +21,8 @@ from tests.real.servers.process import Process, answers, free_ports, until
 from tests.real.test_gate import RUN
 from tests.repository import ROOT
 
-KILLS: Final = int(os.environ.get("GATE_KILLS", "5"))
-"""How often the gate is killed; GATE_KILLS=… for more."""
+KILLS: Final = (2, 50)
+"""How often the gate is killed, as a rule and with --soak."""
 CODEC: Final = Codec(Schema.parse(orjson.dumps(ORDER)))
 
 
@@ -78,16 +77,18 @@ def check(kafka: Kafka, topic: str, producers: Producers) -> None:
     assert found.duplicates <= retries
 
 
-def test_a_gate_that_is_killed_loses_nothing_that_it_acknowledged(kafka: Kafka, tmp_path: Path) -> None:
+def test_a_gate_that_is_killed_loses_nothing_that_it_acknowledged(
+    kafka: Kafka, tmp_path: Path, times: Callable[[int, int], int]
+) -> None:
     """SIGKILL at random moments under load: lost 0, phantom 0, corrupt 0, duplicates at most as many as retries."""
-    chance = Random(KILLS)
+    kills, chance = times(*KILLS), Random(5)
     with under_load(tmp_path, kafka, "gate-killed") as (gate, producers):
-        for _ in range(KILLS):
+        for _ in range(kills):
             time.sleep(chance.random())
             gate.process.kill()
             gate.start()
         time.sleep(0.5)
-    assert producers.statuses[0] >= KILLS
+    assert producers.statuses[0] >= kills
     check(kafka, "gate-killed", producers)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,18 +14,20 @@ from tests.real.watching import DYING, Monitor, differences, lost_at, minute_of,
 from tests.real.workplace import Workplace
 from tests.reported import known_in
 
-KILLS: Final = int(os.environ.get("JOB_KILLS", "4"))
-"""How often the job is killed; JOB_KILLS=… for more, each a start of Spark."""
+KILLS: Final = (2, 20)
+"""How often the job is killed, as a rule and with --soak, each a start of Spark."""
 
 
-def test_a_driver_that_is_killed_reports_what_an_undisturbed_one_does(kafka: Kafka, tmp_path: Path) -> None:
-    """Under load, every third time between the store's commit and Spark's: 0 cells of the report differ."""
+def test_a_driver_that_is_killed_reports_what_an_undisturbed_one_does(
+    kafka: Kafka, tmp_path: Path, times: Callable[[int, int], int]
+) -> None:
+    """Under load, every second time between the store's commit and Spark's: 0 cells of the report differ."""
     kafka.create_topic("killed", 4)
     chance = random.Random(11)
     killed = Monitor(Workplace(tmp_path / "killed", kafka.url("killed"), streams=STREAMS))
     traffic = Traffic(kafka.url("killed")).start()
-    for kill in range(KILLS):
-        if kill % 3 == 2:
+    for kill in range(times(*KILLS)):
+        if kill % 2:
             killed.start(program=DYING)
             assert killed.process is not None
             killed.process.wait(120)

@@ -13,6 +13,7 @@ from sqlalchemy.engine import make_url
 
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
+from tests.called import called
 from tests.e2e.worked_example import NODES, stamp
 from tests.real.servers.postgres import PASSWORD, Postgres
 
@@ -28,10 +29,17 @@ def configure(folder: Path, url: str, name: str = "hopwatch.toml") -> Path:
     return config
 
 
-def hopwatch(config: Path, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command with a configuration."""
-    called = [*RUN, command, "--config", str(config), *arguments]
-    ended = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+def run_once(config: Path) -> subprocess.CompletedProcess[str]:
+    """Run the monitor once, in a working folder of its own."""
+    command = [*RUN, "run", "--once", "--config", str(config), "--workdir", str(config.with_suffix(""))]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert PASSWORD not in ended.stdout + ended.stderr
+    return ended
+
+
+def hopwatch(config: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Call a command with a configuration."""
+    ended = called(*command, "--config", str(config))
     assert PASSWORD not in ended.stdout + ended.stderr
     return ended
 
@@ -51,7 +59,7 @@ def test_a_report_from_postgresql_is_the_report_from_sqlite(postgres: Postgres, 
         configure(tmp_path, postgres.database(), "postgres.toml"),
     ]
     for config in configs:
-        ended = hopwatch(config, "run", "--once", "--workdir", str(tmp_path / config.stem))
+        ended = run_once(config)
         assert ended.returncode == 0, ended.stderr
     told = [report(config) for config in configs]
     assert told[0]["streams"][0]["windows"][0]["lost"] == 5
@@ -69,7 +77,7 @@ def test_a_second_monitor_is_refused(postgres: Postgres, tmp_path: Path) -> None
     url = postgres.database()
     config = configure(tmp_path, url)
     with dialect.sole_writer(url):
-        ended = hopwatch(config, "run", "--once", "--workdir", str(tmp_path / "work"))
+        ended = run_once(config)
     name = dialect.name_of(url)
     told = (
         f"hopwatch: another monitor writes to the store {name}: stop it first, or name another store in [store] url\n"
@@ -93,8 +101,7 @@ def test_a_store_that_cannot_be_reached_is_told(
     (tmp_path / "spool").mkdir()
     url = make_url(postgres.database()).set(**part).render_as_string(hide_password=False)
     config = configure(tmp_path, url)
-    called = [*RUN, *command, "--config", str(config)]
-    ended = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    ended = hopwatch(config, *command)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (3, "", 1)
     assert ended.stderr.startswith(f"hopwatch: the store {dialect.name_of(url)} failed: connection failed: ")
     assert ended.stderr.endswith(f"; {advice}\n")
@@ -109,8 +116,7 @@ def test_a_store_is_taken_to_the_newest_version(postgres: Postgres, tmp_path: Pa
     commands = [("store", "migrate"), ("store", "migrate"), ("report",)]
     told = []
     for command in commands:
-        called = [*RUN, *command, "--config", str(config)]
-        ended = subprocess.run(called, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        ended = hopwatch(config, *command)
         assert ended.returncode == 0, ended.stderr
         told.append(ended.stderr)
     assert [f"is at schema version {SCHEMA_VERSION}, newly made" in told[0], "already" in told[1]] == [True, True]

@@ -18,7 +18,8 @@ from tests.e2e.job import PATIENCE_S, Job, running, undisturbed
 from tests.e2e.traffic import Segment, rest, traffic
 from tests.real.servers.postgres import OWNER, Postgres
 
-SHARES: Final = 4
+SHARES: Final = (2, 4)
+"""In how many shares the segments come, each but the first with trouble: as a rule, and with --soak."""
 SMALL: Final = "small"
 DISK_BYTES: Final = 64 * 1024 * 1024
 TRIED_AGAIN: Final = "hopwatch: the store fails, the batch is tried again whole: "
@@ -47,10 +48,16 @@ def expected(segments: list[Segment], tmp_path_factory: pytest.TempPathFactory) 
     return undisturbed(tmp_path_factory.mktemp("undisturbed"), segments)
 
 
-def disturbed(job: Job, segments: list[Segment], disturb: Callable[[], None]) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def shares(times: Callable[[int, int], int]) -> int:
+    """Return in how many shares the segments come."""
+    return times(*SHARES)
+
+
+def disturbed(job: Job, segments: list[Segment], shares: int, disturb: Callable[[], None]) -> dict[str, Any]:
     """Run the job over the segments share by share, each but the first with trouble; return its report."""
-    share = -(-len(segments) // SHARES)
-    for number in range(SHARES):
+    share = -(-len(segments) // shares)
+    for number in range(shares):
         for segment in segments[number * share : (number + 1) * share]:
             segment.write(job.spool)
         if number:
@@ -69,9 +76,9 @@ def fails(job: Job, told: int) -> None:
 
 
 def test_a_server_that_is_restarted_costs_nothing(
-    server: Postgres, segments: list[Segment], expected: dict[str, Any], tmp_path: Path
+    server: Postgres, segments: list[Segment], expected: dict[str, Any], shares: int, tmp_path: Path
 ) -> None:
-    """Three times, as a power cut would, each time when a batch is to be written."""
+    """Once or more, as a power cut would, each time when a batch is to be written."""
     with running(tmp_path, server.database()) as job:
 
         def restart() -> None:
@@ -80,12 +87,12 @@ def test_a_server_that_is_restarted_costs_nothing(
             fails(job, told)
             server.start()
 
-        got = disturbed(job, segments, restart)
+        got = disturbed(job, segments, shares, restart)
     assert got == expected
 
 
 def test_connections_that_an_administrator_ends_cost_nothing(
-    postgres: Postgres, segments: list[Segment], expected: dict[str, Any], tmp_path: Path
+    postgres: Postgres, segments: list[Segment], expected: dict[str, Any], shares: int, tmp_path: Path
 ) -> None:
     """All of them, the one that holds the store too, again and again while batches are written."""
     url = postgres.database()
@@ -97,13 +104,13 @@ def test_connections_that_an_administrator_ends_cost_nothing(
             for _ in rest(5):
                 ended += postgres.end_connections(url.rpartition("/")[2])
 
-        got = disturbed(job, segments, end)
+        got = disturbed(job, segments, shares, end)
     assert got == expected
-    assert ended > SHARES
+    assert ended > shares
 
 
 def test_a_full_disk_is_waited_for(
-    postgres: Postgres, segments: list[Segment], expected: dict[str, Any], tmp_path: Path
+    postgres: Postgres, segments: list[Segment], expected: dict[str, Any], shares: int, tmp_path: Path
 ) -> None:
     """Nothing of a batch is written until there is room for all of it."""
     with _small_disk(postgres) as disk, running(tmp_path, postgres.database(f"TABLESPACE {SMALL}")) as job:
@@ -114,7 +121,7 @@ def test_a_full_disk_is_waited_for(
             fails(job, told)
             (disk / "filler").unlink()
 
-        got = disturbed(job, segments, fill)
+        got = disturbed(job, segments, shares, fill)
     assert got == expected
     assert "No space left on device" in job.words
 

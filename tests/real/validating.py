@@ -50,6 +50,12 @@ class Place:
         self._asking = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": name})
         self.producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True, "linger.ms": 5})
 
+    def close(self) -> None:
+        """Let its clients go; what was not sent yet stays unsent."""
+        self.producer.purge()
+        self.producer.flush(PATIENCE_S)
+        self._asking.close()
+
     def register(self, said: Json) -> int:
         """Make a schema the newest version of the subject, and return its number."""
         file = self.folder / "schema.avsc"

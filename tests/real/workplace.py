@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hopwatch.monitor import settings
+from tests.called import called
 from tests.real.servers.process import Process
 from tests.reported import reported
 
@@ -26,7 +27,7 @@ class Workplace:
     folder: Path
     transport: str
     store: str = "sqlite:///./store.db"
-    monitor: str = 'trigger = "3s"\npulse = "3s"'
+    monitor: str = 'trigger = "5s"\npulse = "5s"'
     streams: str = '[streams.orders]\npath = "a -> b"\ntransit = "4s"\nsettle = "2s"'
     more: str = ""
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +65,7 @@ class Workplace:
 
     def report(self) -> dict[str, Any]:
         """Return ``hopwatch report --json``."""
-        done = self.run("report", "--json")
+        done = called("report", "--json", folder=self.folder, environ=self.environ)
         assert done.returncode == 0, done.stderr
         told: dict[str, Any] = json.loads(done.stdout)
         return told
@@ -83,4 +84,4 @@ class Workplace:
 
     @property
     def _environ(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(ROOT), **self.environ}
+        return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **self.environ}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.repository import ROOT
 
-TARGETS = ["install", "demo", "test", "check", "bench", "pictures", "lock", "audit", "clean"]
+TARGETS = ["install", "demo", "test", "soak", "check", "bench", "pictures", "lock", "audit", "clean"]
 JAVA = (
     "Hopwatch needs Java 17 or newer, found {}: install it with 'apt-get install openjdk-17-jre-headless' (Debian, "
     "Ubuntu) or 'brew install openjdk@17' (macOS), and let JAVA_HOME, if it is set, point to it"
@@ -168,7 +168,7 @@ def test_each_server_of_the_tests_is_looked_for_by_itself(machine: Path, missing
     (machine / "bin" / "ls").symlink_to(found)
     for name in SERVERS.keys() - {missing}:
         _program(machine, name, "")
-    jars = [word for jar in ("connector", "broker") for word in ("-o", f".venv/jars/{jar}")]
+    jars = [word for jar in ("connector", "broker", "archived") for word in ("-o", f".venv/jars/{jar}")]
     code, said = _make(machine, "servers", *jars)
     if missing is None:
         assert (code, said) == (0, [])

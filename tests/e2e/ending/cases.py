@@ -56,7 +56,6 @@ LASTING: Final = (End.NONE, End.FULL, End.NAME, End.TIME, End.ID)
 """They have no moment: it is so from the start."""
 DAMAGED: Final = (End.FLIP, End.EMPTY, End.CUT, End.SCHEMA)
 """They happen to segments, at moment 0 to the only one of a replica that lived for a short time, else to the last."""
-TIMED: Final = tuple(end for end in End if end not in (*LASTING, *DAMAGED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +72,23 @@ class Case:
         return f"{self.end}-{self.node}-{self.moment_s:g}"
 
 
-def cases() -> list[Case]:
-    """Return all cases: every end at every node."""
+def _moments(end: End) -> tuple[float, ...]:
+    if end in LASTING:
+        return (0.0,)
+    return (0.0, 3.0) if end in DAMAGED else (0.0, 0.7, 2.5)
+
+
+def usual() -> list[Case]:
+    """Return every end at every node, each end at each of its moments: every node has another one of them."""
     return [
-        *(Case(end, node, moment_s) for end, node, moment_s in product(TIMED, NODES, (0.0, 0.7, 2.5))),
-        *(Case(end, node, moment_s) for end, node, moment_s in product(DAMAGED, NODES, (0.0, 3.0))),
-        *(Case(end, node, 0.0) for end, node in product(LASTING, NODES)),
+        Case(end, node, moments[(at + number) % len(moments)])
+        for at, end in enumerate(End)
+        for moments in [_moments(end)]
+        for number, node in enumerate(NODES)
     ]
+
+
+def cases() -> list[Case]:
+    """Return every end at every node at every moment, the usual ones first."""
+    every = [Case(end, node, moment_s) for end in End for node, moment_s in product(NODES, _moments(end))]
+    return sorted(every, key=lambda case: case not in usual())

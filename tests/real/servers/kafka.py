@@ -13,10 +13,14 @@ from typing import Final
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from hopwatch.monitor.spark import archive
 from tests.real.servers.process import PATIENCE_S, Process, ServerError, answers, free_ports, until
 
 JARS: Final = Path(sys.prefix) / "jars" / "broker"
-_JAVA: Final = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{JARS}/*")
+JAVA: Final = ("java", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+CLASS_PATH: Final = ("-cp", f"{JARS}/*")
+ARCHIVE: Final = "broker"
+"""The name of the archive of a broker's classes, beside that of Spark's."""
 LOG_APPEND: Final = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": "5242880"}
 """What a topic of observations needs."""
 
@@ -39,6 +43,7 @@ class Kafka:
         self.ports, self._controllers = ports[:brokers], ports[brokers:]
         self._processes: dict[int, Process] = {}
         self._cluster = uuid.uuid4().hex[:22]
+        self.java = [*JAVA, *archive.flags(ARCHIVE), *CLASS_PATH]
 
     @property
     def bootstrap(self) -> str:
@@ -70,6 +75,10 @@ class Kafka:
     def kill(self, number: int) -> None:
         """Kill a broker as a power cut would."""
         self._processes.pop(number).kill()
+
+    def end(self, number: int, patience_s: float) -> None:
+        """Ask a broker to end, and wait until it has."""
+        self._processes.pop(number).stop(patience_s)
 
     def restart(self, number: int) -> None:
         """Start a broker that was killed or stopped."""
@@ -124,7 +133,7 @@ class Kafka:
 
     def _launch(self, number: int) -> None:
         properties = self._place(number) / "server.properties"
-        command = ["java", *_JAVA, "kafka.Kafka", str(properties)]
+        command = [*self.java, "kafka.Kafka", str(properties)]
         self._processes[number] = Process(command, self._place(number) / "broker.log")
 
     def _format(self, number: int) -> None:
@@ -132,7 +141,7 @@ class Kafka:
         place.mkdir(parents=True)
         properties = place / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in self._properties(number).items()), "utf-8")
-        command = ["java", *_JAVA, "kafka.tools.StorageTool", "format", "-t", self._cluster, "-c", str(properties)]
+        command = [*self.java, "kafka.tools.StorageTool", "format", "-t", self._cluster, "-c", str(properties)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ServerError(f"a broker's storage cannot be made: {done.stdout}{done.stderr}")

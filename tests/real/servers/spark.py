@@ -9,6 +9,8 @@ from typing import Final
 
 import pyspark
 
+from hopwatch.monitor.spark import archive
+from hopwatch.monitor.spark.session import JAVA_OPTIONS
 from tests.real.servers.process import Process, answers, free_ports, until
 
 HOME: Final = Path(pyspark.__file__).parent
@@ -66,6 +68,7 @@ class Spark:
 
     def _launch(self, name: str, what: str, *flags: str) -> Process:
         environ = {**os.environ, "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+        environ["SPARK_DAEMON_JAVA_OPTS"] = JAVA_OPTIONS + archive.options()
         environ.pop("PYTHONPATH", None)
         return Process([_CLASS, what, *flags], self.folder / f"{name}.log", environ, self.folder)
 
