@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -145,3 +147,15 @@ def test_troubleshoot_answers_each_question() -> None:
     assert len(quoted()) > 20
     headings = anchors(DOCS / "TROUBLESHOOT.md")
     assert {"my-stream-is-unknown", "my-stream-is-idle", "all-messages-are-lost", "there-are-orphans"} <= headings
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=_name)
+def test_blocks_can_be_read(page: Path) -> None:
+    """Python is Python and what it imports of ours is there, TOML is TOML."""
+    text = page.read_text("utf-8")
+    for block in documented.of(text, "toml"):
+        tomllib.loads(block)
+    for block in documented.of(text, "python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "hopwatch":
+                __import__(str(node.module), fromlist=[name.name for name in node.names])
