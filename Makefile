@@ -8,6 +8,7 @@
 # make pictures  takes the pictures of the dashboard that the docs show anew, into docs/images
 # make lock      writes requirements/ anew, the newest of all packages with ARGS=--upgrade
 # make audit     looks for advisories of the packages that are locked
+# make changelog moves the fragments in changes/ into CHANGELOG.md; ARGS="--version 0.2.0", with --draft it only prints
 # make clean     removes what the above made
 
 PYTHON ?= python3
@@ -23,9 +24,10 @@ TESTERS := 4
 SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:prometheus-alertmanager amtool:prometheus-alertmanager chromium:chromium
 PIP_TOOLS := pip-tools==7.6.2
 PIP_AUDIT := pip-audit==2.10.1
+TOWNCRIER := towncrier==26.9.0
 ARGS ?=
 
-.PHONY: install demo test soak check bench pictures lock audit clean java servers
+.PHONY: install demo test soak check bench pictures lock audit changelog clean java servers
 .NOTPARALLEL:
 
 install: java $(VENV)/installed
@@ -119,6 +121,14 @@ audit: $(VENV)/audit/bin/pip-audit
 $(VENV)/audit/bin/pip-audit: Makefile
 	@$(PYTHON) -m venv $(VENV)/audit
 	@$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_AUDIT)
+	@touch $@
+
+changelog: $(VENV)/changelog/bin/towncrier
+	@$< build --yes $(ARGS)
+
+$(VENV)/changelog/bin/towncrier: Makefile
+	@$(PYTHON) -m venv $(VENV)/changelog
+	@$(VENV)/changelog/bin/python -m pip install --quiet --disable-pip-version-check $(TOWNCRIER)
 	@touch $@
 
 clean:

@@ -10,7 +10,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest import mock
 
-from hopwatch.monitor.cli.main import main
+from hopwatch.cli.main import main
 
 
 def called(

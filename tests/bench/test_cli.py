@@ -106,7 +106,7 @@ def test_all_is_what_needs_nothing_from_outside() -> None:
     assert _chosen(None, has_labels=False) == (Measure.SPEED, Measure.PROBES, Measure.LIVE)
 
 
-def test_readme_names_what_can_be_measured() -> None:
+def test_the_page_on_performance_names_what_can_be_measured() -> None:
     """All of it, as it is called."""
-    said = (ROOT / "README.md").read_text("utf-8")
-    assert [what.value for what in Measure if f"`{what}`" not in said] == []
+    page = (ROOT / "docs" / "PERFORMANCE.md").read_text("utf-8")
+    assert [measure.value for measure in Measure if f"`{measure}`" not in page] == []

@@ -1,4 +1,4 @@
-"""Tests of the page on what people and programs touch: it names all of it, as it is."""
+"""Tests of the pages on commands, fields and keys: they name all of them, as they are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from hopwatch.monitor.settings.metrics import MetricsSettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "INTERFACE.md").read_text("utf-8")
 FLAG = re.compile(r"--[a-z][a-z-]+")
-LISTED = dict(re.findall(r"^\| `(\[[^`]+)` \| `?([^`|]*?)`? \|", PAGE, re.MULTILINE))
+CONFIGURE = (Path(__file__).parents[2] / "docs" / "CONFIGURE.md").read_text("utf-8")
+LISTED = dict(re.findall(r"^\| `(\[[^`]+)` \| `?([^`|]*?)`? \|", CONFIGURE, re.MULTILINE))
 
 
 def test_every_key_is_listed_with_its_default() -> None:

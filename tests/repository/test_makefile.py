@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from tests.repository import ROOT
 
-TARGETS = ["install", "demo", "test", "soak", "check", "bench", "pictures", "lock", "audit", "clean"]
+TARGETS = ["install", "demo", "test", "soak", "check", "bench", "pictures", "lock", "audit", "changelog", "clean"]
 JAVA = (
     "Hopwatch needs Java 17 or newer, found {}: install it with 'apt-get install openjdk-17-jre-headless' (Debian, "
     "Ubuntu) or 'brew install openjdk@17' (macOS), and let JAVA_HOME, if it is set, point to it"
@@ -130,6 +131,16 @@ def test_an_audit_that_looked_at_nothing_fails_in_words(machine: Path, code: int
         " ARGS=--vulnerability-service=osv asks another one"
     )
     assert (ended != 0, said) == (bool(code), [told] * code)
+
+
+def test_a_changelog_is_asked_of_towncrier(machine: Path) -> None:
+    """Of the pinned version, in a place of its own, with the flags that are given."""
+    program = machine / ".venv" / "changelog" / "bin" / "towncrier"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    assert _make(machine, "changelog", "ARGS=--draft --version 0.2.0") == (0, ["build --yes --draft --version 0.2.0"])
+    assert re.search(r"^TOWNCRIER := towncrier==[\d.]+$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
 
 
 def test_flags_reach_the_demo() -> None:
