@@ -20,7 +20,7 @@ DOCS: Final = ROOT / "docs"
 PAGES: Final = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 GUIDES: Final = sorted([ROOT / "README.md", *DOCS.glob("*.md")])
 MOST_COLUMNS: Final = 120
-PRODUCT: Final = ("probes", "monitor", "alerts", "dashboards")
+PRODUCT: Final = ("probes", "gate", "monitor", "alerts", "dashboards", "cli")
 AMERICAN: Final = re.compile(
     r"(?i)\b(?:colors?|behaviors?|labeled|cancell?ed(?<!cancelled)|judgments?|neighbors?|favor\w*|centers?|catalogs?"
     r"|licenses?|gray|analyz[a-z]+|[a-z]{3,}(?:iz(?:e[ds]?|ing|ations?)))\b"
@@ -112,7 +112,7 @@ def hopwatch_lines() -> list[tuple[str, str]]:
 def test_every_command_line_is_taken(page: str, line: str) -> None:
     """By the program itself, up to what stands behind a comment, a pipe or another command."""
     first = next(iter(commands.of_script(re.split(r" # | > ", line)[0].replace("$?", ""))))
-    assert commands.refusal(shlex.split(shlex.join(first))[1:]) == "", page
+    assert commands.refusal(*shlex.split(shlex.join(first))[1:]) == "", page
 
 
 @pytest.mark.parametrize("name", ["CONFIGURE.md", "OPERATE.md"])

@@ -94,7 +94,7 @@ def test_every_command_is_taken(command: Command) -> None:
     """By the program itself, also those that take long."""
     for words in commands.of_script(command.line.replace("$?", "").partition(" > ")[0]):
         if words and words[0] == commands.PROGRAM:
-            assert commands.refusal(words[1:]) == ""
+            assert commands.refusal(*words[1:]) == ""
         else:
             assert words[:1] == [] or words[0] in {"python", *NEVER_RUN}
 
@@ -103,7 +103,7 @@ def test_the_demo_of_readme_takes_its_flags() -> None:
     """They stand in ARGS."""
     (line,) = [one.line for one in documented.commands(README) if one.line.startswith("make demo")]
     (flags,) = [word.removeprefix("ARGS=") for word in shlex.split(line) if word.startswith("ARGS=")]
-    assert commands.refusal(["demo", *shlex.split(flags)]) == ""
+    assert commands.refusal("demo", *shlex.split(flags)) == ""
 
 
 @pytest.mark.parametrize(
