@@ -1,4 +1,4 @@
-"""What deciding about alerts costs a micro-batch, beside the writing of the windows that it decides about.
+"""Cost of evaluating alerts in a micro-batch, beside the cost of writing its windows.
 
 The rules are those that are there without any configuration, the store is SQLite in a file. The streams have three
 days of minutes behind them, as long as a default budget looks back. A micro-batch brings the next window of every
@@ -41,7 +41,7 @@ class AlertCost:
 
 @dataclass(frozen=True, slots=True)
 class BudgetCost:
-    """How long it takes to sum the minutes of one stream over a span, in a store of so many rows, ms."""
+    """Time to sum the windows of one stream over a span, in ms, and the rows of the store."""
 
     span: str
     rows: int

@@ -1,4 +1,4 @@
-"""What a trigger costs while 400 windows are live: one that brings something to each, the pulse alone, an idle one."""
+"""Cost of a trigger with 400 live windows: with data for each window, with the pulse alone, and idle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.contestant import Json
 from bench.generate import GeneratedWork
 from bench.ours import place, start_job
 from bench.progress import Trigger, idle_s, triggers, wait_until
-from bench.spool import SpoolInstance, say
+from bench.spool import SpoolInstance, write_record
 from bench.truth import WrongResultError
 from bench.work import FIRST_START_MS, NODES, Work, start_ms, stream_name
 from hopwatch.monitor import pulse
@@ -75,7 +75,7 @@ class TriggerRounds:
         self.skipped_us += later_us
         folder = self.staging / f"pulse-{self.pulses}"
         self.pulse.folder = folder
-        say(self.pulse, Kind.HEARTBEAT, self._now_us() + self.pulses * _EVERY_US + self.skipped_us)
+        write_record(self.pulse, Kind.HEARTBEAT, self._now_us() + self.pulses * _EVERY_US + self.skipped_us)
         folder.rename(self.spool / folder.name)
         self.pulses += 1
 

@@ -52,7 +52,7 @@ INTERRUPTED_EXIT_CODE: Final = 130
 
 
 class Measure(StrEnum):
-    """What can be measured."""
+    """Measures of this bench."""
 
     SPEED = "speed"
     PROBES = "probes"
@@ -72,7 +72,7 @@ class Measure(StrEnum):
 
 
 class Request(NamedTuple):
-    """How much is measured, where, and with what from outside."""
+    """Size and place of a measure, and its data from outside."""
 
     observations: int
     scratch: Path

@@ -28,7 +28,7 @@ class ContestantError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class ContestantRun:
-    """What a contestant's function returned, how long its whole process took, and its footprint."""
+    """Result of a contestant's function, the duration of its process, and its footprint."""
 
     result: Json
     process_s: float

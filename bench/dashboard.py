@@ -1,4 +1,4 @@
-"""How fast the dashboard is over a month of 100 nodes, in either database, beside a page that reads all with pandas."""
+"""Speed of the dashboard over a month of 100 nodes, in both databases, beside a page that reads all with pandas."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class QueryTimes:
 
 @dataclass(frozen=True, slots=True)
 class PageTimes:
-    """How long a page takes in a browser until all of it is drawn, s; ``plain_s`` is the plain page's median."""
+    """Time until a page is drawn in a browser, in s; ``plain_s`` is the plain page's median."""
 
     store: str
     what: str

@@ -35,7 +35,7 @@ class ServerFailedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class ServerSample:
-    """What a server had done at a moment: seconds of its processor, trips to the database, statements in them."""
+    """Totals of a server at a moment: processor seconds, trips to the database, statements in them."""
 
     at_s: float
     cpu_s: float

@@ -1,4 +1,4 @@
-"""What was measured of detectors and alerts, drawn for a person; numbers only, the conclusions are the reader's."""
+"""Tables of the figures of detectors and alerts; numbers only, the conclusions are the reader's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How soon a window is final: real probes, the real clock, the monitor's own pulse and its default trigger.
+"""Delay until a window is final, with real probes, the real clock, the monitor's pulse and its default trigger.
 
 Measured from the moment at which end, transit and settle of a window have passed to that at which the store says so.
 """

@@ -1,4 +1,4 @@
-"""What a process takes: memory of it and all below it, processor time, the disk of a folder, sampled while it works."""
+"""Footprint of a process, sampled while it runs: memory of it and its children, processor time, disk of a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the cost grows: with the observations, with the streams that they come in, and with smaller batches."""
+"""Growth of the cost with more observations, with more streams, and with smaller batches."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _REST_S: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class KafkaThroughput:
-    """What went through the broker: observations and bytes a second, bytes an observation, memory of the processes."""
+    """Throughput over the broker: observations and bytes per second, bytes per observation, memory of the processes."""
 
     what: str
     rate: float

@@ -1,4 +1,4 @@
-"""What it is to watch: how long triggers take while many windows are live, and how soon a window is final."""
+"""Cost of a live monitor: duration of triggers with many live windows, and delay until a window is final."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _BURSTS_A_DAY, _BURST_MINUTES, _LEAST_BURST, _MOST_BURST = 1.0, 15.0, 1.3, 2.5
 
 @dataclass(frozen=True, slots=True)
 class MadeNode:
-    """What passes a node: messages expected at it, and how many of its usual number a burst makes of them."""
+    """Traffic of a node: messages expected at it, and the factor of a burst."""
 
     messages: Floats
     bursts: Floats

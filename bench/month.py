@@ -44,7 +44,7 @@ _BY_SPAN: Final = (tables.rollups, tables.node_rollups)
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """How much there is: days, nodes of the great stream."""
+    """Size of the store: days, and nodes of the great stream."""
 
     days: int = 30
     nodes: int = 100
@@ -73,12 +73,12 @@ class Month:
 
     @property
     def minutes(self) -> int:
-        """How many windows a stream has."""
+        """Return the number of windows of a stream."""
         return (self.end_us - START_US) // WINDOW_US
 
     @property
     def node_windows(self) -> int:
-        """How many windows of nodes the great stream has."""
+        """Return the number of node windows of the great stream."""
         return self.nodes * self.minutes
 
 

@@ -1,4 +1,4 @@
-"""How well the detector does on a labelled benchmark, by the scorer that is given: no label and no rule is in here.
+"""Score of the detector on a labelled benchmark, by the given scorer; labels and rules are not in here.
 
 DATA holds ``data/FOLDER/NAME.csv`` and ``windows.json``, which names the labelled spans of each file. The scorer is a
 Python program that is called as ``SCORER SCORES --root DATA --threshold T`` and prints, a line a profile, the score at
@@ -54,7 +54,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class MarkedSeries:
-    """How many of the labelled windows have at least one mark in them, and how many marks lie outside of all."""
+    """Count of labelled windows with at least one mark, and of marks outside of all windows."""
 
     mark: str
     windows: int
@@ -63,7 +63,7 @@ class MarkedSeries:
 
 
 class DetectorScores(NamedTuple):
-    """What the scorer says of a profile: the score at the best threshold, that, and the score at the one asked for."""
+    """Scores of a profile: at the best threshold, that threshold, and at the requested one."""
 
     best: float
     threshold: float

@@ -1,4 +1,4 @@
-"""How often the detector calls something odd where nothing is: on stationary noise, and on a pipeline that is well.
+"""Rate of false outliers, on stationary noise and on a healthy pipeline.
 
 One value a minute, all series seeded. Beside it what one would otherwise write down: a value is odd that lies three
 deviations off the mean of the last hour, each run of such values counted once.
@@ -32,7 +32,7 @@ STATIONARY, PIPELINE = "stationary noise", "a pipeline that is well"
 
 @dataclass(frozen=True, slots=True)
 class FalseOutliers:
-    """What is called odd of series in which nothing is: notices a day, outliers a week, both a series.
+    """False findings per series: notices per day, outliers per week.
 
     ``rolling_a_day`` is what a rolling z-score calls odd.
     """

@@ -1,4 +1,4 @@
-"""What a stamp costs a service while no broker answers, and how far its memory grows: every call is timed by itself."""
+"""Cost of a stamp to a service while no broker answers, each call timed by itself, and the growth of its memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a detector of outliers costs: a point of one series in batch, a minute of many series, and what it remembers.
+"""Cost of an outlier detector: a point of one series in batch, a minute of many series, and its memory.
 
 The peers are two detectors that people take from PyPI, with their own defaults and the newest eight values of a series
 as features. They are too slow for all series: a minute is timed with fewer and multiplied.
@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """What one costs: µs a point in batch, seconds for a minute of all series, bytes remembered of a series."""
+    """Cost of a detector: µs per point in batch, seconds for a minute of all series, bytes of memory per series."""
 
     who: str
     includes: str

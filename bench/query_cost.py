@@ -1,4 +1,4 @@
-"""What the questions of the dashboard cost alone, without a page: the first time in a process, and again.
+"""Cost of the dashboard's queries without a page: the first time in a process, and again.
 
 The functions are called in a process of their own, see :mod:`bench.contestant`; spans are in ms.
 """

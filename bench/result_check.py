@@ -1,4 +1,4 @@
-"""What a contestant found, in the form that the truth is checked in: from our store, or from a peer's columns."""
+"""Results of a contestant in the form of the check: read from our store, or from a peer's columns."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Watch:
 
     @property
     def most_windows(self) -> int:
-        """How many windows stand behind the kept memory before an hour of it is kept: those that live, and an hour."""
+        """Return the number of windows behind the kept memory: those that live, and one hour."""
         terms = self._rules.terms
         return (terms.kept_until_us(0) - terms.final_at_us(0) + HOUR_US) // WINDOW_US
 

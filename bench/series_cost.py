@@ -1,4 +1,4 @@
-"""What following the series of a pipeline costs: the next window, one that is amended, and the memory of an hour.
+"""Cost of following the series of a pipeline: the next window, an amended one, and the memory of an hour.
 
 Streams are chains of nodes with six series each, a day old; the store is SQLite in a file, each span a transaction of
 its own. As many windows stand behind the kept memory as there are before an hour of it is kept: the most that an
@@ -26,7 +26,7 @@ RIVER: Final = "river HalfSpaceTrees"
 
 @dataclass(frozen=True, slots=True)
 class SeriesCost:
-    """What a window of all streams, of so many nodes each, costs, ms; what is remembered of all series, bytes.
+    """Cost of one window of all streams, in ms, and memory of all series, in bytes.
 
     ``all_ms`` and ``node_ms``: a window amended in all series of all streams, and at one node of one stream.
     ``hour_ms``: to keep the memory of an hour, of all streams, one micro-batch each. ``over_ours``: the next window
@@ -46,7 +46,7 @@ class SeriesCost:
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """How long the first value takes in a process, s: where the detector has to be compiled, and where it is kept."""
+    """Time of the first value in a process, in s: with the detector compiled anew, and read from the cache."""
 
     compiled_s: float
     kept_s: float

@@ -39,7 +39,7 @@ _KINDS: Final = (
 
 
 class SoakSample(NamedTuple):
-    """What was there at a moment, by name: a kind of process or a folder, and what of it."""
+    """Amounts at a moment, by name: a kind of process or a folder, and the quantity."""
 
     at_s: float
     amounts: Mapping[str, float]
@@ -47,7 +47,7 @@ class SoakSample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """How one amount went behind the warm-up: the first and last sample, and the slope of the line, an hour."""
+    """Trend of one amount after the warm-up: the first and last sample, and the slope per hour."""
 
     what: str
     unit: str

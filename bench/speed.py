@@ -24,7 +24,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SpeedLine:
-    """What one contestant took: s, observations a second, the most memory and disk at once, and its input, all bytes.
+    """Figures of one contestant: s, observations per second, peak memory and disk, and its input, in bytes.
 
     ``memory_bytes`` is that of all its processes, ``mapped_bytes`` the part of it that are pages of files. ``seconds``
     are none where a rate is that of a part of another line.

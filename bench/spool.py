@@ -121,14 +121,14 @@ class Writer:
         """End all; return the observations of each segment, in order of arrival."""
         end_us = self.work.end_us
         for instance in self.instances.values():
-            say(instance, Kind.BYE, max(end_us, instance.last_sent_us) + BYE_US)
+            write_record(instance, Kind.BYE, max(end_us, instance.last_sent_us) + BYE_US)
         last_us = max(self.arrivals_ms) * 1_000
         # The pulse that shows that transit and settle of all that was sighted have passed.
-        say(self.pulse, Kind.HEARTBEAT, last_us + TERMS.transit_us + TERMS.settle_us + BYE_US)
+        write_record(self.pulse, Kind.HEARTBEAT, last_us + TERMS.transit_us + TERMS.settle_us + BYE_US)
         return [observations for _, observations in sorted(_all_written([*self.instances.values(), self.pulse]))]
 
 
-def say(instance: SpoolInstance, kind: Kind, moment_us: int) -> None:
+def write_record(instance: SpoolInstance, kind: Kind, moment_us: int) -> None:
     """Send a batch without observations, and end the segment with it."""
     minute_ms = moment_us // 1_000 // WINDOW_MS * WINDOW_MS
     instance.send(moment_us, minute_ms, kind=kind, complete_through_us=moment_us)

@@ -1,4 +1,4 @@
-"""What one stamp costs the one who is stamped: our probe, and what others would put in its place, each on its own.
+"""Cost of one stamp to the service: our probe and its alternatives, each on its own.
 
 A round is a loop of calls and nothing else. Between rounds all that waits is sent, so that no queue is ever full and no
 thread wakes in a round; that work shows in the CPU time. The functions are called in a process of their own, see

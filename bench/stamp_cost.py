@@ -1,4 +1,4 @@
-"""What a stamp costs a service, beside what it would pay for others' instruments: one process each, in one run."""
+"""Cost of a stamp to a service, beside other instruments: one process each, in one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bench is at: a spinner with a clock on a terminal, a line a step when piped."""
+"""Progress of the bench: a spinner with a clock on a terminal, a line per step when piped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tables of numbers are drawn."""
+"""Style of the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every contestant has to find: distinct messages, lost ids, and percentiles within what the monitor promises."""
+"""Expected results of every contestant: distinct messages, lost ids, and percentiles within the monitor's promise."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WrongResultError(AssertionError):
 
 
 class Found(NamedTuple):
-    """What was found of one node in one window: ``lags`` holds p50, p95 and p99 of each of LAGS, in µs."""
+    """Results of one node in one window: ``lags`` holds p50, p95 and p99 of each of LAGS, in µs."""
 
     seen: int
     lost: int
@@ -37,7 +37,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExpectedResults:
-    """What is there: as Found, but ``lags`` of shape (node-windows, lags, quantiles, 2) are the least and the most."""
+    """Expected values, as Found, but ``lags`` of shape (node-windows, lags, quantiles, 2) are minimum and maximum."""
 
     keys: NDArray[np.int64]
     seen: NDArray[np.int64]

@@ -1,1 +1,1 @@
-"""How fast the gate is, what its validation costs, and what clients that mean no good cost the others."""
+"""Speed of the gate, cost of its validation, and cost of hostile clients to the others."""

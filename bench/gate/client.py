@@ -13,7 +13,7 @@ _END: Final = b"\r\n\r\n"
 
 
 class ReplyError(ValueError):
-    """What came is no answer that this client knows."""
+    """Raised when a reply is not one that this client understands."""
 
 
 class HttpReply(NamedTuple):

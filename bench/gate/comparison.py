@@ -32,7 +32,7 @@ _AHEAD_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How often and how long it is measured: rounds of all contestants; seconds of batches, of single events."""
+    """Repetitions and durations: rounds of all contestants; seconds of batches, of single events."""
 
     rounds: int = 3
     batches_s: float = 5.0

@@ -1,4 +1,4 @@
-"""What is told of entrances, of slow clients and of bombs, and how it comes from what was measured."""
+"""Figures of entrances, slow clients and bombs, computed from the measurements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INCLUDES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class EntranceFigures:
-    """What an entrance takes: medians of all rounds, of ``most_ms`` and memory the most.
+    """Throughput and latency of an entrance: medians of all rounds; maxima of ``most_ms`` and memory.
 
     ``rate`` is events a second in batches of 100; the spans are those of single events, from when they were due.
     """

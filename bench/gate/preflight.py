@@ -1,4 +1,4 @@
-"""That an entrance is what it is said to be: it has the schema, and refuses what does not fit it, or takes it."""
+"""Check before a measure: the entrance has the schema, and refuses (or accepts) an event that does not fit it."""
 
 from __future__ import annotations
 

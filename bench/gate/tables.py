@@ -1,4 +1,4 @@
-"""What was measured of the gate, drawn for a person; numbers only, the conclusions are the reader's."""
+"""Tables of the gate's figures; numbers only, the conclusions are the reader's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service would have that writes it itself: FastAPI, a pydantic model, fastavro, and Kafka's client.
+"""An entrance as a service would write it itself: FastAPI, a pydantic model, fastavro, and Kafka's client.
 
 It answers when all replicas in sync have the events of the request. It knows no event again, stamps nothing, and has no
 bounds of its own; its model says by hand what the schema says.
