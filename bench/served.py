@@ -111,12 +111,12 @@ def main(kind: str, counts: str, port: str, *arguments: str) -> None:
     Thread(target=_tell, args=(counted, Path(counts)), daemon=True).start()
     from streamlit.web import bootstrap  # noqa: PLC0415 - a second, and of use here alone
 
-    from hopwatch.dashboards import look, serving  # noqa: PLC0415
+    from hopwatch.dashboards import server, theme  # noqa: PLC0415
 
     if kind == OURS:
-        serving.serve(Path(arguments[0]), serving.listen("127.0.0.1", int(port)))
+        server.serve(Path(arguments[0]), server.open_socket("127.0.0.1", int(port)))
         return
-    flags = look.options() | {"server.address": "127.0.0.1", "server.port": int(port)}
+    flags = theme.build_options() | {"server.address": "127.0.0.1", "server.port": int(port)}
     options = {name.replace(".", "_"): value for name, value in flags.items()}
     bootstrap.load_config_options(options)
     page = Path(__file__).with_name(f"{kind}_page.py")
