@@ -1,18 +1,20 @@
 """A person at a browser: how long a page takes until its last chart is drawn, in a real Chromium."""
 
 from __future__ import annotations
-
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import Final
-
-from playwright.sync_api import Browser, Page, sync_playwright
-
+from playwright.sync_api import Browser
+from playwright.sync_api import Page
+from playwright.sync_api import sync_playwright
 from bench.contestant import ContestantError
-from hopwatch.dashboards.views import span
-from hopwatch.dashboards.views.address import Range
+from hopwatch.dashboards.views import display_range
+from hopwatch.dashboards.views.address import RangePreset
+
 
 FLAGS: Final = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -32,7 +34,7 @@ EMPTY: Final = "document.querySelector('.there') !== null"
 
 def stream(range_name: str) -> str:
     """Return what is true of the page of a stream once all of its charts are drawn, those of the range asked for."""
-    length_ms = span.LENGTHS_US[Range(range_name)] // 1_000
+    length_ms = display_range.LENGTHS_US[RangePreset(range_name)] // 1_000
     return (
         "(() => {"
         " const charts = [...document.querySelectorAll('.hw-live svg')];"

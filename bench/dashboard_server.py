@@ -4,7 +4,6 @@ These Streamlit serves as its own command does.
 """
 
 from __future__ import annotations
-
 import json
 import signal
 import socket
@@ -12,17 +11,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Final
 from urllib.request import urlopen
-
-from sqlalchemy import Engine, event
-
+from sqlalchemy import Engine
+from sqlalchemy import event
 from bench.contestant import keep_to_cores
-from bench.footprint import Footprint, cpu_s
+from bench.footprint import Footprint
+from bench.footprint import cpu_s
+
 
 STARTS_WITHIN_S: Final = 60.0
 TOLD_EVERY_S: Final = 0.2
@@ -111,12 +112,12 @@ def main(kind: str, counts: str, port: str, *arguments: str) -> None:
     Thread(target=_tell, args=(counted, Path(counts)), daemon=True).start()
     from streamlit.web import bootstrap  # noqa: PLC0415 - a second, and of use here alone
 
-    from hopwatch.dashboards import look, serving  # noqa: PLC0415
+    from hopwatch.dashboards import server, theme  # noqa: PLC0415
 
     if kind == OURS:
-        serving.serve(Path(arguments[0]), serving.listen("127.0.0.1", int(port)))
+        server.serve(Path(arguments[0]), server.open_socket("127.0.0.1", int(port)))
         return
-    flags = look.options() | {"server.address": "127.0.0.1", "server.port": int(port)}
+    flags = theme.build_options() | {"server.address": "127.0.0.1", "server.port": int(port)}
     options = {name.replace(".", "_"): value for name, value in flags.items()}
     bootstrap.load_config_options(options)
     page = Path(__file__).with_name(f"{kind}_page.py")

@@ -4,27 +4,32 @@ The functions are called in a process of their own, see :mod:`bench.contestant`;
 """
 
 from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Final
-
 import sqlalchemy
-from sqlalchemy import Connection, Engine, event
-
+from sqlalchemy import Connection
+from sqlalchemy import Engine
+from sqlalchemy import event
 from bench import plain_page
 from bench.contestant import Json
-from bench.month import GREAT, Month
+from bench.month import GREAT
+from bench.month import Month
 from bench.truth import WrongResultError
-from hopwatch.dashboards.reading.answers import Question
-from hopwatch.dashboards.reading.questions import MOST_NODES, HowAllStands, HowAStreamWent
-from hopwatch.dashboards.reading.told import Stretch
-from hopwatch.dashboards.views import span
-from hopwatch.dashboards.views.address import Address, Range
-from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.dashboards.queries.models import StreamRange
+from hopwatch.dashboards.queries.query_cache import Query
+from hopwatch.dashboards.queries.stream_queries import MAX_NODES
+from hopwatch.dashboards.queries.stream_queries import StreamRangeQuery
+from hopwatch.dashboards.queries.stream_queries import StreamsOverviewQuery
+from hopwatch.dashboards.views import display_range
+from hopwatch.dashboards.views.address import PageAddress
+from hopwatch.dashboards.views.address import RangePreset
+
 
 ROUNDS: Final = 5
 STANDING: Final = "all streams"
@@ -34,14 +39,16 @@ def ours(folder: Path, url: str, days: int, nodes: int) -> Json:
     """Ask what the pages ask, of every range; each question once anew, then again."""
     del folder
     engine, month = dialect.engine(url), Month(days, nodes)
-    told: Json = {STANDING: _asked(engine, HowAllStands())}
-    for name in Range:
-        shown = span.of(Address(stream=GREAT, range=name), month.start_us, month.end_us - WINDOW_US)
-        most = span.thinned(shown.steps, MOST_NODES)
-        question = HowAStreamWent(GREAT, shown.from_us, shown.to_us, shown.step_us, most=most)
+    told: Json = {STANDING: _asked(engine, StreamsOverviewQuery())}
+    for name in RangePreset:
+        shown = display_range.select_range(
+            PageAddress(stream=GREAT, range=name), month.start_us, month.end_us - WINDOW_US
+        )
+        most = display_range.limit_lines(shown.step_count, MAX_NODES)
+        question = StreamRangeQuery(GREAT, shown.from_us, shown.to_us, shown.step_us, max_nodes=most)
         told[name.value] = _asked(engine, question)
         with schema.reading(engine) as connection:
-            _check(question.read(connection), month, name)
+            _check(question.run(connection), month, name)
     return told
 
 
@@ -60,12 +67,12 @@ def plain(folder: Path, url: str, days: int, nodes: int, ranges: list[str]) -> J
     return told
 
 
-def _asked(engine: Engine, question: Question[object]) -> Json:
+def _asked(engine: Engine, question: Query[object]) -> Json:
     statements: list[object] = []
 
     def read() -> None:
         with schema.reading(engine) as connection:
-            question.read(connection)
+            question.run(connection)
 
     def count(connection: Connection, *_: object) -> None:
         statements.append(connection)
@@ -88,15 +95,15 @@ def _timed_ms(act: Callable[[], None]) -> float:
     return (time.perf_counter() - began_s) * 1e3
 
 
-def _check(stretch: Stretch, month: Month, name: Range) -> None:
+def _check(stretch: StreamRange, month: Month, name: RangePreset) -> None:
     """Check that all final windows of a range are in the whole of it.
 
     Raises:
         WrongResultError: they are not.
     """
-    length = span.of(Address(stream=GREAT, range=name), month.start_us, month.end_us - WINDOW_US)
+    length = display_range.select_range(PageAddress(stream=GREAT, range=name), month.start_us, month.end_us - WINDOW_US)
     from_us = max(length.from_us, month.start_us)
     expected = (month.finals_end_us - from_us) // WINDOW_US
-    got = stretch.whole.windows if stretch.whole else 0
+    got = stretch.total.windows if stretch.total else 0
     if got != expected:
         raise WrongResultError(f"{name} has {got:,} final windows, there are {expected:,}")

@@ -29,12 +29,12 @@ def command(
 ) -> None:
     """Show the dashboard in a browser: which stream is unhealthy, where, and since when."""
     chosen = _settings(config)
-    from hopwatch.dashboards import serving
+    from hopwatch.dashboards import server
 
     below = _path(base_path)
     login = chosen.dashboard.login
-    serving.check(login)
-    place = serving.listen(host, port)
+    server.check_packages(login)
+    place = server.open_socket(host, port)
     console.configure_log()
     address = host or place.getsockname()[0]
     shown = f"[{address}]" if ":" in address else address.encode("idna").decode()
@@ -43,7 +43,7 @@ def command(
     # Who names no host has no URL of its own.
     said = (own if host else "", login.url if login else "", chosen.alerts.dashboard, *chosen.dashboard.origins)
     console.words().print(f"hopwatch: the dashboard is at {where}/, Ctrl-C ends it")
-    serving.serve(config, place, tuple(filter(None, said)), base_path=below, login=login)
+    server.serve(config, place, tuple(filter(None, said)), base_path=below, login=login)
 
 
 def _settings(config: Path) -> Settings:

@@ -99,14 +99,14 @@ def _write(
     Raises:
         ConfigurationError: the file cannot be written, or there is more than it has room for.
     """
-    from hopwatch.dashboards.reading.reported import HowAllWent
+    from hopwatch.dashboards.queries.report import ReportQuery
     from hopwatch.dashboards.report import page
 
     step_us = {None: WINDOW_US, Span.HOUR: rollups.HOUR_US, Span.DAY: rollups.DAY_US}[by]
     with schema.reading(engine) as connection:
-        told = HowAllWent(stream, *span, step_us).read(connection)
+        told = ReportQuery(stream, *span, step_us).run(connection)
     try:
-        file.write_text(page.of(told, SystemClock().now_us(), __version__), "utf-8", errors="replace")
+        file.write_text(page.render_report(told, SystemClock().now_us(), __version__), "utf-8", errors="replace")
     except OSError as error:
         raise ConfigurationError(f"--html cannot write {file}: {error.strerror or error}") from error
     console.words().print(f"hopwatch: the report is in {file}")

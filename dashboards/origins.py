@@ -17,9 +17,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hopwatch.monitor.settings.dashboard import origin_of
 
-MOST_TOLD: Final = 16
+MAX_WARNED: Final = 16
 """Origins that are refused are told once each, and no more of them than this: anybody can make up new ones."""
-MOST_SHOWN: Final = 100
+MAX_SHOWN: Final = 100
 POLICY_VIOLATION: Final = 1008
 """The status of RFC 6455; a WebSocket that is not open yet is refused with 403."""
 _LOCAL: Final = "localhost"
@@ -27,26 +27,26 @@ _LOCAL: Final = "localhost"
 _log = structlog.get_logger("hopwatch")
 
 
-class Origins:
+class OriginMiddleware:
     """An ASGI app before another one, which lets WebSockets of the dashboard's own pages through."""
 
     def __init__(self, app: ASGIApp, urls: Iterable[str]) -> None:
         """Stand before an app; ``urls`` are those at which people open it, beside the addresses of this machine."""
         self._app = app
-        self._named = {origin_of(url) for url in urls}
-        self._machine = {_LOCAL, socket.gethostname().lower()}
-        self._told: set[str] = set()
+        self._allowed = {origin_of(url) for url in urls}
+        self._machine_names = {_LOCAL, socket.gethostname().lower()}
+        self._warned: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or refuse it."""
-        origins = _said(scope, b"origin") if scope["type"] == "websocket" else []
+        origins = _read_header(scope, b"origin") if scope["type"] == "websocket" else []
         if not origins:
             # No browser: it has neither the cookies nor the place of anybody else.
             await self._app(scope, receive, send)
-        elif len(origins) == 1 and self._is_own(origins[0], _said(scope, b"host")):
-            await self._app(_as_same_origin(scope, origins[0]), receive, send)
+        elif len(origins) == 1 and self._is_own(origins[0], _read_header(scope, b"host")):
+            await self._app(_rewrite_host(scope, origins[0]), receive, send)
         else:
-            self._tell(", ".join(origins))
+            self._warn(", ".join(origins))
             await receive()
             await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": ""})
 
@@ -62,17 +62,17 @@ class Origins:
             return False
         name = urlsplit(origin).hostname or ""
         is_same = [origin_of(f"{urlsplit(origin).scheme}://{host}") for host in hosts if _is_host(host)] == [origin]
-        return origin in self._named or (is_same and (name in self._machine or _is_address(name)))
+        return origin in self._allowed or (is_same and (name in self._machine_names or _is_address(name)))
 
-    def _tell(self, origin: str) -> None:
-        shown = f"{origin:.{MOST_SHOWN}}"
-        if shown not in self._told and len(self._told) < MOST_TOLD:
-            self._told.add(shown)
+    def _warn(self, origin: str) -> None:
+        shown = f"{origin:.{MAX_SHOWN}}"
+        if shown not in self._warned and len(self._warned) < MAX_WARNED:
+            self._warned.add(shown)
             advice = "if people open the dashboard there, add it to [dashboard] origins"
             _log.warning("a page of another origin was refused", origin=shown, advice=advice)
 
 
-def _said(scope: Scope, name: bytes) -> list[str]:
+def _read_header(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1").strip() for key, value in scope["headers"] if key.lower() == name]
 
 
@@ -92,7 +92,7 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _as_same_origin(scope: Scope, origin: str) -> Scope:
+def _rewrite_host(scope: Scope, origin: str) -> Scope:
     """Return a request as one that went to the origin of its page: of such a one Streamlit asks nobody."""
     headers = [one for one in scope["headers"] if one[0].lower() != b"host"]
     return {**scope, "headers": [*headers, (b"host", urlsplit(origin).netloc.encode("latin-1"))]}

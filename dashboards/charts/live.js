@@ -1,4 +1,4 @@
-// A picture of dashboards/charts/pictures.py in a page: as wide as its panel, telling what lies under the pointer,
+// A picture of dashboards/charts/time_chart.py in a page: as wide as its panel, telling what lies under the pointer,
 // reporting what was dragged across or clicked, and leaving as a PNG.
 
 const SHORTEST_DRAG_PX = 4;

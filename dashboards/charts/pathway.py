@@ -5,33 +5,33 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hopwatch.dashboards.views.colours import Palette
-from hopwatch.dashboards.views.pathway import Arrow, Drawing, Node
+from hopwatch.dashboards.views.pathway import Arrow, PathwayDrawing, PathwayNode
 
 ROW_PX: Final = 104
 SIDE_PX: Final = 84
 ABOVE_PX, BELOW_PX = 30, 73
-LEAST_PX: Final = 210
-MOST_WORD: Final = 18
+MIN_HEIGHT_PX: Final = 210
+MAX_NAME_CHARS: Final = 18
 CLOSE_ROW_PX: Final = 54
 CLOSE_SIDE_PX: Final = 40
-CLOSE_WORD: Final = 7
+CLOSE_NAME_CHARS: Final = 7
 """Of a longer name the end is shown: nodes of a kind are numbered there."""
 
 
-def high_px(drawing: Drawing) -> int:
+def compute_height_px(drawing: PathwayDrawing) -> int:
     """Return how high the drawing wants to be."""
     rows = [node.row for node in drawing.nodes] or [0.0]
     each_px = CLOSE_ROW_PX if drawing.is_close else ROW_PX
-    return round(max(LEAST_PX, (max(rows) - min(rows) + 1) * each_px))
+    return round(max(MIN_HEIGHT_PX, (max(rows) - min(rows) + 1) * each_px))
 
 
-def option(drawing: Drawing, palette: Palette, chosen: str) -> dict[str, Any]:
+def build_options(drawing: PathwayDrawing, palette: Palette, chosen: str) -> dict[str, Any]:
     """Return the options of the graph; one node may be chosen."""
     columns = max((node.column for node in drawing.nodes), default=0)
     rows = max((abs(node.row) for node in drawing.nodes), default=0.0)
     hidden = {"show": False, "type": "value"}
     side_px, below_px = (CLOSE_SIDE_PX, ABOVE_PX) if drawing.is_close else (SIDE_PX, BELOW_PX)
-    dress = _close_node if drawing.is_close else _node
+    dress = _build_close_node if drawing.is_close else _build_node
     return {
         "animation": False,
         "tooltip": {"confine": True, "formatter": "{b}"},
@@ -52,7 +52,7 @@ def option(drawing: Drawing, palette: Palette, chosen: str) -> dict[str, Any]:
                     | dress(node, palette, is_chosen=node.name == chosen)
                     for node in drawing.nodes
                 ],
-                "links": [_edge(arrow, palette, has_room=not drawing.is_close) for arrow in drawing.arrows],
+                "links": [_build_edge(arrow, palette, has_room=not drawing.is_close) for arrow in drawing.arrows],
                 "edgeSymbol": ["none", "arrow"],
                 "edgeSymbolSize": 5 if drawing.is_close else 9,
                 "select": {"itemStyle": {"borderWidth": 4, "borderColor": palette.link}},
@@ -62,20 +62,20 @@ def option(drawing: Drawing, palette: Palette, chosen: str) -> dict[str, Any]:
     }
 
 
-def _close_node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
-    name = node.name if len(node.name) <= CLOSE_WORD else f"…{node.name[1 - CLOSE_WORD :]}"
+def _build_close_node(node: PathwayNode, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
+    name = node.name if len(node.name) <= CLOSE_NAME_CHARS else f"…{node.name[1 - CLOSE_NAME_CHARS :]}"
     style = {"fontSize": 10.5, "color": palette.text, "formatter": f"{node.mark.icon} {name}"}
-    return {"itemStyle": _ring(node, palette, is_chosen=is_chosen), "label": style}
+    return {"itemStyle": _build_ring(node, palette, is_chosen=is_chosen), "label": style}
 
 
-def _node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
+def _build_node(node: PathwayNode, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
     colour = node.mark.colour(palette)
-    name = node.name if len(node.name) <= MOST_WORD else f"{node.name[: MOST_WORD - 1]}…"
+    name = node.name if len(node.name) <= MAX_NAME_CHARS else f"{node.name[: MAX_NAME_CHARS - 1]}…"
     below = "\n".join(
         part for part in (f"{node.mark.icon} {node.mark.word} · {node.count}", node.loss, node.after) if part
     )
     return {
-        "itemStyle": _ring(node, palette, is_chosen=is_chosen),
+        "itemStyle": _build_ring(node, palette, is_chosen=is_chosen),
         "label": {
             "formatter": f"{{name|{name}}}\n{{below|{below}}}",
             "rich": {
@@ -86,21 +86,21 @@ def _node(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
     }
 
 
-def _ring(node: Node, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
+def _build_ring(node: PathwayNode, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
     border = {"borderColor": palette.link, "borderWidth": 4} if is_chosen else {"borderColor": palette.ground}
     return {"color": node.mark.colour(palette), "borderWidth": 2} | border
 
 
-def _edge(arrow: Arrow, palette: Palette, *, has_room: bool) -> dict[str, Any]:
-    is_bad, colour = arrow.missing > 0, palette.lossy if arrow.surely else palette.unknown
+def _build_edge(arrow: Arrow, palette: Palette, *, has_room: bool) -> dict[str, Any]:
+    is_bad, colour = arrow.missing > 0, palette.lossy if arrow.surely_lost else palette.unknown
     line = {
         "source": arrow.source,
         "target": arrow.target,
-        "value": arrow.said,
+        "value": arrow.description,
         "lineStyle": {
             "color": colour if is_bad else palette.muted,
             "width": 3 if is_bad else 1.6,
-            "type": "solid" if arrow.is_must else "dashed",
+            "type": "solid" if arrow.is_required else "dashed",
             "opacity": 0.9,
         },
     }

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from hopwatch.dashboards.views.colours import Palette
-from hopwatch.dashboards.views.series import Point
+from hopwatch.dashboards.views.series import ChartPoint
 
 
-def option(points: Sequence[Point], nodes: Sequence[str], palette: Palette) -> dict[str, Any]:
+def build_options(points: Sequence[ChartPoint], nodes: Sequence[str], palette: Palette) -> dict[str, Any]:
     """Return the options of the ring; a node has the colour that it has in other charts of these nodes."""
     label = {"color": palette.text, "fontSize": 12, "lineHeight": 16, "formatter": "{b}"}
     return {
@@ -23,12 +23,12 @@ def option(points: Sequence[Point], nodes: Sequence[str], palette: Palette) -> d
                 "itemStyle": {"borderColor": palette.ground, "borderWidth": 2},
                 "label": label,
                 "labelLine": {"length": 10, "length2": 8},
-                "data": [_share(point, palette.series[nodes.index(point.line)]) for point in points],
+                "data": [_build_share(point, palette.series[nodes.index(point.line)]) for point in points],
             }
         ],
     }
 
 
-def _share(point: Point, colour: str) -> dict[str, Any]:
-    name = f"{point.line}\n{point.said} ({point.part})"
+def _build_share(point: ChartPoint, colour: str) -> dict[str, Any]:
+    name = f"{point.line}\n{point.text} ({point.part})"
     return {"name": name, "value": point.value, "itemStyle": {"color": colour}}

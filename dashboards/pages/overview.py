@@ -5,15 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from hopwatch.dashboards import markup
-from hopwatch.dashboards.looking import Looking
-from hopwatch.dashboards.pages import files
-from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.context import PageContext
+from hopwatch.dashboards.pages import downloads
+from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.views import overview, sheets, texts
-from hopwatch.dashboards.views.address import Page
-from hopwatch.dashboards.views.overview import Row
+from hopwatch.dashboards.views.address import PageName
+from hopwatch.dashboards.views.overview import StreamRow
 from hopwatch.monitor.results import Verdict
 
-HEAD = (
+COLUMNS = (
     ("Stream", "hw-name"),
     ("Verdict now", "hw-narrow"),
     ("Worst of the last hour", "hw-narrow"),
@@ -26,44 +26,44 @@ HEAD = (
 )
 
 
-def show(looking: Looking, standing: Standing) -> None:
+def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     """Draw the page."""
-    rows = overview.rows(standing, looking.clock.now_us())
-    files.titled("", overview.summary(rows), "", "overview", lambda: sheets.overview(standing))
-    cells = [_cells(looking, row) for row in rows]
-    st.html(markup.table(HEAD, cells, "hw-overview", "All streams, those that need a person first"))
+    rows = overview.build_rows(standing, context.clock.now_us())
+    downloads.draw_title("", overview.format_summary(rows), "", "overview", lambda: sheets.build_overview(standing))
+    cells = [_format_row(context, row) for row in rows]
+    st.html(markup.table(COLUMNS, cells, "hw-overview", "All streams, those that need a person first"))
 
 
-def _cells(looking: Looking, row: Row) -> tuple[str, ...]:
+def _format_row(context: PageContext, row: StreamRow) -> tuple[str, ...]:
     is_lossy = row.mark.word == Verdict.LOSSY and row.loss_ppm != texts.UNKNOWN
-    ended = f'<span class="{"hw-old" if row.is_old else ""}">{markup.text(_age(row))}</span>'
+    ended = f'<span class="{"hw-old" if row.is_old else ""}">{markup.escape_html(_format_age(row))}</span>'
     return (
-        markup.link(row.stream, looking.query(page=Page.STREAM, stream=row.stream)),
-        markup.chip(row.mark, looking.palette) + markup.because(row.reasons),
-        _worst(looking, row),
-        markup.two(
+        markup.link(row.stream, context.url_query(page=PageName.STREAM, stream=row.stream)),
+        markup.chip(row.mark, context.palette) + markup.first_reason(row.reasons),
+        _format_worst(context, row),
+        markup.two_lines(
             row.loss_ppm, ", ".join(part for part in (row.loss_percent, row.loss_note) if part), is_loud=is_lossy
         ),
-        markup.text(row.lag),
-        markup.text(row.rate),
-        markup.two(row.coverage, row.coverage_note),
-        markup.sparkline(row.bars, row.bars_said, looking.palette),
+        markup.escape_html(row.lag),
+        markup.escape_html(row.rate),
+        markup.two_lines(row.coverage, row.coverage_note),
+        markup.sparkline(row.bars, row.bars_said, context.palette),
         ended,
     )
 
 
-def _worst(looking: Looking, row: Row) -> str:
+def _format_worst(context: PageContext, row: StreamRow) -> str:
     """Return the worst minute of the last hour, a link to its page."""
     if row.worst is None:
         return texts.NONE
-    at = texts.moment(row.worst.start_us, looking.zone, "%H:%M")
-    query = looking.query(page=Page.WINDOW, stream=row.stream, window_us=row.worst.start_us)
+    at = texts.format_moment(row.worst.start_us, context.zone, "%H:%M")
+    query = context.url_query(page=PageName.WINDOW, stream=row.stream, window_us=row.worst.start_us)
     lost = f"{row.worst.loss_percent} lost, " if row.worst.loss_percent else ""
     return (
-        f"{markup.chip(row.worst.mark, looking.palette)}"
-        f'<span class="hw-second">{markup.text(lost)}{markup.link(at, query)}</span>'
+        f"{markup.chip(row.worst.mark, context.palette)}"
+        f'<span class="hw-second">{markup.escape_html(lost)}{markup.link(at, query)}</span>'
     )
 
 
-def _age(row: Row) -> str:
+def _format_age(row: StreamRow) -> str:
     return f"⚠ {row.age} ago" if row.is_old else f"{row.age} ago" if row.age[:1].isdigit() else row.age

@@ -7,16 +7,16 @@ from typing import Final
 import streamlit as st
 
 from hopwatch.dashboards import markup
-from hopwatch.dashboards.looking import Looking
-from hopwatch.dashboards.pages import filtering
-from hopwatch.dashboards.reading.signs import ROWS, HowProbesStand
-from hopwatch.dashboards.reading.told import Standing
+from hopwatch.dashboards.context import PageContext
+from hopwatch.dashboards.pages import filters
+from hopwatch.dashboards.queries.health import MAX_ROWS, ProbesQuery
+from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.views import instances
-from hopwatch.dashboards.views.address import Folded
-from hopwatch.dashboards.views.instances import Row
+from hopwatch.dashboards.views.address import FoldState
+from hopwatch.dashboards.views.instances import InstanceRow
 from hopwatch.monitor.instances import Roll
 
-HEAD: Final = (
+COLUMNS: Final = (
     ("Node, stream", "hw-name"),
     ("Probe", "hw-who"),
     ("State", "hw-narrow"),
@@ -30,74 +30,78 @@ HEAD: Final = (
 )
 
 
-def show(looking: Looking, standing: Standing) -> None:
+def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     """Draw the page."""
-    here = looking.address
-    filtering.show(looking, standing, has_range=False, has_search=True)
-    is_all = here.folded is Folded.SHOWN
-    answer = looking.ask(HowProbesStand(here.stream, here.search, here.part, is_all))
+    here = context.address
+    filters.draw_filters(context, standing, has_range=False, has_search=True)
+    is_all = here.folded is FoldState.SHOWN
+    answer = context.fetch(ProbesQuery(here.stream, here.search, here.part, is_all))
     if answer.value is None:
-        st.error(markup.plain(answer.trouble or "nothing was read"))
+        st.error(markup.escape_markdown(answer.error or "nothing was read"))
         return
     roll = answer.value
-    away = instances.folded(roll)
-    st.html(f'<p class="hw-note">{markup.text(instances.summary(roll))}</p>')
+    away = instances.format_folded(roll)
+    st.html(f'<p class="hw-note">{markup.escape_html(instances.format_summary(roll))}</p>')
     if away or is_all:
-        filtering.fold(looking, markup.plain(away) if away else "Those that left long ago too")
+        filters.draw_fold_control(context, markup.escape_markdown(away) if away else "Those that left long ago too")
     if roll.instances:
-        cells = [_cells(looking, row) for row in instances.rows(roll, looking.clock.now_us(), looking.zone)]
-        st.html(markup.table(HEAD, cells, "hw-signs", "Probe instances, those that need a person first"))
+        cells = [_format_row(context, row) for row in instances.build_rows(roll, context.clock.now_us(), context.zone)]
+        st.html(markup.table(COLUMNS, cells, "hw-signs", "Probe instances, those that need a person first"))
     else:
-        _nothing(looking, roll)
-    _parts(looking, roll)
-    st.html(f'<p class="hw-note">{markup.text(_notes())}</p>')
+        _draw_nothing_found(context, roll)
+    _draw_page_links(context, roll)
+    st.html(f'<p class="hw-note">{markup.escape_html(_format_notes())}</p>')
 
 
-def _cells(looking: Looking, row: Row) -> tuple[str, ...]:
-    heard = f'<span class="hw-old">⚠ {markup.text(row.heard)}</span>' if row.is_late else markup.text(row.heard)
-    chip = markup.chip(row.mark, looking.palette)
+def _format_row(context: PageContext, row: InstanceRow) -> tuple[str, ...]:
+    heard = (
+        f'<span class="hw-old">⚠ {markup.escape_html(row.last_heard)}</span>'
+        if row.is_late
+        else markup.escape_html(row.last_heard)
+    )
+    chip = markup.chip(row.mark, context.palette)
     return (
-        filtering.place_of(looking, row.stream, row.node),
-        markup.two(*row.who),
-        f'{chip}<span class="hw-second">{markup.text(row.note)}</span>',
+        filters.link_node_and_stream(context, row.stream, row.node),
+        markup.two_lines(*row.probe),
+        f'{chip}<span class="hw-second">{markup.escape_html(row.note)}</span>',
         heard,
-        markup.two(*row.complete),
-        markup.two(*row.batches),
-        markup.two(*row.missing, is_loud=row.missing[0] != "0"),
-        markup.two(*row.drops, is_loud=row.drops[0] != "0"),
-        markup.two(*row.aside, is_loud=row.aside[0] != "0"),
-        markup.two(*row.skew, is_loud=row.is_ahead),
+        markup.two_lines(*row.complete_through),
+        markup.two_lines(*row.batches),
+        markup.two_lines(*row.missing, is_loud=row.missing[0] != "0"),
+        markup.two_lines(*row.drops, is_loud=row.drops[0] != "0"),
+        markup.two_lines(*row.set_aside, is_loud=row.set_aside[0] != "0"),
+        markup.two_lines(*row.clock_skew, is_loud=row.is_ahead),
     )
 
 
-def _nothing(looking: Looking, roll: Roll) -> None:
-    here = looking.address
+def _draw_nothing_found(context: PageContext, roll: Roll) -> None:
+    here = context.address
     if here.part > 1 and roll.found:
         st.info("There are not so many instances: this part is empty.")
     elif here.search:
-        st.info(markup.plain(f"no instance has {here.search!r:.80} in the name of its node, probe or stream"))
+        st.info(markup.escape_markdown(f"no instance has {here.search!r:.80} in the name of its node, probe or stream"))
     elif roll.folded:
         st.info("No instance has told anything lately.")
     else:
         st.info("No probe has told anything yet.")
 
 
-def _parts(looking: Looking, roll: Roll) -> None:
+def _draw_page_links(context: PageContext, roll: Roll) -> None:
     """Draw which of the pages of rows this is, and the ways to those beside it."""
-    part, most = looking.address.part, max(1, -(-roll.found // ROWS))
+    part, most = context.address.part, max(1, -(-roll.found // MAX_ROWS))
     if most == 1 and part == 1:
         return
-    first = (part - 1) * ROWS
+    first = (part - 1) * MAX_ROWS
     told = f"{first + 1:,} to {first + len(roll.instances):,} of {roll.found:,}" if roll.instances else ""
-    ways = [f'<span class="hw-note">{markup.text(told)}</span>'] if told else []
+    ways = [f'<span class="hw-note">{markup.escape_html(told)}</span>'] if told else []
     if part > 1:
-        ways.append(markup.link("← those before", looking.query(part=min(part - 1, most))))
+        ways.append(markup.link("← those before", context.url_query(part=min(part - 1, most))))
     if part < most:
-        ways.append(markup.link("those behind →", looking.query(part=part + 1)))
+        ways.append(markup.link("those behind →", context.url_query(part=part + 1)))
     st.html(f'<nav class="hw-pages" aria-label="Parts of the list">{"".join(ways)}</nav>')
 
 
-def _notes() -> str:
+def _format_notes() -> str:
     return (
         f"{instances.VERSIONS} Batches, holes and what was set aside are counted since an instance started, drops over "
         "windows that can still be judged again. A batch that was sent after it arrived shows a clock that is ahead; "

@@ -3,66 +3,69 @@
 from __future__ import annotations
 
 from hopwatch.dashboards import markup
-from hopwatch.dashboards.reading.reported import Report, StreamReport
+from hopwatch.dashboards.queries.report import Report, StreamReport
 from hopwatch.dashboards.report import section, styles, tables
-from hopwatch.dashboards.views import judged, loss_table, span, texts
-from hopwatch.dashboards.views.colours import NOTHING
+from hopwatch.dashboards.views import display_range, loss_table, step_marks, texts
+from hopwatch.dashboards.views.colours import NO_DATA
 from hopwatch.monitor.reached import Reached
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The browser is told, too, that nothing is fetched and nothing runs."""
 
 
-def of(report: Report, made_us: int, version: str) -> str:
+def render_report(report: Report, made_us: int, version: str) -> str:
     """Return the document; ``made_us`` is when it was asked for."""
-    title = f"Hopwatch report, {_range(report)}"
-    sections = "".join(section.of(told, place) for place, told in enumerate(report.streams))
+    title = f"Hopwatch report, {_format_range(report)}"
+    sections = "".join(section.render_section(told, place) for place, told in enumerate(report.streams))
     made = (
-        f"Made {texts.moment(made_us)} by Hopwatch {version}, by the {span.STEP_WORDS[report.step_us]}. All times UTC."
+        f"Made {texts.format_moment(made_us)} by Hopwatch {version}, by the "
+        f"{display_range.STEP_WORDS[report.step_us]}"
+        ". All times UTC."
     )
     body = (
-        f"<h1>Hopwatch report</h1>{markup.elements('p', [_range(report)])}{markup.elements('p', [made], 'hw-note')}"
-        f"{_reached(report.reached, made_us)}"
-        f"{_streams(report)}{sections}<h2>What the monitor received</h2>"
+        f"<h1>Hopwatch report</h1>{markup.elements('p', [_format_range(report)])}"
+        f"{markup.elements('p', [made], 'hw-note')}"
+        f"{_render_progress(report.reached, made_us)}"
+        f"{_render_stream_table(report)}{sections}<h2>What the monitor received</h2>"
         f"{markup.elements('p', ['Over all streams and all time, not of this range alone.'], 'hw-note')}"
-        f"{tables.accounts(report.accounts)}"
+        f"{tables.render_accounts(report.accounts)}"
     )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{markup.text(title)}</title><style>{styles.styles()}</style></head><body><main>{body}</main></body></html>\n"
+        f"<title>{markup.escape_html(title)}</title><style>{styles.build_styles()}</style></head><body><main>{body}</main></body></html>\n"
     )
 
 
-def _range(report: Report) -> str:
-    begins = "the beginning" if report.from_us is None else texts.moment(report.from_us)
-    ends = "the newest window" if report.to_us is None else texts.moment(report.to_us)
+def _format_range(report: Report) -> str:
+    begins = "the beginning" if report.from_us is None else texts.format_moment(report.from_us)
+    ends = "the newest window" if report.to_us is None else texts.format_moment(report.to_us)
     return f"from {begins} to {ends}"
 
 
-def _reached(reached: Reached, made_us: int) -> str:
+def _render_progress(reached: Reached, made_us: int) -> str:
     """Return up to when the store was read, as of when the report was made; nothing while the monitor is at work."""
-    notice = reached.notice(made_us, texts.second)
-    once = reached.once(texts.second)
+    notice = reached.notice(made_us, texts.format_second)
+    once = reached.once(texts.format_second)
     if notice is None:
         return markup.elements("p", [f"{once[0].upper()}{once[1:]}."], "hw-note") if once else ""
     return markup.elements("p", [notice.words], "hw-grave" if notice.is_grave else "hw-note")
 
 
-def _streams(report: Report) -> str:
+def _render_stream_table(report: Report) -> str:
     """Return a row a stream, with a way to its section."""
-    head = (("stream", "hw-name"), ("seen as", "hw-narrow"), *((name, "hw-number") for name in _FIGURES))
-    rows = [_row(told, place) for place, told in enumerate(report.streams)]
+    head = (("stream", "hw-name"), ("seen as", "hw-narrow"), *((name, "hw-number") for name in _FIGURE_NAMES))
+    rows = [_build_row(told, place) for place, told in enumerate(report.streams)]
     return markup.table(head, rows, "hw-streams", "The streams of this report")
 
 
-def _row(told: StreamReport, place: int) -> list[str]:
-    whole = told.stretch.whole
-    mark = NOTHING if whole is None else judged.of(whole).mark
-    figures = dict(loss_table.figures(whole)) if whole else {}
-    link = f'<a href="#stream-{place}">{markup.text(told.stretch.stream)}</a>'
-    return [link, markup.badge(mark), *(markup.text(figures.get(name, texts.NONE)) for name in _FIGURES)]
+def _build_row(told: StreamReport, place: int) -> list[str]:
+    whole = told.stream_range.total
+    mark = NO_DATA if whole is None else step_marks.mark_step(whole).mark
+    figures = dict(loss_table.build_figures(whole)) if whole else {}
+    link = f'<a href="#stream-{place}">{markup.escape_html(told.stream_range.stream)}</a>'
+    return [link, markup.badge(mark), *(markup.escape_html(figures.get(name, texts.NONE)) for name in _FIGURE_NAMES)]
 
 
-_FIGURES = ("known", "delivered", "lost end to end", "of known", "surely lost", "at most", "lag p95")
+_FIGURE_NAMES = ("known", "delivered", "lost end to end", "of known", "surely lost", "at most", "lag p95")

@@ -5,89 +5,105 @@ from __future__ import annotations
 from datetime import UTC
 
 from hopwatch.dashboards import markup
-from hopwatch.dashboards.charts import pictures
-from hopwatch.dashboards.charts.pictures import Picture
-from hopwatch.dashboards.reading.reported import StreamReport
-from hopwatch.dashboards.reading.told import Stretch
+from hopwatch.dashboards.charts import time_chart
+from hopwatch.dashboards.charts.time_chart import TimeChart
+from hopwatch.dashboards.queries.models import StreamRange
+from hopwatch.dashboards.queries.report import StreamReport
 from hopwatch.dashboards.report import tables
-from hopwatch.dashboards.views import described, judged, loss_table, pathway, series, span, texts
-from hopwatch.dashboards.views.address import Measure
+from hopwatch.dashboards.views import alt_text, display_range, loss_table, pathway, series, step_marks, texts
+from hopwatch.dashboards.views.address import HeatMeasure
 
 
-def of(told: StreamReport, place: int) -> str:
+def render_section(told: StreamReport, place: int) -> str:
     """Return the section of the stream that is at this place of the report."""
-    stretch, whole = told.stretch, told.stretch.whole
+    stretch, whole = told.stream_range, told.stream_range.total
     first = ' class="hw-first"' if not place else ""
-    parts = [f'<h2 id="stream-{place}"{first}>{markup.text(stretch.stream)}</h2>']
+    parts = [f'<h2 id="stream-{place}"{first}>{markup.escape_html(stretch.stream)}</h2>']
     if not stretch.steps:
         return parts[0] + markup.elements("p", ["Nothing of this stream was read in the range."], "hw-note")
     if whole is None:
         parts += markup.elements("p", ["No window of the range is final yet."], "hw-note")
     else:
-        cells = "".join(markup.figure(name, figure) for name, figure in loss_table.figures(whole))
-        parts.append(f"<p>{markup.badge(judged.of(whole).mark)} {markup.text(_told(stretch))}</p>")
+        cells = "".join(markup.figure(name, figure) for name, figure in loss_table.build_figures(whole))
+        parts.append(
+            f"<p>{markup.badge(step_marks.mark_step(whole).mark)} {markup.escape_html(_format_summary(stretch))}</p>"
+        )
         parts.append(f'<div class="hw-figures">{cells}</div>')
-        parts.append(_headed("Loss of each node, final windows", tables.nodes(whole, "Nodes over the range")))
-        parts.append(markup.elements("p", [pathway.of(stretch.graph, whole).said], "hw-note"))
-    parts.append(_charts(stretch))
-    parts.append(_headed(f"Each {span.STEP_WORDS[stretch.step_us]}", tables.steps(stretch)))
-    parts.append(_headed("Windows that are not well, node by node", tables.details(stretch)))
-    parts.append(_headed("Missing messages, lost or not", tables.lost_ids(told)))
-    parts.append(_headed("Outliers", tables.outliers(stretch.findings)))
+        parts.append(
+            _with_heading("Loss of each node, final windows", tables.render_nodes(whole, "Nodes over the range"))
+        )
+        parts.append(markup.elements("p", [pathway.build_drawing(stretch.graph, whole).description], "hw-note"))
+    parts.append(_render_charts(stretch))
+    parts.append(_with_heading(f"Each {display_range.STEP_WORDS[stretch.step_us]}", tables.render_steps(stretch)))
+    parts.append(_with_heading("Windows that are not well, node by node", tables.render_details(stretch)))
+    parts.append(_with_heading("Missing messages, lost or not", tables.render_lost_ids(told)))
+    parts.append(_with_heading("Outliers", tables.render_outliers(stretch.findings)))
     return f"<section>{''.join(parts)}</section>"
 
 
-def _told(stretch: Stretch) -> str:
-    first, last = (judged.start_us(stretch.steps[place]) for place in (0, -1))
-    whole = stretch.whole
+def _format_summary(stretch: StreamRange) -> str:
+    first, last = (step_marks.get_start_us(stretch.steps[place]) for place in (0, -1))
+    whole = stretch.total
     counted = f"{whole.windows:,} final windows" if whole else ""
-    return f"{texts.moment(first)} to {texts.moment(last + stretch.step_us)}, {counted}"
+    return f"{texts.format_moment(first)} to {texts.format_moment(last + stretch.step_us)}, {counted}"
 
 
-def _headed(title: str, told: str) -> str:
-    return f"<h3>{markup.text(title)}</h3>{told}" if told else ""
+def _with_heading(title: str, told: str) -> str:
+    return f"<h3>{markup.escape_html(title)}</h3>{told}" if told else ""
 
 
-def _charts(stretch: Stretch) -> str:
-    step, bands = span.STEP_WORDS[stretch.step_us], series.bands(stretch)
-    told = described.Told(UTC, step)
-    points, cells = series.arrivals(stretch.steps, "", UTC), series.heat(stretch, Measure.LOSS, UTC)
+def _render_charts(stretch: StreamRange) -> str:
+    step, bands = display_range.STEP_WORDS[stretch.step_us], series.build_bands(stretch)
+    told = alt_text.AltTextWriter(UTC, step)
+    points, cells = (
+        series.build_arrival_points(stretch.steps, "", UTC),
+        series.build_heat_cells(stretch, HeatMeasure.LOSS, UTC),
+    )
     rows = tuple(dict.fromkeys(cell.row for cell in cells))
     left_out = len(stretch.graph.nodes) + 1 - len(rows)
     more = f", those that lost most; {left_out:,} more are not shown" if left_out else ""
-    running = series.running(stretch)
+    running = series.format_running(stretch)
     unfinished = f"; {running}" if running else ""
-    high = pictures.TOP + pictures.ROW * len(rows) + pictures.BOTTOM
+    high = time_chart.TOP + time_chart.ROW_HEIGHT * len(rows) + time_chart.BOTTOM
     drawn = [
-        pictures.heat(
-            _picture(stretch, f"Loss of each node over time{more}", told.heat(cells, "loss"), high), cells, rows, "loss"
+        time_chart.draw_heat(
+            _build_time_chart(stretch, f"Loss of each node over time{more}", told.describe_heat(cells, "loss"), high),
+            cells,
+            rows,
+            "loss",
         ),
-        pictures.arrivals(
-            _picture(
-                stretch, f"Expected and arrived, end to end{unfinished}", told.arrivals(points, series.END_TO_END)
+        time_chart.draw_arrivals(
+            _build_time_chart(
+                stretch,
+                f"Expected and arrived, end to end{unfinished}",
+                told.describe_arrivals(points, series.END_TO_END),
             ),
             points,
             bands,
             step,
         ),
     ]
-    node = series.telling(stretch, stretch.whole)
-    lags, found = series.lags(stretch, node, UTC), series.outliers(stretch, node, UTC)
+    node = series.select_lag_node(stretch, stretch.total)
+    lags, found = series.build_lag_points(stretch, node, UTC), series.build_outlier_markers(stretch, node, UTC)
     for side, _, _ in series.SIDES:
         of_side, odd = [one for one in lags if one.line == side], [one for one in found if one.line == side]
         if of_side:
-            picture = _picture(stretch, f"{side.capitalize()} of {node}", told.lags(lags, found, side, node))
-            drawn.append(pictures.lags(picture, of_side, odd, bands))
+            picture = _build_time_chart(
+                stretch, f"{side.capitalize()} of {node}", told.describe_lags(lags, found, side, node)
+            )
+            drawn.append(time_chart.draw_lags(picture, of_side, odd, bands))
     nodes = (
-        series.slowest(stretch.whole, span.thinned(len(stretch.steps), series.MOST_COLOURS)) if stretch.whole else ()
+        series.select_slowest(stretch.total, display_range.limit_lines(len(stretch.steps), series.MAX_COLOURS))
+        if stretch.total
+        else ()
     )
-    pieces = series.durations(stretch, nodes, UTC)
+    pieces = series.build_duration_pieces(stretch, nodes, UTC)
     if pieces:
-        picture = _picture(stretch, "Process duration p95", told.durations(pieces))
-        drawn.append(pictures.durations(picture, pieces, nodes, bands))
-    return "".join(one.figure() for one in drawn)
+        picture = _build_time_chart(stretch, "Process duration p95", told.describe_durations(pieces))
+        drawn.append(time_chart.draw_durations(picture, pieces, nodes, bands))
+    return "".join(one.to_figure() for one in drawn)
 
 
-def _picture(stretch: Stretch, title: str, said: str, high: int = pictures.HIGH) -> Picture:
-    first, last = (judged.start_us(stretch.steps[place]) for place in (0, -1))
-    return Picture(title, said, first, last + stretch.step_us, stretch.step_us, high)
+def _build_time_chart(stretch: StreamRange, title: str, said: str, high: int = time_chart.HEIGHT) -> TimeChart:
+    first, last = (step_marks.get_start_us(stretch.steps[place]) for place in (0, -1))
+    return TimeChart(title, said, first, last + stretch.step_us, stretch.step_us, high)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from hopwatch.dashboards.charts.pictures import STYLES
-from hopwatch.dashboards.views.colours import DARK, LIGHT, variables
+from hopwatch.dashboards.charts.time_chart import STYLES
+from hopwatch.dashboards.views.colours import DARK, LIGHT, build_css_variables
 
 _MARKS: Final = ("lossy", "clean", "unknown", "silent", "idle", "pending")
 
 
-def styles() -> str:
+def build_styles() -> str:
     """Return them as CSS."""
     kinds = "".join(f".hw-is-{name}{{color:var(--hw-{name});}}" for name in _MARKS)
-    dark = f"@media screen and (prefers-color-scheme: dark){{:root{{{variables(DARK)}}}}}"
-    return f":root{{color-scheme:light dark;{variables(LIGHT)}}}{dark}{kinds}{_STYLES}{STYLES}"
+    dark = f"@media screen and (prefers-color-scheme: dark){{:root{{{build_css_variables(DARK)}}}}}"
+    return f":root{{color-scheme:light dark;{build_css_variables(LIGHT)}}}{dark}{kinds}{_STYLES}{STYLES}"
 
 
 _STYLES: Final = """

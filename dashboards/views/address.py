@@ -13,17 +13,17 @@ from hopwatch.probes.contract.limits import WINDOW_US
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-MOST_SHOWN: Final = 80
+MAX_SHOWN: Final = 80
 """Characters of a wrong value that a sentence repeats."""
-MOST_SEARCHED: Final = 200
+MAX_SEARCH_CHARS: Final = 200
 """Characters of what is searched for; names and ids are no longer than that."""
-MOST_PARTS: Final = 1_000_000
+MAX_PART: Final = 1_000_000
 
 
-Chosen = TypeVar("Chosen", bound=StrEnum)
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
-class Page(StrEnum):
+class PageName(StrEnum):
     """The pages."""
 
     OVERVIEW = "overview"
@@ -35,17 +35,17 @@ class Page(StrEnum):
     QUALITY = "quality"
 
     @property
-    def is_of_a_stream(self) -> bool:
+    def needs_stream(self) -> bool:
         """Whether it shows one stream, and nothing without one."""
-        return self in {Page.STREAM, Page.WINDOW}
+        return self in {PageName.STREAM, PageName.WINDOW}
 
     @property
-    def is_of_signs(self) -> bool:
+    def works_without_windows(self) -> bool:
         """Whether it has something to show before any window is there."""
-        return self in {Page.PROBES, Page.ALERTS, Page.QUALITY}
+        return self in {PageName.PROBES, PageName.ALERTS, PageName.QUALITY}
 
 
-class Range(StrEnum):
+class RangePreset(StrEnum):
     """Ranges that end with the newest window, and so move on."""
 
     HOUR = "1h"
@@ -62,14 +62,14 @@ class Zone(StrEnum):
     LOCAL = "local"
 
 
-class Measure(StrEnum):
+class HeatMeasure(StrEnum):
     """What colours the heat map."""
 
     LOSS = "loss"
     LAG = "lag"
 
 
-class Folded(StrEnum):
+class FoldState(StrEnum):
     """What becomes of rows that few people need."""
 
     AWAY = "away"
@@ -77,25 +77,25 @@ class Folded(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PageAddress:
     """What is looked at; ``from_us`` and ``to_us`` are a range that stays where it is, and come before ``range``.
 
     ``search`` and ``part``, counted from 1, are of a long list; ``folded`` says whether all of it is shown.
     """
 
-    page: Page = Page.OVERVIEW
+    page: PageName = PageName.OVERVIEW
     stream: str = ""
     node: str = ""
     window_us: int | None = None
-    range: Range = Range.HOUR
+    range: RangePreset = RangePreset.HOUR
     from_us: int | None = None
     to_us: int | None = None
     zone: Zone = Zone.UTC
-    heat: Measure = Measure.LOSS
+    heat: HeatMeasure = HeatMeasure.LOSS
     message_id: str = ""
     search: str = ""
     part: int = 1
-    folded: Folded = Folded.AWAY
+    folded: FoldState = FoldState.AWAY
 
     @property
     def is_fixed(self) -> bool:
@@ -103,14 +103,14 @@ class Address:
         return self.from_us is not None and self.to_us is not None
 
 
-def read(query: Mapping[str, str]) -> tuple[Address, tuple[str, ...]]:
+def parse_address(query: Mapping[str, str]) -> tuple[PageAddress, tuple[str, ...]]:
     """Return the address of a query string, and a sentence for each part of it that makes no sense and is left out.
 
     A link that names a stream and no page, as alerts make them, is to the page of the stream.
     """
     wrong: list[str] = []
     stream = query.get("stream", "")
-    from_us, to_us = _moment(query, "from", wrong), _moment(query, "to", wrong)
+    from_us, to_us = _parse_moment(query, "from", wrong), _parse_moment(query, "to", wrong)
     if (from_us is None) != (to_us is None):
         wrong.append("a range has a from and a to: showing the newest hours instead")
         from_us = to_us = None
@@ -119,49 +119,49 @@ def read(query: Mapping[str, str]) -> tuple[Address, tuple[str, ...]]:
             f"the range ends before it begins: from {iso(from_us)} to {iso(to_us)}; showing the newest instead"
         )
         from_us = to_us = None
-    address = Address(
-        page=_choice(query, "page", Page.STREAM if stream else Page.OVERVIEW, wrong),
+    address = PageAddress(
+        page=_parse_choice(query, "page", PageName.STREAM if stream else PageName.OVERVIEW, wrong),
         stream=stream,
         node=query.get("node", ""),
-        window_us=_window(query, wrong),
-        range=_choice(query, "range", Range.HOUR, wrong),
+        window_us=_parse_window(query, wrong),
+        range=_parse_choice(query, "range", RangePreset.HOUR, wrong),
         from_us=from_us,
         to_us=to_us,
-        zone=_choice(query, "zone", Zone.UTC, wrong),
-        heat=_choice(query, "heat", Measure.LOSS, wrong),
+        zone=_parse_choice(query, "zone", Zone.UTC, wrong),
+        heat=_parse_choice(query, "heat", HeatMeasure.LOSS, wrong),
         message_id=query.get("id", ""),
         # PostgreSQL knows no text with a NUL in it, and no name has one.
-        search=query.get("find", "").replace("\0", "")[:MOST_SEARCHED],
-        part=_part(query, wrong),
-        folded=_choice(query, "folded", Folded.AWAY, wrong),
+        search=query.get("find", "").replace("\0", "")[:MAX_SEARCH_CHARS],
+        part=_parse_part(query, wrong),
+        folded=_parse_choice(query, "folded", FoldState.AWAY, wrong),
     )
-    if address.page.is_of_a_stream and not stream:
+    if address.page.needs_stream and not stream:
         wrong.append("no stream is named: showing all of them")
-        address = replace(address, page=Page.OVERVIEW)
-    elif address.page is Page.WINDOW and address.window_us is None:
+        address = replace(address, page=PageName.OVERVIEW)
+    elif address.page is PageName.WINDOW and address.window_us is None:
         wrong.append("no window is named: showing the stream")
-        address = replace(address, page=Page.STREAM)
+        address = replace(address, page=PageName.STREAM)
     return address, tuple(wrong)
 
 
-def query_of(address: Address) -> dict[str, str]:
+def format_address(address: PageAddress) -> dict[str, str]:
     """Return the query string that :func:`read` makes this address of; what is as usual is left out."""
-    usual = Address()
+    usual = PageAddress()
     moments = {"window": address.window_us, "from": address.from_us, "to": address.to_us}
     chosen = {"range": address.range, "zone": address.zone, "heat": address.heat, "folded": address.folded}
-    implied = Page.STREAM if address.stream else Page.OVERVIEW
+    implied = PageName.STREAM if address.stream else PageName.OVERVIEW
     parts = {} if address.page is implied else {"page": address.page.value}
-    parts |= {name: value for name, value in _names(address) if value}
+    parts |= {name: value for name, value in _list_names(address) if value}
     parts |= {name: iso(value) for name, value in moments.items() if value is not None}
     parts |= {"part": str(address.part)} if address.part != usual.part else {}
     return parts | {name: value.value for name, value in chosen.items() if value is not getattr(usual, name)}
 
 
-def _names(address: Address) -> tuple[tuple[str, str], ...]:
+def _list_names(address: PageAddress) -> tuple[tuple[str, str], ...]:
     return ("stream", address.stream), ("node", address.node), ("id", address.message_id), ("find", address.search)
 
 
-def moment_us(text: str) -> int | None:
+def parse_moment_us(text: str) -> int | None:
     """Return an ISO 8601 moment as µs since 1970, one without a zone as UTC; None where the text is none."""
     try:
         moment = datetime.fromisoformat(text)
@@ -171,34 +171,34 @@ def moment_us(text: str) -> int | None:
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def _moment(query: Mapping[str, str], name: str, wrong: list[str]) -> int | None:
+def _parse_moment(query: Mapping[str, str], name: str, wrong: list[str]) -> int | None:
     text = query.get(name)
     if text is None:
         return None
-    moment = moment_us(text)
+    moment = parse_moment_us(text)
     if moment is None:
-        wrong.append(f"{name} is a time such as 2026-01-01T00:00:00Z, got {text!r:.{MOST_SHOWN}}: left out")
+        wrong.append(f"{name} is a time such as 2026-01-01T00:00:00Z, got {text!r:.{MAX_SHOWN}}: left out")
     return moment
 
 
-def _window(query: Mapping[str, str], wrong: list[str]) -> int | None:
-    window_us = _moment(query, "window", wrong)
+def _parse_window(query: Mapping[str, str], wrong: list[str]) -> int | None:
+    window_us = _parse_moment(query, "window", wrong)
     return None if window_us is None else window_us - window_us % WINDOW_US
 
 
-def _part(query: Mapping[str, str], wrong: list[str]) -> int:
+def _parse_part(query: Mapping[str, str], wrong: list[str]) -> int:
     text = query.get("part", "1")
-    if text.isascii() and text.isdigit() and 1 <= len(text) <= len(str(MOST_PARTS)) and 1 <= int(text) <= MOST_PARTS:
+    if text.isascii() and text.isdigit() and 1 <= len(text) <= len(str(MAX_PART)) and 1 <= int(text) <= MAX_PART:
         return int(text)
-    wrong.append(f"part is a number from 1 on, got {text!r:.{MOST_SHOWN}}: showing the first")
+    wrong.append(f"part is a number from 1 on, got {text!r:.{MAX_SHOWN}}: showing the first")
     return 1
 
 
-def _choice(query: Mapping[str, str], name: str, usual: Chosen, wrong: list[str]) -> Chosen:
+def _parse_choice(query: Mapping[str, str], name: str, usual: Choice, wrong: list[str]) -> Choice:
     text = query.get(name, usual.value)
     try:
         return type(usual)(text)
     except ValueError:
         known = ", ".join(type(usual))
-        wrong.append(f"{name} is one of {known}; got {text!r:.{MOST_SHOWN}}: showing {usual.value}")
+        wrong.append(f"{name} is one of {known}; got {text!r:.{MAX_SHOWN}}: showing {usual.value}")
         return usual

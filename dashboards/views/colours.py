@@ -90,26 +90,26 @@ _MARKS: Final = {
 _PENDING: Final = Mark("not final", "…", "it is not judged yet", "pending")
 _PROVISIONAL: Final = Mark("PROVISIONAL", "…", "what is missing is in flight, it is not judged yet", "pending")
 _OPEN: Final = Mark("OPEN", "…", "it still receives messages", "pending")
-NOTHING: Final = Mark("NO DATA", "·", "nothing of it was read yet", "idle")
+NO_DATA: Final = Mark("NO DATA", "·", "nothing of it was read yet", "idle")
 
-ORDER: Final = tuple(_MARKS)
+VERDICT_ORDER: Final = tuple(_MARKS)
 """The verdicts, those that need a person first."""
 
 
-def mark(verdict: Verdict | None, status: Status | None = None) -> Mark:
+def select_mark(verdict: Verdict | None, status: Status | None = None) -> Mark:
     """Return how a window is drawn; one without a verdict by its status."""
     if verdict is not None:
         return _MARKS[verdict]
     return {Status.OPEN: _OPEN, Status.PROVISIONAL: _PROVISIONAL}.get(status or Status.FINAL, _PENDING)
 
 
-def variables(palette: Palette) -> str:
+def build_css_variables(palette: Palette) -> str:
     """Return the colours as variables of CSS: ``--hw-`` and a name, or ``s`` and the place of one of the series."""
     named = "".join(f"--hw-{one.name}:{getattr(palette, one.name)};" for one in fields(palette) if one.name != "series")
     return named + "".join(f"--hw-s{place}:{colour};" for place, colour in enumerate(palette.series))
 
 
-def contrast(one: str, other: str) -> float:
+def compute_contrast(one: str, other: str) -> float:
     """Return the contrast of two colours, ``#rrggbb``, from 1 to 21 (WCAG 2.1, relative luminance)."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)

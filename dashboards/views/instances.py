@@ -16,131 +16,137 @@ MARKS: Final = {
     State.SILENT: Mark("SILENT", "⚠", "no bye, and nothing told of the last minute: windows wait for it", "lossy"),
     State.TROUBLED: Mark("TROUBLED", "!", "it tells, and something of it is missing, dropped or set aside", "unknown"),
     State.RETIRED: Mark(
-        "RETIRED", "∅", f"silent without a bye for over {texts.age(RETIRED_AFTER_US)}: nothing waits for it", "silent"
+        "RETIRED",
+        "∅",
+        f"silent without a bye for over {texts.format_age(RETIRED_AFTER_US)}: nothing waits for it",
+        "silent",
     ),
     State.ALIVE: Mark("ALIVE", "✓", "it tells, and nothing is missing", "clean"),
     State.BYE: Mark("BYE", "○", "it said bye", "idle"),
 }
 VERSIONS: Final = "Versions of probes are not known: the store keeps none."
-_CAUSES: Final = 4
+_MAX_CAUSES: Final = 4
 """Causes of drops that are named one by one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class InstanceRow:
     """An instance as the page tells it; where there are two texts the second explains the first."""
 
     stream: str
     node: str
-    who: tuple[str, str]
+    probe: tuple[str, str]
     mark: Mark
     note: str
-    heard: str
+    last_heard: str
     is_late: bool
-    complete: tuple[str, str]
+    complete_through: tuple[str, str]
     batches: tuple[str, str]
     missing: tuple[str, str]
     drops: tuple[str, str]
-    aside: tuple[str, str]
-    skew: tuple[str, str]
+    set_aside: tuple[str, str]
+    clock_skew: tuple[str, str]
     is_ahead: bool
 
 
-def rows(roll: Roll, now_us: int, zone: tzinfo) -> tuple[Row, ...]:
+def build_rows(roll: Roll, now_us: int, zone: tzinfo) -> tuple[InstanceRow, ...]:
     """Return the rows, in the order that the store gives them."""
-    return tuple(_row(one, roll.moment_us, now_us, zone) for one in roll.instances)
+    return tuple(_build_row(one, roll.moment_us, now_us, zone) for one in roll.instances)
 
 
-def summary(roll: Roll) -> str:
+def format_summary(roll: Roll) -> str:
     """Return how many instances there are of each state, in a line."""
     total = sum(roll.counts.values())
     told = ", ".join(f"{roll.counts[state]:,} {MARKS[state].word}" for state in State if roll.counts.get(state))
     return f"{total:,} {'instance' if total == 1 else 'instances'}{': ' if told else ''}{told}"
 
 
-def folded(roll: Roll) -> str:
+def format_folded(roll: Roll) -> str:
     """Return how many are folded away and why; nothing where none is."""
     byes = roll.folded.get(State.BYE, 0)
     gone = sum(roll.folded.values()) - byes
     told = [
         f"{count:,} {what}"
         for count, what in (
-            (byes, f"that said bye over {_hours(BYE_US)} ago"),
-            (gone, f"that fell silent without a bye over {_hours(GONE_US)} ago"),
+            (byes, f"that said bye over {_format_hours(BYE_US)} ago"),
+            (gone, f"that fell silent without a bye over {_format_hours(GONE_US)} ago"),
         )
         if count
     ]
     return f"Folded away: {' and '.join(told)}" if told else ""
 
 
-def _hours(for_us: int) -> str:
+def _format_hours(for_us: int) -> str:
     return f"{for_us // 3_600_000_000} h"
 
 
-def _row(one: Instance, moment_us: int, now_us: int, zone: tzinfo) -> Row:
+def _build_row(one: Instance, moment_us: int, now_us: int, zone: tzinfo) -> InstanceRow:
     book, through_us = one.book, one.book.complete_through_us
     tallies = book.tallies
     read = tallies.batches - tallies.duplicate_batches
     holes = book.holes()
     missing = sum(count for count, _, _ in holes)
     due = book.runs[-1].last + 1 if book.runs else 0
-    twice = f"{texts.count(tallies.duplicate_batches)} twice" if tallies.duplicate_batches else ""
-    late = f"{texts.age(now_us - through_us)} ago"
-    return Row(
+    twice = f"{texts.format_count(tallies.duplicate_batches)} twice" if tallies.duplicate_batches else ""
+    late = f"{texts.format_age(now_us - through_us)} ago"
+    return InstanceRow(
         book.stream,
         book.node,
-        (book.probe, f"since {texts.second(book.epoch_us, zone)}"),
+        (book.probe, f"since {texts.format_second(book.epoch_us, zone)}"),
         MARKS[one.state],
-        _note(one, moment_us),
-        f"{texts.age(now_us - book.last_arrival_us)} ago",
+        _format_note(one, moment_us),
+        f"{texts.format_age(now_us - book.last_arrival_us)} ago",
         one.state is State.SILENT,
-        (late, texts.second(through_us, zone)),
-        (texts.count(read), ", ".join(part for part in (f"of {texts.count(due)} due", twice) if part)),
-        (texts.count(missing), _holes(holes, zone)),
-        _drops(book),
-        _aside(book),
-        _skew(book),
+        (late, texts.format_second(through_us, zone)),
+        (texts.format_count(read), ", ".join(part for part in (f"of {texts.format_count(due)} due", twice) if part)),
+        (texts.format_count(missing), _format_newest_hole(holes, zone)),
+        _format_drops(book),
+        _format_set_aside(book),
+        _format_skew(book),
         book.skew_us > AHEAD_US,
     )
 
 
-def _note(one: Instance, moment_us: int) -> str:
+def _format_note(one: Instance, moment_us: int) -> str:
     heard_us = one.book.last_arrival_us
     if one.state is State.SILENT and moment_us - heard_us < moment_us - one.book.complete_through_us - AHEAD_US:
-        return f"it was heard {texts.age(moment_us - heard_us)} ago, and tells of {_behind(one, moment_us)} ago"
-    return f"for {_behind(one, moment_us)}" if one.state in {State.SILENT, State.RETIRED} else ""
+        return (
+            f"it was heard {texts.format_age(moment_us - heard_us)}"
+            f" ago, and tells of {_format_behind(one, moment_us)} ago"
+        )
+    return f"for {_format_behind(one, moment_us)}" if one.state in {State.SILENT, State.RETIRED} else ""
 
 
-def _behind(one: Instance, moment_us: int) -> str:
-    return texts.age(moment_us - one.book.complete_through_us)
+def _format_behind(one: Instance, moment_us: int) -> str:
+    return texts.format_age(moment_us - one.book.complete_through_us)
 
 
-def _holes(holes: list[tuple[int, int, int]], zone: tzinfo) -> str:
+def _format_newest_hole(holes: list[tuple[int, int, int]], zone: tzinfo) -> str:
     """Return where the newest hole is: the moments that what is missing may speak of."""
     if not holes:
         return ""
     _, from_us, to_us = holes[-1]
     more = f"{len(holes):,} holes, the newest: " if len(holes) > 1 else ""
-    return f"{more}{texts.second(from_us, zone)} to {texts.second(to_us, zone)}"
+    return f"{more}{texts.format_second(from_us, zone)} to {texts.format_second(to_us, zone)}"
 
 
-def _drops(book: Book) -> tuple[str, str]:
+def _format_drops(book: Book) -> tuple[str, str]:
     causes: Counter[str] = Counter()
     for (_, cause), count in book.drops.items():
         causes[cause] += count
-    named = [f"{cause}: {texts.count(count)}" for cause, count in causes.most_common(_CAUSES)]
-    more = [f"{len(causes) - _CAUSES:,} more causes"] if len(causes) > _CAUSES else []
-    return texts.count(causes.total()), ", ".join([*named, *more])
+    named = [f"{cause}: {texts.format_count(count)}" for cause, count in causes.most_common(_MAX_CAUSES)]
+    more = [f"{len(causes) - _MAX_CAUSES:,} more causes"] if len(causes) > _MAX_CAUSES else []
+    return texts.format_count(causes.total()), ", ".join([*named, *more])
 
 
-def _aside(book: Book) -> tuple[str, str]:
+def _format_set_aside(book: Book) -> tuple[str, str]:
     told = ((book.tallies.too_late, "too late"), (book.tallies.implausible, "implausible"))
-    named = [f"{what}: {texts.count(count)}" for count, what in told if count]
-    return texts.count(sum(count for count, _ in told)), ", ".join(named)
+    named = [f"{what}: {texts.format_count(count)}" for count, what in told if count]
+    return texts.format_count(sum(count for count, _ in told)), ", ".join(named)
 
 
-def _skew(book: Book) -> tuple[str, str]:
+def _format_skew(book: Book) -> tuple[str, str]:
     """Return how far ahead of its arrival the last batch was sent; before it, nobody can tell a clock from a way."""
     if book.skew_us > 0:
-        return f"{texts.span(book.skew_us)} ahead", "at least: sent after arrival"
-    return texts.NONE, f"{texts.span(-book.skew_us)} to arrival"
+        return f"{texts.format_lag(book.skew_us)} ahead", "at least: sent after arrival"
+    return texts.NONE, f"{texts.format_lag(-book.skew_us)} to arrival"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-from hopwatch.dashboards.reading.search_told import Searched, Way
+from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
 from hopwatch.monitor import bounds
@@ -20,8 +20,8 @@ from hopwatch.monitor.results import WindowResult
 from hopwatch.probes.contract.batch import IdKind, Outcome
 from hopwatch.probes.contract.limits import WINDOW_US
 
-MOST_WINDOWS: Final = 20
-MOST_STAMPS: Final = 200
+MAX_WINDOWS: Final = 20
+MAX_STAMPS: Final = 200
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 LOST: Final = Mark("LOST", "✕", "it was seen to leave one place, and surely not at the next", "lossy")
@@ -33,7 +33,7 @@ UNKNOWN: Final = Mark("UNKNOWN", "?", "what is kept does not tell", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class JourneyKey:
     """A message of a stream, and the window that it is of, by its start."""
 
     stream: str
@@ -42,7 +42,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JourneyStep:
     """A stamp in words, or where there is none and the message is missing: then ``side`` is empty.
 
     ``is_lost`` says that it is surely lost there.
@@ -52,7 +52,7 @@ class Step:
     side: str
     when: str
     since_event: str
-    since_before: str
+    since_previous: str
     probe: str
     outcome: str
     is_lost: bool = False
@@ -66,19 +66,19 @@ class Journey:
     It is missing at the nodes of ``lost_at``: surely lost, or not, and then ``reasons`` say why nobody knows.
     """
 
-    key: Key
-    shown: str
+    key: JourneyKey
+    id_text: str
     mark: Mark
-    told: str
+    summary: str
     reasons: tuple[str, ...]
     lost_at: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[JourneyStep, ...]
     left_out: int
-    kept: str
+    retention: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class _TimedStamp:
     at_us: int | None
     lag_us: int | None
     place: int
@@ -86,30 +86,34 @@ class _Moment:
     stamp: Stamp
 
 
-def keys(found: Searched, meant: Sequence[bytes]) -> tuple[Key, ...]:
+def list_keys(found: SearchResult, meant: Sequence[bytes]) -> tuple[JourneyKey, ...]:
     """Return the messages that were found, in the order of what was meant, and the windows of each, newest first."""
     rank = {message_id: place for place, message_id in enumerate(meant)}
-    every = {_key(one) for one in found.stamps} | {_key_of(one) for one in found.lost}
+    every = {_stamp_key(one) for one in found.stamps} | {_lost_key(one) for one in found.lost}
     return tuple(sorted(every, key=lambda key: (rank.get(key.message_id, len(rank)), -key.start_us, key.stream)))
 
 
-def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journey:
+def build_journey(found: SearchResult, key: JourneyKey, way: MessagePath, now_us: int, zone: tzinfo) -> Journey:
     """Return the journey of a message in one window."""
-    stamps = [one for one in found.stamps if _key(one) == key]
-    of_it = [one for one in found.lost if _key_of(one) == key]
+    stamps = [one for one in found.stamps if _stamp_key(one) == key]
+    of_it = [one for one in found.lost if _lost_key(one) == key]
     lost_at = tuple(dict.fromkeys(one.node for one in of_it))
-    moments = _in_order(stamps, way)
-    mark, told = _fate(stamps, lost_at, way)
-    steps = (*_steps(moments[:MOST_STAMPS], zone), *(_lost_step(node, stamps, way) for node in lost_at))
-    left_out = max(0, len(moments) - MOST_STAMPS)
+    moments = _sort_stamps(stamps, way)
+    mark, told = _conclude(stamps, lost_at, way)
+    steps = (*_build_steps(moments[:MAX_STAMPS], zone), *(_build_lost_step(node, stamps, way) for node in lost_at))
+    left_out = max(0, len(moments) - MAX_STAMPS)
     reasons = way.window.reasons if way.window and lost_at and mark is UNKNOWN else ()
-    shown = _shown(key, stamps, of_it, way)
+    shown = _format_id(key, stamps, of_it, way)
     count = max((one.stamp_count or 0 for one in of_it), default=0)
-    kept = _kept_with_its_id(count, len(stamps)) if count else _kept(way, now_us, zone, has_stamps=bool(stamps))
+    kept = (
+        _format_lost_retention(count, len(stamps))
+        if count
+        else _format_retention(way, now_us, zone, has_stamps=bool(stamps))
+    )
     return Journey(key, shown, mark, told, reasons, lost_at, steps, left_out, kept)
 
 
-def _shown(key: Key, stamps: Sequence[Stamp], lost: Sequence[Lost], way: Way) -> str:
+def _format_id(key: JourneyKey, stamps: Sequence[Stamp], lost: Sequence[Lost], way: MessagePath) -> str:
     """Return the id as the first node of the pathway gave it that says what it is; a text that is known before all."""
     places = {node: place for place, node in enumerate(way.graph.nodes)}
     said = sorted(
@@ -122,43 +126,43 @@ def _shown(key: Key, stamps: Sequence[Stamp], lost: Sequence[Lost], way: Way) ->
     return on_a_line(next(iter((*known, *told)), key.message_id.hex()))
 
 
-def _key(one: Stamp) -> Key:
-    return Key(one.stream, one.event_time_us // WINDOW_US * WINDOW_US, one.message_id)
+def _stamp_key(one: Stamp) -> JourneyKey:
+    return JourneyKey(one.stream, one.event_time_us // WINDOW_US * WINDOW_US, one.message_id)
 
 
-def _key_of(one: Lost) -> Key:
-    return Key(one.stream, one.window_start_us, one.message_id)
+def _lost_key(one: Lost) -> JourneyKey:
+    return JourneyKey(one.stream, one.window_start_us, one.message_id)
 
 
-def older(found: Sequence[Key]) -> str:
+def format_older(found: Sequence[JourneyKey]) -> str:
     """Return what to say of windows that are not shown; nothing if all are."""
-    more = len(found) - MOST_WINDOWS
+    more = len(found) - MAX_WINDOWS
     return f"{more:,} older windows have messages of this id too." if more > 0 else ""
 
 
-def nothing(text: str, found: Searched) -> str:
+def format_nothing_found(text: str, found: SearchResult) -> str:
     """Return one line on a message of which nothing is kept."""
     searched = f"it is in none of the {found.segments:,} segments that are kept"
-    if found.looked_into < found.segments:
-        searched = f"it is in none of the {found.looked_into:,} segments that were looked into"
-    where = "not among the lost ids" if found.trouble else f"{searched}, and not among the lost ids"
+    if found.searched_segments < found.segments:
+        searched = f"it is in none of the {found.searched_segments:,} segments that were looked into"
+    where = "not among the lost ids" if found.errors else f"{searched}, and not among the lost ids"
     return f"Nothing is kept of {text!r:.80}: {where}."
 
 
-def partly(found: Searched) -> str:
+def format_partial_search(found: SearchResult) -> str:
     """Return what to say where not all segments were looked into; nothing where they were."""
-    if found.trouble or found.looked_into >= found.segments:
+    if found.errors or found.searched_segments >= found.segments:
         return ""
-    told = f"Of {found.segments:,} segments that are kept the newest {found.looked_into:,} were looked into"
+    told = f"Of {found.segments:,} segments that are kept the newest {found.searched_segments:,} were looked into"
     return f"{told}, for as long as a page may take: hopwatch find looks into all."
 
 
-def _fate(stamps: Sequence[Stamp], lost_at: Sequence[str], way: Way) -> tuple[Mark, str]:
-    terminals = _terminals(way)
-    ends = sorted({one.node for one in stamps if one.node in terminals and has_left(one, _sides(one.node, way))})
+def _conclude(stamps: Sequence[Stamp], lost_at: Sequence[str], way: MessagePath) -> tuple[Mark, str]:
+    terminals = _list_terminals(way)
+    ends = sorted({one.node for one in stamps if one.node in terminals and has_left(one, _read_sides(one.node, way))})
     if lost_at:
-        also = f" It left {texts.listed(ends)}, another end of its way." if ends else ""
-        told = "; ".join(_missing(node, stamps, way) for node in lost_at)
+        also = f" It left {texts.join_words(ends)}, another end of its way." if ends else ""
+        told = "; ".join(_format_missing(node, stamps, way) for node in lost_at)
         is_sure = any(_is_surely_lost(node, way.window) for node in lost_at)
         return LOST if is_sure else UNKNOWN, f"{told[0].upper()}{told[1:]}.{also}"
     if ends:
@@ -168,10 +172,10 @@ def _fate(stamps: Sequence[Stamp], lost_at: Sequence[str], way: Way) -> tuple[Ma
         if stopped:
             why = f": {stopped.reason}" if stopped.reason else ""
             return mark, f"It was {stopped.outcome} at {stopped.node}{why}."
-    return _untold(way.window)
+    return _conclude_without_stamps(way.window)
 
 
-def _untold(window: WindowResult | None) -> tuple[Mark, str]:
+def _conclude_without_stamps(window: WindowResult | None) -> tuple[Mark, str]:
     """Return what to say of a message that neither arrived nor is kept as lost, by how its window stands."""
     if window is None:
         return UNKNOWN, "The store has no window of it, or has it no more: nobody judged what became of it."
@@ -181,47 +185,47 @@ def _untold(window: WindowResult | None) -> tuple[Mark, str]:
     return UNKNOWN, f"{told}, and it is not among the lost ids that are kept."
 
 
-def _missing(node: str, stamps: Sequence[Stamp], way: Way) -> str:
+def _format_missing(node: str, stamps: Sequence[Stamp], way: MessagePath) -> str:
     """Return what is known of a message that is missing at a node: that it is lost only if all that are missing are."""
     if _is_surely_lost(node, way.window):
-        return f"lost {_where(node, stamps, way)}"
-    return bounds.not_seen(node, *_loss(node, way.window), _part(node, stamps, way))
+        return f"lost {_format_place(node, stamps, way)}"
+    return bounds.not_seen(node, *_read_loss(node, way.window), _locate_loss(node, stamps, way))
 
 
 def _is_surely_lost(node: str, window: WindowResult | None) -> bool:
-    loss, lower = _loss(node, window)
+    loss, lower = _read_loss(node, window)
     return 0 < loss <= lower
 
 
-def _loss(name: str, window: WindowResult | None) -> tuple[int, int]:
+def _read_loss(name: str, window: WindowResult | None) -> tuple[int, int]:
     """Return the loss of a node and its lower bound; of a window that is kept no more nothing is sure."""
     found = next((node for node in window.nodes if node.node == name), None) if window else None
     return (found.loss, found.loss_lower) if found else (0, 0)
 
 
-def _where(node: str, stamps: Sequence[Stamp], way: Way) -> str:
+def _format_place(node: str, stamps: Sequence[Stamp], way: MessagePath) -> str:
     return {
         Part.AFTER: f"after {node}",
         Part.INSIDE: f"inside {node}",
         Part.ON_THE_WAY: f"on its way to {node}",
         Part.SOMEWHERE: f"at {node}",
-    }[_part(node, stamps, way)]
+    }[_locate_loss(node, stamps, way)]
 
 
-def _part(node: str, stamps: Sequence[Stamp], way: Way) -> Part:
-    return part_at(node, stamps, _sides(node, way))
+def _locate_loss(node: str, stamps: Sequence[Stamp], way: MessagePath) -> Part:
+    return part_at(node, stamps, _read_sides(node, way))
 
 
-def _sides(node: str, way: Way) -> str:
+def _read_sides(node: str, way: MessagePath) -> str:
     return dict(zip(way.graph.nodes, way.sides, strict=False)).get(node, "both")
 
 
-def _terminals(way: Way) -> set[str]:
+def _list_terminals(way: MessagePath) -> set[str]:
     sources = {edge.source for edge in way.graph.edges}
     return {node for place, node in enumerate(way.graph.nodes) if place not in sources}
 
 
-def _in_order(stamps: Sequence[Stamp], way: Way) -> list[_Moment]:
+def _sort_stamps(stamps: Sequence[Stamp], way: MessagePath) -> list[_TimedStamp]:
     """Return the stamps in the pathway's order, whatever their hosts' clocks say, in before out."""
     places = {node: place for place, node in enumerate(way.graph.nodes)}
     moments = []
@@ -229,23 +233,25 @@ def _in_order(stamps: Sequence[Stamp], way: Way) -> list[_Moment]:
         sides: list[tuple[str, int | None]] = [("in", one.lag_in_us), ("out", one.lag_out_us)]
         for side, lag_us in [each for each in sides if each[1] is not None] or [("", None)]:
             at_us = None if lag_us is None else one.event_time_us + lag_us
-            moments.append(_Moment(at_us, lag_us, places.get(one.node, len(places)), side, one))
+            moments.append(_TimedStamp(at_us, lag_us, places.get(one.node, len(places)), side, one))
     return sorted(moments, key=lambda one: (one.place, one.stamp.node, one.side, one.at_us or 0))
 
 
-def _steps(moments: Sequence[_Moment], zone: tzinfo) -> list[Step]:
+def _build_steps(moments: Sequence[_TimedStamp], zone: tzinfo) -> list[JourneyStep]:
     steps, before_us = [], None
     for one in moments:
-        since = texts.NONE if before_us is None or one.at_us is None else _signed(one.at_us - before_us)
+        since = texts.NONE if before_us is None or one.at_us is None else _format_signed(one.at_us - before_us)
         why = f": {one.stamp.reason}" if one.stamp.reason else ""
-        when = texts.NONE if one.at_us is None else _instant(one.at_us, zone)
+        when = texts.NONE if one.at_us is None else _format_instant(one.at_us, zone)
         outcome = f"{one.stamp.outcome}{why}"
-        steps.append(Step(one.stamp.node, one.side, when, texts.span(one.lag_us), since, one.stamp.probe, outcome))
+        steps.append(
+            JourneyStep(one.stamp.node, one.side, when, texts.format_lag(one.lag_us), since, one.stamp.probe, outcome)
+        )
         before_us = before_us if one.at_us is None else one.at_us
     return steps
 
 
-_NOT_SEEN: Final = {
+_NOT_SEEN_TEXTS: Final = {
     Part.ON_THE_WAY: "not seen",
     Part.INSIDE: "not seen leaving",
     Part.AFTER: "not seen behind it",
@@ -253,36 +259,36 @@ _NOT_SEEN: Final = {
 }
 
 
-def _lost_step(node: str, stamps: Sequence[Stamp], way: Way) -> Step:
+def _build_lost_step(node: str, stamps: Sequence[Stamp], way: MessagePath) -> JourneyStep:
     none = texts.NONE
     is_lost = _is_surely_lost(node, way.window)
-    told = f"lost {_where(node, stamps, way)}" if is_lost else _NOT_SEEN[_part(node, stamps, way)]
-    return Step(node, "", none, none, none, "", told, is_lost=is_lost)
+    told = f"lost {_format_place(node, stamps, way)}" if is_lost else _NOT_SEEN_TEXTS[_locate_loss(node, stamps, way)]
+    return JourneyStep(node, "", none, none, none, "", told, is_lost=is_lost)
 
 
-def _kept(way: Way, now_us: int, zone: tzinfo, *, has_stamps: bool) -> str:
+def _format_retention(way: MessagePath, now_us: int, zone: tzinfo, *, has_stamps: bool) -> str:
     """Return until when stamps of the window stay, or that they are gone."""
     if way.kept_until_us is None:
         return "" if has_stamps else "No stamp of it is kept."
-    until = texts.moment(way.kept_until_us, zone)
+    until = texts.format_moment(way.kept_until_us, zone)
     if now_us > way.kept_until_us:
         return f"Stamps of this window were kept until {until}: {'some' if has_stamps else 'all'} may be gone."
     return f"Stamps of this window are kept until {until}."
 
 
-def _kept_with_its_id(count: int, known: int) -> str:
+def _format_lost_retention(count: int, known: int) -> str:
     told = f"{known:,} of its {count:,} stamps" if known < count else "its stamps"
     return f"It is missing: {told} are kept as long as its window."
 
 
-def _signed(span_us: int) -> str:
-    return f"{texts.span(span_us)}, clocks differ" if span_us < 0 else f"+{texts.span(span_us)}"
+def _format_signed(span_us: int) -> str:
+    return f"{texts.format_lag(span_us)}, clocks differ" if span_us < 0 else f"+{texts.format_lag(span_us)}"
 
 
-def _instant(at_us: int, zone: tzinfo) -> str:
+def _format_instant(at_us: int, zone: tzinfo) -> str:
     """Return a moment to the millisecond."""
     try:
         there = (_EPOCH + timedelta(microseconds=at_us)).astimezone(zone)
     except OverflowError:
-        return texts.moment(at_us, zone)
+        return texts.format_moment(at_us, zone)
     return f"{there:%Y-%m-%d %H:%M:%S}.{there.microsecond // 1000:03d} {there.tzname()}"

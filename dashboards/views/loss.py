@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.judged import Judged, JudgedNode
+from hopwatch.dashboards.views.step_marks import StepNode, StepResult
 from hopwatch.monitor import bounds
 
 
-def lost(one: Judged) -> str:
+def format_loss(one: StepResult) -> str:
     """Return how many were lost end to end: from where to where, unless that is one number."""
     return bounds.said(one.lost, one.lost_lower, one.lost_upper)
 
 
-def lost_share(one: Judged) -> str:
+def format_loss_ratio(one: StepResult) -> str:
     """Return what was lost end to end as a part of all that is known."""
-    return bounds.share(one.loss_ratio, one.lost, one.lost_lower, one.lost_upper, texts.ratio)
+    return bounds.share(one.loss_ratio, one.lost, one.lost_lower, one.lost_upper, texts.format_ratio)
 
 
-def of_node(node: JudgedNode) -> str:
+def format_node_loss(node: StepNode) -> str:
     """Return how many a node lost: from where to where, unless that is one number."""
     return bounds.said(node.loss, node.loss_lower, node.loss_upper)
 
 
-def share_of_node(node: JudgedNode) -> str:
+def format_node_loss_ratio(node: StepNode) -> str:
     """Return what a node lost as a part of what was expected or seen there."""
-    return bounds.share(node.loss_ratio, node.loss, node.loss_lower, node.loss_upper, texts.ratio)
+    return bounds.share(node.loss_ratio, node.loss, node.loss_lower, node.loss_upper, texts.format_ratio)
 
 
-def unknown(lower: int, upper: int | None) -> str:
+def format_unknown(lower: int, upper: int | None) -> str:
     """Return what follows on bounds between which neither a loss nor its absence is shown."""
     return ", unknown" if bounds.is_unknown(lower, upper) else ""
 
 
-def part(node: JudgedNode, name: str) -> tuple[int, int | None]:
+def bound_part(node: StepNode, name: str) -> tuple[int, int | None]:
     """Return the bounds of a part of a node's loss: on the way to it, inside it or after it."""
     return bounds.of_part(getattr(node, name), node.loss, node.loss_lower, node.loss_upper)
 
 
-def partial(one: Judged) -> str:
+def format_partial(one: StepResult) -> str:
     """Return how many were delivered on one of their ways and are missing on another; nothing of none."""
     if not one.partial:
         return ""

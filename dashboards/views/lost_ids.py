@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from hopwatch.dashboards.reading.told import Graph
+from hopwatch.dashboards.queries.models import Graph
 from hopwatch.dashboards.views import sheets
 from hopwatch.monitor import bounds
 from hopwatch.monitor.journey import readings
@@ -17,60 +17,60 @@ from hopwatch.monitor.kernel.naming import HASH_OF_A_TEXT
 from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
 from hopwatch.monitor.results import NodeResult, WindowResult, iso
 
-A_PAGE: Final = 25
+IDS_PER_PAGE: Final = 25
 COLUMNS: Final = ("message_id", "stream", "window_start", "node", "last_seen", "known_of_it")
 NOT_KNOWN: Final = "not known"
 
-Named = tuple[bytes, str]
+NamedId = tuple[bytes, str]
 """An id, and how it is shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LostIdPage:
     """A page of ids, each with how it is shown; how many are looked for in all, and which page of how many this is."""
 
-    ids: tuple[Named, ...]
-    found: int
+    ids: tuple[NamedId, ...]
+    total: int
     part: int
     parts: int
 
     @property
-    def before(self) -> int | None:
+    def previous(self) -> int | None:
         """The number of the page before it, None of the first."""
         return self.part - 1 if self.part > 1 else None
 
     @property
-    def after(self) -> int | None:
+    def next(self) -> int | None:
         """The number of the page after it, None of the last."""
         return self.part + 1 if self.part < self.parts else None
 
 
-def page(ids: Sequence[Named], search: str, part: int) -> Page:
+def select_page(ids: Sequence[NamedId], search: str, part: int) -> LostIdPage:
     """Return the page ``part``, the last one if there are fewer, of the ids that a text may mean, or that hold it."""
     if search.strip():
-        ids = _sought(ids, search.strip())
-    parts = max(1, -(-len(ids) // A_PAGE))
+        ids = _select_matches(ids, search.strip())
+    parts = max(1, -(-len(ids) // IDS_PER_PAGE))
     here = min(part, parts)
-    return Page(tuple(ids[(here - 1) * A_PAGE : here * A_PAGE]), len(ids), here, parts)
+    return LostIdPage(tuple(ids[(here - 1) * IDS_PER_PAGE : here * IDS_PER_PAGE]), len(ids), here, parts)
 
 
-def counted(page: Page, node: str, kept: int) -> str:
+def format_counts(page: LostIdPage, node: str, kept: int) -> str:
     """Return which ids a page shows, of how many."""
-    if not page.found:
+    if not page.total:
         return f"None of the {kept:,} ids that are kept as missing at {node} is that, or holds it."
-    first = (page.part - 1) * A_PAGE + 1
-    told = f"{first:,} to {first + len(page.ids) - 1:,} of {page.found:,}"
-    return told if page.found == kept else f"{told} that are looked for, of {kept:,}"
+    first = (page.part - 1) * IDS_PER_PAGE + 1
+    told = f"{first:,} to {first + len(page.ids) - 1:,} of {page.total:,}"
+    return told if page.total == kept else f"{told} that are looked for, of {kept:,}"
 
 
-def hashed(page: Page) -> str:
+def format_hash_note(page: LostIdPage) -> str:
     """Return what to say of texts that are not known; nothing where all are."""
     if not any(shown.endswith(HASH_OF_A_TEXT) for _, shown in page.ids):
         return ""
     return "Of some ids that are texts only the hashes were sent: hopwatch find TEXT looks for a text by its hash."
 
 
-def known_of(one: WindowResult, name: str) -> str:
+def format_certainty(one: WindowResult, name: str) -> str:
     """Return what is known of each message that is missing at a node: whether it is surely lost."""
     node = next((each for each in one.nodes if each.node == name), None)
     if node is None:
@@ -84,42 +84,44 @@ def is_sure(one: WindowResult, name: str) -> bool:
     return any(node.node == name and 0 < node.loss <= node.loss_lower for node in one.nodes)
 
 
-def unmistakable(message_id: bytes) -> str:
+def format_uuid(message_id: bytes) -> str:
     """Return an id as 32 digits with hyphens, which mean one id only: a number may be a text too."""
     return str(UUID(bytes=message_id))
 
 
-def last_seen(graph: Graph, one: WindowResult, name: str) -> str:
+def format_last_seen(graph: Graph, one: WindowResult, name: str) -> str:
     """Return where a message that is missing at a node was seen last, as far as the counts of the node tell."""
     node = next((each for each in one.nodes if each.node == name), None)
     if node is None:
         return NOT_KNOWN
-    sources = [graph.nodes[edge.source] for edge in graph.edges if graph.nodes[edge.target] == name and edge.is_must]
+    sources = [
+        graph.nodes[edge.source] for edge in graph.edges if graph.nodes[edge.target] == name and edge.is_required
+    ]
     told = [f"left {' or '.join(sources)}"] if node.lost_in_transit and sources else []
     told += [f"arrived at {name}"] if node.lost_inside else []
     told += [f"left {name}"] if node.lost_after else []
     return " or ".join(told) or NOT_KNOWN
 
 
-def beyond(node: NodeResult | None, kept: int) -> str:
+def format_left_out(node: NodeResult | None, kept: int) -> str:
     """Return what to say of ids that are missing and are not kept; nothing if all are."""
     if node is None or node.loss <= kept:
         return ""
     return f"{node.loss:,} are missing and {kept:,} ids are kept: the first {MAX_LOST_IDS:,} in byte order at most."
 
 
-def table(one: WindowResult, graph: Graph, node: str, ids: Sequence[Named]) -> str:
+def build_csv(one: WindowResult, graph: Graph, node: str, ids: Sequence[NamedId]) -> str:
     """Return all ids that are kept as missing at a node as comma-separated values under a line of names."""
-    seen, start = last_seen(graph, one, node), iso(one.window_start_us)
+    seen, start = format_last_seen(graph, one, node), iso(one.window_start_us)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    named = sheets.safe(one.stream), start, sheets.safe(node), seen, known_of(one, node)
-    writer.writerows((sheets.safe(shown), *named) for _, shown in ids)
+    named = sheets.escape_formula(one.stream), start, sheets.escape_formula(node), seen, format_certainty(one, node)
+    writer.writerows((sheets.escape_formula(shown), *named) for _, shown in ids)
     return out.getvalue()
 
 
-def file_name(one: WindowResult, node: str) -> str:
+def build_file_name(one: WindowResult, node: str) -> str:
     """Return a name for that file that any system takes."""
     start = iso(one.window_start_us).replace(":", "").replace("-", "")
     named = (
@@ -130,7 +132,7 @@ def file_name(one: WindowResult, node: str) -> str:
     return "-".join((what, *(name for name in named if name), start)) + ".csv"
 
 
-def _sought(ids: Sequence[Named], text: str) -> list[Named]:
+def _select_matches(ids: Sequence[NamedId], text: str) -> list[NamedId]:
     meant, part = set(readings(text)), text.casefold()
     digits = part.replace("-", "")
     return [

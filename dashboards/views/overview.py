@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from hopwatch.dashboards.reading.told import Minute, Standing, StreamNow
+from hopwatch.dashboards.queries.models import StreamsOverview, StreamSummary, WindowSummary
 from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.colours import NOTHING, ORDER, Mark, mark
+from hopwatch.dashboards.views.colours import NO_DATA, VERDICT_ORDER, Mark, select_mark
 from hopwatch.monitor import bounds
 from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
 
-OLD_US: Final = 600_000_000
+OLD_AFTER_US: Final = 600_000_000
 """A stream whose newest final window ended so long before what the monitor has read is told as old."""
-MINUTES: Final = 60
+SPARKLINE_WINDOWS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class SparklineBar:
     """A minute of the sparkline: how high, from 0 to 1, by the messages; and as what it is drawn."""
 
     height: float
@@ -28,7 +28,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
+class WorstWindow:
     """The worst minute of the last hour: how it is seen, what was surely lost in it as a part, and its start, µs."""
 
     mark: Mark
@@ -37,7 +37,7 @@ class Worst:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StreamRow:
     """A stream as the overview tells it."""
 
     stream: str
@@ -50,134 +50,141 @@ class Row:
     rate: str
     coverage: str
     coverage_note: str
-    bars: tuple[Bar, ...]
+    bars: tuple[SparklineBar, ...]
     bars_said: str
     age: str
     is_old: bool
-    worst: Worst | None
+    worst: WorstWindow | None
 
 
-def rows(standing: Standing, now_us: int) -> tuple[Row, ...]:
+def build_rows(standing: StreamsOverview, now_us: int) -> tuple[StreamRow, ...]:
     """Return the rows by the worst minute of their last hour, then by their newest, then by name."""
     newest_us = max((one.last_us for one in standing.streams if one.last_us is not None), default=0)
     reached_us = now_us if standing.watermark_us is None else standing.watermark_us
     is_once = standing.watermark_us is None
-    found = [(one, _row(one, now_us, reached_us, newest_us, is_once)) for one in standing.streams]
-    ordered = sorted(found, key=lambda each: (_rank(*each), each[0].stream))
+    found = [(one, _build_row(one, now_us, reached_us, newest_us, is_once)) for one in standing.streams]
+    ordered = sorted(found, key=lambda each: (_sort_key(*each), each[0].stream))
     return tuple(row for _, row in ordered)
 
 
-def summary(shown: Iterable[Row]) -> str:
+def format_summary(shown: Iterable[StreamRow]) -> str:
     """Return how many streams there are of each verdict, in a line."""
     marks = [row.mark for row in shown]
-    counted = {one.word: marks.count(one) for one in (*(mark(verdict) for verdict in ORDER), NOTHING)}
+    counted = {one.word: marks.count(one) for one in (*(select_mark(verdict) for verdict in VERDICT_ORDER), NO_DATA)}
     told = ", ".join(f"{number:,} {word}" for word, number in counted.items() if number)
     return f"{len(marks):,} {'stream' if len(marks) == 1 else 'streams'}: {told}"
 
 
-def _rank(one: StreamNow, row: Row) -> tuple[float, float, float]:
+def _sort_key(one: StreamSummary, row: StreamRow) -> tuple[float, float, float]:
     """Return how soon a stream is to be looked at: by its worst minute, how much that lost, and its newest."""
     verdict = one.newest.verdict if one.newest else None
-    rank: float = len(ORDER) if verdict is None else ORDER.index(verdict)
+    rank: float = len(VERDICT_ORDER) if verdict is None else VERDICT_ORDER.index(verdict)
     # What was well long ago is not as well as what is.
-    newest = min(rank, ORDER.index(Verdict.CLEAN) - 0.5) if row.is_old else rank
-    worst = _worst(one.lately)
+    newest = min(rank, VERDICT_ORDER.index(Verdict.CLEAN) - 0.5) if row.is_old else rank
+    worst = _find_worst(one.recent_windows)
     if worst is None or worst.verdict is None:
         return newest, 0.0, newest
-    return min(newest, ORDER.index(worst.verdict)), -_part(worst), newest
+    return min(newest, VERDICT_ORDER.index(worst.verdict)), -_compute_loss_ratio(worst), newest
 
 
-def _worst(lately: Iterable[Minute]) -> Minute | None:
+def _find_worst(lately: Iterable[WindowSummary]) -> WindowSummary | None:
     """Return the worst final minute of some, of those that are as bad the newest."""
     judged = (one for one in lately if one.status.is_final and one.verdict is not None)
     return min(
-        judged, key=lambda one: (ORDER.index(one.verdict or Verdict.IDLE), -_part(one), -one.start_us), default=None
+        judged,
+        key=lambda one: (VERDICT_ORDER.index(one.verdict or Verdict.IDLE), -_compute_loss_ratio(one), -one.start_us),
+        default=None,
     )
 
 
-def _part(minute: Minute) -> float:
+def _compute_loss_ratio(minute: WindowSummary) -> float:
     """Return what was surely lost, as a part of the known."""
     return minute.lost_lower / minute.known if minute.known else 0.0
 
 
-def _worst_shown(lately: Iterable[Minute]) -> Worst | None:
-    worst = _worst(lately)
+def _build_worst(lately: Iterable[WindowSummary]) -> WorstWindow | None:
+    worst = _find_worst(lately)
     if worst is None:
         return None
-    lost = texts.percent(worst.lost_lower, worst.known) if worst.lost_lower else ""
-    return Worst(mark(worst.verdict, worst.status), lost, worst.start_us)
+    lost = texts.format_percent(worst.lost_lower, worst.known) if worst.lost_lower else ""
+    return WorstWindow(select_mark(worst.verdict, worst.status), lost, worst.start_us)
 
 
-def _row(one: StreamNow, now_us: int, reached_us: int, newest_us: int, is_once: bool) -> Row:  # noqa: FBT001 - a fact
+def _build_row(one: StreamSummary, now_us: int, reached_us: int, newest_us: int, is_once: bool) -> StreamRow:  # noqa: FBT001 - a fact
     newest = one.newest
-    bars = _bars(one.lately, newest_us)
-    told = {"bars": bars, "bars_said": _said(one.lately), "stream": one.stream, "worst": _worst_shown(one.lately)}
+    bars = _build_bars(one.recent_windows, newest_us)
+    told = {
+        "bars": bars,
+        "bars_said": _describe_bars(one.recent_windows),
+        "stream": one.stream,
+        "worst": _build_worst(one.recent_windows),
+    }
     if newest is None:
         nothing = dict.fromkeys(("loss_ppm", "loss_percent", "lag", "rate", "coverage", "age"), texts.NONE)
         waits = "no window is final yet" if one.last_us is not None else "nothing came yet"
-        return Row(**told, **nothing, mark=NOTHING, reasons=(), loss_note=waits, coverage_note="", is_old=False)  # type: ignore[arg-type]  # each of its own type
+        return StreamRow(**told, **nothing, mark=NO_DATA, reasons=(), loss_note=waits, coverage_note="", is_old=False)  # type: ignore[arg-type]  # each of its own type
     ended_us = newest.window_start_us + WINDOW_US
-    ppm, percent, note = loss(newest)
-    coverage, coverage_note = _coverage(newest.nodes)
-    return Row(
+    ppm, percent, note = format_loss(newest)
+    coverage, coverage_note = _format_coverage(newest.nodes)
+    return StreamRow(
         **told,  # type: ignore[arg-type]  # each of its own type
-        mark=mark(newest.verdict, newest.status),
+        mark=select_mark(newest.verdict, newest.status),
         reasons=newest.reasons,
         loss_ppm=ppm,
         loss_percent=percent,
         loss_note=note,
-        lag=texts.span(newest.lag_us.p95 if newest.lag_us else None),
-        rate=texts.NONE if newest.verdict is Verdict.SILENT else f"{texts.count(newest.known)} /min",
+        lag=texts.format_lag(newest.lag_us.p95 if newest.lag_us else None),
+        rate=texts.NONE if newest.verdict is Verdict.SILENT else f"{texts.format_count(newest.known)} /min",
         coverage=coverage,
         coverage_note=coverage_note,
-        age=texts.age(now_us - ended_us),
-        is_old=not is_once and reached_us - ended_us > OLD_US,
+        age=texts.format_age(now_us - ended_us),
+        is_old=not is_once and reached_us - ended_us > OLD_AFTER_US,
     )
 
 
-def loss(result: WindowResult) -> tuple[str, str, str]:
+def format_loss(result: WindowResult) -> tuple[str, str, str]:
     """Return what was surely lost, in ppm and per cent, and what more there may be; of what is unknown never 0."""
-    surely = texts.ppm(result.lost_lower, result.known), texts.percent(result.lost_lower, result.known)
+    surely = texts.format_ppm(result.lost_lower, result.known), texts.format_percent(result.lost_lower, result.known)
     if bounds.is_unknown(result.lost_lower, result.lost_upper):
-        return texts.UNKNOWN, "unknown", _at_most(result)
+        return texts.UNKNOWN, "unknown", _format_upper(result)
     if result.lost_upper != result.lost_lower:
-        return f"≥ {surely[0]}", f"≥ {surely[1]}", _at_most(result)
+        return f"≥ {surely[0]}", f"≥ {surely[1]}", _format_upper(result)
     return *surely, ""
 
 
-def _at_most(result: WindowResult) -> str:
+def _format_upper(result: WindowResult) -> str:
     if result.lost_upper is None:
         return "no upper bound"
-    return f"at most {texts.percent(result.lost_upper, result.known)}" if result.known else ""
+    return f"at most {texts.format_percent(result.lost_upper, result.known)}" if result.known else ""
 
 
-def _coverage(nodes: tuple[NodeResult, ...]) -> tuple[str, str]:
+def _format_coverage(nodes: tuple[NodeResult, ...]) -> tuple[str, str]:
     """Return the lowest coverage of the nodes that have one, and how many have none or not all."""
     known = [node.coverage for node in nodes if node.coverage is not None]
     partly = sum(node.coverage != 1 for node in nodes)
     note = f"{partly:,} of {len(nodes):,} nodes not complete" if partly else "all nodes"
-    return (texts.ratio(min(known)) if known else texts.NONE), note
+    return (texts.format_ratio(min(known)) if known else texts.NONE), note
 
 
-def _bars(lately: tuple[Minute, ...], newest_us: int) -> tuple[Bar, ...]:
+def _build_bars(lately: tuple[WindowSummary, ...], newest_us: int) -> tuple[SparklineBar, ...]:
     """Return a bar a minute of the hour up to the newest window of all; a minute without a window has no mark.
 
     Nor has one that still receives: it would be drawn as a collapse.
     """
     found = {minute.start_us: minute for minute in lately if minute.status is not Status.OPEN}
     most = max((minute.known for minute in found.values()), default=0) or 1
-    starts = range(newest_us - (MINUTES - 1) * WINDOW_US, newest_us + 1, WINDOW_US)
-    return tuple(_bar(found.get(start_us), most) for start_us in starts)
+    starts = range(newest_us - (SPARKLINE_WINDOWS - 1) * WINDOW_US, newest_us + 1, WINDOW_US)
+    return tuple(_build_bar(found.get(start_us), most) for start_us in starts)
 
 
-def _bar(minute: Minute | None, most: int) -> Bar:
+def _build_bar(minute: WindowSummary | None, most: int) -> SparklineBar:
     if minute is None:
-        return Bar(0.0, None, is_final=True)
-    return Bar(minute.known / most, mark(minute.verdict, minute.status), minute.status.is_final)
+        return SparklineBar(0.0, None, is_final=True)
+    return SparklineBar(minute.known / most, select_mark(minute.verdict, minute.status), minute.status.is_final)
 
 
-def _said(lately: tuple[Minute, ...]) -> str:
+def _describe_bars(lately: tuple[WindowSummary, ...]) -> str:
     """Return the sparkline in words."""
-    words = [mark(minute.verdict, minute.status).word for minute in lately]
+    words = [select_mark(minute.verdict, minute.status).word for minute in lately]
     told = ", ".join(f"{words.count(word):,} {word}" for word in dict.fromkeys(words))
     return f"messages a minute of the last hour; windows: {told}" if told else "no window in the last hour"

@@ -32,7 +32,7 @@ MEANINGS: Final = {
     "unreadable_file": "a file of the spool is gone or cannot be read, or its name is not UTF-8",
     "unsupported": "it says what this monitor does not count yet: its probe may be newer",
 }
-MOST_TEXT: Final = 400
+MAX_TEXT: Final = 400
 """Characters that are shown of what is wrong with a record."""
 NOT_KEPT: Final = (
     "Reasons are not kept in the store: hopwatch find ID shows that of one message, as long as the transport keeps its "
@@ -100,62 +100,62 @@ class HoleRow:
     arrived: str
 
 
-def reasons(quality: Quality) -> tuple[ReasonRow, ...]:
+def build_reason_rows(quality: Quality) -> tuple[ReasonRow, ...]:
     """Return the reasons, those of most records in the range first."""
     total = sum(one.in_range for one in quality.reasons)
     return tuple(
         ReasonRow(
             one.name,
             MEANINGS.get(one.name, ""),
-            texts.count(one.in_range),
-            texts.percent(one.in_range, total),
-            texts.count(one.ever),
+            texts.format_count(one.in_range),
+            texts.format_percent(one.in_range, total),
+            texts.format_count(one.ever),
         )
         for one in quality.reasons
     )
 
 
-def records(quality: Quality, now_us: int, zone: tzinfo) -> tuple[RecordRow, ...]:
+def build_record_rows(quality: Quality, now_us: int, zone: tzinfo) -> tuple[RecordRow, ...]:
     """Return the newest records set aside."""
-    return tuple(_record(one, now_us, zone) for one in quality.newest)
+    return tuple(_build_record_row(one, now_us, zone) for one in quality.newest)
 
 
-def names(quality: Quality, now_us: int, zone: tzinfo) -> tuple[NameRow, ...]:
+def build_name_rows(quality: Quality, now_us: int, zone: tzinfo) -> tuple[NameRow, ...]:
     """Return the names that are not declared, those of most records first."""
-    return tuple(_name(one, now_us, zone) for one in quality.undeclared)
+    return tuple(_build_name_row(one, now_us, zone) for one in quality.undeclared)
 
 
-def stopped(quality: Quality) -> tuple[StoppedRow, ...]:
+def build_stopped_rows(quality: Quality) -> tuple[StoppedRow, ...]:
     """Return the nodes that stopped messages, the most rejected first, in per cent of what each saw."""
-    return tuple(_stopped(one) for one in quality.stopped)
+    return tuple(_build_stopped_row(one) for one in quality.stopped)
 
 
-def holes(quality: Quality, zone: tzinfo) -> tuple[HoleRow, ...]:
+def build_hole_rows(quality: Quality, zone: tzinfo) -> tuple[HoleRow, ...]:
     """Return the holes of the transport, the newest first."""
     return tuple(
         HoleRow(
             one.place,
             f"{one.first:,} to {one.last:,}",
-            texts.count(one.last - one.first + 1),
-            f"{texts.second(one.after_us, zone)} to {texts.second(one.before_us, zone)}",
+            texts.format_count(one.last - one.first + 1),
+            f"{texts.format_second(one.after_us, zone)} to {texts.format_second(one.before_us, zone)}",
         )
         for one in quality.holes
     )
 
 
-def nodes(quality: Quality) -> str:
+def format_node_counts(quality: Quality) -> str:
     """Return how many nodes stopped messages and how many did not, in a line."""
     others = quality.node_count - quality.stopped_count
     left_out = quality.stopped_count - len(quality.stopped)
     more = f" {left_out:,} more that stopped fewer are not shown." if left_out else ""
-    return f"{_nodes(quality.stopped_count)} stopped messages, {others:,} did not.{more}"
+    return f"{_count_nodes(quality.stopped_count)} stopped messages, {others:,} did not.{more}"
 
 
-def _nodes(count: int) -> str:
+def _count_nodes(count: int) -> str:
     return f"{count:,} {'node' if count == 1 else 'nodes'}"
 
 
-def _name(one: Undeclared, now_us: int, zone: tzinfo) -> NameRow:
+def _build_name_row(one: Undeclared, now_us: int, zone: tzinfo) -> NameRow:
     is_node = one.reason == UNKNOWN_NODE
     place = f"a node of {one.stream}" if is_node else f"a stream, with the node {one.node}"
     if not one.stream:
@@ -165,27 +165,30 @@ def _name(one: Undeclared, now_us: int, zone: tzinfo) -> NameRow:
         place,
         one.nearest or texts.NONE,
         one.probe or texts.NONE,
-        f"started {texts.second(one.epoch_us, zone)}" if one.stream else "",
-        texts.count(one.records),
-        f"{texts.age(now_us - one.last_arrival_us)} ago",
+        f"started {texts.format_second(one.epoch_us, zone)}" if one.stream else "",
+        texts.format_count(one.records),
+        f"{texts.format_age(now_us - one.last_arrival_us)} ago",
     )
 
 
-def _record(one: SetAside, now_us: int, zone: tzinfo) -> RecordRow:
-    message = one.message if len(one.message) <= MOST_TEXT else f"{one.message[:MOST_TEXT]}…"
-    where = f"position {texts.count(one.position)}, {texts.count(one.length)} {'byte' if one.length == 1 else 'bytes'}"
-    arrived = texts.second(one.arrival_us, zone)
-    return RecordRow(arrived, f"{texts.age(now_us - one.arrival_us)} ago", one.reason, message, one.path, where)
+def _build_record_row(one: SetAside, now_us: int, zone: tzinfo) -> RecordRow:
+    message = one.message if len(one.message) <= MAX_TEXT else f"{one.message[:MAX_TEXT]}…"
+    where = (
+        f"position {texts.format_count(one.position)}, {texts.format_count(one.length)}"
+        f" {'byte' if one.length == 1 else 'bytes'}"
+    )
+    arrived = texts.format_second(one.arrival_us, zone)
+    return RecordRow(arrived, f"{texts.format_age(now_us - one.arrival_us)} ago", one.reason, message, one.path, where)
 
 
-def _stopped(one: Stopped) -> StoppedRow:
+def _build_stopped_row(one: Stopped) -> StoppedRow:
     return StoppedRow(
         one.stream,
         one.node,
-        texts.count(one.seen),
-        texts.count(one.rejected),
-        texts.percent(one.rejected, one.seen),
-        texts.count(one.filtered),
-        texts.percent(one.filtered, one.seen),
+        texts.format_count(one.seen),
+        texts.format_count(one.rejected),
+        texts.format_percent(one.rejected, one.seen),
+        texts.format_count(one.filtered),
+        texts.format_percent(one.filtered, one.seen),
         one.rejected > 0,
     )

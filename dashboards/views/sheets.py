@@ -11,26 +11,26 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from hopwatch.dashboards.reading.told import Graph, Standing, Stretch
-from hopwatch.dashboards.views import judged, pathway, series
-from hopwatch.dashboards.views.address import Measure
-from hopwatch.dashboards.views.judged import Judged
+from hopwatch.dashboards.queries.models import Graph, StreamRange, StreamsOverview
+from hopwatch.dashboards.views import pathway, series, step_marks
+from hopwatch.dashboards.views.address import HeatMeasure
+from hopwatch.dashboards.views.step_marks import StepResult
 from hopwatch.monitor.kernel.rollup import NODE_COUNTS
 from hopwatch.monitor.results import NodeResult, Quantiles, iso
 
-Value = str | int | float | None
+CellValue = str | int | float | None
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
-_FIGURES: Final = ("count", "min", "p50", "p95", "p99", "max")
+_QUANTILE_NAMES: Final = ("count", "min", "p50", "p95", "p99", "max")
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
-_STRANGE: Final = re.compile(r"[^A-Za-z0-9._-]+")
-MOST_NAME: Final = 60
-_MISSING: Final = ("lost_lower_messages", "lost_upper_messages", "missing_messages", "missing_ratio")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+MAX_NAME_CHARS: Final = 60
+_MISSING_COLUMNS: Final = ("lost_lower_messages", "lost_upper_messages", "missing_messages", "missing_ratio")
 """What was surely lost, what may be, and what is missing, lost or not: as a number and as a part of the whole."""
-_OF_MISSING: Final = {"loss": "missing"} | {
+_MISSING_NAMES: Final = {"loss": "missing"} | {
     f"lost_{part}": f"missing_{part}" for part in ("in_transit", "inside", "after")
 }
 """Counts of what was not seen again say so: a file is read without its verdict."""
-_NOTHING: Final = (None, None, None, None)
+_NO_LOSSES: Final = (None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +38,32 @@ class Sheet:
     """Columns by name, and rows; what is not known is None."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
+    rows: tuple[tuple[CellValue, ...], ...]
 
-    def csv(self) -> str:
+    def to_csv(self) -> str:
         """Return it as CSV (RFC 4180); a name that a spreadsheet would run as a formula has a ``'`` before it."""
         written = io.StringIO()
         writer = csv.writer(written)
         writer.writerow(self.columns)
-        writer.writerows([safe(value) for value in row] for row in self.rows)
+        writer.writerows([escape_formula(value) for value in row] for row in self.rows)
         return written.getvalue()
 
 
-def file_name(stream: str, what: str) -> str:
+def build_file_name(stream: str, what: str) -> str:
     """Return what a file of a stream is called, without its ending: letters, digits, dots and dashes alone."""
-    return _STRANGE.sub("-", f"hopwatch-{stream[:MOST_NAME]}-{what}" if stream else f"hopwatch-{what}")
+    return _UNSAFE.sub("-", f"hopwatch-{stream[:MAX_NAME_CHARS]}-{what}" if stream else f"hopwatch-{what}")
 
 
-def arrivals(stretch: Stretch, node: str) -> Sheet:
+def build_arrivals(stretch: StreamRange, node: str) -> Sheet:
     """Return what should have arrived and what did, a row a step."""
-    rows = [(*_step(one), node or series.END_TO_END, *series.due_and_seen(one, node)) for one in stretch.steps]
+    rows = [
+        (*_describe_step(one), node or series.END_TO_END, *series.count_expected_and_seen(one, node))
+        for one in stretch.steps
+    ]
     return Sheet(("start", "seen_as", "node", "expected_messages", "arrived_messages"), tuple(rows))
 
 
-def lags(stretch: Stretch, node: str, side: str) -> Sheet:
+def build_lags(stretch: StreamRange, node: str, side: str) -> Sheet:
     """Return the lag of one side of a node, a row a step, with what the detector said of it."""
     name, quantity = next((name, quantity) for known, name, quantity in series.SIDES if known == side)
     found: dict[int, str] = {}
@@ -72,15 +75,15 @@ def lags(stretch: Stretch, node: str, side: str) -> Sheet:
     for one in stretch.steps:
         of_node = next((each for each in one.nodes if each.node == node), None)
         lag: Quantiles | None = getattr(of_node, name, None)
-        rows.append((*_step(one), node, *_quantiles(lag), found.get(judged.start_us(one), "")))
-    columns = ("start", "seen_as", "node", *_columns(name.removesuffix("_us")), "found")
+        rows.append((*_describe_step(one), node, *_list_quantiles(lag), found.get(step_marks.get_start_us(one), "")))
+    columns = ("start", "seen_as", "node", *_list_columns(name.removesuffix("_us")), "found")
     return Sheet(columns, tuple(rows))
 
 
-def durations(stretch: Stretch) -> Sheet:
+def build_durations(stretch: StreamRange) -> Sheet:
     """Return the process duration of every node, a row a step and node."""
     rows = [
-        (*_step(one), node.node, node.process_duration_p95_us)
+        (*_describe_step(one), node.node, node.process_duration_p95_us)
         for one in stretch.steps
         for node in one.nodes
         if node.process_duration_p95_us is not None
@@ -88,42 +91,42 @@ def durations(stretch: Stretch) -> Sheet:
     return Sheet(("start", "seen_as", "node", "process_duration_p95_us"), tuple(rows))
 
 
-def heat(stretch: Stretch, measure: Measure) -> Sheet:
+def build_heat(stretch: StreamRange, measure: HeatMeasure) -> Sheet:
     """Return the heat map: a row a step end to end, and one a step and node."""
-    rows: list[tuple[Value, ...]] = []
+    rows: list[tuple[CellValue, ...]] = []
     for one in stretch.steps:
         lag = one.lag_us.p95 if one.lag_us else None
         losses = one.lost_lower, one.lost_upper, one.lost, one.loss_ratio
-        rows.append((*_step(one), series.END_TO_END, *(losses if measure is Measure.LOSS else (lag,))))
+        rows.append((*_describe_step(one), series.END_TO_END, *(losses if measure is HeatMeasure.LOSS else (lag,))))
         for node in one.nodes:
-            seen = judged.of_node(node, is_final=judged.is_final(one)).mark.word
+            seen = step_marks.mark_node(node, is_final=step_marks.is_final(one)).mark.word
             of_node = node.lag_out_us or node.lag_in_us
             lags = (of_node.p95 if of_node else None,)
             losses = node.loss_lower, node.loss_upper, node.loss, node.loss_ratio
-            figures = losses if measure is Measure.LOSS else lags
-            rows.append((iso(judged.start_us(one)), seen, node.node, *figures))
-    columns = {Measure.LOSS: _MISSING, Measure.LAG: ("lag_p95_us",)}
+            figures = losses if measure is HeatMeasure.LOSS else lags
+            rows.append((iso(step_marks.get_start_us(one)), seen, node.node, *figures))
+    columns = {HeatMeasure.LOSS: _MISSING_COLUMNS, HeatMeasure.LAG: ("lag_p95_us",)}
     return Sheet(("start", "seen_as", "node", *columns[measure]), tuple(rows))
 
 
-def pathway_of(graph: Graph, one: Judged | None) -> Sheet:
+def build_pathway(graph: Graph, one: StepResult | None) -> Sheet:
     """Return the pathway: a row a node, and one an edge with what was lost on it."""
-    drawing = pathway.of(graph, one)
+    drawing = pathway.build_drawing(graph, one)
     found = {node.node: node for node in one.nodes} if one else {}
-    rows: list[tuple[Value, ...]] = []
+    rows: list[tuple[CellValue, ...]] = []
     for node in drawing.nodes:
         known = found.get(node.name)
-        losses = (known.loss_lower, known.loss_upper, known.loss, known.loss_ratio) if known else _NOTHING
+        losses = (known.loss_lower, known.loss_upper, known.loss, known.loss_ratio) if known else _NO_LOSSES
         rows.append(("node", node.name, "", node.mark.word, known.seen if known else None, *losses))
     for arrow in drawing.arrows:
         source, target = graph.nodes[arrow.source], graph.nodes[arrow.target]
-        takes = "all take it" if arrow.is_must else "one of several"
-        missing = (arrow.surely, arrow.most, arrow.missing, None) if arrow.said else _NOTHING
+        takes = "all take it" if arrow.is_required else "one of several"
+        missing = (arrow.surely_lost, arrow.at_most, arrow.missing, None) if arrow.description else _NO_LOSSES
         rows.append(("edge", source, target, takes, None, *missing))
-    return Sheet(("kind", "node", "to_node", "seen_as", "seen_messages", *_MISSING), tuple(rows))
+    return Sheet(("kind", "node", "to_node", "seen_as", "seen_messages", *_MISSING_COLUMNS), tuple(rows))
 
 
-def shares(one: Judged | None) -> Sheet:
+def build_shares(one: StepResult | None) -> Sheet:
     """Return the process duration p95 of each node, and its share of their sum."""
     nodes = one.nodes if one else ()
     timed = [(node.node, node.process_duration_p95_us) for node in nodes if node.process_duration_p95_us is not None]
@@ -132,58 +135,58 @@ def shares(one: Judged | None) -> Sheet:
     return Sheet(("node", "process_duration_p95_us", "share_ratio"), tuple(rows))
 
 
-def losses(one: Judged) -> Sheet:
+def build_losses(one: StepResult) -> Sheet:
     """Return all figures of each node of a window or a range, a row a node."""
     rows = []
     for node in one.nodes:
-        seen = judged.of_node(node, is_final=judged.is_final(one)).mark.word
+        seen = step_marks.mark_node(node, is_final=step_marks.is_final(one)).mark.word
         counts = [getattr(node, name) for name in NODE_COUNTS]
         coverage = node.coverage if isinstance(node, NodeResult) else None
-        lags = [figure for name in _LAGS for figure in _quantiles(getattr(node, name))]
+        lags = [figure for name in _LAGS for figure in _list_quantiles(getattr(node, name))]
         rows.append(
             (node.node, seen, *counts, node.loss_upper, node.loss_ratio, coverage, *lags, node.process_duration_p95_us)
         )
-    named = [_OF_MISSING.get(name, name) for name in NODE_COUNTS]
+    named = [_MISSING_NAMES.get(name, name) for name in NODE_COUNTS]
     counted = [name if name == "lag_negative" else f"{name}_messages" for name in named]
-    of_lags = [column for name in _LAGS for column in _columns(name.removesuffix("_us"))]
+    of_lags = [column for name in _LAGS for column in _list_columns(name.removesuffix("_us"))]
     parts = ("loss_upper_messages", "missing_ratio", "coverage_ratio")
     return Sheet(("node", "seen_as", *counted, *parts, *of_lags, "process_duration_p95_us"), tuple(rows))
 
 
-def overview(standing: Standing) -> Sheet:
+def build_overview(standing: StreamsOverview) -> Sheet:
     """Return how all streams stand, a row a stream, by its newest final window."""
-    rows: list[tuple[Value, ...]] = []
+    rows: list[tuple[CellValue, ...]] = []
     for one in standing.streams:
         newest = one.newest
         if newest is None:
-            rows.append((one.stream, *[None] * (len(_OVERVIEW) - 1)))
+            rows.append((one.stream, *[None] * (len(_OVERVIEW_COLUMNS) - 1)))
             continue
         covered = [node.coverage for node in newest.nodes if node.coverage is not None]
         bounds = newest.lost_lower, newest.lost_upper, newest.lost, newest.loss_ratio
         lag = newest.lag_us.p95 if newest.lag_us else None
         start = iso(newest.window_start_us)
         rows.append((one.stream, newest.verdict, start, newest.known, *bounds, lag, min(covered, default=None)))
-    return Sheet(_OVERVIEW, tuple(rows))
+    return Sheet(_OVERVIEW_COLUMNS, tuple(rows))
 
 
-_OVERVIEW: Final = (
+_OVERVIEW_COLUMNS: Final = (
     *("stream", "verdict", "window_start", "known_messages", "lost_lower_messages", "lost_upper_messages"),
     *("missing_messages", "missing_ratio", "lag_p95_us", "least_coverage_ratio"),
 )
 
 
-def _step(one: Judged) -> tuple[str, str]:
-    return iso(judged.start_us(one)), judged.of(one).mark.word
+def _describe_step(one: StepResult) -> tuple[str, str]:
+    return iso(step_marks.get_start_us(one)), step_marks.mark_step(one).mark.word
 
 
-def _quantiles(lag: Quantiles | None) -> tuple[int | None, ...]:
-    return tuple(getattr(lag, name) if lag else None for name in _FIGURES)
+def _list_quantiles(lag: Quantiles | None) -> tuple[int | None, ...]:
+    return tuple(getattr(lag, name) if lag else None for name in _QUANTILE_NAMES)
 
 
-def _columns(lag: str) -> tuple[str, ...]:
-    return tuple(f"{lag}_stamps" if name == "count" else f"{lag}_{name}_us" for name in _FIGURES)
+def _list_columns(lag: str) -> tuple[str, ...]:
+    return tuple(f"{lag}_stamps" if name == "count" else f"{lag}_{name}_us" for name in _QUANTILE_NAMES)
 
 
-def safe(value: Value) -> Value:
+def escape_formula(value: CellValue) -> CellValue:
     """Return a value as a file has it: what a spreadsheet would run as a formula has a ``'`` before it."""
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

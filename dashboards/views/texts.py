@@ -17,12 +17,12 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PERCENT_FIGURES: Final = ((0.1, 1), (0.001, 2), (0.00001, 4))
 
 
-def count(number: int | None) -> str:
+def format_count(number: int | None) -> str:
     """Return a count, or that nobody knows it."""
     return UNKNOWN if number is None else f"{number:,}"
 
 
-def ppm(part: int, whole: int) -> str:
+def format_ppm(part: int, whole: int) -> str:
     """Return a part of a whole in millionths; of nothing there is no part."""
     if not whole:
         return NONE
@@ -30,12 +30,12 @@ def ppm(part: int, whole: int) -> str:
     return f"{millionths:,.0f} ppm" if millionths >= 1 or not part else f"{millionths:.2g} ppm"
 
 
-def percent(part: int, whole: int) -> str:
+def format_percent(part: int, whole: int) -> str:
     """Return a part of a whole in per cent, with as many figures as tell it from none."""
-    return ratio(part / whole) if whole else NONE
+    return format_ratio(part / whole) if whole else NONE
 
 
-def ratio(fraction: float | None) -> str:
+def format_ratio(fraction: float | None) -> str:
     """Return a fraction in per cent; small ones with more figures, so that some is never shown as none."""
     if fraction is None:
         return NONE
@@ -49,27 +49,27 @@ def ratio(fraction: float | None) -> str:
     return f"{'99.99' if fraction < 1 and float(shown) == 100 else shown} %"  # noqa: PLR2004 - per cent
 
 
-def span(lag_us: int | None) -> str:
+def format_lag(lag_us: int | None) -> str:
     """Return a lag in the unit that a person would choose."""
     return NONE if lag_us is None else spans.words(lag_us)
 
 
-def age(for_us: int) -> str:
+def format_age(for_us: int) -> str:
     """Return how long ago something was, in the two greatest units that it has."""
     return spans.age(for_us)
 
 
-def listed(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """Return words as a sentence lists them."""
     return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part) if words else ""
 
 
-def second(at_us: int, zone: tzinfo = UTC) -> str:
+def format_second(at_us: int, zone: tzinfo = UTC) -> str:
     """Return a moment to the second: day, time and zone."""
-    return moment(at_us, zone, "%Y-%m-%d %H:%M:%S")
+    return format_moment(at_us, zone, "%Y-%m-%d %H:%M:%S")
 
 
-def moment(at_us: int, zone: tzinfo = UTC, form: str = "%Y-%m-%d %H:%M") -> str:
+def format_moment(at_us: int, zone: tzinfo = UTC, form: str = "%Y-%m-%d %H:%M") -> str:
     """Return a moment of a minute, or in another form: day, time and zone."""
     try:
         there = (_EPOCH + timedelta(microseconds=at_us)).astimezone(zone)

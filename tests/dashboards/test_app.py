@@ -8,20 +8,31 @@ from pathlib import Path
 import pytest
 
 from hopwatch.alerts.events import Kind, Severity
-from hopwatch.dashboards.reading.answers import FRESH_US, Answers
-from hopwatch.dashboards.views.address import Page
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.dashboards.views.address import PageName
 from hopwatch.monitor.results import Status, Verdict
 from tests.alerts.told import notification
 from tests.alerts.windows import at, window
-from tests.dashboards import signs
-from tests.dashboards.places import HOSTILE, app, chain, clock, fill, looked_at, minutes, said, url_of, words
+from tests.dashboards import health_data
+from tests.dashboards.stores import (
+    HOSTILE,
+    build_windows,
+    chain,
+    clock,
+    fill,
+    open_page,
+    read_elements,
+    read_page,
+    run_app,
+    store_url,
+)
 
 
 def test_without_a_store_the_page_says_how_to_send_the_first_observation(tmp_path: Path) -> None:
     """With the commands, and the configuration that the dashboard was given."""
-    tested = looked_at(url_of(tmp_path))
+    tested = open_page(store_url(tmp_path))
     assert not tested.exception
-    told = words(tested)
+    told = read_page(tested)
     assert "There is no store yet" in told
     assert "hopwatch run --config hopwatch.toml" in told
     assert 'Probe(stream="orders"' in told
@@ -30,25 +41,25 @@ def test_without_a_store_the_page_says_how_to_send_the_first_observation(tmp_pat
 def test_of_a_store_that_was_never_read_nobody_says_that_it_is_empty(tmp_path: Path) -> None:
     """The banner says what is wrong, and nothing else is claimed."""
     (tmp_path / "store.db").write_bytes(b"this is no database" * 1_000)
-    tested = looked_at(url_of(tmp_path))
+    tested = open_page(store_url(tmp_path))
     assert not tested.exception
     assert "The store cannot be read" in tested.error[0].value.replace("\\", "")
-    assert "no observation is in it" not in words(tested)
-    assert "Nothing was read yet" not in words(tested)
+    assert "no observation is in it" not in read_page(tested)
+    assert "Nothing was read yet" not in read_page(tested)
 
 
 def test_an_empty_store_says_so(tmp_path: Path) -> None:
     """A monitor has worked, and nothing came."""
-    fill(url_of(tmp_path), pathways={"orders": chain("a", "b")})
-    tested = looked_at(url_of(tmp_path))
+    fill(store_url(tmp_path), pathways={"orders": chain("a", "b")})
+    tested = open_page(store_url(tmp_path))
     assert not tested.exception
-    assert "no observation is in it" in words(tested)
+    assert "no observation is in it" in read_page(tested)
 
 
 def test_a_healthy_stream_is_clean_with_its_figures(tmp_path: Path) -> None:
     """Verdict in words, loss of 0, messages a minute."""
-    fill(url_of(tmp_path), *minutes())
-    told = words(looked_at(url_of(tmp_path)))
+    fill(store_url(tmp_path), *build_windows())
+    told = read_page(open_page(store_url(tmp_path)))
     assert "CLEAN" in told
     assert "0 ppm" in told
     assert "1,000 /min" in told
@@ -58,12 +69,12 @@ def test_a_healthy_stream_is_clean_with_its_figures(tmp_path: Path) -> None:
 def test_unhealthy_streams_come_first(tmp_path: Path) -> None:
     """LOSSY before UNKNOWN before CLEAN, whatever their names."""
     fill(
-        url_of(tmp_path),
-        *minutes(stream="a-clean"),
-        *minutes(stream="b-unknown", verdict=Verdict.UNKNOWN),
-        *minutes(stream="c-lossy", lost={"b": 20}),
+        store_url(tmp_path),
+        *build_windows(stream="a-clean"),
+        *build_windows(stream="b-unknown", verdict=Verdict.UNKNOWN),
+        *build_windows(stream="c-lossy", lost={"b": 20}),
     )
-    told = words(looked_at(url_of(tmp_path)))
+    told = read_page(open_page(store_url(tmp_path)))
     places = [told.index(f"stream={name}") for name in ("c-lossy", "b-unknown", "a-clean")]
     assert places == sorted(places)
     assert "20,000 ppm" in told
@@ -71,8 +82,8 @@ def test_unhealthy_streams_come_first(tmp_path: Path) -> None:
 
 def test_what_is_unknown_is_never_shown_as_none(tmp_path: Path) -> None:
     """On the overview the loss of an UNKNOWN window is unknown, and it has no upper bound."""
-    fill(url_of(tmp_path), *minutes(verdict=Verdict.UNKNOWN))
-    told = words(looked_at(url_of(tmp_path)))
+    fill(store_url(tmp_path), *build_windows(verdict=Verdict.UNKNOWN))
+    told = read_page(open_page(store_url(tmp_path)))
     assert "UNKNOWN" in told
     assert "0 ppm" not in told
     assert "no upper bound" in told
@@ -82,19 +93,22 @@ def test_what_is_unknown_is_never_shown_as_none(tmp_path: Path) -> None:
 def test_the_page_of_a_stream_is_drawn_for_every_verdict(verdict: Verdict | None, tmp_path: Path) -> None:
     """With graph, table and charts; of windows that are not final too."""
     status = Status.FINAL if verdict else Status.PROVISIONAL
-    fill(url_of(tmp_path), *minutes(verdict=verdict, status=status, lost={"b": 20 if verdict is Verdict.LOSSY else 0}))
-    tested = looked_at(url_of(tmp_path), stream="orders")
+    fill(
+        store_url(tmp_path),
+        *build_windows(verdict=verdict, status=status, lost={"b": 20 if verdict is Verdict.LOSSY else 0}),
+    )
+    tested = open_page(store_url(tmp_path), stream="orders")
     assert not tested.exception
-    assert "Nodes over time" in words(tested)
+    assert "Nodes over time" in read_page(tested)
 
 
 def test_the_link_of_an_alert_opens_node_and_window(tmp_path: Path) -> None:
     """The form that alerts write: stream, node, window; the figures are of that window."""
-    fill(url_of(tmp_path), *minutes(3), window(3, lost={"b": 30}), *[window(n) for n in range(4, 10)])
-    tested = looked_at(url_of(tmp_path), stream="orders", node="b", window="2026-01-01T00:03:00Z")
+    fill(store_url(tmp_path), *build_windows(3), window(3, lost={"b": 30}), *[window(n) for n in range(4, 10)])
+    tested = open_page(store_url(tmp_path), stream="orders", node="b", window="2026-01-01T00:03:00Z")
     assert not tested.exception
     assert [one.value for one in tested.selectbox] == ["b", at(3)]
-    told = words(tested)
+    told = read_page(tested)
     assert "2026-01-01 00:03 UTC" in told
     assert re.search('<span class="hw-what">surely lost</span><span class="hw-value"><a [^>]*>30</a></span>', told)
 
@@ -126,8 +140,8 @@ def test_the_link_of_an_alert_opens_node_and_window(tmp_path: Path) -> None:
 )
 def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str, tmp_path: Path) -> None:
     """And what can be shown is shown, never a traceback."""
-    fill(url_of(tmp_path), *minutes())
-    tested = looked_at(url_of(tmp_path), clock(), **query)
+    fill(store_url(tmp_path), *build_windows())
+    tested = open_page(store_url(tmp_path), clock(), **query)
     assert not tested.exception
     (warning,) = tested.warning
     assert told in warning.value.replace("\\", "")
@@ -135,39 +149,39 @@ def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str,
 
 def test_when_the_store_goes_away_the_last_that_was_known_stays(tmp_path: Path) -> None:
     """A banner says since when, and the rows are those of before."""
-    engine = fill(url_of(tmp_path), *minutes())
+    engine = fill(store_url(tmp_path), *build_windows())
     engine.dispose()
     now = clock()
-    answers = Answers(url_of(tmp_path), now)
-    app(answers, now)
+    answers = QueryCache(store_url(tmp_path), now)
+    run_app(answers, now)
     (tmp_path / "store.db").write_bytes(b"this is no database any more" * 1_000)
-    now.advance(FRESH_US / 1e6 + 1)
-    tested = app(answers, now)
+    now.advance(FRESH_FOR_US / 1e6 + 1)
+    tested = run_app(answers, now)
     assert not tested.exception
     (banner,) = tested.error
     assert "The store cannot be read" in banner.value
     assert "known 5 s ago" in banner.value
-    assert "1,000 /min" in words(tested)
+    assert "1,000 /min" in read_page(tested)
 
 
 def test_a_monitor_that_is_behind_is_told(tmp_path: Path) -> None:
     """By its watermark and the clock on the wall."""
-    fill(url_of(tmp_path), *minutes())
-    (late,) = looked_at(url_of(tmp_path), clock(14)).warning
+    fill(store_url(tmp_path), *build_windows())
+    (late,) = open_page(store_url(tmp_path), clock(14)).warning
     assert "The monitor is 2 min 5 s behind the clock" in late.value
-    (stopped,) = looked_at(url_of(tmp_path), clock(42)).error
+    (stopped,) = open_page(store_url(tmp_path), clock(42)).error
     assert (
         "The monitor has read nothing that came after 2026-01-01 00:11:55 UTC (30 min 5 s ago)"
         in stopped.value.replace("\\", "")
     )
 
 
-@pytest.mark.parametrize("page", Page)
-def test_every_page_says_that_the_monitor_stands_still(page: Page, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", PageName)
+def test_every_page_says_that_the_monitor_stands_still(page: PageName, tmp_path: Path) -> None:
     """With the moment up to which it has read."""
-    fill(url_of(tmp_path), *minutes())
-    window_of = {"window": "2026-01-01T00:03:00Z"} if page is Page.WINDOW else {}
-    tested = looked_at(url_of(tmp_path), clock(42), page=page.value, stream="orders", **window_of)
+    fill(store_url(tmp_path), *build_windows())
+    window_of = {"window": "2026-01-01T00:03:00Z"} if page is PageName.WINDOW else {}
+    tested = open_page(store_url(tmp_path), clock(42), page=page.value, stream="orders", **window_of)
     assert "The monitor has read nothing that came after 2026-01-01 00:11:55 UTC" in tested.error[0].value.replace(
         "\\", ""
     )
@@ -175,30 +189,30 @@ def test_every_page_says_that_the_monitor_stands_still(page: Page, tmp_path: Pat
 
 def test_hostile_names_are_text_everywhere(tmp_path: Path) -> None:
     """Whatever a name means to HTML or Markdown, no page takes it for that."""
-    windows = [one for name in HOSTILE for one in minutes(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 5})]
-    fill(url_of(tmp_path), *windows)
-    over = looked_at(url_of(tmp_path))
-    assert "&lt;img src=x onerror=alert(1)&gt;" in words(over)
+    windows = [one for name in HOSTILE for one in build_windows(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 5})]
+    fill(store_url(tmp_path), *windows)
+    over = open_page(store_url(tmp_path))
+    assert "&lt;img src=x onerror=alert(1)&gt;" in read_page(over)
     for name in HOSTILE:
-        tested = looked_at(url_of(tmp_path), stream=name, node=name)
+        tested = open_page(store_url(tmp_path), stream=name, node=name)
         assert not tested.exception
-        told = "".join(said(tested, "html"))
+        told = "".join(read_elements(tested, "html"))
         assert "<img src=x" not in told
-        assert not any(name in one for one in said(tested, "markdown"))
+        assert not any(name in one for one in read_elements(tested, "markdown"))
 
 
 def test_long_ranges_come_from_hours_and_days(tmp_path: Path) -> None:
     """A week is shown by the hour, and says so."""
-    fill(url_of(tmp_path), *minutes(), *[window(60 * 24 * day) for day in range(1, 6)])
-    tested = looked_at(url_of(tmp_path), clock(60 * 24 * 5 + 1), stream="orders", range="7d")
+    fill(store_url(tmp_path), *build_windows(), *[window(60 * 24 * day) for day in range(1, 6)])
+    tested = open_page(store_url(tmp_path), clock(60 * 24 * 5 + 1), stream="orders", range="7d")
     assert not tested.exception
-    assert "final windows by the hour" in words(tested)
+    assert "final windows by the hour" in read_page(tested)
 
 
 def test_choices_go_into_the_url(tmp_path: Path) -> None:
     """The node that is chosen is in the query string, so that a link to this page opens it."""
-    fill(url_of(tmp_path), *minutes())
-    tested = looked_at(url_of(tmp_path), stream="orders")
+    fill(store_url(tmp_path), *build_windows())
+    tested = open_page(store_url(tmp_path), stream="orders")
     tested.selectbox[0].set_value("b").run()
     assert tested.query_params["node"] == "b"
     tested.selectbox[1].set_value(at(4)).run()
@@ -207,31 +221,31 @@ def test_choices_go_into_the_url(tmp_path: Path) -> None:
 
 def test_a_store_that_vanishes_leaves_what_was_known(tmp_path: Path) -> None:
     """A file that somebody has deleted is told, and is no empty store."""
-    engine = fill(url_of(tmp_path), *minutes())
+    engine = fill(store_url(tmp_path), *build_windows())
     engine.dispose()
     now = clock()
-    answers = Answers(url_of(tmp_path), now)
-    app(answers, now)
+    answers = QueryCache(store_url(tmp_path), now)
+    run_app(answers, now)
     for file in tmp_path.glob("store.db*"):
         file.unlink()
-    now.advance(FRESH_US / 1e6 + 1)
-    tested = app(answers, now)
+    now.advance(FRESH_FOR_US / 1e6 + 1)
+    tested = run_app(answers, now)
     (banner,) = tested.error
     assert "The store cannot be read: it is not there any more" in banner.value.replace("\\", "")
-    assert "1,000 /min" in words(tested)
+    assert "1,000 /min" in read_page(tested)
 
 
 def test_a_page_that_could_not_be_read_anew_says_so(tmp_path: Path) -> None:
     """While the frame above it still can: what is shown is older than it looks."""
-    engine = fill(url_of(tmp_path), *minutes())
+    engine = fill(store_url(tmp_path), *build_windows())
     now = clock()
-    answers = Answers(url_of(tmp_path), now)
-    app(answers, now, page="alerts")
+    answers = QueryCache(store_url(tmp_path), now)
+    run_app(answers, now, page="alerts")
     with engine.execution_options(writes=True).begin() as connection:
         connection.exec_driver_sql("DROP TABLE alert_history")
     engine.dispose()
-    now.advance(FRESH_US / 1e6 + 1)
-    (told,) = app(answers, now, page="alerts").error
+    now.advance(FRESH_FOR_US / 1e6 + 1)
+    (told,) = run_app(answers, now, page="alerts").error
     assert "This could not be read anew" in told.value
     assert "known 5 s ago" in told.value
 
@@ -239,30 +253,32 @@ def test_a_page_that_could_not_be_read_anew_says_so(tmp_path: Path) -> None:
 def test_the_newest_loss_of_a_range_is_a_click_away(tmp_path: Path) -> None:
     """From the page of the stream to the page of that minute; a range without a loss leads nowhere."""
     lossy = [window(number, lost={"b": 30} if number in {3, 5} else {}) for number in range(10)]
-    fill(url_of(tmp_path), *lossy)
-    told = words(looked_at(url_of(tmp_path), stream="orders"))
+    fill(store_url(tmp_path), *lossy)
+    told = read_page(open_page(store_url(tmp_path), stream="orders"))
     assert "The newest minute with a loss: 2026-01-01 00:05 UTC" in told
     assert "page=window&amp;stream=orders&amp;window=2026-01-01T00%3A05%3A00Z" in told
     (tmp_path / "clean").mkdir()
-    fill(url_of(tmp_path / "clean"), *minutes())
-    assert "The newest" not in words(looked_at(url_of(tmp_path / "clean"), stream="orders"))
+    fill(store_url(tmp_path / "clean"), *build_windows())
+    assert "The newest" not in read_page(open_page(store_url(tmp_path / "clean"), stream="orders"))
 
 
 def test_what_fires_stands_in_the_navigation(tmp_path: Path) -> None:
     """On each page; nothing stands there while nothing but the heartbeat does."""
-    engine = fill(url_of(tmp_path), *minutes())
+    engine = fill(store_url(tmp_path), *build_windows())
     beat = notification(
         key="heartbeat/ticket/*", kind=Kind.HEARTBEAT, rule="heartbeat", severity=Severity.TICKET, alerts=()
     )
-    signs.fire(engine, beat)
-    assert "firing" not in words(looked_at(url_of(tmp_path)))
-    signs.fire(engine, notification())
+    health_data.fire(engine, beat)
+    assert "firing" not in read_page(open_page(store_url(tmp_path)))
+    health_data.fire(engine, notification())
     for query in ({}, {"stream": "orders"}, {"page": "alerts"}):
-        assert '<a href="?page=alerts" target="_self">⚠ 1 firing</a>' in words(looked_at(url_of(tmp_path), **query))
+        assert '<a href="?page=alerts" target="_self">⚠ 1 firing</a>' in read_page(
+            open_page(store_url(tmp_path), **query)
+        )
 
 
 def test_an_hour_that_is_not_over_is_told_where_it_is_left_out(tmp_path: Path) -> None:
     """As one that is not over for the monitor."""
-    fill(url_of(tmp_path), *minutes(3), window(7 * 60)).dispose()
-    shown = words(looked_at(url_of(tmp_path), page="stream", stream="orders", range="24h"))
+    fill(store_url(tmp_path), *build_windows(3), window(7 * 60)).dispose()
+    shown = read_page(open_page(store_url(tmp_path), page="stream", stream="orders", range="24h"))
     assert "The newest hour is not over for the monitor yet, and left out." in shown

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from uvicorn.server import ServerState
 
 from hopwatch.dashboards import connections
-from hopwatch.dashboards.connections import TELL_S, Bounded
+from hopwatch.dashboards.connections import WARN_INTERVAL_S, BoundedHttpProtocol
 
 PATIENCE_S: Final = 30.0
 LARGE: Final = b"x" * 32_000_000
@@ -29,12 +29,12 @@ LOOK_S: Final = 0.01
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class Patient(Bounded):
+class Patient(BoundedHttpProtocol):
     """Waits as long as it takes, and looks often."""
 
-    request_within_s: ClassVar[float] = NEVER_S
-    read_within_s: ClassVar[float] = NEVER_S
-    look_s: ClassVar[float] = LOOK_S
+    request_timeout_s: ClassVar[float] = NEVER_S
+    read_timeout_s: ClassVar[float] = NEVER_S
+    check_interval_s: ClassVar[float] = LOOK_S
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has it
@@ -51,7 +51,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as
 
 
 @asynccontextmanager
-async def serving(kind: type[Bounded]) -> AsyncIterator[tuple[Callable[[], Awaitable[Client]], set[Any]]]:
+async def serving(kind: type[BoundedHttpProtocol]) -> AsyncIterator[tuple[Callable[[], Awaitable[Client]], set[Any]]]:
     """Yield what connects to a server of this protocol, and the connections that it holds."""
     config, state = (
         uvicorn.Config(app, ws="websockets-sansio", log_config=None, timeout_keep_alive=3_600),
@@ -109,10 +109,10 @@ def test_an_address_has_so_many_connections() -> None:
     """Those beyond are cut at once; where one ends another may come, and it is told once a minute."""
 
     class Few(Patient):
-        most_per_address: ClassVar[int] = 2
+        max_per_address: ClassVar[int] = 2
 
     async def run() -> None:
-        Bounded.told_s = -TELL_S
+        BoundedHttpProtocol.warned_s = -WARN_INTERVAL_S
         async with serving(Few) as (connect, _):
             first, second = await connect(), await connect()
             assert [await is_answered(first), await is_answered(second)] == [True, True]
@@ -135,7 +135,7 @@ def test_an_address_has_so_many_connections() -> None:
 
 def test_all_together_have_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever they are."""
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 1)
 
     async def run() -> None:
         async with serving(Patient) as (connect, _):
@@ -161,7 +161,7 @@ def test_who_asks_for_nothing_is_cut(said: bytes, answers: int) -> None:
     """At its beginning and between requests; an answer that was due has been sent."""
 
     class Hasty(Patient):
-        request_within_s: ClassVar[float] = 0.2
+        request_timeout_s: ClassVar[float] = 0.2
 
     async def run() -> bytes:
         async with serving(Hasty) as (connect, _):
@@ -177,7 +177,7 @@ def test_who_does_not_read_is_cut(said: bytes) -> None:
     """With all that waits for it in memory, which it does not get any more."""
 
     class Hasty(Patient):
-        read_within_s: ClassVar[float] = 0.3
+        read_timeout_s: ClassVar[float] = 0.3
 
     async def run() -> int:
         async with serving(Hasty) as (connect, held):
@@ -194,7 +194,7 @@ def test_who_reads_slowly_gets_all_of_it() -> None:
     """As long as it is done within its time."""
 
     class Hasty(Patient):
-        request_within_s: ClassVar[float] = 0.2
+        request_timeout_s: ClassVar[float] = 0.2
 
     async def run() -> int:
         async with serving(Hasty) as (connect, _):

@@ -9,25 +9,35 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hopwatch.dashboards.reading.answers import FRESH_US, Answers
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.monitor import settings
 from tests.cli.workplace import Workplace, all_told, one_of_ten_lost
-from tests.dashboards.places import HOSTILE, app, clock, fill, looked_at, minutes, said, url_of, words
+from tests.dashboards.stores import (
+    HOSTILE,
+    build_windows,
+    clock,
+    fill,
+    open_page,
+    read_elements,
+    read_page,
+    run_app,
+    store_url,
+)
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import lags, observed
 
 LOST_ID = f"{9:032x}"
 
 
-def answers_of(place: Workplace, now: ManualClock) -> Answers:
+def answers_of(place: Workplace, now: ManualClock) -> QueryCache:
     """Return the answers of a dashboard over a place where the monitor has worked."""
-    return Answers(place.store_url, now, settings.load(place.config, flags={}, environ={}))
+    return QueryCache(place.store_url, now, settings.load(place.config, flags={}, environ={}))
 
 
 def found(place: Workplace, message_id: str, **query: str) -> AppTest:
     """Return the page of a message."""
     now = clock()
-    tested = app(answers_of(place, now), now, page="message", id=message_id, **query)
+    tested = run_app(answers_of(place, now), now, page="message", id=message_id, **query)
     assert not tested.exception
     return tested
 
@@ -39,16 +49,16 @@ def watched(folder: Path, *records: Any) -> Workplace:  # noqa: ANN401 - batches
 
 def test_without_a_store_it_says_how_to_begin(tmp_path: Path) -> None:
     """As every page does."""
-    tested = looked_at(url_of(tmp_path), page="message", id="7")
+    tested = open_page(store_url(tmp_path), page="message", id="7")
     assert not tested.exception
-    assert "There is no store yet" in words(tested)
+    assert "There is no store yet" in read_page(tested)
 
 
 def test_without_an_id_it_says_what_one_is(tmp_path: Path) -> None:
     """Whatever form hopwatch find takes."""
-    fill(url_of(tmp_path), *minutes(2))
-    assert "An id is a UUID, 32 hexadecimal digits, a number, or the text" in words(
-        looked_at(url_of(tmp_path), page="message")
+    fill(store_url(tmp_path), *build_windows(2))
+    assert "An id is a UUID, 32 hexadecimal digits, a number, or the text" in read_page(
+        open_page(store_url(tmp_path), page="message")
     )
 
 
@@ -57,13 +67,13 @@ def test_an_id_that_is_pasted_goes_into_the_url(tmp_path: Path) -> None:
     tested = found(watched(tmp_path), "")
     tested.text_input[0].set_value(f" {LOST_ID}\n").run()
     assert tested.query_params["id"] == LOST_ID
-    assert "LOST" in words(tested)
+    assert "LOST" in read_page(tested)
 
 
 @pytest.mark.parametrize("written", ["9", LOST_ID, "00000000-0000-0000-0000-000000000009"])
 def test_a_lost_message_says_where_and_leads_to_its_window(written: str, tmp_path: Path) -> None:
     """Its stamps up to there, how long each after the one before, and the link to the minute."""
-    told = words(found(watched(tmp_path), written))
+    told = read_page(found(watched(tmp_path), written))
     assert "Lost on its way to b." in told
     assert "2026-01-01 00:00:00.001" in told
     assert "+1.0 ms" in told
@@ -73,13 +83,13 @@ def test_a_lost_message_says_where_and_leads_to_its_window(written: str, tmp_pat
 
 def test_digits_that_are_a_number_too_are_both(tmp_path: Path) -> None:
     """What hopwatch find takes them for, each with a journey of its own."""
-    told = words(found(watched(tmp_path, observed([10, 16])), f"{16:032x}"))
+    told = read_page(found(watched(tmp_path, observed([10, 16])), f"{16:032x}"))
     assert told.index(f">{16:032x}<") < told.index(f">{10:032x}<")
 
 
 def test_a_message_that_arrived_is_delivered(tmp_path: Path) -> None:
     """At the end of the pathway."""
-    told = words(found(watched(tmp_path), "3"))
+    told = read_page(found(watched(tmp_path), "3"))
     assert "DELIVERED" in told
     assert "It left b, the end of its way." in told
 
@@ -88,7 +98,7 @@ def test_a_message_that_arrived_is_delivered(tmp_path: Path) -> None:
 def test_a_message_that_was_stopped_says_why(outcome: bytes, word: str, tmp_path: Path) -> None:
     """With the reason that the service gave, as text."""
     stopped = observed([0], "b", outcome=outcome, reason=b"\0", reasons=("<b>no price</b>",), lag_out_us=b"")
-    told = words(found(watched(tmp_path, observed([0]), stopped, *all_told(seq=1)), "0"))
+    told = read_page(found(watched(tmp_path, observed([0]), stopped, *all_told(seq=1)), "0"))
     assert word.upper() in told
     assert f"It was {word} at b: &lt;b&gt;no price&lt;/b&gt;." in told
 
@@ -96,7 +106,7 @@ def test_a_message_that_was_stopped_says_why(outcome: bytes, word: str, tmp_path
 def test_clocks_that_differ_are_told_and_the_order_is_that_of_the_pathway(tmp_path: Path) -> None:
     """What lies before the stamp before it is negative, and never 0."""
     early = observed([0], "b", lag_in_us=lags(-9_000), lag_out_us=lags(-8_000))
-    told = words(found(watched(tmp_path, observed([0]), early, *all_told(seq=1)), "0"))
+    told = read_page(found(watched(tmp_path, observed([0]), early, *all_told(seq=1)), "0"))
     assert "-11.0 ms, clocks differ" in told
     assert told.index("probe-of-a") < told.index("probe-of-b")
 
@@ -106,7 +116,7 @@ def test_the_journey_of_a_lost_message_outlives_its_segments(tmp_path: Path) -> 
     place = watched(tmp_path)
     for path in (tmp_path / "spool").rglob("*.seg"):
         path.unlink()
-    told = words(found(place, "9"))
+    told = read_page(found(place, "9"))
     assert "Lost on its way to b." in told
     assert "probe-of-a" in told
     assert "It is missing: its stamps are kept as long as its window." in told
@@ -118,14 +128,14 @@ def test_of_very_many_stamps_of_a_lost_message_some_are_kept(tmp_path: Path) -> 
     place = watched(tmp_path, observed([9] * 300), observed([9], "b", **alone), *all_told(seq=1))
     for path in (tmp_path / "spool").rglob("*.seg"):
         path.unlink()
-    told = words(found(place, "9"))
+    told = read_page(found(place, "9"))
     assert "Lost inside b." in told
     assert "It is missing: 256 of its 301 stamps are kept as long as its window." in told
 
 
 def test_a_loss_that_is_not_sure_says_so(tmp_path: Path) -> None:
     """The probe of b fell silent: neither badge nor step calls it lost."""
-    told = words(found(watched(tmp_path, *one_of_ten_lost()[:2]), "9")).replace(".hw-loud", "")
+    told = read_page(found(watched(tmp_path, *one_of_ten_lost()[:2]), "9")).replace(".hw-loud", "")
     assert "Not seen at b; it is not known whether it was lost." in told
     assert "UNKNOWN" in told
     assert "LOST" not in told
@@ -140,8 +150,8 @@ def test_an_id_that_is_none_is_one_line(text: str, tmp_path: Path) -> None:
     (warning,) = tested.warning
     assert "Nothing is kept of" in warning.value
     assert "it is in none of the 1 segments that are kept" in warning.value.replace("\\", "")
-    assert "in this stream 1 h 5 min from the start of its minute" in words(tested)
-    assert "<img src=x" not in "".join(said(tested, "html"))
+    assert "in this stream 1 h 5 min from the start of its minute" in read_page(tested)
+    assert "<img src=x" not in "".join(read_elements(tested, "html"))
 
 
 def test_only_the_named_stream_is_searched(tmp_path: Path) -> None:
@@ -149,9 +159,9 @@ def test_only_the_named_stream_is_searched(tmp_path: Path) -> None:
     place = Workplace(tmp_path).configure()
     place.configure(place.config.read_text() + '[streams.trades]\npath = "a -> b"\n')
     place.watch(*one_of_ten_lost(), observed([9], stream="trades"))
-    assert "trades, window" in words(found(place, "9"))
-    assert "trades, window" not in words(found(place, "9", stream="orders"))
-    assert "there is no stream" in "".join(said(found(place, "9", stream="nobody"), "warning"))
+    assert "trades, window" in read_page(found(place, "9"))
+    assert "trades, window" not in read_page(found(place, "9", stream="orders"))
+    assert "there is no stream" in "".join(read_elements(found(place, "9", stream="nobody"), "warning"))
 
 
 def test_a_spool_that_is_gone_is_told_and_the_loss_is_shown(tmp_path: Path) -> None:
@@ -161,24 +171,24 @@ def test_a_spool_that_is_gone_is_told_and_the_loss_is_shown(tmp_path: Path) -> N
     tested = found(place, "9")
     (error,) = tested.error
     assert "Not all could be searched: the spool" in error.value.replace("\\", "")
-    assert "Lost on its way to b." in words(tested)
+    assert "Lost on its way to b." in read_page(tested)
 
 
 def test_when_the_store_goes_away_the_page_says_so(tmp_path: Path) -> None:
     """What was found before stays for a moment; then it is told what cannot be searched."""
     place, now = watched(tmp_path), clock()
     answers = answers_of(place, now)
-    app(answers, now, page="message", id="9")
+    run_app(answers, now, page="message", id="9")
     for path in tmp_path.glob("store.db*"):
         path.unlink()
     (tmp_path / "store.db").write_bytes(b"this is no database any more" * 1_000)
-    now.advance(FRESH_US / 1e6 + 1)
-    tested = app(answers, now, page="message", id="9")
+    now.advance(FRESH_FOR_US / 1e6 + 1)
+    tested = run_app(answers, now, page="message", id="9")
     assert not tested.exception
-    errors = "".join(said(tested, "error")).replace("\\", "")
+    errors = "".join(read_elements(tested, "error")).replace("\\", "")
     assert "The store cannot be read" in errors
     assert "Not all could be searched: the store" in errors
-    assert "probe-of-a" in words(tested)
+    assert "probe-of-a" in read_page(tested)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -188,5 +198,5 @@ def test_hostile_names_are_text(name: str, tmp_path: Path) -> None:
     place = watched(tmp_path, observed([0], probe=name, **filtered))
     for text in ("0", name):
         tested = found(place, text)
-        assert "<img src=x" not in "".join(said(tested, "html"))
-        assert not any(name in one for one in said(tested, "markdown"))
+        assert "<img src=x" not in "".join(read_elements(tested, "html"))
+        assert not any(name in one for one in read_elements(tested, "markdown"))

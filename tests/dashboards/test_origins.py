@@ -15,7 +15,7 @@ from streamlit import net_util
 from streamlit.web.server.starlette.starlette_websocket import _is_origin_allowed
 from structlog.testing import capture_logs
 
-from hopwatch.dashboards.origins import MOST_TOLD, Origins
+from hopwatch.dashboards.origins import MAX_WARNED, OriginMiddleware
 
 HOST: Final = "127.0.0.1:8501"
 PUBLIC: Final = "https://hopwatch.example"
@@ -33,7 +33,7 @@ class Inner:
         self.scopes.append(scope)
 
 
-def knock(app: Origins, *headers: tuple[str, str], kind: str = "websocket") -> list[Message]:
+def knock(app: OriginMiddleware, *headers: tuple[str, str], kind: str = "websocket") -> list[Message]:
     """Send a request with these headers, and return what the app answers by itself."""
     answers: list[Message] = []
 
@@ -56,7 +56,7 @@ def is_let_in(origin: str | None, host: str | None = HOST, *urls: str) -> bool:
     inner = Inner()
     told = [(key, value) for key, value in (("host", host), ("origin", origin)) if value is not None]
     with capture_logs():
-        answers = knock(Origins(inner, urls), *told)
+        answers = knock(OriginMiddleware(inner, urls), *told)
     assert len(inner.scopes) + len(answers) == 1
     assert not answers or (answers[0]["type"], answers[0]["code"]) == ("websocket.close", 1008)
     return bool(inner.scopes)
@@ -127,14 +127,14 @@ def test_two_origins_are_none() -> None:
     """Nobody knows which of them is the page's."""
     inner = Inner()
     with capture_logs():
-        assert knock(Origins(inner, [PUBLIC]), ("host", HOST), ("origin", PUBLIC), ("origin", PUBLIC))
+        assert knock(OriginMiddleware(inner, [PUBLIC]), ("host", HOST), ("origin", PUBLIC), ("origin", PUBLIC))
     assert not inner.scopes
 
 
 def test_what_is_no_websocket_goes_through() -> None:
     """Files and health are for everybody; nothing of the store is among them."""
     inner = Inner()
-    assert not knock(Origins(inner, ()), ("host", HOST), ("origin", "https://foreign.example"), kind="http")
+    assert not knock(OriginMiddleware(inner, ()), ("host", HOST), ("origin", "https://foreign.example"), kind="http")
     assert len(inner.scopes) == 1
 
 
@@ -152,7 +152,12 @@ def test_streamlit_asks_nobody_of_whom_we_let_in(
     monkeypatch.setattr(net_util, "get_internal_ip", asked)
     monkeypatch.setattr(net_util, "get_external_ip", asked)
     inner = Inner()
-    knock(Origins(inner, [PUBLIC]), *([] if host is None else [("host", host)]), ("origin", origin), ("cookie", "a=b"))
+    knock(
+        OriginMiddleware(inner, [PUBLIC]),
+        *([] if host is None else [("host", host)]),
+        ("origin", origin),
+        ("cookie", "a=b"),
+    )
     headers = {key.decode(): value.decode() for key, value in inner.scopes[0]["headers"]}
     assert (headers["origin"], headers["cookie"]) == (origin, "a=b")
     assert _is_origin_allowed(headers["origin"], headers["host"])
@@ -160,12 +165,12 @@ def test_streamlit_asks_nobody_of_whom_we_let_in(
 
 def test_who_is_refused_is_told_once_with_what_to_do() -> None:
     """And of a flood of made up ones a few."""
-    app = Origins(Inner(), ())
+    app = OriginMiddleware(Inner(), ())
     with capture_logs() as logs:
-        for turn in range(2 * MOST_TOLD):
+        for turn in range(2 * MAX_WARNED):
             for _ in range(2):
                 knock(app, ("host", HOST), ("origin", f"https://{turn}.{'x' * 200}.example"))
-    assert len(logs) == MOST_TOLD
+    assert len(logs) == MAX_WARNED
     assert logs[0]["event"] == "a page of another origin was refused"
     assert logs[0]["origin"].startswith("https://0.xxx")
     assert len(logs[0]["origin"]) == 100

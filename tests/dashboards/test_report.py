@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from hopwatch.cli.main import main
-from hopwatch.dashboards.reading.reported import MOST_STEPS, HowAllWent
+from hopwatch.dashboards.queries.report import MAX_STEPS, ReportQuery
 from hopwatch.dashboards.report import page, tables
-from hopwatch.dashboards.views import span, texts
+from hopwatch.dashboards.views import display_range, texts
 from hopwatch.monitor import bounds
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.store import dialect, rollups, schema
 from tests.alerts.windows import at, lag, window
 from tests.cli.workplace import Workplace, one_of_ten_lost
-from tests.dashboards.places import HOSTILE, chain, fill, judged_or_not, minutes
+from tests.dashboards.stores import HOSTILE, build_windows, chain, fill, without_verdict
 
 BARE = """
 import importlib.abc, sys
@@ -99,7 +99,7 @@ def busy() -> list[WindowResult]:
     made = [window(minute, known=1_000 + minute, nodes=lags, lag_us=lag(52_500)) for minute in range(8)]
     made[3] = window(3, lost={"b": 30}, lost_upper=None, reasons=("a hole in the books of b",), revision=2)
     made[5] = window(5, verdict=Verdict.UNKNOWN, reasons=("b is silent",))
-    return [*made, judged_or_not(window(8, status=Status.PROVISIONAL, in_flight=4))]
+    return [*made, without_verdict(window(8, status=Status.PROVISIONAL, in_flight=4))]
 
 
 COUNTS = ("known", "delivered", "filtered", "rejected", "lost", "partial", "in_flight", "recovered")
@@ -107,12 +107,12 @@ COUNTS = ("known", "delivered", "filtered", "rejected", "lost", "partial", "in_f
 
 def assert_same(row: list[str], one: dict[str, Any]) -> None:
     """Check that a row of the file says what the JSON says of a step."""
-    counts = {name: texts.count(one[name]) for name in COUNTS}
+    counts = {name: texts.format_count(one[name]) for name in COUNTS}
     # Bounds come first; where no loss is seen and more may be lost, nobody knows.
     counts["lost"] = bounds.said(one["lost"], one["lost_lower"], one["lost_upper"])
     assert row[2:10] == list(counts.values())
-    assert row[10] == (texts.count(one["lost"]) if one["lost"] != one["lost_lower"] else texts.NONE)
-    assert row[11] == texts.span(one["lag_us"]["p95"] if one["lag_us"] else None)
+    assert row[10] == (texts.format_count(one["lost"]) if one["lost"] != one["lost_lower"] else texts.NONE)
+    assert row[11] == texts.format_lag(one["lag_us"]["p95"] if one["lag_us"] else None)
 
 
 def test_it_has_the_numbers_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,7 +133,7 @@ def test_it_has_the_numbers_of_the_json(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_it_says_up_to_when_the_monitor_has_read(tmp_path: Path) -> None:
     """At its head; whoever opens the attachment later asks nobody."""
-    standing = written(filled(tmp_path, *minutes()))
+    standing = written(filled(tmp_path, *build_windows()))
     assert "The monitor has read nothing that came after 2026-01-01 00:11:55 UTC (" in standing.words
     (tmp_path / "once").mkdir()
     once = written(Workplace(tmp_path / "once").configure().watch(*one_of_ten_lost()))
@@ -152,15 +152,15 @@ def test_hours_and_days_have_the_numbers_of_the_json(
     assert len(rows) == len(spans) > 1
     for row, one in zip(rows, spans, strict=True):
         assert_same(row, one)
-        assert row[12] == texts.count(one["windows"])
+        assert row[12] == texts.format_count(one["windows"])
     ((_, whole),) = document.tables["hw-streams"]
-    assert whole[2] == texts.count(sum(one["known"] for one in spans))
+    assert whole[2] == texts.format_count(sum(one["known"] for one in spans))
 
 
 def test_an_hour_that_is_not_over_is_drawn_and_said_to_be_so(tmp_path: Path) -> None:
     """One of a store that was filled once is over, however few minutes it has."""
     (tmp_path / "live").mkdir()
-    live = written(filled(tmp_path / "live", *minutes(3, known=10)), "--by", "hour")
+    live = written(filled(tmp_path / "live", *build_windows(3, known=10)), "--by", "hour")
     assert "Expected and arrived, end to end; the newest hour is not over for the monitor yet" in live.words
     (tmp_path / "once").mkdir()
     once = written(Workplace(tmp_path).configure().watch(*one_of_ten_lost()), "--by", "hour")
@@ -182,7 +182,7 @@ def test_nodes_and_lost_ids_are_those_of_the_json(tmp_path: Path, capsys: pytest
     for head, _, *lines in document.tables["hw-matrix"]:
         assert head[1:] == [node["node"] for node in one["nodes"]]
         found = {line[0]: line[1:] for line in lines}
-        assert found["count"] == [texts.count(node["seen"]) for node in one["nodes"]]
+        assert found["count"] == [texts.format_count(node["seen"]) for node in one["nodes"]]
         losses = [(node["loss"], node["loss_lower"], node["loss_upper"]) for node in one["nodes"]]
         assert found["loss of node"] == [bounds.said(*loss) for loss in losses]
 
@@ -213,7 +213,7 @@ def test_it_needs_no_streamlit(tmp_path: Path) -> None:
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:
     """Of streams and of nodes, in tables and charts."""
-    made = [one for name in HOSTILE for one in minutes(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 5})]
+    made = [one for name in HOSTILE for one in build_windows(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 5})]
     document = written(filled(tmp_path, *made))
     assert "img" not in {name for name, _ in document.tags}
     assert all(name in document.words for name in HOSTILE)
@@ -222,7 +222,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
 def test_a_stream_of_which_nothing_came_says_so(tmp_path: Path) -> None:
     """Beside one that has windows, of which none is final yet."""
     place = Workplace(tmp_path).configure()
-    provisional = judged_or_not(window(0, status=Status.PROVISIONAL))
+    provisional = without_verdict(window(0, status=Status.PROVISIONAL))
     fill(place.store_url, provisional, pathways={"quiet": chain("a", "b")}).dispose()
     words = written(place).words
     assert "Nothing of this stream was read in the range." in words
@@ -231,7 +231,7 @@ def test_a_stream_of_which_nothing_came_says_so(tmp_path: Path) -> None:
 
 def test_one_stream_may_be_chosen(tmp_path: Path) -> None:
     """Then no other is in the file."""
-    place = filled(tmp_path, *minutes(3), *minutes(3, stream="parcels"))
+    place = filled(tmp_path, *build_windows(3), *build_windows(3, stream="parcels"))
     place.configure(place.config.read_text() + '[streams.parcels]\npath = "a -> b"\n')
     assert "parcels" in written(place).words
     assert "parcels" not in written(place, "--stream", "orders").words
@@ -259,9 +259,9 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path, capsys: pytest.Ca
 def test_a_range_that_is_too_long_is_told_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before it is read; by the hour it is written."""
     one = window(0)
-    many = [replace(one, window_start_us=at(minute)) for minute in range(MOST_STEPS + 1)]
+    many = [replace(one, window_start_us=at(minute)) for minute in range(MAX_STEPS + 1)]
     place = filled(tmp_path, *many)
-    assert MOST_STEPS == span.MOST_STEPS
+    assert MAX_STEPS == display_range.MAX_STEPS
     assert place.run("report", "--html", str(tmp_path / "r.html")) == 2
     said = capsys.readouterr().err
     assert "a report has room for 1,000 windows of a stream, and orders has 1,001 in the range" in said
@@ -280,7 +280,7 @@ def test_nodes_that_a_chart_has_no_room_for_are_counted(tmp_path: Path) -> None:
 
 def test_no_row_says_that_nothing_was_lost_where_nobody_knows(tmp_path: Path) -> None:
     """Of UNKNOWN windows the loss is not 0, and what is not judged has lost nothing."""
-    steps = (window(0), window(1, verdict=Verdict.UNKNOWN), *minutes(1, status=Status.PROVISIONAL, verdict=None))
+    steps = (window(0), window(1, verdict=Verdict.UNKNOWN), *build_windows(1, status=Status.PROVISIONAL, verdict=None))
     place = filled(tmp_path, *[replace(one, window_start_us=at(n)) for n, one in enumerate(steps)])
     head, *rows = written(place).tables["hw-steps"][0]
     cells = [dict(zip(head, row, strict=True)) for row in rows]
@@ -310,19 +310,19 @@ def test_what_nobody_knows_is_never_loud(tmp_path: Path) -> None:
 
 def test_nothing_is_in_a_range_that_ends_before_it_begins(tmp_path: Path) -> None:
     """At the beginning of time, too."""
-    place = filled(tmp_path, *minutes(3))
+    place = filled(tmp_path, *build_windows(3))
     assert "Nothing of this stream was read in the range." in written(place, "--to", "1970-01-01T00:00:00Z").words
 
 
 def test_lists_are_bounded_and_say_what_is_left_out(tmp_path: Path) -> None:
     """Lost ids and windows node by node."""
-    place = filled(tmp_path, *[window(minute, lost={"b": 1}) for minute in range(tables.MOST_DETAILS + 5)])
+    place = filled(tmp_path, *[window(minute, lost={"b": 1}) for minute in range(tables.MAX_DETAILS + 5)])
     engine = dialect.engine(place.store_url)
     with schema.reading(engine) as connection:
-        found = HowAllWent(None, None, None, rollups.HOUR_US // 60).read(connection)
+        found = ReportQuery(None, None, None, rollups.HOUR_US // 60).run(connection)
     (stream,) = found.streams
     ids = {(at(minute), "b"): tuple(f"{number:032x}" for number in range(100)) for minute in range(11)}
-    document = Document(page.of(replace(found, streams=(replace(stream, lost_ids=ids),)), at(0), "0"))
+    document = Document(page.render_report(replace(found, streams=(replace(stream, lost_ids=ids),)), at(0), "0"))
     assert "5 more windows are not listed node by node." in document.words
-    assert f"{tables.MOST_IDS:,} of 1,100 are listed." in document.words
-    assert sum(len(row[3].split()) for row in document.tables["hw-ids"][0][1:]) == tables.MOST_IDS
+    assert f"{tables.MAX_IDS:,} of 1,100 are listed." in document.words
+    assert sum(len(row[3].split()) for row in document.tables["hw-ids"][0][1:]) == tables.MAX_IDS

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts import pathway as drawn
-from hopwatch.dashboards.reading.told import Edge, Graph, Minute, Standing, StreamNow, Stretch
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview, StreamSummary, WindowSummary
 from hopwatch.dashboards.views import colours, conservation, freshness, loss_table, overview, pathway, series, texts
-from hopwatch.dashboards.views.address import Measure
-from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, contrast
+from hopwatch.dashboards.views.address import HeatMeasure
+from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, compute_contrast
 from hopwatch.monitor.reached import Reached
 from hopwatch.monitor.results import Quantiles, RollUp, Status, Verdict, WindowResult
 from tests.alerts.windows import at, lag, window
-from tests.dashboards.places import judged_or_not
+from tests.dashboards.stores import without_verdict
 
 MINUTE_US = 60_000_000
 
@@ -32,9 +32,9 @@ def rolled_up(start_us: int, windows: int) -> RollUp:
     return RollUp(**told | {"start_us": start_us, "windows": windows, "nodes": (), "lag_us": None})
 
 
-def stretch(*steps: WindowResult) -> Stretch:
+def stretch(*steps: WindowResult) -> StreamRange:
     """Return a range of these windows of two nodes."""
-    return Stretch("orders", Graph(("a", "b"), (Edge(0, 1, is_must=True),)), steps, MINUTE_US, None)
+    return StreamRange("orders", Graph(("a", "b"), (Edge(0, 1, is_required=True),)), steps, MINUTE_US, None)
 
 
 # Texts
@@ -55,7 +55,7 @@ def stretch(*steps: WindowResult) -> Stretch:
 )
 def test_parts_are_told_in_ppm_and_per_cent(part: int, whole: int, ppm: str, percent: str) -> None:
     """With figures enough to tell some from none, and not all from all."""
-    assert (texts.ppm(part, whole), texts.percent(part, whole)) == (ppm, percent)
+    assert (texts.format_ppm(part, whole), texts.format_percent(part, whole)) == (ppm, percent)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_parts_are_told_in_ppm_and_per_cent(part: int, whole: int, ppm: str, per
 )
 def test_a_lag_is_told_in_the_unit_that_a_person_would_choose(lag_us: int | None, told: str) -> None:
     """Negative ones too, as they are."""
-    assert texts.span(lag_us) == told
+    assert texts.format_lag(lag_us) == told
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_a_lag_is_told_in_the_unit_that_a_person_would_choose(lag_us: int | None
 )
 def test_an_age_is_told_in_two_units(for_us: int, told: str) -> None:
     """The greatest that it has; what is ahead of the clock is no older than now."""
-    assert texts.age(for_us) == told
+    assert texts.format_age(for_us) == told
 
 
 def test_a_moment_is_told_in_its_zone() -> None:
     """With the name of the zone beside it; a broken clock's moment is a number."""
-    assert texts.moment(at(0), UTC) == "2026-01-01 00:00 UTC"
-    assert texts.moment(at(0), ZoneInfo("Europe/Berlin")) == "2026-01-01 01:00 CET"
-    assert texts.moment(2**62, UTC) == f"{2**62} µs since 1970"
+    assert texts.format_moment(at(0), UTC) == "2026-01-01 00:00 UTC"
+    assert texts.format_moment(at(0), ZoneInfo("Europe/Berlin")) == "2026-01-01 01:00 CET"
+    assert texts.format_moment(2**62, UTC) == f"{2**62} µs since 1970"
 
 
 # Colours
@@ -107,17 +107,17 @@ def test_every_colour_of_text_stands_out_from_its_ground(palette: Palette) -> No
     written = ("text", "muted", "link", "lossy", "clean", "unknown", "silent", "idle", "pending")
     assert {field.name for field in fields(Palette)} >= set(written)
     for name, ground in product(written, (palette.ground, palette.raised)):
-        assert contrast(getattr(palette, name), ground) >= 4.5, name
-    assert all(contrast(colour, palette.ground) >= 3 for colour in palette.series)
+        assert compute_contrast(getattr(palette, name), ground) >= 4.5, name
+    assert all(compute_contrast(colour, palette.ground) >= 3 for colour in palette.series)
 
 
 def test_verdicts_differ_by_word_and_icon() -> None:
     """Whoever sees no colour tells them apart."""
-    marks = [colours.mark(verdict) for verdict in Verdict]
+    marks = [colours.select_mark(verdict) for verdict in Verdict]
     assert len({one.word for one in marks}) == len({one.icon for one in marks}) == len(Verdict)
     assert [one.word for one in marks] == [verdict.value for verdict in Verdict]
-    assert colours.mark(None, Status.PROVISIONAL).word == "PROVISIONAL"
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert colours.select_mark(None, Status.PROVISIONAL).word == "PROVISIONAL"
+    assert compute_contrast("#000000", "#ffffff") == pytest.approx(21)
 
 
 # Freshness
@@ -136,7 +136,7 @@ def test_a_banner_says_what_is_wrong(behind_s: int, trouble: str, told: list[tup
     """Nothing while all is well."""
     now_us = at(60)
     reached = Reached(now_us - behind_s * 1_000_000)
-    found = freshness.notices(now_us, now_us - 7_000_000, reached, trouble, ZoneInfo("Europe/Berlin"))
+    found = freshness.build_notices(now_us, now_us - 7_000_000, reached, trouble, ZoneInfo("Europe/Berlin"))
     assert [one.is_grave for one in found] == [grave for grave, _ in told]
     assert all(one.words.startswith(words) for one, (_, words) in zip(found, told, strict=True))
 
@@ -144,27 +144,27 @@ def test_a_banner_says_what_is_wrong(behind_s: int, trouble: str, told: list[tup
 def test_a_store_that_was_filled_once_is_never_behind() -> None:
     """Nothing moves its watermark."""
     once = Reached(at(12), is_once=True)
-    assert freshness.notices(at(60), at(60), once, "", UTC) == ()
+    assert freshness.build_notices(at(60), at(60), once, "", UTC) == ()
     told = "read 0 s ago · a store that was filled once, as of 2026-01-01 00:12:00 UTC"
-    assert freshness.line(at(60), at(60), once, UTC) == told
+    assert freshness.format_freshness(at(60), at(60), once, UTC) == told
 
 
 def test_a_monitor_that_was_stopped_is_not_said_to_lag() -> None:
     """The banner has the moment; the line says what it is."""
     stopped = Reached(at(12), stopped_us=at(12))
-    (found,) = freshness.notices(at(60), at(60), stopped, "", UTC)
+    (found,) = freshness.build_notices(at(60), at(60), stopped, "", UTC)
     assert found.words.startswith("The monitor was stopped at 2026-01-01 00:12:00 UTC (48 min 0 s ago).")
-    assert freshness.line(at(60), at(60), stopped, UTC) == "read 0 s ago · monitor stopped"
+    assert freshness.format_freshness(at(60), at(60), stopped, UTC) == "read 0 s ago · monitor stopped"
 
 
 # The overview
 
 
-def row(newest: WindowResult | None, **fields: object) -> overview.Row:
+def row(newest: WindowResult | None, **fields: object) -> overview.StreamRow:
     """Return the row of one stream, seen at minute 12."""
     first = {"first_us": at(0), "last_us": at(9)} | fields
-    standing = Standing((StreamNow("orders", newest, **first),), Reached(at(12)))  # type: ignore[arg-type]  # as it is given
-    (only,) = overview.rows(standing, at(12))
+    standing = StreamsOverview((StreamSummary("orders", newest, **first),), Reached(at(12)))  # type: ignore[arg-type]  # as it is given
+    (only,) = overview.build_rows(standing, at(12))
     return only
 
 
@@ -205,10 +205,10 @@ def test_one_that_was_well_long_ago_comes_before_those_that_are() -> None:
         "d-lossy-gone": window(0, lost={"b": 20}),
         "e-idle-gone": window(0, known=0),
     }
-    found = tuple(StreamNow(name, one, first_us=at(0), last_us=one.window_start_us) for name, one in newest.items())
-    shown = [one.stream for one in overview.rows(Standing(found, Reached(at(30))), at(30))]
+    found = tuple(StreamSummary(name, one, first_us=at(0), last_us=one.window_start_us) for name, one in newest.items())
+    shown = [one.stream for one in overview.build_rows(StreamsOverview(found, Reached(at(30))), at(30))]
     assert shown == ["c-lossy", "d-lossy-gone", "b-gone", "e-idle-gone", "a-well"]
-    once = [one.stream for one in overview.rows(Standing(found, Reached(at(9), is_once=True)), at(30))]
+    once = [one.stream for one in overview.build_rows(StreamsOverview(found, Reached(at(9), is_once=True)), at(30))]
     assert once == ["c-lossy", "d-lossy-gone", "a-well", "b-gone", "e-idle-gone"]
 
 
@@ -216,20 +216,20 @@ def test_why_nobody_knows_stands_at_the_verdict() -> None:
     """Of a stream as it stands, and of the newest window of a range that nothing can be shown of."""
     blind = window(1, verdict=Verdict.UNKNOWN, reasons=("b: a hole", "a: another"))
     assert row(blind).reasons == blind.reasons
-    told = markup.because(blind.reasons)
+    told = markup.first_reason(blind.reasons)
     assert ">b: a hole and 1 more<" in told
     assert 'title="b: a hole; a: another"' in told
-    assert (markup.because(()), row(None).reasons) == ("", ())
+    assert (markup.first_reason(()), row(None).reasons) == ("", ())
     made = stretch(window(0, verdict=Verdict.SILENT), blind, window(2))
-    assert series.ignorant(made) == blind
-    assert series.ignorant(stretch(window(0))) is None
+    assert series.find_newest_unknown(made) == blind
+    assert series.find_newest_unknown(stretch(window(0))) is None
 
 
 def test_nothing_surely_lost_end_to_end_is_not_loud_because_a_node_lost() -> None:
     """Where a terminal cannot tell, a node may be LOSSY and the stream's own bounds start at 0."""
     surely = {"b": {"loss": 5, "loss_lower": 5, "loss_upper": 5}}
     one = replace(window(0, verdict=Verdict.LOSSY, nodes=surely), lost=5, lost_lower=0, lost_upper=5)
-    assert overview.loss(one) == (texts.UNKNOWN, "unknown", "at most 0.50 %")
+    assert overview.format_loss(one) == (texts.UNKNOWN, "unknown", "at most 0.50 %")
 
 
 def test_a_stream_of_which_nothing_is_final_has_no_figures() -> None:
@@ -244,8 +244,8 @@ def test_a_stream_of_which_nothing_is_final_has_no_figures() -> None:
 
 def test_the_loss_table_is_that_of_the_talk() -> None:
     """Nodes as columns; rows that say nothing of any node are left out."""
-    table = loss_table.of(window(0, known=10, lost={"b": 1}))
-    lines = {line.name: [cell.words for cell in line.cells] for line in table.lines}
+    table = loss_table.build_loss_table(window(0, known=10, lost={"b": 1}))
+    lines = {line.name: [cell.text for cell in line.cells] for line in table.rows}
     assert table.nodes == ("a", "b")
     assert (lines["count"], lines["loss of node"]) == (["10", "9"], ["0", "1"])
     assert "orphans" not in lines
@@ -254,7 +254,7 @@ def test_the_loss_table_is_that_of_the_talk() -> None:
 
 def test_a_window_that_is_not_final_has_lost_nothing_yet() -> None:
     """What is missing is in flight, and no bound is told."""
-    told = dict(loss_table.figures(judged_or_not(window(0, status=Status.OPEN, in_flight=7))))
+    told = dict(loss_table.build_figures(without_verdict(window(0, status=Status.OPEN, in_flight=7))))
     assert told["in flight"] == "7"
     assert not {"lost end to end", "surely lost", "at most"} & set(told)
 
@@ -262,10 +262,10 @@ def test_a_window_that_is_not_final_has_lost_nothing_yet() -> None:
 def test_no_loss_that_is_seen_is_unknown_where_more_may_be_lost() -> None:
     """It is never told as 0: neither of a node nor end to end; that nothing was surely lost is told beside it."""
     blind = window(0, verdict=Verdict.UNKNOWN)
-    told = dict(loss_table.figures(blind))
+    told = dict(loss_table.build_figures(blind))
     assert (told["lost end to end"], told["of known"]) == ("?, unknown", "?")
     assert (told["surely lost"], told["at most"]) == ("0", "?")
-    lines = {line.name: [cell.words for cell in line.cells] for line in loss_table.of(blind).lines}
+    lines = {line.name: [cell.text for cell in line.cells] for line in loss_table.build_loss_table(blind).rows}
     assert lines["loss of node"] == lines["loss, %"] == ["?", "?"]
 
 
@@ -274,15 +274,15 @@ def test_a_long_pathway_is_folded_and_no_node_hides_another(length: int, wide: i
     """Each node has a place of its own, and the next column is beside or below it; a short one is a line."""
     names = tuple(f"n{place}" for place in range(length * wide))
     edges = tuple(
-        Edge(place * wide, (place + 1) * wide + other, is_must=True)
+        Edge(place * wide, (place + 1) * wide + other, is_required=True)
         for place in range(length - 1)
         for other in range(wide)
     )
-    drawing = pathway.of(Graph(names, edges), None)
+    drawing = pathway.build_drawing(Graph(names, edges), None)
     places = [(node.column, node.row) for node in drawing.nodes]
     assert len(set(places)) == len(names)
-    assert drawing.is_close is (length > pathway.MOST_COLUMNS)
-    assert max(node.column for node in drawing.nodes) < max(pathway.MOST_COLUMNS, pathway.CLOSE_COLUMNS)
+    assert drawing.is_close is (length > pathway.MAX_COLUMNS)
+    assert max(node.column for node in drawing.nodes) < max(pathway.MAX_COLUMNS, pathway.MAX_CLOSE_COLUMNS)
     assert all(abs(places[one.source][0] - places[one.target][0]) <= 1 for one in drawing.arrows)
     rows = [row for _, row in places]
     assert min(rows) == -max(rows)
@@ -290,17 +290,17 @@ def test_a_long_pathway_is_folded_and_no_node_hides_another(length: int, wide: i
 
 def test_edges_are_loud_where_messages_were_lost() -> None:
     """On the way to a node of a must edge; what was lost on one of several ways stands once, where they begin."""
-    graph = Graph(("a", "b"), (Edge(0, 1, is_must=True),))
-    (arrow,) = pathway.of(graph, window(0, lost={"b": 1_200}, known=5_000)).arrows
-    assert (arrow.missing, arrow.surely, arrow.said) == (1_200, 1_200, "1,200 lost on the way to b")
-    ways = Graph(("a", "b", "c"), (Edge(0, 1, is_must=False), Edge(0, 2, is_must=False)))
+    graph = Graph(("a", "b"), (Edge(0, 1, is_required=True),))
+    (arrow,) = pathway.build_drawing(graph, window(0, lost={"b": 1_200}, known=5_000)).arrows
+    assert (arrow.missing, arrow.surely_lost, arrow.description) == (1_200, 1_200, "1,200 lost on the way to b")
+    ways = Graph(("a", "b", "c"), (Edge(0, 1, is_required=False), Edge(0, 2, is_required=False)))
     losses = {"lost_after": 3, "loss": 3, "loss_lower": 0, "loss_upper": 4}
     one = window(0, names=("a", "b", "c"), nodes={"a": losses})
-    drawing = pathway.of(ways, one)
-    assert [(way.missing, way.label, way.said) for way in drawing.arrows] == [(0, "", "")] * 2
+    drawing = pathway.build_drawing(ways, one)
+    assert [(way.missing, way.label, way.description) for way in drawing.arrows] == [(0, "", "")] * 2
     assert [node.after for node in drawing.nodes] == ["0 to 4 lost after it, unknown", "", ""]
-    assert "0 to 4 lost after it, unknown; b:" in drawing.said
-    chart = drawn.option(drawing, LIGHT, "")["series"][0]
+    assert "0 to 4 lost after it, unknown; b:" in drawing.description
+    chart = drawn.build_options(drawing, LIGHT, "")["series"][0]
     assert str(chart["data"]).count("lost after it") == 1
     assert "lost" not in str(chart["links"])
 
@@ -321,23 +321,23 @@ def test_what_is_missing_is_shown_by_its_bounds(
     verdict = Verdict.LOSSY if lower else Verdict.UNKNOWN
     ends: dict[str, Any] = {"lost": 50, "lost_lower": lower, "lost_upper": upper, "loss_ratio": 1.0, "delivered": 0}
     one = replace(window(0, known=50, verdict=verdict, nodes={"b": of_b | {"seen": 0}}), **ends)
-    figures = dict(loss_table.figures(one))
+    figures = dict(loss_table.build_figures(one))
     assert (figures["lost end to end"], figures["of known"], figures["missing"]) == (with_word, share, "50")
-    lines = {line.name: line.cells[1] for line in loss_table.of(one).lines}
-    assert lines["loss of node"] == loss_table.Cell(told, is_bad=lower > 0)
-    assert lines["loss, %"] == loss_table.Cell(share, is_bad=lower > 0)
-    assert lines["missing"] == loss_table.Cell("50")
-    drawing = pathway.of(Graph(("a", "b"), (Edge(0, 1, is_must=True),)), one)
+    lines = {line.name: line.cells[1] for line in loss_table.build_loss_table(one).rows}
+    assert lines["loss of node"] == loss_table.LossCell(told, is_bad=lower > 0)
+    assert lines["loss, %"] == loss_table.LossCell(share, is_bad=lower > 0)
+    assert lines["missing"] == loss_table.LossCell("50")
+    drawing = pathway.build_drawing(Graph(("a", "b"), (Edge(0, 1, is_required=True),)), one)
     (arrow,) = drawing.arrows
-    assert (arrow.missing, arrow.surely, arrow.label) == (50, lower, f"{told}{' lost' if lower else ', unknown'}")
+    assert (arrow.missing, arrow.surely_lost, arrow.label) == (50, lower, f"{told}{' lost' if lower else ', unknown'}")
     assert drawing.nodes[1].loss == f"{told} lost ({share})"
     for palette in (LIGHT, DARK):
-        chart = drawn.option(drawing, palette, "")["series"][0]
+        chart = drawn.build_options(drawing, palette, "")["series"][0]
         assert chart["links"][0]["lineStyle"]["color"] == (palette.lossy if lower else palette.unknown)
         assert (palette.lossy in str(chart)) is (lower > 0)
-    (cell,) = [cell for cell in series.heat(stretch(one), Measure.LOSS, UTC) if cell.row == "b"]
-    assert (cell.value, cell.said) == ((24.0, f"{share} lost") if lower else (None, f"{share} lost, unknown"))
-    bar = conservation.of(one)
+    (cell,) = [cell for cell in series.build_heat_cells(stretch(one), HeatMeasure.LOSS, UTC) if cell.row == "b"]
+    assert (cell.value, cell.text) == ((24.0, f"{share} lost") if lower else (None, f"{share} lost, unknown"))
+    bar = conservation.build_conservation(one)
     assert [part.number for part in bar.parts if part.kind == "missing"] == [str(50 - lower)]
     assert [part.number for part in bar.parts if part.kind == "surely"] == ([str(lower)] if lower else [])
     assert f"50 missing ({told} lost{'' if lower else ', unknown'})" in bar.total
@@ -346,19 +346,19 @@ def test_what_is_missing_is_shown_by_its_bounds(
 def test_what_was_delivered_elsewhere_stands_beside_the_loss() -> None:
     """Of what is lost where all is sure, of what is missing where it is not, and nowhere where there is none."""
     one = window(0, lost={"b": 30}, partial=12)
-    assert dict(loss_table.figures(one))["delivered elsewhere"] == "12"
-    (said,) = [words for name, words in conservation.of(one).apart if name == "partial"]
+    assert dict(loss_table.build_figures(one))["delivered elsewhere"] == "12"
+    (said,) = [words for name, words in conservation.build_conservation(one).notes if name == "partial"]
     assert said == "of the lost 12 were delivered elsewhere: they left another end of the pathway"
     unsure = replace(one, lost_lower=0, verdict=Verdict.UNKNOWN)
-    assert ("partial", said.replace("lost", "missing")) in conservation.of(unsure).apart
+    assert ("partial", said.replace("lost", "missing")) in conservation.build_conservation(unsure).notes
     none = replace(one, partial=0)
-    assert "delivered elsewhere" not in dict(loss_table.figures(none))
-    assert "partial" not in dict(conservation.of(none).apart)
+    assert "delivered elsewhere" not in dict(loss_table.build_figures(none))
+    assert "partial" not in dict(conservation.build_conservation(none).notes)
 
 
 def test_lags_of_a_side_that_is_not_stamped_have_no_point() -> None:
     """Three percentiles a step of the one that is, in ms."""
-    points = series.lags(
+    points = series.build_lag_points(
         stretch(window(0, nodes={"b": {"lag_in_us": Quantiles(5, 0, 1_000, 2_000, 3_000, 4_000)}})), "b", UTC
     )
     assert [(point.line, point.part, point.value) for point in points] == [
@@ -374,27 +374,29 @@ def test_steps_that_nobody_knows_have_a_band_and_no_value() -> None:
         window(0),
         window(1, verdict=Verdict.UNKNOWN),
         window(2, verdict=Verdict.UNKNOWN),
-        judged_or_not(window(3, status=Status.PROVISIONAL)),
+        without_verdict(window(3, status=Status.PROVISIONAL)),
     )
-    assert [(one.start_us, one.end_us, one.word) for one in series.bands(made)] == [
+    assert [(one.start_us, one.end_us, one.word) for one in series.build_bands(made)] == [
         (at(1), at(3), "UNKNOWN"),
         (at(3), at(4), "not final"),
     ]
-    whole = [cell for cell in series.heat(made, Measure.LOSS, UTC) if cell.row == series.END_TO_END]
+    whole = [cell for cell in series.build_heat_cells(made, HeatMeasure.LOSS, UTC) if cell.row == series.END_TO_END]
     assert [cell.value is None for cell in whole] == [False, True, True, True]
     assert [cell.word for cell in whole] == ["CLEAN", "UNKNOWN", "UNKNOWN", "PROVISIONAL"]
-    assert [cell.said for cell in whole] == ["0 % lost", *["nobody knows"] * 2, "not judged yet"]
+    assert [cell.text for cell in whole] == ["0 % lost", *["nobody knows"] * 2, "not judged yet"]
 
 
 def test_process_durations_stand_on_each_other_and_negative_ones_nowhere() -> None:
     """A piece begins where the one below it ends."""
     timed = {"a": {"process_duration_p95_us": 2_000}, "b": {"process_duration_p95_us": 3_000}}
-    pieces = series.durations(stretch(window(0, nodes=timed)), ("a", "b"), UTC)
+    pieces = series.build_duration_pieces(stretch(window(0, nodes=timed)), ("a", "b"), UTC)
     assert [(one.low, one.high) for one in pieces] == [(0, 2), (2, 5)]
-    shares = series.shares(window(0, nodes=timed), ("a", "b"))
+    shares = series.build_share_points(window(0, nodes=timed), ("a", "b"))
     assert [one.part for one in shares] == ["40.0 %", "60.0 %"]
     skewed = timed | {"a": {"process_duration_p95_us": -1}}
-    assert [one.line for one in series.durations(stretch(window(0, nodes=skewed)), ("a", "b"), UTC)] == ["b"]
+    assert [one.line for one in series.build_duration_pieces(stretch(window(0, nodes=skewed)), ("a", "b"), UTC)] == [
+        "b"
+    ]
 
 
 def test_what_a_ring_and_a_stack_do_not_show_is_said() -> None:
@@ -404,42 +406,45 @@ def test_what_a_ring_and_a_stack_do_not_show_is_said() -> None:
         name: {"process_duration_p95_us": 1_000 + place} for place, name in enumerate(names[:11])
     }
     one = window(0, names=names, nodes=lasting)
-    assert series.left_out(one, series.slowest(one)) == (
+    assert series.format_left_out(one, series.select_slowest(one)) == (
         " Not shown: 3 nodes with shorter ones; 1 node without one, as not both sides were stamped."
     )
     below = {"a": {"process_duration_p95_us": -1}, "b": {"process_duration_p95_us": 2_000}}
     both = window(0, nodes=below)
-    assert series.left_out(both, series.slowest(both)) == " Not shown: a, at 0 or below."
+    assert series.format_left_out(both, series.select_slowest(both)) == " Not shown: a, at 0 or below."
     assert loss_table.has_negative_duration(both)
     more = window(0, nodes={name: {"process_duration_p95_us": -1} for name in ("a", "b")})
-    assert series.left_out(more, series.slowest(more)) == " Not shown: a and 1 more, at 0 or below."
+    assert series.format_left_out(more, series.select_slowest(more)) == " Not shown: a and 1 more, at 0 or below."
     well = window(0, nodes={name: {"process_duration_p95_us": 0} for name in ("a", "b")})
-    assert series.left_out(well, series.slowest(well)) == " Not shown: a and 1 more, at 0 or below."
-    assert series.shares(well, series.slowest(well)) == ()
+    assert series.format_left_out(well, series.select_slowest(well)) == " Not shown: a and 1 more, at 0 or below."
+    assert series.build_share_points(well, series.select_slowest(well)) == ()
     timed = lasting | {name: {"process_duration_p95_us": place - 1} for place, name in enumerate(names[:2])}
     mixed = window(0, names=names[:11], nodes=timed)
-    assert series.left_out(mixed, series.slowest(mixed)) == (
+    assert series.format_left_out(mixed, series.select_slowest(mixed)) == (
         " Not shown: 1 node with shorter ones; n0 and 1 more, at 0 or below."
     )
     all_shown = window(0, nodes={name: {"process_duration_p95_us": 1} for name in ("a", "b")})
-    assert series.left_out(all_shown, series.slowest(all_shown)) == ""
+    assert series.format_left_out(all_shown, series.select_slowest(all_shown)) == ""
     assert not loss_table.has_negative_duration(well)
 
 
 def test_a_minute_that_still_receives_is_not_drawn_as_a_collapse() -> None:
     """Neither over time nor in the hour of the overview; one that waits for what is in flight is drawn."""
     steps = [
-        judged_or_not(replace(window(place, status=one), known=10, delivered=10))
+        without_verdict(replace(window(place, status=one), known=10, delivered=10))
         for place, one in enumerate((Status.FINAL, Status.PROVISIONAL, Status.OPEN))
     ]
     made = stretch(*steps)
-    assert {point.start_us for point in series.arrivals(series.finished(made), "", UTC)} == {at(0), at(1)}
+    assert {point.start_us for point in series.build_arrival_points(series.select_finished(made), "", UTC)} == {
+        at(0),
+        at(1),
+    }
     assert [series.is_running(made, one) for one in made.steps] == [False, False, True]
     lately = tuple(
-        Minute(one.window_start_us, one.status, one.verdict, known, 0)
+        WindowSummary(one.window_start_us, one.status, one.verdict, known, 0)
         for one, known in zip(steps, (100, 50, 1_000), strict=True)
     )
-    bars = row(steps[0], lately=lately, last_us=at(2)).bars[-3:]
+    bars = row(steps[0], recent_windows=lately, last_us=at(2)).bars[-3:]
     assert [(bar.height, bar.mark is None) for bar in bars] == [(1.0, False), (0.5, False), (0.0, True)]
 
 
@@ -447,35 +452,37 @@ def test_an_hour_that_is_not_over_is_not_drawn() -> None:
     """However many minutes it has; one that is over is, with a gap, alone or the newest."""
     hours = tuple(rolled_up(at(60 * place), windows) for place, windows in enumerate((60, 50, 30)))
     made = replace(stretch(), steps=hours, step_us=60 * MINUTE_US)
-    assert series.finished(made) == hours
-    assert series.running(made) == series.running(replace(made, steps=())) == ""
-    still = replace(made, running_us=at(120))
-    assert series.finished(still) == hours[:2]
-    assert series.running(still) == "the newest hour is not over for the monitor yet"
-    assert series.finished(replace(still, steps=hours[1:2])) == hours[1:2]
+    assert series.select_finished(made) == hours
+    assert series.format_running(made) == series.format_running(replace(made, steps=())) == ""
+    still = replace(made, running_from_us=at(120))
+    assert series.select_finished(still) == hours[:2]
+    assert series.format_running(still) == "the newest hour is not over for the monitor yet"
+    assert series.select_finished(replace(still, steps=hours[1:2])) == hours[1:2]
 
 
 def test_the_worst_of_the_last_hour_stands_beside_the_newest_minute() -> None:
     """Of those that are as bad the one that lost most, then the newest; one that is not final is none."""
 
-    def minute(place: int, verdict: Verdict | None, lost: int = 0, status: Status = Status.FINAL) -> Minute:
-        return Minute(at(place), status, verdict, 1_000, lost)
+    def minute(place: int, verdict: Verdict | None, lost: int = 0, status: Status = Status.FINAL) -> WindowSummary:
+        return WindowSummary(at(place), status, verdict, 1_000, lost)
 
     lossy = minute(1, Verdict.LOSSY, 20), minute(2, Verdict.LOSSY, 50), minute(3, Verdict.LOSSY, 50)
     lately = (*lossy, minute(4, Verdict.UNKNOWN), minute(5, Verdict.CLEAN), minute(6, None, 900, Status.PROVISIONAL))
-    shown = row(window(5), lately=lately)
+    shown = row(window(5), recent_windows=lately)
     assert shown.mark.word == "CLEAN"
-    assert shown.worst == overview.Worst(colours.mark(Verdict.LOSSY), "5.00 %", at(3))
-    assert row(window(5), lately=lately[4:]).worst == overview.Worst(colours.mark(Verdict.CLEAN), "", at(5))
-    assert row(None, lately=lately[5:]).worst is None
+    assert shown.worst == overview.WorstWindow(colours.select_mark(Verdict.LOSSY), "5.00 %", at(3))
+    assert row(window(5), recent_windows=lately[4:]).worst == overview.WorstWindow(
+        colours.select_mark(Verdict.CLEAN), "", at(5)
+    )
+    assert row(None, recent_windows=lately[5:]).worst is None
 
 
 def test_streams_stand_by_the_worst_of_their_last_hour() -> None:
     """Then by their newest minute, then by name: a loss of ten minutes ago is not hidden by a minute that is well."""
 
-    def stream(name: str, newest: WindowResult, *lately: tuple[Verdict, int]) -> StreamNow:
-        told = tuple(Minute(at(20 + n), Status.FINAL, one, 1_000, lost) for n, (one, lost) in enumerate(lately))
-        return StreamNow(name, newest, told, at(0), at(29))
+    def stream(name: str, newest: WindowResult, *lately: tuple[Verdict, int]) -> StreamSummary:
+        told = tuple(WindowSummary(at(20 + n), Status.FINAL, one, 1_000, lost) for n, (one, lost) in enumerate(lately))
+        return StreamSummary(name, newest, told, at(0), at(29))
 
     found = (
         stream("a-well", window(29), (Verdict.CLEAN, 0)),
@@ -484,5 +491,5 @@ def test_streams_stand_by_the_worst_of_their_last_hour() -> None:
         stream("d-unknown", window(29), (Verdict.UNKNOWN, 0), (Verdict.CLEAN, 0)),
         stream("e-loses-little", window(29, lost={"b": 1}), (Verdict.LOSSY, 1)),
     )
-    shown = [one.stream for one in overview.rows(Standing(found, Reached(at(30))), at(30))]
+    shown = [one.stream for one in overview.build_rows(StreamsOverview(found, Reached(at(30))), at(30))]
     assert shown == ["c-lost-much", "e-loses-little", "b-lost-little", "d-unknown", "a-well"]

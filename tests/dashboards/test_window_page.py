@@ -11,25 +11,25 @@ import pytest
 from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
 
-from hopwatch.dashboards.reading.answers import FRESH_US, Answers
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.monitor import settings
 from hopwatch.monitor.kernel.masks import ids_of
 from hopwatch.monitor.kernel.tally import LostIds, empty
 from hopwatch.monitor.results import Status, Verdict
 from tests.alerts.windows import window
 from tests.cli.workplace import Workplace, one_of_ten_lost
-from tests.dashboards.places import (
+from tests.dashboards.stores import (
     HOSTILE,
-    app,
+    build_windows,
     chain,
     clock,
     fill,
-    judged_or_not,
-    looked_at,
-    minutes,
-    said,
-    url_of,
-    words,
+    open_page,
+    read_elements,
+    read_page,
+    run_app,
+    store_url,
+    without_verdict,
 )
 from tests.monitor.spooled import ids
 from tests.monitor.store.stored import concluded, write
@@ -39,7 +39,7 @@ AT_3 = "2026-01-01T00:03:00Z"
 
 def shown(folder: Path, start: str = AT_3, **query: str) -> AppTest:
     """Return the page of a window of the store in a folder."""
-    tested = looked_at(url_of(folder), page="window", stream="orders", window=start, **query)
+    tested = open_page(store_url(folder), page="window", stream="orders", window=start, **query)
     assert not tested.exception
     return tested
 
@@ -47,20 +47,20 @@ def shown(folder: Path, start: str = AT_3, **query: str) -> AppTest:
 def with_lost(folder: Path, numbers: range, **fields: Any) -> Engine:  # noqa: ANN401 - the fields of a window
     """Fill a store whose window of minute 3 has lost these messages at b."""
     lossy = window(3, lost={"b": len(numbers)}, **fields)
-    engine = fill(url_of(folder), *minutes(10))
+    engine = fill(store_url(folder), *build_windows(10))
     write(engine, concluded(lossy, lost={"b": b"".join(sorted(ids(one) for one in numbers))}))
     return engine
 
 
 def test_without_a_store_it_says_how_to_begin(tmp_path: Path) -> None:
     """As every page does."""
-    assert "There is no store yet" in words(shown(tmp_path))
+    assert "There is no store yet" in read_page(shown(tmp_path))
 
 
 def test_a_healthy_minute_adds_up_and_has_no_lost_id(tmp_path: Path) -> None:
     """With verdict, status, revision, and what lies beside it."""
-    fill(url_of(tmp_path), *minutes())
-    told = words(shown(tmp_path))
+    fill(store_url(tmp_path), *build_windows())
+    told = read_page(shown(tmp_path))
     assert "CLEAN" in told
     assert "FINAL, revision 0" in told
     assert "1,000 known = 1,000 delivered + 0 filtered + 0 rejected + 0 lost" in told
@@ -73,9 +73,9 @@ def test_a_healthy_minute_adds_up_and_has_no_lost_id(tmp_path: Path) -> None:
 
 def test_the_first_and_the_last_minute_have_nothing_beside_them(tmp_path: Path) -> None:
     """And say so, on their one side."""
-    fill(url_of(tmp_path), *minutes())
-    assert "no window before" in words(shown(tmp_path, "2026-01-01T00:00:00Z"))
-    assert "no window after" in words(shown(tmp_path, "2026-01-01T00:09:00Z"))
+    fill(store_url(tmp_path), *build_windows())
+    assert "no window before" in read_page(shown(tmp_path, "2026-01-01T00:00:00Z"))
+    assert "no window after" in read_page(shown(tmp_path, "2026-01-01T00:09:00Z"))
 
 
 def test_all_parts_of_a_lossy_minute_are_told(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_all_parts_of_a_lossy_minute_are_told(tmp_path: Path) -> None:
         "lost_upper": 34,
         "recovered": 5,
     }
-    fill(url_of(tmp_path), replace(window(3, lost={"b": 30}), **counts), *minutes(1))
-    told = words(shown(tmp_path))
+    fill(store_url(tmp_path), replace(window(3, lost={"b": 30}), **counts), *build_windows(1))
+    told = read_page(shown(tmp_path))
     assert "1,000 known = 960 delivered + 7 filtered + 3 rejected + 30 missing (20 to 34 lost)" in told
     assert "<b>20</b> surely lost <small>2.00 %</small>" in told
     assert "<b>10</b> missing, lost or not" in told
@@ -100,8 +100,12 @@ def test_all_parts_of_a_lossy_minute_are_told(tmp_path: Path) -> None:
 
 def test_what_nobody_knows_is_never_0(tmp_path: Path) -> None:
     """The bar of an UNKNOWN window has a part without a number, and its reasons stand there."""
-    fill(url_of(tmp_path), window(3, verdict=Verdict.UNKNOWN, reasons=("b: no probe instance was heard",)), *minutes(1))
-    told = words(shown(tmp_path))
+    fill(
+        store_url(tmp_path),
+        window(3, verdict=Verdict.UNKNOWN, reasons=("b: no probe instance was heard",)),
+        *build_windows(1),
+    )
+    told = read_page(shown(tmp_path))
     assert "? UNKNOWN" in told.replace("</span>", "")
     assert "+ ? lost" in told
     assert "0 lost" not in told
@@ -114,8 +118,8 @@ def test_what_nobody_knows_is_never_0(tmp_path: Path) -> None:
 def test_a_minute_that_is_not_final_looks_so(status: Status, tmp_path: Path) -> None:
     """Its status is its chip, its bar is drawn apart, what is missing is in flight, and nothing is called lost."""
     one = window(3, status=status, delivered=900, in_flight=100)
-    fill(url_of(tmp_path), judged_or_not(one), *minutes(1))
-    told = words(shown(tmp_path))
+    fill(store_url(tmp_path), without_verdict(one), *build_windows(1))
+    told = read_page(shown(tmp_path))
     assert status.value in told
     assert "hw-not-final" in told
     assert "900 delivered + 0 filtered + 0 rejected + 100 in flight" in told
@@ -126,14 +130,14 @@ def test_a_minute_that_is_not_final_looks_so(status: Status, tmp_path: Path) -> 
 def test_lost_ids_are_shown_a_page_at_a_time(tmp_path: Path) -> None:
     """Each leads to its journey; part of the URL is which page, and one beyond the last is the last."""
     with_lost(tmp_path, range(100, 160))
-    told = words(shown(tmp_path))
+    told = read_page(shown(tmp_path))
     assert "1 to 25 of 60" in told
     assert f"{100:032x}" in told
     assert f"id={UUID(int=100)}" in told
     assert f"{125:032x}" not in told
     assert "page 1 of 3" in told
     assert "left a" in told
-    last = words(shown(tmp_path, part="99"))
+    last = read_page(shown(tmp_path, part="99"))
     assert "51 to 60 of 60" in last
 
 
@@ -144,7 +148,7 @@ def test_an_id_is_looked_for_by_its_digits_or_as_it_is_written(search: str, tmp_
     tested = shown(tmp_path)
     next(one for one in tested.text_input if one.label == "Look for an id").set_value(search).run()
     assert tested.query_params["find"] == search
-    told = words(tested)
+    told = read_page(tested)
     assert "1 to 1 of 1 that are looked for, of 60" in told
     assert f"id={UUID(int=142)}" in told
 
@@ -152,13 +156,13 @@ def test_an_id_is_looked_for_by_its_digits_or_as_it_is_written(search: str, tmp_
 def test_an_id_that_was_not_lost_here_is_told(tmp_path: Path) -> None:
     """Of how many it is none."""
     with_lost(tmp_path, range(100, 160))
-    assert "None of the 60 ids that are kept as missing at b is that" in words(shown(tmp_path, find="nobody"))
+    assert "None of the 60 ids that are kept as missing at b is that" in read_page(shown(tmp_path, find="nobody"))
 
 
 def test_more_were_lost_than_ids_are_kept(tmp_path: Path) -> None:
     """Which is told where the ids stand."""
     with_lost(tmp_path, range(100, 103), nodes={"b": {"loss": 20_000}})
-    assert "20,000 are missing and 3 ids are kept" in words(shown(tmp_path))
+    assert "20,000 are missing and 3 ids are kept" in read_page(shown(tmp_path))
 
 
 def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
@@ -172,10 +176,10 @@ def test_a_revision_says_what_it_changed(tmp_path: Path) -> None:
         "b.seen": [0, 1_000],
         "b.process_duration_p95_us": [None, 1_000],
     }
-    engine = fill(url_of(tmp_path), *minutes())
+    engine = fill(store_url(tmp_path), *build_windows())
     amended = window(3, status=Status.AMENDED, revision=1)
     write(engine, concluded(amended, changed=changed))
-    told = words(shown(tmp_path))
+    told = read_page(shown(tmp_path))
     assert "AMENDED, revision 1" in told
     assert "verdict UNKNOWN → CLEAN · reasons b: silent → none · lost at most no bound → 0" in told
     assert "missing part 25.0 % → 0 % · lag p95 \u2013 → 2.0 ms" in told
@@ -186,8 +190,8 @@ def test_the_holes_of_probes_are_told(tmp_path: Path) -> None:
     """One that fell silent without a bye has told all up to a moment, and no more."""
     place = Workplace(tmp_path).configure().watch(*one_of_ten_lost()[:2])
     now = clock()
-    answers = Answers(place.store_url, now, settings.load(place.config, flags={}, environ={}))
-    told = words(app(answers, now, page="window", stream="orders", window="2026-01-01T00:00:00Z"))
+    answers = QueryCache(place.store_url, now, settings.load(place.config, flags={}, environ={}))
+    told = read_page(run_app(answers, now, page="window", stream="orders", window="2026-01-01T00:00:00Z"))
     assert "probe-of-a" in told
     assert "silent without a bye: it told all up to 2026-01-01 00:01 UTC, and no more" in told
 
@@ -202,18 +206,18 @@ def test_the_holes_of_probes_are_told(tmp_path: Path) -> None:
 )
 def test_a_url_that_makes_no_sense_is_one_line(query: dict[str, str], told: str, tmp_path: Path) -> None:
     """And there is a way on."""
-    fill(url_of(tmp_path), *minutes())
-    tested = looked_at(url_of(tmp_path), page="window", stream="orders", **query)
+    fill(store_url(tmp_path), *build_windows())
+    tested = open_page(store_url(tmp_path), page="window", stream="orders", **query)
     assert not tested.exception
     (warning,) = tested.warning
     assert told in warning.value.replace("\\", "")
-    assert "stream=orders" in words(tested)
+    assert "stream=orders" in read_page(tested)
 
 
 def test_a_window_that_is_no_time_is_told_and_the_stream_shown(tmp_path: Path) -> None:
     """Both what is wrong and what is shown instead."""
-    fill(url_of(tmp_path), *minutes())
-    tested = looked_at(url_of(tmp_path), page="window", stream="orders", window="yesterday")
+    fill(store_url(tmp_path), *build_windows())
+    tested = open_page(store_url(tmp_path), page="window", stream="orders", window="yesterday")
     assert not tested.exception
     first, second = (one.value.replace("\\", "") for one in tested.warning)
     assert "window is a time such as" in first
@@ -222,18 +226,18 @@ def test_a_window_that_is_no_time_is_told_and_the_stream_shown(tmp_path: Path) -
 
 def test_when_the_store_goes_away_the_window_stays(tmp_path: Path) -> None:
     """As it was last known; one that was not read before says why it cannot be."""
-    fill(url_of(tmp_path), *minutes()).dispose()
+    fill(store_url(tmp_path), *build_windows()).dispose()
     now = clock()
-    answers, query = Answers(url_of(tmp_path), now), {"page": "window", "stream": "orders"}
-    app(answers, now, **query, window=AT_3)
+    answers, query = QueryCache(store_url(tmp_path), now), {"page": "window", "stream": "orders"}
+    run_app(answers, now, **query, window=AT_3)
     (tmp_path / "store.db").write_bytes(b"this is no database any more" * 1_000)
-    now.advance(FRESH_US / 1e6 + 1)
-    kept = app(answers, now, **query, window=AT_3)
+    now.advance(FRESH_FOR_US / 1e6 + 1)
+    kept = run_app(answers, now, **query, window=AT_3)
     assert not kept.exception
-    assert "1,000 known = 1,000 delivered" in words(kept)
-    new = app(answers, now, **query, window="2026-01-01T00:04:00Z")
+    assert "1,000 known = 1,000 delivered" in read_page(kept)
+    new = run_app(answers, now, **query, window="2026-01-01T00:04:00Z")
     assert not new.exception
-    assert "The window of 2026-01-01 00:04 UTC was not read" in "".join(said(new, "error")).replace("\\", "")
+    assert "The window of 2026-01-01 00:04 UTC was not read" in "".join(read_elements(new, "error")).replace("\\", "")
 
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:
@@ -241,21 +245,21 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     for name in HOSTILE:
         (folder := tmp_path / str(HOSTILE.index(name))).mkdir()
         one = window(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 1}, reasons=(f"{name}: silent",))
-        engine = fill(url_of(folder), one)
+        engine = fill(store_url(folder), one)
         lost = tuple(LostIds.of(ids_of(ids(7))) for _ in HOSTILE)
         changed = {f"{name}.seen": [1, 2], "reasons": [[name], []]}
         made = concluded()._replace(result=one, tally=empty(chain(*HOSTILE)), lost=lost, changed=changed)
         write(engine, made)
-        tested = looked_at(url_of(folder), page="window", stream=name, node=name, window=AT_3, find=name)
+        tested = open_page(store_url(folder), page="window", stream=name, node=name, window=AT_3, find=name)
         assert not tested.exception
-        told = "".join(said(tested, "html"))
+        told = "".join(read_elements(tested, "html"))
         assert "<img src=x" not in told
-        assert not any(name in one for one in said(tested, "markdown"))
+        assert not any(name in one for one in read_elements(tested, "markdown"))
 
 
 def test_the_page_of_the_stream_leads_here(tmp_path: Path) -> None:
     """From the window that is chosen, and from the figures of its loss."""
-    fill(url_of(tmp_path), *minutes(lost={"b": 20}))
-    told = words(looked_at(url_of(tmp_path), stream="orders", window=AT_3))
+    fill(store_url(tmp_path), *build_windows(lost={"b": 20}))
+    told = read_page(open_page(store_url(tmp_path), stream="orders", window=AT_3))
     assert "Everything about this minute" in told
     assert told.count("page=window&amp;stream=orders&amp;window=2026-01-01T00%3A03%3A00Z") == 3

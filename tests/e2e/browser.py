@@ -17,7 +17,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Position, expect, sync_playwright
 
-from hopwatch.dashboards.charts.pictures import BOTTOM, LEFT, RIGHT, ROW, TOP
+from hopwatch.dashboards.charts.time_chart import BOTTOM, LEFT, RIGHT, ROW_HEIGHT, TOP
 from hopwatch.probes.contract.limits import WINDOW_US
 
 FLAGS: Final = (
@@ -44,7 +44,7 @@ def cell_at(page: Page, node: str, start_us: int | None = None) -> tuple[Locator
     rows = svg.locator(':scope > text[text-anchor="end"]').all_text_contents()
     middle_ms = (from_ms if start_us is None else start_us / 1e3) + WINDOW_US / 2e3
     x = LEFT + (wide - LEFT - RIGHT) * (middle_ms - from_ms) / length_ms
-    return map_, {"x": x, "y": TOP + (rows.index(node) + 0.5) * ROW}
+    return map_, {"x": x, "y": TOP + (rows.index(node) + 0.5) * ROW_HEIGHT}
 
 
 def drag_across(page: Page, first: float, last: float) -> None:

@@ -17,7 +17,7 @@ from hopwatch.dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import Kind
 from tests.cli.workplace import CONFIGURATION, Workplace
-from tests.dashboards.places import HOSTILE, fill, minutes
+from tests.dashboards.stores import HOSTILE, build_windows, fill
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
 from tests.micro_batches import run_once
 from tests.monitor.spooled import RULES, at, minute, observed, said, write_segment
@@ -144,7 +144,7 @@ def test_a_drag_chooses_the_range_of_all_charts_and_stays(url: str, page: Page) 
 def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
     """No dialog, no image, no error: in tables, graph and charts they are text."""
     place = Workplace(tmp_path).configure()
-    fill(place.store_url, *minutes(5, stream=HOSTILE[0], names=HOSTILE, lost={HOSTILE[0]: 5})).dispose()
+    fill(place.store_url, *build_windows(5, stream=HOSTILE[0], names=HOSTILE, lost={HOSTILE[0]: 5})).dispose()
     page = new_page(browser)
     dialogs: list[str] = []
 

@@ -15,7 +15,7 @@ from hopwatch.cli.main import main
 from hopwatch.monitor.results import Verdict, WindowResult
 from tests.alerts.windows import lag, window
 from tests.cli.workplace import Workplace
-from tests.dashboards.places import fill
+from tests.dashboards.stores import fill
 from tests.e2e.browser import new_page
 
 PNG: Final = b"\x89PNG\r\n\x1a\n"

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, WebSocket, expect
 
 from tests.cli.workplace import CONFIGURATION, Workplace
-from tests.dashboards.places import fill, minutes
+from tests.dashboards.stores import build_windows, fill
 from tests.e2e.browser import dashboard, free_port, new_page
 from tests.e2e.provider import CLIENT_ID, CLIENT_SECRET, PEOPLE, provider
 
@@ -32,7 +32,7 @@ STREAM: Final = "orders-of-the-store"
 def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """Return a place with a store."""
     made = Workplace(tmp_path_factory.mktemp("login"))
-    fill(made.store_url, *minutes(5, stream=STREAM)).dispose()
+    fill(made.store_url, *build_windows(5, stream=STREAM)).dispose()
     return made
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.alerts.windows import lag
 from tests.cli.workplace import Workplace
-from tests.dashboards.places import fill, minutes
+from tests.dashboards.stores import build_windows, fill
 
 STREAM: Final = "M" * 64
 NODES: Final = ("W" * 64, "the-ingest-of-orders-" + "w" * 43, "sink", "w" * 64)
@@ -32,7 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     made = Workplace(tmp_path_factory.mktemp("names")).configure()
     lags = {"lag_in_us": lag(4_000_000_000), "lag_out_us": lag(4_000_000_000), "process_duration_p95_us": -1}
     timed: dict[str, dict[str, Any]] = {NODES[0]: lags, NODES[2]: lags | {"process_duration_p95_us": 2_000}}
-    fill(made.store_url, *minutes(5, stream=STREAM, names=NODES, lost={NODES[1]: 5}, nodes=timed)).dispose()
+    fill(made.store_url, *build_windows(5, stream=STREAM, names=NODES, lost={NODES[1]: 5}, nodes=timed)).dispose()
     return made
 
 

@@ -15,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
 from tests.cli.workplace import Workplace
-from tests.dashboards.places import fill, minutes
+from tests.dashboards.stores import build_windows, fill
 from tests.e2e.browser import dashboard
 
 PATIENCE_S: Final = 60.0
@@ -51,7 +51,7 @@ socket.gethostbyname = guarded(socket.gethostbyname, 0)
 def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """Return a place with a store."""
     made = Workplace(tmp_path_factory.mktemp("strangers")).configure()
-    fill(made.store_url, *minutes(5)).dispose()
+    fill(made.store_url, *build_windows(5)).dispose()
     return made
 
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.alerts.windows import window
 from tests.cli.workplace import Workplace
-from tests.dashboards.places import fill
+from tests.dashboards.stores import fill
 from tests.e2e.browser import HEAT, SEEN_WITHIN_MS, cell_at, dashboard, new_page
 
 MARCH_29: Final = 87 * 1_440

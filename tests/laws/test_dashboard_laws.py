@@ -1,29 +1,46 @@
 """Laws of what the dashboard shows: URLs come back, no chart is too large, nothing lost is shown as nothing."""
 
 from __future__ import annotations
-
 import random
 import re
 from dataclasses import replace
 from datetime import UTC
-from typing import Any, Final
-
-from hypothesis import example, given, settings
+from typing import Any
+from typing import Final
+from hypothesis import example
+from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
-
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts import pathway as drawn
-from hopwatch.dashboards.reading.told import Edge, Graph, Stretch
-from hopwatch.dashboards.views import address, conservation, judged, loss_table, pathway, series, span, texts
-from hopwatch.dashboards.views.address import Address, Folded, Measure, Page, Range, Zone
+from hopwatch.dashboards.views import address
+from hopwatch.dashboards.views import conservation
+from hopwatch.dashboards.views import loss_table
+from hopwatch.dashboards.views import pathway
+from hopwatch.dashboards.views import series
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.address import Zone
 from hopwatch.dashboards.views.colours import LIGHT
 from hopwatch.monitor.outliers.explain import Explanation
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.results import Verdict, WindowResult
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.watch import Finding
-from tests.alerts.windows import lag, window
+from tests.alerts.windows import lag
+from tests.alerts.windows import window
 from tests.examples import examples
 from tests.monitor.store.stored import results
+from hopwatch.dashboards.queries.models import Edge
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.models import StreamRange
+from hopwatch.dashboards.views import display_range
+from hopwatch.dashboards.views import step_marks
+from hopwatch.dashboards.views.address import FoldState
+from hopwatch.dashboards.views.address import HeatMeasure
+from hopwatch.dashboards.views.address import PageAddress
+from hopwatch.dashboards.views.address import PageName
+from hopwatch.dashboards.views.address import RangePreset
+
 
 MOST_US: Final = 4_000_000_000_000_000
 """About the year 2096."""
@@ -32,26 +49,26 @@ MINUTES: Final = st.integers(0, MOST_US // 60_000_000).map(lambda minute: minute
 
 
 @st.composite
-def addresses(draw: st.DrawFn) -> Address:
+def addresses(draw: st.DrawFn) -> PageAddress:
     """Draw any address that a page may have."""
     stream = draw(st.text(min_size=1))
     start, end = sorted(draw(st.lists(MOMENTS, min_size=2, max_size=2, unique=True)))
     is_fixed = draw(st.booleans())
-    page = draw(st.sampled_from(Page))
-    return Address(
+    page = draw(st.sampled_from(PageName))
+    return PageAddress(
         page,
-        stream if page.is_of_a_stream else draw(st.sampled_from(["", stream])),
+        stream if page.needs_stream else draw(st.sampled_from(["", stream])),
         draw(st.text()),
-        draw(MINUTES if page is Page.WINDOW else st.none() | MINUTES),
-        draw(st.sampled_from(Range)),
+        draw(MINUTES if page is PageName.WINDOW else st.none() | MINUTES),
+        draw(st.sampled_from(RangePreset)),
         start if is_fixed else None,
         end if is_fixed else None,
         draw(st.sampled_from(Zone)),
-        draw(st.sampled_from(Measure)),
+        draw(st.sampled_from(HeatMeasure)),
         draw(st.text()),
-        draw(st.text(max_size=address.MOST_SEARCHED)),
-        draw(st.integers(1, address.MOST_PARTS)),
-        draw(st.sampled_from(Folded)),
+        draw(st.text(max_size=address.MAX_SEARCH_CHARS)),
+        draw(st.integers(1, address.MAX_PART)),
+        draw(st.sampled_from(FoldState)),
     )
 
 
@@ -77,27 +94,29 @@ def losses(draw: st.DrawFn) -> WindowResult:
 @given(losses())
 def test_only_what_is_surely_lost_has_the_colour_of_loss(one: WindowResult) -> None:
     """In tables, bar, pathway and over time; and where nothing surely is, no figure of loss is one number over 0."""
-    graph, lower = Graph(("a", "b"), (Edge(0, 1, is_must=True),)), one.lost_lower
-    cells = [line.cells[1] for line in loss_table.of(one).lines]
+    graph, lower = Graph(("a", "b"), (Edge(0, 1, is_required=True),)), one.lost_lower
+    cells = [line.cells[1] for line in loss_table.build_loss_table(one).rows]
     assert any(cell.is_bad for cell in cells) is (lower > 0)
-    assert {part.number for part in conservation.of(one).parts if part.kind == "surely"} <= {f"{lower:,}"}
-    (arrow,) = pathway.of(graph, one).arrows
-    assert arrow.surely <= min(arrow.missing, lower)
-    chart = str(drawn.option(pathway.of(graph, one), LIGHT, ""))
+    assert {part.number for part in conservation.build_conservation(one).parts if part.kind == "surely"} <= {
+        f"{lower:,}"
+    }
+    (arrow,) = pathway.build_drawing(graph, one).arrows
+    assert arrow.surely_lost <= min(arrow.missing, lower)
+    chart = str(drawn.build_options(pathway.build_drawing(graph, one), LIGHT, ""))
     assert (LIGHT.lossy in chart) is (lower > 0)
-    heat = series.heat(Stretch("orders", graph, (one,), 60_000_000, None), Measure.LOSS, UTC)
+    heat = series.build_heat_cells(StreamRange("orders", graph, (one,), 60_000_000, None), HeatMeasure.LOSS, UTC)
     assert all((cell.value or 0) > 0 for cell in heat if lower and cell.row != "a")
     assert all(not cell.value for cell in heat if not lower)
-    figures = dict(loss_table.figures(one))
+    figures = dict(loss_table.build_figures(one))
     if not lower:
-        told = {figures["lost end to end"], *(cell.words for cell in cells[1:3])}
+        told = {figures["lost end to end"], *(cell.text for cell in cells[1:3])}
         assert all(words in {"0", "0 %"} or words.startswith(("0 ", "?")) for words in told)
 
 
 @given(addresses())
-def test_a_url_opens_what_it_was_made_of(looked_at: Address) -> None:
+def test_a_url_opens_what_it_was_made_of(looked_at: PageAddress) -> None:
     """To the microsecond, whatever names mean to a URL."""
-    assert address.read(address.query_of(looked_at)) == (looked_at, ())
+    assert address.parse_address(address.format_address(looked_at)) == (looked_at, ())
 
 
 @given(
@@ -110,25 +129,25 @@ def test_a_url_opens_what_it_was_made_of(looked_at: Address) -> None:
 )
 def test_any_query_string_is_an_address(query: dict[str, str]) -> None:
     """What makes no sense is told and left out; what is left is read again as it is."""
-    read, _ = address.read(query)
-    assert address.read(address.query_of(read)) == (read, ())
+    read, _ = address.parse_address(query)
+    assert address.parse_address(address.format_address(read)) == (read, ())
 
 
-@example(60_000_000, 60_000_000, Range.HOUR, 0, 0, 0)
-@given(MOMENTS, MOMENTS, st.sampled_from(Range), MOMENTS, MOMENTS, st.none() | MINUTES)
+@example(60_000_000, 60_000_000, RangePreset.HOUR, 0, 0, 0)
+@given(MOMENTS, MOMENTS, st.sampled_from(RangePreset), MOMENTS, MOMENTS, st.none() | MINUTES)
 def test_no_range_has_more_steps_than_a_chart_has_points(
-    first_us: int, last_us: int, moving: Range, from_us: int, to_us: int, window_us: int | None
+    first_us: int, last_us: int, moving: RangePreset, from_us: int, to_us: int, window_us: int | None
 ) -> None:
     """Whole steps, not empty, one that moves on ends with the newest window or holds the one that is looked at."""
     first_us, last_us = (at - at % 60_000_000 for at in sorted((first_us, last_us)))
     start, end = sorted((from_us, to_us))
-    for looked_at in (Address(range=moving, window_us=window_us), Address(from_us=start, to_us=end + 1)):
-        found = span.of(looked_at, first_us, last_us)
-        assert 0 < found.steps <= span.MOST_STEPS
+    for looked_at in (PageAddress(range=moving, window_us=window_us), PageAddress(from_us=start, to_us=end + 1)):
+        found = display_range.select_range(looked_at, first_us, last_us)
+        assert 0 < found.step_count <= display_range.MAX_STEPS
         assert found.from_us % found.step_us == found.to_us % found.step_us == 0
-    moved = span.of(Address(range=moving), first_us, last_us)
+    moved = display_range.select_range(PageAddress(range=moving), first_us, last_us)
     assert moved.from_us <= last_us < moved.to_us
-    around = span.of(Address(range=moving, window_us=window_us), first_us, last_us)
+    around = display_range.select_range(PageAddress(range=moving, window_us=window_us), first_us, last_us)
     if window_us is not None:
         assert around.from_us <= window_us < around.to_us
 
@@ -136,7 +155,7 @@ def test_no_range_has_more_steps_than_a_chart_has_points(
 @given(st.floats(0, MOST_US / 1e3), st.floats(0, MOST_US / 1e3))
 def test_a_drag_chooses_whole_minutes_that_hold_it(first_ms: float, last_ms: float) -> None:
     """Whichever way it went."""
-    from_us, to_us = span.dragged(first_ms, last_ms)
+    from_us, to_us = display_range.parse_drag(first_ms, last_ms)
     assert from_us % 60_000_000 == to_us % 60_000_000 == 0
     assert from_us <= min(first_ms, last_ms) * 1e3 + 1
     assert to_us >= max(first_ms, last_ms) * 1e3 - 1
@@ -148,12 +167,12 @@ def test_some_is_never_shown_as_none_and_not_all_never_as_all(part: int, more: i
     """In ppm and in per cent, however small the part is."""
     whole = part + more
     if not whole:
-        assert (texts.ppm(part, whole), texts.percent(part, whole)) == (texts.NONE, texts.NONE)
+        assert (texts.format_ppm(part, whole), texts.format_percent(part, whole)) == (texts.NONE, texts.NONE)
         return
-    assert (texts.ppm(part, whole) == "0 ppm") == (part == 0)
-    assert (texts.percent(part, whole) == "0 %") == (part == 0)
-    assert (texts.percent(part, whole) == "100 %") == (more == 0)
-    shown = float(texts.percent(part, whole).removesuffix(" %"))
+    assert (texts.format_ppm(part, whole) == "0 ppm") == (part == 0)
+    assert (texts.format_percent(part, whole) == "0 %") == (part == 0)
+    assert (texts.format_percent(part, whole) == "100 %") == (more == 0)
+    shown = float(texts.format_percent(part, whole).removesuffix(" %"))
     assert (shown == 0) == (part == 0)
     assert (shown == 100) == (more == 0)
 
@@ -161,41 +180,46 @@ def test_some_is_never_shown_as_none_and_not_all_never_as_all(part: int, more: i
 @given(st.integers(-(10**15), 10**15))
 def test_every_span_and_age_has_a_unit(for_us: int) -> None:
     """And thousands are told apart."""
-    assert re.fullmatch(r"-?[\d,]+(\.\d)? (µs|ms|s|min|h|d)", texts.span(for_us))
-    assert re.fullmatch(r"\d+ s|\d+ min \d+ s|\d+ h \d+ min|[\d,]+ d \d+ h", texts.age(for_us))
+    assert re.fullmatch(r"-?[\d,]+(\.\d)? (µs|ms|s|min|h|d)", texts.format_lag(for_us))
+    assert re.fullmatch(r"\d+ s|\d+ min \d+ s|\d+ h \d+ min|[\d,]+ d \d+ h", texts.format_age(for_us))
 
 
 @given(st.text())
 def test_no_word_is_markup(words: str) -> None:
     """Of HTML nothing is left that opens a tag or ends an attribute; of Markdown every sign is escaped."""
-    assert not set(markup.text(words)) & set("<>\"'")
-    assert not re.search(r"(?<!\\)(\\\\)*[`*_\[\]<>$:#]", markup.plain(words))
+    assert not set(markup.escape_html(words)) & set("<>\"'")
+    assert not re.search(r"(?<!\\)(\\\\)*[`*_\[\]<>$:#]", markup.escape_markdown(words))
 
 
 @given(results())
 def test_a_node_is_clean_only_if_nothing_can_be_lost_there(result: WindowResult) -> None:
     """LOSSY by the lower bound; CLEAN and IDLE only with an upper bound of 0; not final is neither."""
     for node in result.nodes:
-        word = judged.of_node(node, is_final=True).mark.word
+        word = step_marks.mark_node(node, is_final=True).mark.word
         assert (word == "LOSSY") == (node.loss_lower != 0)
         if word in {"CLEAN", "IDLE"}:
             assert node.loss_upper == 0
-        assert judged.of_node(node, is_final=False).mark.word not in set(Verdict)
+        assert step_marks.mark_node(node, is_final=False).mark.word not in set(Verdict)
 
 
-@given(st.integers(1, 400), st.integers(1, 60), st.sampled_from(Measure))
-def test_no_heat_map_has_too_many_cells(steps: int, nodes: int, measure: Measure) -> None:
+@given(st.integers(1, 400), st.integers(1, 60), st.sampled_from(HeatMeasure))
+def test_no_heat_map_has_too_many_cells(steps: int, nodes: int, measure: HeatMeasure) -> None:
     """The nodes that lost most stay, and the row end to end always does."""
     names = tuple(f"n{place}" for place in range(nodes))
-    graph = Graph(names, tuple(Edge(place, place + 1, is_must=True) for place in range(nodes - 1)))
+    graph = Graph(names, tuple(Edge(place, place + 1, is_required=True) for place in range(nodes - 1)))
     one = window(0, names=names, lost={names[-1]: 5})
     made = tuple(replace(one, window_start_us=one.window_start_us + 60_000_000 * step) for step in range(steps))
-    cells = series.heat(Stretch("orders", graph, made, 60_000_000, None), measure, UTC)
-    assert len(cells) <= max(span.MOST_POINTS, steps)
+    cells = series.build_heat_cells(StreamRange("orders", graph, made, 60_000_000, None), measure, UTC)
+    assert len(cells) <= max(display_range.MAX_POINTS, steps)
     assert sum(cell.row == series.END_TO_END for cell in cells) == steps
 
 
-@given(st.integers(1, span.MOST_STEPS), st.integers(1, 12), st.integers(0, 3_000), st.randoms(use_true_random=False))
+@given(
+    st.integers(1, display_range.MAX_STEPS),
+    st.integers(1, 12),
+    st.integers(0, 3_000),
+    st.randoms(use_true_random=False),
+)
 @settings(max_examples=examples(20))
 def test_no_chart_has_more_points_than_can_be_told_apart(steps: int, nodes: int, odd: int, dice: random.Random) -> None:
     """Lines times steps, and marks of outliers, however many of each there are; the highest percentile stays."""
@@ -205,23 +229,26 @@ def test_no_chart_has_more_points_than_can_be_told_apart(steps: int, nodes: int,
     made = tuple(replace(one, window_start_us=one.window_start_us + 60_000_000 * step) for step in range(steps))
     why = Explanation(Quantity.LAG_IN_P95_US, 9_000, None, None, (), 0, 1.0)
     findings = tuple(Finding(dice.randrange(steps), names[0], dice.random() < 0.5, why) for _ in range(odd))
-    stretch = Stretch("orders", Graph(names, ()), made, 60_000_000, None, findings)
-    assert len(series.arrivals(stretch.steps, "", UTC)) <= span.MOST_POINTS
-    chosen = series.slowest(one, span.thinned(steps, series.MOST_COLOURS))
-    assert len(series.durations(stretch, chosen, UTC)) <= span.MOST_POINTS
-    points, marked = series.lags(stretch, names[0], UTC), series.outliers(stretch, names[0], UTC)
+    stretch = StreamRange("orders", Graph(names, ()), made, 60_000_000, None, findings)
+    assert len(series.build_arrival_points(stretch.steps, "", UTC)) <= display_range.MAX_POINTS
+    chosen = series.select_slowest(one, display_range.limit_lines(steps, series.MAX_COLOURS))
+    assert len(series.build_duration_pieces(stretch, chosen, UTC)) <= display_range.MAX_POINTS
+    points, marked = (
+        series.build_lag_points(stretch, names[0], UTC),
+        series.build_outlier_markers(stretch, names[0], UTC),
+    )
     for side in ("lag in", "lag out"):
         drawn = [point for point in points if point.line == side]
         assert {point.start_us for point in drawn if point.part == "p99"} == {each.window_start_us for each in made}
-        assert len(drawn) + sum(mark.line == side for mark in marked) <= span.MOST_POINTS
+        assert len(drawn) + sum(mark.line == side for mark in marked) <= display_range.MAX_POINTS
     told = sum(found.is_outlier for found in findings)
-    assert sum("outlier" in mark.said for mark in marked) == min(told, span.MOST_POINTS - len(points) // 2)
+    assert sum("outlier" in mark.text for mark in marked) == min(told, display_range.MAX_POINTS - len(points) // 2)
 
 
 @given(st.integers(1, 12), st.sets(st.tuples(st.integers(0, 12), st.integers(0, 12))))
 def test_nodes_stand_behind_what_leads_to_them_and_none_on_another(count: int, pairs: set[tuple[int, int]]) -> None:
     """For any graph whose nodes are in topological order."""
-    edges = tuple(Edge(a, b, is_must=True) for a, b in sorted(pairs) if a < b < count)
-    drawing = pathway.of(Graph(tuple(f"n{place}" for place in range(count)), edges), None)
+    edges = tuple(Edge(a, b, is_required=True) for a, b in sorted(pairs) if a < b < count)
+    drawing = pathway.build_drawing(Graph(tuple(f"n{place}" for place in range(count)), edges), None)
     assert all(drawing.nodes[edge.source].column < drawing.nodes[edge.target].column for edge in edges)
     assert len({(node.column, node.row) for node in drawing.nodes}) == count

@@ -11,7 +11,7 @@ from hopwatch.monitor.metrics.known import StoreFigures
 from hopwatch.monitor.store import figures, instances, lineage, schema
 from hopwatch.monitor.store.instances import Asked
 from hopwatch.probes.contract.limits import MONITOR_STREAM
-from tests.dashboards.signs import WATERMARK_US, book, holed, write
+from tests.dashboards.health_data import WATERMARK_US, book, holed, write
 from tests.monitor.spooled import RULES
 
 

@@ -12,7 +12,7 @@ from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.store.writer import Changes
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.alerts.windows import at, window
-from tests.dashboards.signs import record, write
+from tests.dashboards.health_data import record, write
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spooled import RULES
 from tests.monitor.store.stored import PATHWAY, concluded

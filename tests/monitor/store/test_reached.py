@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from hopwatch.monitor.reached import Reached
 from hopwatch.monitor.store import instances, lineage, schema, tables, writer
 from hopwatch.monitor.store.writer import Changes
-from tests.dashboards.signs import WATERMARK_US, book, write
+from tests.dashboards.health_data import WATERMARK_US, book, write
 from tests.monitor.spooled import RULES
 
 STOPPED_US = WATERMARK_US + 7

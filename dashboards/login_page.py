@@ -1,0 +1,92 @@
+"""What stands before the pages where a login is configured; nothing of the store is read for who is not let in.
+
+Streamlit does the talking with the provider. It is told how in memory, so that no secret is in a file of its own.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from typing import Any, Final
+
+import streamlit as st
+
+from hopwatch.dashboards import context, markup, theme
+from hopwatch.dashboards.views import access
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.settings.dashboard import LoginSettings
+
+AUTH: Final = "auth"
+"""The table of Streamlit's secrets that makes it ask a provider."""
+OWN_TABLE: Final = "hopwatch"
+WIDTH_PX: Final = 480
+
+
+def build_secrets(login: LoginSettings) -> dict[str, Any]:
+    """Return what Streamlit is to know of a login.
+
+    Without a secret for cookies one is made up, and everybody logs in anew when the dashboard is started again.
+    """
+    auth = {
+        "redirect_uri": login.callback_url,
+        "cookie_secret": login.said("cookie_secret") or secrets.token_hex(32),
+        "client_id": login.client_id,
+        "client_secret": login.said("client_secret"),
+        "server_metadata_url": login.discovery_url,
+        "client_kwargs": {"scope": "openid email profile", "code_challenge_method": "S256"},
+    }
+    return {AUTH: auth, OWN_TABLE: {"allowed": list(login.allowed)}}
+
+
+def check_login(login: LoginSettings | None) -> None:
+    """Check that who is to be asked for a login is: Streamlit has to have been told.
+
+    Raises:
+        ConfigurationError: the configuration has a login of which Streamlit knows nothing.
+    """
+    if login is not None and not _needs_login():
+        raise ConfigurationError(
+            "the configuration has a [dashboard.login] that this dashboard was not started with: end it, and start it "
+            "by hopwatch dashboard"
+        )
+
+
+def has_access() -> bool:
+    """Return whether who looks may see the pages."""
+    return not _needs_login() or (
+        bool(st.user.is_logged_in) and not access.explain_refusal(st.user.to_dict(), _read_allowed())
+    )
+
+
+def draw_login() -> None:
+    """Draw what stands there instead of the pages."""
+    st.html(theme.build_styles(context.read_palette()))
+    with st.container(key="entrance", width=WIDTH_PX):
+        st.subheader("Hopwatch", anchor=False)
+        if not st.user.is_logged_in:
+            st.text("Log in to see the streams that are watched here.")
+            st.button("Log in", icon=":material/login:", on_click=st.login, key="log-in")
+        else:
+            st.error("You are logged in, and not let in.")
+            # Not in the banner: Markdown makes links of addresses.
+            st.text(access.explain_refusal(st.user.to_dict(), _read_allowed()))
+            _draw_logout_button("Log in as somebody else")
+
+
+def draw_logout() -> None:
+    """Draw the way out, for who came in by a login."""
+    if _needs_login():
+        _draw_logout_button("Log out", str(st.user.get("email") or st.user.get("name") or ""))
+
+
+def _draw_logout_button(words: str, who: str = "") -> None:
+    hint = markup.escape_markdown(who) or None
+    st.button(words, icon=":material/logout:", on_click=st.logout, help=hint, key="log-out")
+
+
+def _needs_login() -> bool:
+    return st.secrets.load_if_toml_exists() and AUTH in st.secrets
+
+
+def _read_allowed() -> Collection[str]:
+    return frozenset(st.secrets[OWN_TABLE]["allowed"])

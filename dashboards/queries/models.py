@@ -1,0 +1,89 @@
+"""What the store tells the pages: frozen values, moments in µs since 1970."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hopwatch.monitor.reached import Reached
+from hopwatch.monitor.results import RollUp, Status, Verdict, WindowResult
+from hopwatch.monitor.watch import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSummary:
+    """What a window of the last hour says, in short."""
+
+    start_us: int
+    status: Status
+    verdict: Verdict | None
+    known: int
+    lost_lower: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSummary:
+    """How a stream stands: its newest final window, and the hour up to the newest of all windows.
+
+    ``first_us`` and ``last_us`` are the starts of the first and the last window, None where nothing came.
+    """
+
+    stream: str
+    newest: WindowResult | None
+    recent_windows: tuple[WindowSummary, ...] = ()
+    first_us: int | None = None
+    last_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsOverview:
+    """How all streams stand, up to when they were read, and how many incidents are open."""
+
+    streams: tuple[StreamSummary, ...]
+    reached: Reached
+    open_incidents: int = 0
+
+    @property
+    def watermark_us(self) -> int | None:
+        """Up to when the monitor has read; None where the store was filled once and nothing moves it."""
+        return None if self.reached.is_once else self.reached.through_us
+
+    def find_stream(self, stream: str) -> StreamSummary | None:
+        """Return how one stream stands; None of a stream that the store does not know."""
+        return next((one for one in self.streams if one.stream == stream), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An arrow of the pathway, by the places of its nodes; of a one-of group each message takes one."""
+
+    source: int
+    target: int
+    is_required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The pathway that the store's windows were judged by, nodes in its order."""
+
+    nodes: tuple[str, ...]
+    edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRange:
+    """A range of a stream: its windows, or its hours or days, in order of time, and the whole of it.
+
+    ``whole`` is of final windows alone, its percentiles from merged digests; None without any. Steps have those of the
+    nodes that were asked for, ``whole`` and ``window``, the one that is looked at, have all. ``running_us`` is the
+    start of the first hour or day that is not over for the monitor; None of windows, whose status says it, and where
+    all are.
+    """
+
+    stream: str
+    graph: Graph
+    steps: tuple[WindowResult, ...] | tuple[RollUp, ...]
+    step_us: int
+    total: RollUp | None
+    findings: tuple[Finding, ...] = field(default=())
+    window: WindowResult | None = None
+    running_from_us: int | None = None

@@ -1,0 +1,121 @@
+"""Answers that are kept: one question at a time goes to the store, and what was known last stays when it is down.
+
+However many people look, a question is asked once in ``FRESH_US``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
+
+from sqlalchemy import Connection, Engine
+
+from hopwatch.dashboards.queries.message_search import MessageSearch
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.settings import Settings
+from hopwatch.monitor.store import dialect, schema
+
+FRESH_FOR_US: Final = 4_000_000
+"""How long an answer is as good as a new one: less than pages take to ask again."""
+STALE_AFTER_US: Final = 2 * FRESH_FOR_US
+"""How long an answer does for others while one of those who look asks for a new one."""
+STORE_GONE: Final = "it is not there any more"
+MAX_ENTRIES: Final = 256
+
+Value_co = TypeVar("Value_co", covariant=True)
+Value = TypeVar("Value")
+
+
+class Query(Protocol[Value_co]):
+    """A value that can be asked of a store; equal questions have one answer."""
+
+    def run(self, connection: Connection) -> Value_co:
+        """Return the answer as the store stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult(Generic[Value]):
+    """What is known: the value if there ever was one, when it was read, and why it is no newer if something is wrong.
+
+    ``has_store`` is False where no store was made yet.
+    """
+
+    value: Value | None
+    read_us: int
+    error: str = ""
+    has_store: bool = True
+
+
+@dataclass
+class _Entry:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    result: QueryResult[Any] | None = None
+    read_us: int = 0
+
+
+class QueryCache:
+    """The answers of one store. Safe to be asked from any thread."""
+
+    def __init__(self, url: str, clock: Clock, settings: Settings | None = None) -> None:
+        """Take the store's URL; it need not be there yet. The settings say where messages are searched for."""
+        self.message_search = MessageSearch(settings, clock)
+        self._url, self._clock = url, clock
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Query[Any], _Entry] = OrderedDict()
+
+    def fetch(self, question: Query[Value]) -> QueryResult[Value]:
+        """Return the answer: a new one, or one of a moment ago. Trouble with the store is told in it and not raised.
+
+        While one asks the store, others get what was known before, if anything was lately.
+        """
+        kept = self._get_entry(question)
+        if not kept.lock.acquire(blocking=not self._is_recent(kept)):
+            return cast("QueryResult[Value]", kept.result)
+        try:
+            if kept.result is None or self._age_us(kept) >= FRESH_FOR_US:
+                kept.result, kept.read_us = self._run(question, kept.result), self._clock.now_us()
+            return cast("QueryResult[Value]", kept.result)
+        finally:
+            kept.lock.release()
+
+    def _is_recent(self, kept: _Entry) -> bool:
+        return kept.result is not None and self._age_us(kept) < STALE_AFTER_US
+
+    def _age_us(self, kept: _Entry) -> int:
+        """Return how old an answer is; one from the future is no answer, and older than any."""
+        age_us = self._clock.now_us() - kept.read_us
+        return age_us if age_us >= 0 else STALE_AFTER_US
+
+    def _get_entry(self, question: Query[Any]) -> _Entry:
+        with self._lock:
+            kept = self._entries.setdefault(question, _Entry())
+            self._entries.move_to_end(question)
+            while len(self._entries) > MAX_ENTRIES:
+                self._entries.popitem(last=False)
+            return kept
+
+    def _run(self, question: Query[Any], before: QueryResult[Any] | None) -> QueryResult[Any]:
+        now_us = self._clock.now_us()
+        try:
+            if not schema.is_there(self._url):
+                gone = before is not None and before.value is not None
+                return (
+                    replace(before, error=STORE_GONE) if before and gone else QueryResult(None, now_us, has_store=False)
+                )
+            with schema.reading(self._open_engine()) as connection:
+                value = question.run(connection)
+            # The same object as long as it says the same: what was made of it stays as good.
+            is_same = before is not None and before.value == value
+            return QueryResult(before.value if before is not None and is_same else value, now_us)
+        except StoreError as error:
+            last = before or QueryResult(None, now_us)
+            return replace(last, error=str(error))
+
+    def _open_engine(self) -> Engine:
+        with self._lock:
+            self._engine = self._engine or dialect.engine(self._url)
+            return self._engine

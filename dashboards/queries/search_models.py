@@ -1,0 +1,40 @@
+"""What a search for one message has found: frozen values, moments in µs since 1970."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.monitor.finding import Lost
+from hopwatch.monitor.journey import Stamp
+from hopwatch.monitor.results import WindowResult
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePath:
+    """How a stream's messages go, and a window in which the message is: None where the store has it no more.
+
+    ``sides`` says what each node stamps, ``both``, ``in`` or ``out``. Stamps of the window are kept by the monitor
+    until ``kept_until_us``, None where nobody knows: the stream is not configured, or the store was filled once.
+    """
+
+    graph: Graph
+    sides: tuple[str, ...]
+    window: WindowResult | None
+    kept_until_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What is kept of a message.
+
+    ``looked_into`` of ``segments`` were searched for its stamps, the newest first; ``trouble`` is why the segments or
+    the lost ids could not be searched. The search is of ``at_us``.
+    """
+
+    stamps: tuple[Stamp, ...] = ()
+    lost: tuple[Lost, ...] = ()
+    segments: int = 0
+    searched_segments: int = 0
+    searched_at_us: int = 0
+    errors: tuple[str, ...] = ()

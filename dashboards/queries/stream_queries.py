@@ -1,0 +1,114 @@
+"""What pages ask, each a value that reads its answer from a store as it stands at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, func, select
+
+from hopwatch.dashboards.queries import node_selection, overview
+from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview
+from hopwatch.monitor.results import RollUp, WindowResult
+from hopwatch.monitor.store import lineage, outliers, ranges, reader, rollups, tables, writer
+from hopwatch.monitor.store.pieces import Kept
+from hopwatch.monitor.store.ranges import Where
+from hopwatch.probes.contract.limits import WINDOW_US
+
+HOUR_US: Final = rollups.HOUR_US
+DAY_US: Final = rollups.DAY_US
+MAX_NODES: Final = 255
+"""As many nodes as a stream may have."""
+
+
+_RANGE_CACHE: Final = Kept()
+"""What all questions of this process have read of ranges."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsOverviewQuery:
+    """How does every stream stand?"""
+
+    def run(self, connection: Connection) -> StreamsOverview:
+        """Return it; a stream of which nothing came is there too."""
+        return overview.query_overview(connection)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRangeQuery:
+    """How did a stream go in ``[from_us, to_us)``, by windows, hours or days?
+
+    Its steps are told with ``most`` nodes that lost most, those that take longest, the last one and the one that is
+    looked at; and with those of the window that is looked at.
+    """
+
+    stream: str
+    from_us: int
+    to_us: int
+    step_us: int
+    node: str = ""
+    window_us: int | None = None
+    max_nodes: int = MAX_NODES
+
+    def run(self, connection: Connection) -> StreamRange:
+        """Return it; a stream that the store does not know has no node."""
+        of_stream = query_graph(connection, self.stream)
+        window = None if self.window_us is None else WindowQuery(self.stream, self.window_us).run(connection)
+
+        def nodes(whole: RollUp | None) -> set[str]:
+            seen = [one for one in (whole, window) if one is not None]
+            slow = (
+                name
+                for one in seen
+                for name in node_selection.select_slowest(one, min(self.max_nodes, node_selection.MAX_SLOW))
+            )
+            lossy = (
+                name
+                for one in (whole, window)
+                for name in node_selection.select_lossiest(of_stream.nodes, one, self.max_nodes)
+            )
+            return {self.node, *slow, *lossy, *of_stream.nodes[-1:]}
+
+        where = Where(self.stream, self.from_us, self.to_us, self.step_us)
+        found = ranges.read(connection, where, nodes, _RANGE_CACHE)
+        odd = tuple(outliers.findings(connection, self.stream, self.from_us, self.to_us))
+        running_us = query_running_from_us(connection, self.stream, self.step_us)
+        return StreamRange(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowQuery:
+    """What became of one minute of a stream?"""
+
+    stream: str
+    start_us: int
+
+    def run(self, connection: Connection) -> WindowResult | None:
+        """Return it; None where the store has no such window."""
+        found = reader.results(connection, self.stream, self.start_us, self.start_us + 1)
+        return found[0] if found else None
+
+
+def query_running_from_us(connection: Connection, stream: str, step_us: int) -> int | None:
+    """Return the start of the first hour or day of a stream that is not over for the monitor, µs.
+
+    More of it comes as long as the watermark lies in it, or a window of it is not final. None of windows, whose status
+    says it, and of a store that was filled once: all of it is over.
+    """
+    if step_us < HOUR_US or writer.value(connection, "query_id") == lineage.ONCE:
+        return None
+    final_us = reader.newest_final_us(connection, stream)
+    until_us = max(lineage.watermark_us(connection), 0 if final_us is None else final_us + WINDOW_US)
+    column = tables.windows.c
+    # Windows are final in their order: those behind the newest one are not.
+    behind = (column.stream == stream, column.window_start_us > (-1 if final_us is None else final_us))
+    waiting_us = connection.execute(select(func.min(column.window_start_us)).where(*behind)).scalar()
+    first_us = until_us if waiting_us is None else min(until_us, int(waiting_us))
+    return first_us // step_us * step_us
+
+
+def query_graph(connection: Connection, stream: str) -> Graph:
+    """Return the pathway of a stream as the store's own rules have it; empty of one that it does not know."""
+    nodes, groups = reader.pathway(connection, stream)
+    edges = [Edge(source, target, len(targets) == 1) for source, *targets in groups for target in targets]
+    return Graph(tuple(nodes), tuple(edges))

@@ -1,0 +1,140 @@
+"""Everything about one minute of a stream: the question that the page of a window asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from sqlalchemy import Connection, func, select
+
+from hopwatch.dashboards.queries.stream_queries import WindowQuery, query_graph
+from hopwatch.dashboards.queries.window_models import AgedOutRecords, NodeLostIds, Revision, WindowDetail, WindowHole
+from hopwatch.monitor.holes import touch
+from hopwatch.monitor.kernel.books import Book, accounts
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.store import lost, reader, tables
+from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
+
+MAX_INSTANCES: Final = 50
+"""Probe instances with holes that are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDetailQuery:
+    """What is known of one minute? Of the ids lost at one node all are asked for: at ``node``, or where most were lost.
+
+    ``terms`` are those that the stream is configured with, None where it is not configured any more: its probes then
+    had to tell no more than the minute itself.
+    """
+
+    stream: str
+    start_us: int
+    node: str
+    terms: Terms | None
+
+    def run(self, connection: Connection) -> WindowDetail | None:
+        """Return it; None where the store has no such window."""
+        result = WindowQuery(self.stream, self.start_us).run(connection)
+        if result is None:
+            return None
+        column = tables.windows.c
+        here = (column.stream == self.stream, column.window_start_us == self.start_us)
+        is_live, sighted_us = connection.execute(
+            select(column.is_live, column.last_first_sighting_us).where(*here)
+        ).one()
+        holes = sorted(self._query_holes(connection, sighted_us, is_final=result.status.is_final), key=_sort_key)
+        return WindowDetail(
+            result,
+            query_graph(connection, self.stream),
+            *self._query_neighbours(connection),
+            is_live,
+            self._query_lost_ids(connection),
+            tuple(_query_revisions(connection, self.stream, self.start_us)),
+            tuple(holes[:MAX_INSTANCES]),
+            len(holes),
+            tuple(self._query_aged_out(connection, sighted_us)),
+        )
+
+    def _query_neighbours(self, connection: Connection) -> tuple[int | None, int | None]:
+        start = tables.windows.c.window_start_us
+        of_stream = tables.windows.c.stream == self.stream
+        before = select(func.max(start)).where(of_stream, start < self.start_us).scalar_subquery()
+        after = select(func.min(start)).where(of_stream, start > self.start_us).scalar_subquery()
+        before_us, after_us = connection.execute(select(before, after)).one()
+        return before_us, after_us
+
+    def _query_lost_ids(self, connection: Connection) -> tuple[NodeLostIds, ...]:
+        kept = query_lost_counts(connection, self.stream, self.start_us)
+        chosen = self.node if self.node in kept else max(kept, key=lambda node: kept[node], default="")
+        ids = query_named_ids(connection, self.stream, self.start_us, chosen) if chosen else ()
+        return tuple(NodeLostIds(node, count, ids if node == chosen else ()) for node, count in kept.items())
+
+    def _horizon_us(self, sighted_us: int) -> int:
+        if self.terms is None:
+            return self.start_us + WINDOW_US
+        return self.terms.horizon_us(self.start_us, sighted_us)
+
+    def _query_holes(self, connection: Connection, sighted_us: int, *, is_final: bool) -> Iterator[WindowHole]:
+        horizon_us = self._horizon_us(sighted_us)
+        for book in reader.books_of_a_window(connection, self.stream, self.start_us, horizon_us):
+            hole = find_hole(book, self.start_us, horizon_us, is_due=is_final)
+            if hole is not None:
+                yield hole
+
+    def _query_aged_out(self, connection: Connection, sighted_us: int) -> Iterator[AgedOutRecords]:
+        start, sighted = np.array([self.start_us]), np.array([sighted_us])
+        for hole in reader.holes(connection):
+            if self.terms is not None and touch([hole], self.terms, start, sighted).any():
+                yield AgedOutRecords(hole.place, hole.first, hole.last)
+
+
+def query_lost_counts(connection: Connection, stream: str, start_us: int) -> dict[str, int]:
+    """Return how many ids are kept as lost at each node that has any, in the pathway's order."""
+    column = tables.lost_ids.c
+    wanted = select(column.node, func.length(column.message_ids)).where(
+        column.stream == stream, column.window_start_us == start_us
+    )
+    places = {node: place for place, node in enumerate(query_graph(connection, stream).nodes)}
+    found = sorted(connection.execute(wanted), key=lambda row: places.get(row[0], len(places)))
+    return {node: int(size) // ID_BYTES for node, size in found if size}
+
+
+def query_named_ids(connection: Connection, stream: str, start_us: int, node: str) -> tuple[tuple[bytes, str], ...]:
+    """Return the ids that are kept as lost at a node in a window, each with how it is shown."""
+    column = tables.lost_ids.c
+    here = (column.stream == stream, column.window_start_us == start_us, column.node == node)
+    wanted = select(column.message_ids, column.id_kinds, column.id_text_ends, column.id_texts).where(*here)
+    return tuple(each for row in connection.execute(wanted) for each in lost.named(row))
+
+
+def find_hole(book: Book, start_us: int, horizon_us: int, *, is_due: bool) -> WindowHole | None:
+    """Return what an instance did not tell of a window, None if nothing; one that still has time is not silent."""
+    start, end = np.array([start_us]), np.array([start_us + WINDOW_US])
+    judged = accounts(book, start, end, np.array([horizon_us]))
+    if not judged.has_a_say[0] or judged.complete[0]:
+        return None
+    missing = sum(count for count, from_us, to_us in book.holes() if from_us <= horizon_us and to_us >= start_us)
+    drops = {cause: count for (start_ms, cause), count in book.drops.items() if start_ms * 1_000 == start_us}
+    through_us = book.complete_through_us
+    is_silent = is_due and not book.said_bye and through_us < horizon_us
+    has_set_aside = dict(book.sent).get(start_us // 1_000, False)
+    if not (missing or drops or is_silent or has_set_aside):
+        return None
+    told_through_us = through_us if is_silent else None
+    return WindowHole(book.node, book.probe, book.epoch_us, missing, drops, told_through_us, has_set_aside)
+
+
+def _query_revisions(connection: Connection, stream: str, start_us: int) -> Iterator[Revision]:
+    column = tables.revisions.c
+    here = (column.stream == stream, column.window_start_us == start_us)
+    wanted = select(column.revision, column.watermark_us, column.changed).where(*here).order_by(column.revision.desc())
+    for row in connection.execute(wanted):
+        changed = {name: (before, after) for name, (before, after) in json.loads(row.changed).items()}
+        yield Revision(row.revision, row.watermark_us, changed)
+
+
+def _sort_key(hole: WindowHole) -> tuple[str, str, int]:
+    return hole.node, hole.probe, hole.epoch_us

@@ -1,0 +1,75 @@
+"""What the store tells of one minute beyond its figures: frozen values, moments in µs since 1970."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.monitor.results import WindowResult
+
+
+@dataclass(frozen=True, slots=True)
+class WindowHole:
+    """What a probe instance did not tell of a window in which it has a say.
+
+    ``missing`` are its batches that never came and may belong to the window, ``drops`` the observations that it had to
+    drop, by cause, ``told_through_us`` the moment up to which it told all if that is before the window's horizon, else
+    None. ``has_set_aside`` says that some of its batches of the window came too late or were implausible.
+    """
+
+    node: str
+    probe: str
+    epoch_us: int
+    missing: int
+    drops: Mapping[str, int]
+    complete_through_us: int | None
+    has_set_aside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AgedOutRecords:
+    """Records of a partition, both ends included, that had aged out of the topic before they were read."""
+
+    partition: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What an amendment of a final window changed: field, before and after; those of a node have its name before it."""
+
+    revision: int
+    watermark_us: int
+    changed: Mapping[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLostIds:
+    """How many ids are kept as lost at a node; of the one that was asked for, the ids, and each as it was given."""
+
+    node: str
+    count: int
+    ids: tuple[tuple[bytes, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDetail:
+    """All of one minute. ``before_us`` and ``after_us`` start the windows beside it, None where there is none.
+
+    ``holes`` are those of at most so many probe instances as are shown, ``holed`` is how many there are; ``is_live``
+    says whether anything can still change the window.
+    """
+
+    result: WindowResult
+    graph: Graph
+    previous_us: int | None
+    next_us: int | None
+    is_live: bool
+    lost_ids: tuple[NodeLostIds, ...]
+    revisions: tuple[Revision, ...]
+    holes: tuple[WindowHole, ...]
+    hole_count: int
+    aged_out: tuple[AgedOutRecords, ...]

@@ -1,0 +1,28 @@
+"""Who of those that a provider knows is let in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+MAX_SHOWN: Final = 80
+
+
+def explain_refusal(user: Mapping[str, object], allowed: Collection[str]) -> str:
+    """Return why somebody is not let in, nothing for who is.
+
+    ``user`` is what the provider tells of them, ``allowed`` holds addresses and domains, such as ``@host.example``, in
+    small letters. Without ``allowed`` the provider alone decides. An address that the provider says it has not verified
+    is nobody's.
+    """
+    if not allowed:
+        return ""
+    email = user.get("email")
+    if not isinstance(email, str) or "@" not in email:
+        return "The provider tells no e-mail address of you, and only some addresses are let in."
+    if user.get("email_verified") in (False, "false"):
+        return f"The provider has not verified the address {email:.{MAX_SHOWN}}."
+    address = email.lower()
+    if address in allowed or f"@{address.rpartition('@')[2]}" in allowed:
+        return ""
+    return f"{email:.{MAX_SHOWN}} is not among those who are let in."

@@ -1,0 +1,188 @@
+"""Alerts as the page tells them: what fires, where, over what, and how each channel took it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Final
+
+from hopwatch.alerts.events import Alert, Kind, Notification, Severity, Unit
+from hopwatch.alerts.outbox import Fate
+from hopwatch.alerts.record import Open, Sending, Untold
+from hopwatch.dashboards.queries.alert_models import AlertsInRange
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.colours import Mark
+
+SEVERITIES: Final = {
+    Severity.PAGE: Mark("PAGE", "▲", "somebody is called now", "lossy"),
+    Severity.TICKET: Mark("TICKET", "■", "nobody is called before the morning", "unknown"),
+}
+FATES: Final = {
+    Fate.WAITING: Mark("waiting", "…", "to be sent yet, or again where the channel did not take it", "pending"),
+    Fate.STANDING: Mark("standing", "↻", "sent, and sent again for as long as the incident lasts", "clean"),
+    Fate.SENT: Mark("sent", "✓", "the channel has taken it", "clean"),
+    Fate.SUPERSEDED: Mark("superseded", "→", "something newer of the same incident was sent in its place", "idle"),
+    Fate.DEAD: Mark("given up", "✕", "the channel does not take it, and is not asked again", "lossy"),
+}
+_AFFECTED_UNITS: Final = {
+    Kind.LOSS: "messages",
+    Kind.LAG: "stamps",
+    Kind.END_TO_END_LAG: "messages",
+    Kind.PROBE_DROPS: "observations",
+    Kind.CLOCK_SKEW: "stamps",
+    Kind.REJECTED: "messages",
+    Kind.SET_ASIDE: "records",
+    Kind.BURN_RATE: "messages",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryView:
+    """What became of a notification at one channel; the note has its failures."""
+
+    channel: str
+    mark: Mark
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlertPlace:
+    """One thing that is wrong at one place; without a stream it is the monitor's own."""
+
+    stream: str
+    node: str
+    edge: str
+    window_us: int
+    since: str
+    observed: str
+    expected: str
+    affected: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentView:
+    """An incident that is open; ``more`` places than those that it names are hit."""
+
+    mark: Mark
+    key: str
+    rule: str
+    runbook: str
+    summary: str
+    since: str
+    duration: str
+    acknowledged: str
+    places: tuple[AlertPlace, ...]
+    more_places: int
+    deliveries: tuple[DeliveryView, ...]
+
+
+def build_incidents(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> tuple[IncidentView, ...]:
+    """Return what is open, pages first, then the oldest; a heartbeat is none."""
+    news = {one.notification.key: one.sendings for one in alarms.latest_notifications}
+    lasting = [one for one in alarms.open_incidents if one.notification.kind is not Kind.HEARTBEAT]
+    ordered = sorted(lasting, key=lambda one: (one.notification.severity, one.notification.since_us))
+    return tuple(_build_incident(one, news.get(one.notification.key, ()), now_us, zone) for one in ordered)
+
+
+def _build_incident(one: Open, sendings: Iterable[Sending], now_us: int, zone: tzinfo) -> IncidentView:
+    notification = one.notification
+    taken = one.taken
+    note = f": {taken.note}" if taken and taken.note else ""
+    return IncidentView(
+        SEVERITIES[notification.severity],
+        notification.key,
+        notification.rule,
+        find_runbook(notification),
+        notification.summary,
+        texts.format_moment(notification.since_us, zone),
+        texts.format_age(now_us - notification.since_us),
+        f"taken on by {taken.by} {texts.format_age(now_us - taken.at_us)} ago{note}" if taken else "",
+        tuple(build_place(alert, zone) for alert in notification.alerts),
+        notification.total - len(notification.alerts),
+        build_deliveries(sendings, now_us),
+    )
+
+
+def format_heartbeat(alarms: AlertsInRange, now_us: int) -> str:
+    """Return how the dead-man's switch stands, which fires as long as all is well."""
+    found = next((one for one in alarms.open_incidents if one.notification.kind is Kind.HEARTBEAT), None)
+    if found is None:
+        return "No heartbeat stands: its rule is off, or the monitor has not decided about alerts yet."
+    told = next((one for one in alarms.latest_notifications if one.notification.key == found.notification.key), None)
+    named = [f"{one.channel} ({one.mark.word})" for one in build_deliveries(told.sendings if told else (), now_us)]
+    ways = ", ".join(named) or "no channel hears it"
+    return f"The heartbeat stands, as it does while the monitor decides: {ways}."
+
+
+def build_pending_rows(found: Iterable[Untold], now_us: int) -> tuple[tuple[Mark, str, str], ...]:
+    """Return alerts that no incident tells of: severity, rule and place, and for how long they have been bad."""
+    return tuple(
+        (
+            SEVERITIES[Severity(one.severity)],
+            f"{one.rule}: {' '.join(part for part in (one.stream, one.node) if part) or 'the monitor itself'}",
+            f"for {texts.format_age(now_us - one.since_us)}",
+        )
+        for one in found
+    )
+
+
+def find_runbook(notification: Notification) -> str:
+    """Return where it stands what to do."""
+    return next((alert.runbook for alert in notification.alerts if alert.runbook), "")
+
+
+def build_place(alert: Alert, zone: tzinfo) -> AlertPlace:
+    """Return one alert: what was observed, and what is allowed."""
+    whole = f"{texts.format_count(alert.affected)} of {texts.format_count(alert.out_of)}" if alert.out_of else ""
+    whole = whole or (texts.format_count(alert.affected) if alert.affected else "")
+    return AlertPlace(
+        alert.stream,
+        alert.node,
+        alert.edge,
+        alert.window_start_us,
+        texts.format_moment(alert.since_us, zone),
+        format_quantity(alert.observed, alert.unit) if alert.has_figures else "",
+        _format_expected(alert),
+        f"{whole} {_AFFECTED_UNITS.get(alert.kind, '')}".strip() if whole else "",
+        alert.summary,
+    )
+
+
+def build_deliveries(sendings: Iterable[Sending], now_us: int) -> tuple[DeliveryView, ...]:
+    """Return how each channel took a notification, with its failures and when it is tried again."""
+    return tuple(DeliveryView(one.channel, FATES[one.fate], _format_failures(one, now_us)) for one in sendings)
+
+
+def format_quantity(number: float, unit: Unit) -> str:
+    """Return a figure of an alert with its unit."""
+    match unit:
+        case Unit.RATIO:
+            return texts.format_ratio(number)
+        case Unit.MICROSECONDS:
+            return texts.format_lag(round(number))
+        case Unit.MINUTES:
+            return f"{number:,.0f} min"
+        case Unit.RECORDS:
+            return f"{number:,.0f} {'record' if number == 1 else 'records'}"
+        case Unit.SCORE:
+            return f"score {number:,.1f}"
+        case Unit.BURN_RATE:
+            return f"{number:,.1f} times the budget"
+
+
+def _format_expected(alert: Alert) -> str:
+    # What is counted in minutes fires when it has lasted so long; a score is explained in words.
+    if alert.unit is Unit.SCORE:
+        return texts.NONE
+    told = format_quantity(alert.threshold, alert.unit)
+    return f"less than {told}" if alert.unit is Unit.MINUTES else f"at most {told}"
+
+
+def _format_failures(one: Sending, now_us: int) -> str:
+    if not one.tries:
+        return ""
+    told = f"{texts.format_count(one.tries)} {'failure' if one.tries == 1 else 'failures'}, the last: {one.last_error}"
+    is_open = one.fate in {Fate.WAITING, Fate.STANDING} and one.next_try_us > now_us
+    return f"{told}; tried again in {texts.format_age(one.next_try_us - now_us)}" if is_open else told
