@@ -1,1 +1,1 @@
-"""What an SRE keeps open: the monitor's conclusions as pages, read from the store."""
+"""Dashboard and HTML report: the monitor's results as pages, read from the store."""

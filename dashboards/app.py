@@ -1,4 +1,4 @@
-"""The app that Streamlit runs for each viewer: which page it is, and that it asks again every few seconds.
+"""Streamlit app of the dashboard: it selects the page and refreshes it every few seconds.
 
 ``streamlit run dashboards/app.py -- CONFIG`` is what ``hopwatch dashboard`` does.
 """
@@ -77,7 +77,7 @@ def _collect_garbage() -> None:
 
 
 def _draw_with_login(draw: Callable[[], None]) -> None:
-    """Draw a page for who may see it, and the entrance for others."""
+    """Draw a page for a user with access, else the login page."""
     st.set_page_config(page_title="Hopwatch", page_icon="〽️", layout="wide", initial_sidebar_state="collapsed")
 
     def page() -> None:
@@ -99,7 +99,9 @@ def _draw_configuration_error(config: str, told: str) -> None:
     st.html(theme.build_styles(context.read_palette()))
     with st.container(key="entrance", width="stretch"):
         st.subheader("Hopwatch", anchor=False)
-        st.error("The configuration has become wrong since the dashboard was started. Mend it, and this page goes on.")
+        st.error(
+            "The configuration has become wrong since the dashboard was started. Fix it; this page reloads by itself."
+        )
         st.code(told, language=None, wrap_lines=True)
 
 
@@ -118,7 +120,7 @@ def _draw_page(answers: QueryCache, config: str, clock: Clock) -> None:
     for complaint in complaints:
         st.warning(markup.escape_markdown(complaint))
     if standing.value is None:
-        # Of a store that could not be read nobody knows that it is empty.
+        # A store that could not be read is not known to be empty.
         if not standing.error:
             getting_started.draw_page(config, has_store=standing.has_store)
     elif all(one.last_us is None for one in standing.value.streams) and not here.address.page.works_without_windows:
@@ -134,7 +136,7 @@ def _draw_page(answers: QueryCache, config: str, clock: Clock) -> None:
 def _resolve_stream(
     here: PageContext, standing: StreamsOverview | None, wrong: tuple[str, ...]
 ) -> tuple[PageContext, tuple[str, ...]]:
-    """Return the look at what there is: all streams instead of one that nobody knows."""
+    """Return the context with a known stream: all streams where the named one does not exist."""
     asked = here.address
     if standing is None or not asked.stream or standing.find_stream(asked.stream):
         return here, wrong

@@ -1,4 +1,4 @@
-"""What is made of an answer is made once for all who look at it: fifty viewers of a page cost what one costs."""
+"""Shared cache of values that are derived from query results, built once for all viewers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Entry:
 
 
 class SharedCache:
-    """Things made of subjects, the latest used ones; safe from any thread. A subject is the object, not its like."""
+    """LRU cache of values derived from objects, compared by identity; safe from any thread."""
 
     def __init__(self, most: int = MAX_ENTRIES) -> None:
         """Keep so many."""

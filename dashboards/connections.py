@@ -1,4 +1,4 @@
-"""Connections of the dashboard, each within its bounds: so many at once of one address, and a deadline for both sides.
+"""HTTP protocol with limits: connections per address and in total, and deadlines for reading and writing.
 
 uvicorn has neither: a client that connects and says nothing, or that asks and does not read, keeps its connection for
 ever, and what waits for it in memory. Behind a proxy all viewers have one address, its own.

@@ -1,4 +1,4 @@
-"""What every page is given: where it asks, what time it is, what is looked at, and how it looks."""
+"""Context of one page view: queries, clock, address, colours and time zone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHARED: Final = SharedCache()
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """One look of one person at one page; while the store ``is_down`` the page says so above all else."""
+    """Context of one view of a page; while the store ``is_down`` the page says so above all else."""
 
     query_cache: QueryCache
     clock: Clock

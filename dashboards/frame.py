@@ -1,4 +1,4 @@
-"""What stands above every page: where one is, where else one may go, how old what is shown is, and what is wrong."""
+"""Frame of every page: navigation, breadcrumbs, time zone, age of the data and notices."""
 
 from __future__ import annotations
 

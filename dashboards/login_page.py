@@ -1,4 +1,4 @@
-"""What stands before the pages where a login is configured; nothing of the store is read for who is not let in.
+"""Login page, shown before the pages where a login is configured; without access nothing is read from the store.
 
 Streamlit does the talking with the provider. It is told how in memory, so that no secret is in a file of its own.
 """
@@ -52,14 +52,14 @@ def check_login(login: LoginSettings | None) -> None:
 
 
 def has_access() -> bool:
-    """Return whether who looks may see the pages."""
+    """Return whether the user may see the pages."""
     return not _needs_login() or (
         bool(st.user.is_logged_in) and not access.explain_refusal(st.user.to_dict(), _read_allowed())
     )
 
 
 def draw_login() -> None:
-    """Draw what stands there instead of the pages."""
+    """Draw the login page."""
     st.html(theme.build_styles(context.read_palette()))
     with st.container(key="entrance", width=WIDTH_PX):
         st.subheader("Hopwatch", anchor=False)
@@ -67,14 +67,14 @@ def draw_login() -> None:
             st.text("Log in to see the streams that are watched here.")
             st.button("Log in", icon=":material/login:", on_click=st.login, key="log-in")
         else:
-            st.error("You are logged in, and not let in.")
+            st.error("Your account has no access.")
             # Not in the banner: Markdown makes links of addresses.
             st.text(access.explain_refusal(st.user.to_dict(), _read_allowed()))
             _draw_logout_button("Log in as somebody else")
 
 
 def draw_logout() -> None:
-    """Draw the way out, for who came in by a login."""
+    """Draw the logout button for a logged-in user."""
     if _needs_login():
         _draw_logout_button("Log out", str(st.user.get("email") or st.user.get("name") or ""))
 

@@ -1,4 +1,4 @@
-"""The one place that writes markup: whatever comes from outside goes through :func:`text`, and is text."""
+"""HTML of tables, chips and figures; text from outside is escaped by :func:`escape_html`."""
 
 from __future__ import annotations
 

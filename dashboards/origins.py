@@ -1,4 +1,4 @@
-"""The dashboard's WebSocket is open to its own pages: one of another origin is refused before anything else.
+"""ASGI middleware that refuses WebSockets which pages of another origin open.
 
 A browser says in ``Origin`` which page opens a WebSocket, and lets every page open every one. Streamlit would look for
 the addresses of this machine, over the network, to find out whether the page is one of its own (ADR 0150).

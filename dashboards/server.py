@@ -1,4 +1,4 @@
-"""Serves Streamlit over the app, in this process, until somebody ends it."""
+"""ASGI server of the dashboard: runs Streamlit in this process until a signal ends it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def open_socket(host: str, port: int) -> socket.socket:
         DependencyError: somebody else does, or the address is none of this machine's.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Of a socket that does not name its protocol asyncio believes that it may wait with small answers, for 40 ms each.
+    # asyncio sets TCP_NODELAY only for IPPROTO_TCP sockets; otherwise Nagle adds 40 ms to each small reply.
     place = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if family == socket.AF_INET6:

@@ -1,4 +1,4 @@
-"""What the app says will never change is asked of it once: a new browser fetches dozens of files before it draws.
+"""ASGI middleware that caches immutable static files in memory: a new browser fetches dozens of them.
 
 Streamlit reads each of them anew in a thread.
 """
@@ -28,7 +28,7 @@ class _Response(NamedTuple):
 
 
 class StaticCacheMiddleware:
-    """An ASGI app before another one."""
+    """ASGI middleware that answers from memory what the app has marked immutable."""
 
     def __init__(self, app: ASGIApp, most_bytes: int = MAX_BYTES) -> None:
         """Stand before an app."""

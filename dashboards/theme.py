@@ -1,4 +1,4 @@
-"""How the pages look: Streamlit's options for both themes, and the styles of what is drawn as markup."""
+"""Theme of the pages: Streamlit's options for light and dark, and the CSS of their markup."""
 
 from __future__ import annotations
 

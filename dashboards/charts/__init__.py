@@ -1,1 +1,1 @@
-"""From points to the specifications that the browser draws."""
+"""Chart specifications for the browser, built from data points."""

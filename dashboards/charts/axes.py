@@ -1,4 +1,4 @@
-"""Axes: which round numbers and moments stand at one, and where a value lies on it. Pure."""
+"""Axes of charts: round ticks of values and moments, and the position of a value."""
 
 from __future__ import annotations
 

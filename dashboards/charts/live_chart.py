@@ -1,4 +1,4 @@
-"""A picture that lives in a page: as wide as there is room, told under the pointer, to be dragged across or clicked.
+"""Interactive chart in a page: resizes with it, has tooltips, and reports drags and clicks.
 
 Streamlit mounts it; what it does in the browser is in ``live.js`` beside this.
 """

@@ -1,4 +1,4 @@
-"""Charts over time, in SVG: drawn here, the same for a page and for a report that has no script and no network.
+"""Charts over time as SVG, drawn on the server: the same for a page and for a report without script.
 
 Colours are names of the document's own styles, so that one picture is light and dark. Elements are made as a tree, so
 that no name of anybody's can be markup. What lies in the plane of time is in a group of its own, which a page makes as

@@ -1,1 +1,1 @@
-"""One file a page: it asks, lets a view decide, and draws."""
+"""Pages, one module each: a page runs a query, builds a view and draws it."""

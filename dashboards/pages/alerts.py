@@ -1,4 +1,4 @@
-"""What is odd, what was told to whom, and why."""
+"""Page of outliers and alerts: open incidents, their history and deliveries, outliers."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _format_history_row(context: PageContext, one: IncidentHistoryRow) -> tuple[
         (_format_location(context, place) if place else "") + more,
         markup.two_lines(place.observed, place.expected) if place else "",
         f'<span class="hw-first">{markup.escape_html(one.summary)}</span>{book}',
-        markup.stack_lines(begun, ended) or '<span class="hw-note">nobody</span>',
+        markup.stack_lines(begun, ended) or '<span class="hw-note">not notified</span>',
     )
 
 
@@ -195,7 +195,7 @@ def _draw_outliers(context: PageContext, found: AlertsInRange, shown: DisplayRan
     with st.container(border=True):
         title = markup.title(f"Outliers: {found.finding_count:,}", filters.format_range(context, shown))
         st.html(title)
-        filters.draw_fold_control(context, "Notices too, which nobody is told of")
+        filters.draw_fold_control(context, "Include notices (not alerted)")
         left_out = found.finding_count - len(rows)
         more = f"{left_out:,} older ones are not shown. " if left_out else ""
         table = markup.table(OUTLIER_COLUMNS, rows, "hw-signs", "Outliers, the newest first") if rows else ""

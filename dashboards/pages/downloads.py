@@ -1,4 +1,4 @@
-"""What leaves a page as a file, and as a table for whoever reads no chart; both are made when they are asked for."""
+"""CSV downloads and tables of charts, built only on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person chooses on the pages of all streams: one of them, the range, whether all rows are shown."""
+"""Filters of the pages of all streams: stream, range, folded rows, search."""
 
 from __future__ import annotations
 

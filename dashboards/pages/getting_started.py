@@ -1,4 +1,4 @@
-"""What stands where nothing was read yet: how to send the first observation."""
+"""First steps, shown while the store is empty: start the monitor and send an observation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loss table of a window or a range, as more than one page shows it."""
+"""Loss table of a window or a range, shared by several pages."""
 
 from __future__ import annotations
 

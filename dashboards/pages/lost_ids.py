@@ -1,4 +1,4 @@
-"""The ids that are missing in a window, node by node: to look for one, to copy them, to take them along."""
+"""Panel of the ids that are missing in a window: search, copy and download."""
 
 from __future__ import annotations
 

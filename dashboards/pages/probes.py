@@ -1,4 +1,4 @@
-"""Who stamps, when they were last heard, and what they missed."""
+"""Page of probe instances: state, last contact and gaps of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was set aside, and what was rejected."""
+"""Page of data quality: records set aside, and messages rejected or filtered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream: which node loses or is late, and since when."""
+"""Page of a stream: loss and lag of its nodes over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The charts of a stream over time: one axis for all, and a drag across one of them chooses the range of all."""
+"""Charts of a stream over one common time axis; a drag across a chart selects the range of all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person chooses on the page of a stream: range, node, window."""
+"""Controls of the page of a stream: range, node and window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything about one minute of a stream."""
+"""Page of one window of a stream."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The one place that asks the store: questions, what they answer, and the answers that are kept."""
+"""Queries of the dashboard: the only package here that reads the store."""

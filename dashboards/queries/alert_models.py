@@ -1,4 +1,4 @@
-"""What the page of outliers and alerts is told: what is open, what was told, what was found; values only."""
+"""Result type of the alerts query: open incidents, notifications and findings."""
 
 from __future__ import annotations
 

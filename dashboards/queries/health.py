@@ -1,4 +1,4 @@
-"""What the pages of probes, alerts and quality ask; each is one question, answered at one moment."""
+"""Queries of the pages of probes, alerts and quality."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_NOTIFICATIONS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class ProbesQuery:
-    """How do the probe instances stand, from the ``part``-th page of them?"""
+    """Query of the probe instances, the ``part``-th page of them."""
 
     stream: str
     search: str
@@ -41,7 +41,7 @@ class ProbesQuery:
 
 @dataclass(frozen=True, slots=True)
 class AlertsQuery:
-    """What fires, what was told in ``[from_us, to_us)``, and what is odd in its windows?"""
+    """Query of open incidents, and of notifications and findings in ``[from_us, to_us)``."""
 
     stream: str
     from_us: int
@@ -80,7 +80,7 @@ class AlertsQuery:
 
 @dataclass(frozen=True, slots=True)
 class QualityQuery:
-    """What did nodes stop in windows of ``[from_us, to_us)``, and what was set aside up to ``arrived_us``?"""
+    """Query of messages stopped in ``[from_us, to_us)``, and of records set aside up to ``arrived_us``."""
 
     stream: str
     from_us: int

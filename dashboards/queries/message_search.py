@@ -1,4 +1,4 @@
-"""Searches for messages, kept: one reads all segments that are there, so it is not made anew at every refresh."""
+"""Searches for a message in segments and lost ids, cached because each reads all segments."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class MessageSearch:
 
 @dataclass(frozen=True, slots=True)
 class MessagePathsQuery:
-    """How do streams go, and what became of these windows of them, each a stream, a start and its terms?"""
+    """Query of pathways and windows; each window is given by stream, start and terms."""
 
     windows: tuple[tuple[str, int, Terms | None], ...]
 

@@ -1,4 +1,4 @@
-"""What the store tells the pages: frozen values, moments in µs since 1970."""
+"""Result types of the queries: frozen values, moments in µs since 1970."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hopwatch.monitor.watch import Finding
 
 @dataclass(frozen=True, slots=True)
 class WindowSummary:
-    """What a window of the last hour says, in short."""
+    """Summary of one window of the last hour."""
 
     start_us: int
     status: Status
@@ -22,7 +22,7 @@ class WindowSummary:
 
 @dataclass(frozen=True, slots=True)
 class StreamSummary:
-    """How a stream stands: its newest final window, and the hour up to the newest of all windows.
+    """State of a stream: its newest final window, and the hour up to the newest of all windows.
 
     ``first_us`` and ``last_us`` are the starts of the first and the last window, None where nothing came.
     """
@@ -36,7 +36,7 @@ class StreamSummary:
 
 @dataclass(frozen=True, slots=True)
 class StreamsOverview:
-    """How all streams stand, up to when they were read, and how many incidents are open."""
+    """State of all streams, up to when they were read, and how many incidents are open."""
 
     streams: tuple[StreamSummary, ...]
     reached: Reached

@@ -1,4 +1,4 @@
-"""Which nodes a range is told with at each of its steps: as many as a chart can show, those that need a look first."""
+"""Selection of the nodes to plot: the worst first, at most as many as a chart can hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How all streams stand: a few statements for all of them, however many there are."""
+"""Query of the overview: the state of all streams in a fixed number of statements."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _query_recent_windows(connection: Connection, since_us: dict[str, int]) -> d
     chosen = select(
         window.stream, window.window_start_us, window.status, window.verdict, window.known, window.lost_lower
     )
-    # Said with values, not by a join with them: of a join a database believes that a third of all windows is late.
+    # Literal predicates, not a join: planners estimate a join at a third of all rows.
     late = [and_(window.stream.in_(some), window.window_start_us > at_us) for at_us, some in names.items()]
     for begin in range(0, len(late), MAX_CONDITIONS):
         for row in connection.execute(chosen.where(or_(*late[begin : begin + MAX_CONDITIONS]))):

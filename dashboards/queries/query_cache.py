@@ -1,4 +1,4 @@
-"""Answers that are kept: one question at a time goes to the store, and what was known last stays when it is down.
+"""Cache of query results: one query at a time reads the store, and the last result stays while it is down.
 
 However many people look, a question is asked once in ``FRESH_US``.
 """
@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 
 
 class Query(Protocol[Value_co]):
-    """A value that can be asked of a store; equal questions have one answer."""
+    """Query of the store; equal queries share one result."""
 
     def run(self, connection: Connection) -> Value_co:
         """Return the answer as the store stands."""
@@ -38,7 +38,7 @@ class Query(Protocol[Value_co]):
 
 @dataclass(frozen=True, slots=True)
 class QueryResult(Generic[Value]):
-    """What is known: the value if there ever was one, when it was read, and why it is no newer if something is wrong.
+    """Result of a query: the value if there ever was one, when it was read, and the error of a failed refresh.
 
     ``has_store`` is False where no store was made yet.
     """
@@ -57,7 +57,7 @@ class _Entry:
 
 
 class QueryCache:
-    """The answers of one store. Safe to be asked from any thread."""
+    """Query results of one store, shared by all viewers; safe from any thread."""
 
     def __init__(self, url: str, clock: Clock, settings: Settings | None = None) -> None:
         """Take the store's URL; it need not be there yet. The settings say where messages are searched for."""

@@ -1,4 +1,4 @@
-"""What a report of a range is made of: all that the store says of some streams, as it stands at one moment."""
+"""Query of a report: a range of one stream or of all, read at one moment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class ReportQuery:
-    """How did one stream go, or did all, in ``[from_us, to_us)``, by windows, hours or days?"""
+    """Query of a report: one stream or all, in ``[from_us, to_us)``, by windows, hours or days."""
 
     stream: str | None
     from_us: int | None

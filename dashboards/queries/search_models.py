@@ -1,4 +1,4 @@
-"""What a search for one message has found: frozen values, moments in µs since 1970."""
+"""Result types of a message search: frozen values, moments in µs since 1970."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hopwatch.monitor.results import WindowResult
 
 @dataclass(frozen=True, slots=True)
 class MessagePath:
-    """How a stream's messages go, and a window in which the message is: None where the store has it no more.
+    """Pathway of a stream and the window of a message; None where the store has pruned it.
 
     ``sides`` says what each node stamps, ``both``, ``in`` or ``out``. Stamps of the window are kept by the monitor
-    until ``kept_until_us``, None where nobody knows: the stream is not configured, or the store was filled once.
+    until ``kept_until_us``, None where that is unknown: the stream is not configured, or the store was filled once.
     """
 
     graph: Graph
@@ -26,7 +26,7 @@ class MessagePath:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What is kept of a message.
+    """Result of a search for a message.
 
     ``looked_into`` of ``segments`` were searched for its stamps, the newest first; ``trouble`` is why the segments or
     the lost ids could not be searched. The search is of ``at_us``.

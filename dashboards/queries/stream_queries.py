@@ -1,4 +1,4 @@
-"""What pages ask, each a value that reads its answer from a store as it stands at one moment."""
+"""Queries of the pages; each is a value that reads its result from the store at one moment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RANGE_CACHE: Final = Kept()
 
 @dataclass(frozen=True, slots=True)
 class StreamsOverviewQuery:
-    """How does every stream stand?"""
+    """Query of the state of every stream."""
 
     def run(self, connection: Connection) -> StreamsOverview:
         """Return it; a stream of which nothing came is there too."""
@@ -36,7 +36,7 @@ class StreamsOverviewQuery:
 
 @dataclass(frozen=True, slots=True)
 class StreamRangeQuery:
-    """How did a stream go in ``[from_us, to_us)``, by windows, hours or days?
+    """Query of a stream in ``[from_us, to_us)``, by windows, hours or days.
 
     Its steps are told with ``most`` nodes that lost most, those that take longest, the last one and the one that is
     looked at; and with those of the window that is looked at.
@@ -78,7 +78,7 @@ class StreamRangeQuery:
 
 @dataclass(frozen=True, slots=True)
 class WindowQuery:
-    """What became of one minute of a stream?"""
+    """Query of one window of a stream."""
 
     stream: str
     start_us: int

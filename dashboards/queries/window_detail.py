@@ -1,4 +1,4 @@
-"""Everything about one minute of a stream: the question that the page of a window asks."""
+"""Query of everything about one window of a stream."""
 
 from __future__ import annotations
 

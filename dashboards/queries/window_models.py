@@ -1,4 +1,4 @@
-"""What the store tells of one minute beyond its figures: frozen values, moments in µs since 1970."""
+"""Result types of the window query: frozen values, moments in µs since 1970."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hopwatch.monitor.results import WindowResult
 
 @dataclass(frozen=True, slots=True)
 class WindowHole:
-    """What a probe instance did not tell of a window in which it has a say.
+    """Gaps of a probe instance in a window that it reports to.
 
     ``missing`` are its batches that never came and may belong to the window, ``drops`` the observations that it had to
     drop, by cause, ``told_through_us`` the moment up to which it told all if that is before the window's horizon, else

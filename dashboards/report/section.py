@@ -1,4 +1,4 @@
-"""One stream of a report: what it was judged, its charts, and all its tables."""
+"""Section of one stream in a report: summary, charts and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The styles of a report: light and dark as its reader's machine is, and on paper light."""
+"""CSS of a report: light or dark as the reader's system is, light on paper."""
 
 from __future__ import annotations
 

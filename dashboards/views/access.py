@@ -1,4 +1,4 @@
-"""Who of those that a provider knows is let in."""
+"""Access rules for logged-in users: addresses and domains that are allowed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_SHOWN: Final = 80
 
 
 def explain_refusal(user: Mapping[str, object], allowed: Collection[str]) -> str:
-    """Return why somebody is not let in, nothing for who is.
+    """Return why a user has no access; empty where they have.
 
     ``user`` is what the provider tells of them, ``allowed`` holds addresses and domains, such as ``@host.example``, in
     small letters. Without ``allowed`` the provider alone decides. An address that the provider says it has not verified
@@ -19,10 +19,10 @@ def explain_refusal(user: Mapping[str, object], allowed: Collection[str]) -> str
         return ""
     email = user.get("email")
     if not isinstance(email, str) or "@" not in email:
-        return "The provider tells no e-mail address of you, and only some addresses are let in."
+        return "The provider gives no e-mail address of yours, and only some addresses have access."
     if user.get("email_verified") in (False, "false"):
         return f"The provider has not verified the address {email:.{MAX_SHOWN}}."
     address = email.lower()
     if address in allowed or f"@{address.rpartition('@')[2]}" in allowed:
         return ""
-    return f"{email:.{MAX_SHOWN}} is not among those who are let in."
+    return f"{email:.{MAX_SHOWN}} is not among the addresses that have access."

@@ -1,4 +1,4 @@
-"""What is looked at, as the query string of the page's URL: a link opens the same view for everybody."""
+"""State of a page as the query string of its URL, so that a link opens the same view for everybody."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ class RangePreset(StrEnum):
 
 
 class Zone(StrEnum):
-    """Whose clock moments are told by."""
+    """Time zone in which moments are shown."""
 
     UTC = "utc"
     LOCAL = "local"
 
 
 class HeatMeasure(StrEnum):
-    """What colours the heat map."""
+    """Quantity that colours the heat map."""
 
     LOSS = "loss"
     LAG = "lag"
 
 
 class FoldState(StrEnum):
-    """What becomes of rows that few people need."""
+    """State of rows that are folded away by default."""
 
     AWAY = "away"
     SHOWN = "shown"
@@ -78,7 +78,7 @@ class FoldState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PageAddress:
-    """What is looked at; ``from_us`` and ``to_us`` are a range that stays where it is, and come before ``range``.
+    """Address of a view; ``from_us`` and ``to_us`` are a range that stays where it is, and come before ``range``.
 
     ``search`` and ``part``, counted from 1, are of a long list; ``folded`` says whether all of it is shown.
     """
@@ -145,7 +145,7 @@ def parse_address(query: Mapping[str, str]) -> tuple[PageAddress, tuple[str, ...
 
 
 def format_address(address: PageAddress) -> dict[str, str]:
-    """Return the query string that :func:`read` makes this address of; what is as usual is left out."""
+    """Return the query string that :func:`parse_address` turns into this address; defaults are left out."""
     usual = PageAddress()
     moments = {"window": address.window_us, "from": address.from_us, "to": address.to_us}
     chosen = {"range": address.range, "zone": address.zone, "heat": address.heat, "folded": address.folded}

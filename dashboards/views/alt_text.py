@@ -1,4 +1,4 @@
-"""Charts in words, for whoever sees none: what is in them, over which time, and what stands out."""
+"""Alternative texts of charts, for screen readers: content, period and extremes."""
 
 from __future__ import annotations
 

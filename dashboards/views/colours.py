@@ -1,4 +1,4 @@
-"""Colours, light and dark, and what each verdict is drawn as: never by colour alone, always with word and icon.
+"""Colours, light and dark, and marks of verdicts: never colour alone, always word and icon.
 
 Every colour that text has is held to a contrast of 4.5 to its ground (WCAG 2.1, AA).
 """

@@ -1,4 +1,4 @@
-"""Which range the pages of all streams show: as the page of a stream has it, and up to what the monitor has read."""
+"""Time range of the pages that show all streams; it ends where the monitor has read to."""
 
 from __future__ import annotations
 

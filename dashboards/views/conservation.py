@@ -32,7 +32,7 @@ class Conservation:
 
 
 def build_conservation(one: WindowResult) -> Conservation:
-    """Return the bar of a window. What nobody knows has a part without a number, and is never one of 0."""
+    """Return the bar of a window. An unknown part has no number, and is never 0."""
     parts = [_build_part(one, "delivered", one.delivered, "delivered")]
     parts += [
         _build_part(one, name, getattr(one, name), name) for name in ("filtered", "rejected") if getattr(one, name)
@@ -67,7 +67,7 @@ def _build_lost_parts(one: WindowResult) -> list[ConservationPart]:
     if unsure:
         parts.append(_build_part(one, "missing, lost or not", unsure, "missing"))
     if one.lost_upper is None:
-        parts.append(ConservationPart("more that nobody knows", texts.UNKNOWN, "", 0.0, "unknown"))
+        parts.append(ConservationPart("unknown", texts.UNKNOWN, "", 0.0, "unknown"))
     elif one.lost_upper > one.lost:
         more = f"{texts.UNKNOWN} up to {texts.format_count(one.lost_upper - one.lost)}"
         parts.append(ConservationPart("more that may be lost", more, "", 0.0, "unknown"))

@@ -1,4 +1,4 @@
-"""Which range of a stream is shown, and in which steps, so that no chart has more points than can be told apart."""
+"""Time range and step size of a stream's charts, limited to the points that a chart can show."""
 
 from __future__ import annotations
 

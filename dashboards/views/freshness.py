@@ -1,4 +1,4 @@
-"""How old what is shown is, and what stands above it when the store is away or the monitor is behind."""
+"""Notices about the age of the data: store unreachable, monitor behind or stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history of incidents: from the notifications of a range to one row an incident, with beginning and end."""
+"""Incident history: the notifications of a range, folded into one row per incident."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts as the page tells them: what fires, where, over what, and how each channel took it."""
+"""Rows of open incidents and pending alerts, with the delivery status of each channel."""
 
 from __future__ import annotations
 

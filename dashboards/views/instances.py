@@ -1,4 +1,4 @@
-"""Probe instances: one row each, with what its books say and what a person should look at."""
+"""Rows of the page of probe instances: state, batches, holes, drops and clock of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message's journey: what became of it in each window that it is of, and its stamps one by one."""
+"""Journey of a message: its stamps in pathway order, and its outcome in each window."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Journey:
     """What became of a message: a mark, a sentence, its steps, how many are not shown, and until when stamps stay.
 
     ``shown`` is its id as it was given.
-    It is missing at the nodes of ``lost_at``: surely lost, or not, and then ``reasons`` say why nobody knows.
+    It is missing at the nodes of ``lost_at``: surely lost, or not, and then ``reasons`` say why that is unknown.
     """
 
     key: JourneyKey

@@ -1,4 +1,4 @@
-"""The ids that are missing at a node, a page at a time: which are looked for, and where each was seen last."""
+"""Paged list of the ids that are missing at a node, with search and CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outliers as the page tells them: what was observed, what was expected, and why it is strange."""
+"""Rows of the outlier table: observed and expected value, level and reasons."""
 
 from __future__ import annotations
 

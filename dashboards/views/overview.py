@@ -1,4 +1,4 @@
-"""The overview: one row a stream, those that need a person first."""
+"""Rows of the overview: one per stream, the worst first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pathway as a drawing: where each node stands, what it and each edge are seen as."""
+"""Layout of the pathway graph: position, mark and figures of each node and edge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_CLOSE_COLUMNS: Final = 14
 class PathwayNode:
     """A node: where it stands, in columns and rows from 0; what it is seen as; its figures in words.
 
-    ``after`` is what of its loss was lost after it, where a message takes one of several ways: nobody knows on which.
+    ``after`` is what of its loss was lost after it, where a message takes one of several ways: which one is unknown.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What was set aside and what was stopped, as the page tells it."""
+"""Rows of the quality page: records set aside, undeclared names, rejected and filtered messages, holes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points of charts over time: one a step and line, at most ``MOST_POINTS`` a chart; what is not known has no point."""
+"""Data points of charts over time, at most ``MAX_POINTS`` per chart; an unknown value has no point."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StackPiece:
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """A step of a row of the heat map; ``value`` is None where nobody knows or there is nothing."""
+    """A step of a row of the heat map; ``value`` is None where it is unknown or absent."""
 
     start_us: int
     end_us: int
@@ -90,7 +90,7 @@ def find_newest_loss_us(stretch: StreamRange) -> int | None:
 
 
 def build_lag_points(stretch: StreamRange, node: str, zone: tzinfo) -> tuple[ChartPoint, ...]:
-    """Return the lag in and out of one node in ms, :func:`percentiles` each; a side that is not stamped has none."""
+    """Return the lag in and out of one node in ms, :func:`select_percentiles` each; none of an unstamped side."""
     points, parts = [], select_percentiles(stretch)
     for one, of_node in _list_node_steps(stretch, node):
         when = texts.format_moment(step_marks.get_start_us(one), zone)
@@ -301,8 +301,8 @@ def _build_cell(
     is_known = seen.is_final and seen.mark.word not in {"UNKNOWN", "SILENT"}
     value, said = figure
     if not is_known and not value:
-        # Bounds say more than that nobody knows; a lone question mark does not.
-        said = "not judged yet" if not seen.is_final else said if " to " in said else "nobody knows"
+        # Bounds say more than the word unknown; a lone question mark does not.
+        said = "not judged yet" if not seen.is_final else said if " to " in said else "unknown"
     return HeatCell(*at, row, value if is_known else None, seen.mark.word, seen.mark.icon, said)
 
 

@@ -1,4 +1,4 @@
-"""What is shown, as sheets of exact numbers: for files, and for whoever reads a table rather than a chart.
+"""Tables of exact numbers behind the charts, for CSV files and for readers of tables.
 
 Lags are in µs and parts are fractions, as in ``hopwatch report --json``; the name of a column says its unit.
 """

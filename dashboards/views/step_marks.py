@@ -1,4 +1,4 @@
-"""How a step of a range, and a node in it, is to be seen: as what its windows were judged, and never as better."""
+"""Marks of steps and nodes: a step is shown as the worst verdict of its windows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ StepNode = NodeResult | NodeRollUp
 
 @dataclass(frozen=True, slots=True)
 class StepMark:
-    """What is counted, of a range or a window: a mark, and whether it is judged."""
+    """Mark of a step or node, and whether it is final."""
 
     mark: Mark
     is_final: bool

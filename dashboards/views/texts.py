@@ -1,4 +1,4 @@
-"""Numbers as a person reads them: with thousands separators and units; what is not known says so and is never 0."""
+"""Formatting of numbers, durations and moments; an unknown value is shown as unknown, never as 0."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final
 from hopwatch.monitor import spans
 
 NONE: Final = "\u2013"
-"""There is nothing to tell of."""
+"""There is no value."""
 UNKNOWN: Final = "?"
-"""There is something, and nobody knows it."""
+"""A value exists and is unknown."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PERCENT_FIGURES: Final = ((0.1, 1), (0.001, 2), (0.00001, 4))
 
 
 def format_count(number: int | None) -> str:
-    """Return a count, or that nobody knows it."""
+    """Return a count with thousands separators, or UNKNOWN."""
     return UNKNOWN if number is None else f"{number:,}"
 
 

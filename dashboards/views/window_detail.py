@@ -1,4 +1,4 @@
-"""One minute in words: where it stands, what its probes did not tell, and what was amended."""
+"""Texts of the page of one window: its status, the holes of its probes, its revisions."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.monitor.settings.test_dashboard import HIDDEN, LOGIN, SIGNING
 
 ALLOWED = frozenset({"@host.example", "guest@other.example"})
 GUEST = "guest@other.example"
-NOBODY = "The provider tells no e-mail address of you"
+NOBODY = "The provider gives no e-mail address of yours"
 
 
 @pytest.mark.parametrize(
@@ -30,10 +30,13 @@ NOBODY = "The provider tells no e-mail address of you"
         ({"email": "on-call@host.example"}, ""),
         ({"email": "On-Call@HOST.example", "email_verified": True}, ""),
         ({"email": GUEST}, ""),
-        ({"email": "other@other.example"}, "other@other.example is not among those who are let in."),
-        ({"email": "on-call@sub.host.example"}, "on-call@sub.host.example is not among those"),
-        ({"email": "on-call@evil-host.example"}, "on-call@evil-host.example is not among those"),
-        ({"email": "on-call@host.example@evil.example"}, "on-call@host.example@evil.example is not among those"),
+        ({"email": "other@other.example"}, "other@other.example is not among the addresses that have access."),
+        ({"email": "on-call@sub.host.example"}, "on-call@sub.host.example is not among the addresses"),
+        ({"email": "on-call@evil-host.example"}, "on-call@evil-host.example is not among the addresses"),
+        (
+            {"email": "on-call@host.example@evil.example"},
+            "on-call@host.example@evil.example is not among the addresses",
+        ),
         ({"email": GUEST, "email_verified": False}, f"The provider has not verified the address {GUEST}."),
         ({"email": GUEST, "email_verified": "false"}, f"The provider has not verified the address {GUEST}."),
         ({"email": ""}, NOBODY),

@@ -383,7 +383,7 @@ def test_steps_that_nobody_knows_have_a_band_and_no_value() -> None:
     whole = [cell for cell in series.build_heat_cells(made, HeatMeasure.LOSS, UTC) if cell.row == series.END_TO_END]
     assert [cell.value is None for cell in whole] == [False, True, True, True]
     assert [cell.word for cell in whole] == ["CLEAN", "UNKNOWN", "UNKNOWN", "PROVISIONAL"]
-    assert [cell.text for cell in whole] == ["0 % lost", *["nobody knows"] * 2, "not judged yet"]
+    assert [cell.text for cell in whole] == ["0 % lost", *["unknown"] * 2, "not judged yet"]
 
 
 def test_process_durations_stand_on_each_other_and_negative_ones_nowhere() -> None:

@@ -109,7 +109,7 @@ def test_what_nobody_knows_is_never_0(tmp_path: Path) -> None:
     assert "? UNKNOWN" in told.replace("</span>", "")
     assert "+ ? lost" in told
     assert "0 lost" not in told
-    assert "<b>?</b> more that nobody knows" in told
+    assert "<b>?</b> unknown" in told
     assert "no upper bound" in told
     assert "b: no probe instance was heard" in told
 

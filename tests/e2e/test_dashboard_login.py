@@ -112,7 +112,7 @@ def test_who_is_not_allowed_is_told_and_sees_nothing(url: str, page: Page) -> No
     """With the address that was refused, and a way to be somebody else."""
     sent = received(page)
     log_in(page, url, PEOPLE[1])
-    expect(page.get_by_text(f"{PEOPLE[1]} is not among those who are let in.")).to_be_visible()
+    expect(page.get_by_text(f"{PEOPLE[1]} is not among the addresses that have access.")).to_be_visible()
     assert sent
     assert not [frame for frame in sent if STREAM.encode() in frame]
     log_out(page, "Log in as somebody else")

@@ -66,7 +66,7 @@ def addresses(draw: st.DrawFn) -> PageAddress:
         draw(st.sampled_from(Zone)),
         draw(st.sampled_from(HeatMeasure)),
         draw(st.text()),
-        draw(st.text(max_size=address.MAX_SEARCH_CHARS)),
+        draw(st.text(st.characters(exclude_characters="\0"), max_size=address.MAX_SEARCH_CHARS)),
         draw(st.integers(1, address.MAX_PART)),
         draw(st.sampled_from(FoldState)),
     )
