@@ -74,7 +74,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _environment() -> dict[str, str]:
     """Return the environment with numpy's vector code chosen as the monitor chooses it, read when numpy is imported."""
-    return {simd.VARIABLE: simd.for_this_machine()} | os.environ
+    return {simd.VARIABLE: simd.detect_disabled_features()} | os.environ
 
 
 def keep_to_cores() -> None:

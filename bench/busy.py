@@ -20,7 +20,7 @@ from bench.truth import WrongResultError
 from bench.work import FIRST_START_MS, NODES, Work, start_ms, stream_name
 from hopwatch.monitor import pulse
 from hopwatch.monitor.spark import job
-from hopwatch.monitor.spark.state import RECOUNTED_US
+from hopwatch.monitor.spark.window_state import MAX_TALLY_WAIT_US
 from hopwatch.monitor.store import lineage, reader
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_US
@@ -128,7 +128,7 @@ def live(folder: Path) -> Json:
         beats = pairs(triggers(query.recentProgress))[-ROUNDS:]
         until(query, lambda _: len(idle_s(query.recentProgress)) >= IDLE)
         idle = idle_s(query.recentProgress)[-IDLE:]
-        _run(query, partial(rounds.beat, RECOUNTED_US), 1)
+        _run(query, partial(rounds.beat, MAX_TALLY_WAIT_US), 1)
         query.stop()
         _check(where, [rounds.brought[window] * MESSAGES for window in range(WINDOWS)])
     return {"busy_s": busy, "newest_s": newest, "pulse_s": beats, "idle_s": idle}
@@ -153,7 +153,7 @@ def _run(query: StreamingQuery, send: Callable[[], None], segments: int) -> None
     until(query, is_through)
 
 
-def _check(where: job.Place, brought: list[int]) -> None:
+def _check(where: job.JobContext, brought: list[int]) -> None:
     told = reader.report(where.engine)["streams"]
     found = {stream["stream"]: [window["known"] for window in stream["windows"]] for stream in told}
     for stream in map(stream_name, range(STREAMS)):

@@ -140,7 +140,7 @@ def bench(  # noqa: PLR0913 - one a flag
 ) -> None:
     """Measure the monitor beside its peers, on two cores, in one run; every result is checked."""
     chosen = _chosen(what, has_labels=data is not None and scorer is not None)
-    java.require()
+    java.require_java()
     on = machine.this()
     told: dict[str, Any] = {"machine": on._asdict()}
     if not as_json:

@@ -23,13 +23,13 @@ from bench.truth import WrongResultError
 from bench.work import NODES, pathway
 from hopwatch import Probe
 from hopwatch.monitor import pulse
-from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.settings.model import MonitorSettings
 from hopwatch.monitor.spark import job
-from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, lineage, reader, schema
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hopwatch.monitor.results import WindowResult
 
 STREAM: Final = "live"
-TERMS: Final = Terms(20_000_000, 15_000_000, 3_600_000_000, 86_400_000_000)
+TERMS: Final = WindowPolicy(20_000_000, 15_000_000, 3_600_000_000, 86_400_000_000)
 """Shorter than the defaults, so that nobody waits; what is measured comes on top of them."""
 HOG: Final = "hog"
 MESSAGES: Final = 200
@@ -64,11 +64,11 @@ def live(folder: Path, *, has_hog: bool = False) -> Json:
     settings = MonitorSettings.model_validate({"workdir": str(folder / "run")})
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
     schema.prepare(engine)
-    rules = {STREAM: StreamRules(pathway(), TERMS), HOG: StreamRules(Pathway.parse(HOG), TERMS)}
-    where = job.Place(SpoolSource(spool), engine, rules, settings.workdir)
+    rules = {STREAM: StreamConfig(pathway(), TERMS), HOG: StreamConfig(Pathway.parse(HOG), TERMS)}
+    where = job.JobContext(SpoolSource(spool), engine, rules, settings.workdir)
     lineage.check(engine, where.checkpoint, where.rules)
     with started(folder) as spark, _traffic(spool, has_hog=has_hog) as sent:
-        beat = pulse.start(f"spool:{spool}", KafkaAccess(), settings.pulse_us / 1e6)
+        beat = pulse.start_pulse(f"spool:{spool}", KafkaAccess(), settings.pulse_us / 1e6)
         query = job.start_stream(spark, where, f"{settings.trigger_us // 1_000} milliseconds", lambda _: None)
         # The first window is what is left of this minute, unless that is next to nothing.
         first_us = int(time.time() + _CLEAR_OF_THE_END_S) * 1_000_000 // WINDOW_US * WINDOW_US
@@ -78,7 +78,7 @@ def live(folder: Path, *, has_hog: bool = False) -> Json:
     return {"late_s": late_s, "trigger_s": settings.trigger_us / 1e6, "pulse_s": settings.pulse_us / 1e6}
 
 
-def _final(query: StreamingQuery, where: job.Place, sent: dict[int, int], start_us: int) -> float:
+def _final(query: StreamingQuery, where: job.JobContext, sent: dict[int, int], start_us: int) -> float:
     """Wait until a window is final in the store; return how long after its time that was, s."""
     while True:
         raise_failure(query)

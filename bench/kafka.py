@@ -146,13 +146,13 @@ def catch_up(folder: Path, work: Json, made: str, url: str, records: int) -> Jso
     """Read a backlog as a stream, until nothing is left; what was read is in the store, the windows are open."""
     of_kind = Made(Work(**work), Path(made))
     where = _place(of_kind.work, folder, url)
-    spark = session.start(folder / "session", cores=CORES, more=where.source.spark_settings)
+    spark = session.start_session(folder / "session", cores=CORES, more=where.source.spark_settings)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
     lineage.check(where.engine, where.checkpoint, where.rules)
     began_s = time.time()
     query = job.start_stream(spark, where, "0 seconds", lambda _: None)
     found = until(query, lambda found: sum(one.segments for one in found) >= records and not found[-1].segments)
-    session.end(query.stop)
+    session.stop_quietly(query.stop)
     spark.stop()
     read = [one for one in found if one.segments]
     observations = of_kind.truth().observations
@@ -177,7 +177,7 @@ def once(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json:
     """Read all of it in one batch, until every window is final in the store."""
     of_kind = Made(Work(**work), Path(made))
     where = _place(of_kind.work, folder, url)
-    spark = session.start(folder / "session", cores=CORES, more=where.source.spark_settings)
+    spark = session.start_session(folder / "session", cores=CORES, more=where.source.spark_settings)
     began_s = time.perf_counter()
     job.run_once(spark, where, lambda _: None)
     took_s = time.perf_counter() - began_s
@@ -186,8 +186,8 @@ def once(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json:
     return {"rate": of_kind.truth().observations / took_s}
 
 
-def _place(work: Work, folder: Path, url: str) -> job.Place:
+def _place(work: Work, folder: Path, url: str) -> job.JobContext:
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
     schema.prepare(engine)
     source = KafkaSource(KafkaPlace.parse(url), KafkaAccess(), folder / "landed", RECORDS_A_TRIGGER)
-    return job.Place(source, engine, rules(work), folder / "work")
+    return job.JobContext(source, engine, rules(work), folder / "work")

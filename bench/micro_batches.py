@@ -21,7 +21,7 @@ from bench.windows import MESSAGES, START_US, Fleet
 from hopwatch.alerts.events import Notification, Severity
 from hopwatch.alerts.follow import Alerting
 from hopwatch.alerts.store import StoredPast
-from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.store import dialect, schema, tables, writer
 from hopwatch.probes.contract.limits import WINDOW_US
 

@@ -18,13 +18,13 @@ from sqlalchemy import Connection, Engine, delete, insert, literal, select, text
 from bench import windows
 from bench.speed import Tell
 from bench.windows import START_US, Dice
+from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty
-from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty_tally
 from hopwatch.monitor.results import Status
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import lineage, rollups, schema, tables, writer
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
 
 MESSAGES: Final = 200
@@ -104,7 +104,7 @@ def _writing(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def _day(engine: Engine, paths: Mapping[str, tuple[str, ...]], rules: Mapping[str, StreamRules], tell: Tell) -> None:
+def _day(engine: Engine, paths: Mapping[str, tuple[str, ...]], rules: Mapping[str, StreamConfig], tell: Tell) -> None:
     """Conclude a day of all streams and roll it up, an hour a transaction."""
     dice = np.random.default_rng(1)
     pool = [tdigest.build((_LAG_US * dice.lognormal(sigma=0.5, size=MESSAGES)).astype(np.int64)) for _ in range(POOL)]
@@ -123,14 +123,14 @@ def _day(engine: Engine, paths: Mapping[str, tuple[str, ...]], rules: Mapping[st
 
 
 def concluded(  # noqa: PLR0913, PLR0917 - all that a window is made of
-    stream: str, nodes: tuple[str, ...], start_us: int, rules: StreamRules, pool: list[tdigest.Digest], dice: Dice
+    stream: str, nodes: tuple[str, ...], start_us: int, rules: StreamConfig, pool: list[tdigest.Digest], dice: Dice
 ) -> Conclusion:
     """Return a final window with digests of a pool, one in fifty of a stream with losses."""
     is_lossy = dice.random() < (0.0 if stream.endswith("0") else 0.02)
     result = windows.window(stream, nodes, start_us, dice, is_lossy=is_lossy, messages=MESSAGES)
     drawn = dice.integers(0, len(pool), (len(nodes), 3)).tolist()
     lags = tuple(NodeLags(*(pool[place] for place in of_node)) for of_node in drawn)
-    tally = replace(empty(rules.pathway), lags=lags)
+    tally = replace(empty_tally(rules.pathway), lags=lags)
     return Conclusion(
         result, tally, tuple(LostIds.of(windows.ids(dice, 0)) for _ in nodes), is_settled=True, books=b"", changed=None
     )

@@ -91,7 +91,7 @@ def counted(many: Iterator[Floats], weeks: int) -> Json:
 def _odd(values: Floats) -> tuple[int, int, int]:
     """Return how many notices, outliers, and runs of values three deviations off, a series has."""
     moments_us = minutes(len(values))
-    _, scores = detector.follow(state.new(1), np.zeros(len(values), np.int64), moments_us, values)
+    _, scores = detector.score_values(state.new_states(1), np.zeros(len(values), np.int64), moments_us, values)
     past = pd.Series(values).shift(1).rolling(ROLLING)
     is_far = ((pd.Series(values) - past.mean()).abs() > FAR * past.std()).to_numpy()
     runs = int((is_far[1:] & ~is_far[:-1]).sum())

@@ -20,7 +20,7 @@ from bench.generate import Made
 from bench.progress import Finals, rates
 from bench.work import Work, rules
 from hopwatch.monitor.spark import job, session
-from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, lineage, schema
 
 if TYPE_CHECKING:
@@ -61,28 +61,28 @@ def both(folder: Path, work: Json, made: str) -> Json:
 @contextmanager
 def started(folder: Path) -> Iterator[SparkSession]:
     """Yield a session as the monitor starts it."""
-    spark = session.start(folder / "session", cores=CORES)
+    spark = session.start_session(folder / "session", cores=CORES)
     try:
         yield spark
     finally:
         spark.stop()
 
 
-def place(made: Made, folder: Path) -> job.Place:
+def place(made: Made, folder: Path) -> job.JobContext:
     """Return a place for a job over that work, with an empty store."""
     folder.mkdir()
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
     schema.prepare(engine)
-    return job.Place(SpoolSource(made.spool), engine, rules(made.work), folder)
+    return job.JobContext(SpoolSource(made.spool), engine, rules(made.work), folder)
 
 
-def _timed_once(spark: SparkSession, where: job.Place) -> float:
+def _timed_once(spark: SparkSession, where: job.JobContext) -> float:
     began_s = time.perf_counter()
     job.run_once(spark, where, lambda _: None)
     return time.perf_counter() - began_s
 
 
-def _check(made: Made, where: job.Place) -> float:
+def _check(made: Made, where: job.JobContext) -> float:
     began_s = time.perf_counter()
     check_store(where.engine, made.work, made.truth())
     return time.perf_counter() - began_s

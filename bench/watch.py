@@ -17,7 +17,7 @@ from bench.alone import run
 from bench.speed import Tell
 from bench.watching import OURS, PANDAS
 from bench.windows import Fleet
-from hopwatch.monitor.outliers.windows import WATCHED
+from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES
 
 FLEETS: Final = (Fleet(1, 10), Fleet(1, 100), Fleet(4, 250), Fleet(20, 250))
 """10, 100, 1,000 and 5,000 nodes; a stream has 255 at most."""
@@ -65,7 +65,7 @@ def measure(scratch: Path, tell: Tell) -> list[Followed | WarmUp]:
     trees = run("bench.outliers:half_space_trees", scratch).result
     measured: list[Followed | WarmUp] = [WarmUp(compiled_s, kept_s)]
     for fleet in FLEETS:
-        count = fleet.streams * fleet.nodes * len(WATCHED)
+        count = fleet.streams * fleet.nodes * len(TRACKED_QUANTITIES)
         size = {"streams": fleet.streams, "nodes": fleet.nodes}
         tell(f"watch: {fleet.streams} streams of {fleet.nodes} nodes")
         ours = Followed(OURS, **size, **run("bench.watching:ours", scratch, **size).result)

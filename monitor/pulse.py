@@ -16,7 +16,7 @@ from hopwatch.probes.sinks.kafka import KafkaSink
 NODE: Final = "monitor"
 
 
-def start(url: str, access: KafkaAccess, every_s: float) -> Probe:
+def start_pulse(url: str, access: KafkaAccess, every_s: float) -> Probe:
     """Return the pulse, beating until it is closed.
 
     Into Kafka it is let as the monitor is, by its settings: a probe by itself would ask the environment.

@@ -33,7 +33,7 @@ class Verdict(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-IGNORANT: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
+UNINFORMATIVE: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
 """Verdicts on windows that say nothing of messages: neither that they are well nor that they are lost."""
 
 
@@ -169,16 +169,16 @@ class RollUp:
     nodes: tuple[NodeRollUp, ...]
 
 
-def rolled_as_json(rolled: RollUp) -> dict[str, Any]:
+def roll_up_to_json(rolled: RollUp) -> dict[str, Any]:
     """Return an hour or a day as ``report --by --json`` shows it."""
     told = asdict(rolled)
     del told["stream"]
     verdicts = {verdict.value: told.pop(verdict.value.lower()) for verdict in Verdict}
-    start, windows = iso(told.pop("start_us")), told.pop("windows")
+    start, windows = format_iso(told.pop("start_us")), told.pop("windows")
     return {"start": start, "windows": windows, "verdicts": verdicts} | told | {"nodes": list(told["nodes"])}
 
 
-def as_json(
+def window_to_json(
     result: WindowResult, lost_ids: Sequence[Sequence[str]], slowest: Sequence[Sequence[Mapping[str, Any]] | None]
 ) -> dict[str, Any]:
     """Return a window as ``report --json`` shows it.
@@ -192,10 +192,10 @@ def as_json(
     told |= {"reasons": list(result.reasons)}
     nodes = zip(told["nodes"], lost_ids, slowest, strict=True)
     told["nodes"] = [node | {"lost_ids": list(ids), "slowest": slow} for node, ids, slow in nodes]
-    return {"window_start": iso(start_us)} | told
+    return {"window_start": format_iso(start_us)} | told
 
 
-def iso(moment_us: int) -> str:
+def format_iso(moment_us: int) -> str:
     """Return a moment in µs since 1970 as ISO 8601 UTC with Z; whole seconds without a fraction.
 
     A moment that is not in the years 1 to 9999, which only a broken clock tells, stays the number that it is.

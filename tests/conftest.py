@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Yield the session that the monitor itself would start, started when the first test asks for it."""
-    started = session.start(tmp_path_factory.mktemp("spark"))
+    started = session.start_session(tmp_path_factory.mktemp("spark"))
     yield started
     started.stop()
 

@@ -17,7 +17,7 @@ from bench.generate import Made
 from bench.truth import Found, Key
 from bench.work import TERMS, Block, Work, blocks, pathway, start_ms
 from hopwatch.monitor.kernel import tally
-from hopwatch.monitor.kernel.tally import Observed, Tally
+from hopwatch.monitor.kernel.tally import ObservedBatch, Tally
 from hopwatch.probes.contract.limits import WINDOW_US
 
 _PASSED: Final = np.empty(0, np.uint8)
@@ -46,7 +46,7 @@ def by_window(observed: Iterable[Block]) -> list[list[Block]]:
 
 def take(of_window: list[Block], batch: int) -> Tally:
     """Tally the observations of one window, in batches as they are on the wire."""
-    return tally.take(pathway(), _batches(of_window, batch), start_ms(of_window[0].window) * 1_000 + WINDOW_US)
+    return tally.build_tally(pathway(), _batches(of_window, batch), start_ms(of_window[0].window) * 1_000 + WINDOW_US)
 
 
 def found(windows: list[list[Block]], tallies: list[Tally]) -> dict[Key, Found]:
@@ -62,12 +62,12 @@ def _tally(place: int, batch: int) -> Tally:
     return take(_windows[place], batch)
 
 
-def _batches(of_window: list[Block], batch: int) -> Iterator[Observed]:
+def _batches(of_window: list[Block], batch: int) -> Iterator[ObservedBatch]:
     for block in of_window:
         arrival_us = start_ms(block.window) * 1_000 + TERMS.settle_us
         for first in range(0, len(block.message_ids), batch):
             part = slice(first, first + batch)
-            yield Observed(
+            yield ObservedBatch(
                 block.node,
                 "",
                 arrival_us,

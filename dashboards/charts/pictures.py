@@ -18,7 +18,7 @@ from xml.etree import ElementTree as ET
 from hopwatch.dashboards.charts import axes
 from hopwatch.dashboards.charts.axes import Axis
 from hopwatch.dashboards.views.series import Band, Cell, Outlier, Piece, Point
-from hopwatch.monitor import spans
+from hopwatch.monitor.texts import time_spans
 
 WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM = 960, 230, 96, 12, 34, 28
 ROW: Final = 22
@@ -141,7 +141,7 @@ class Picture:
 
     def spans(self, low_ms: float, high_ms: float, what: str) -> Axis:
         """Draw an axis of spans of time, in the unit that suits the longest of them, and return it in ms."""
-        unit, size_us = spans.unit_of(max(abs(low_ms), abs(high_ms)) * 1e3)
+        unit, size_us = time_spans.choose_unit(max(abs(low_ms), abs(high_ms)) * 1e3)
         size_ms = size_us / 1e3
         axis = self.values(low_ms / size_ms, high_ms / size_ms, f"{what}, {unit}")
         return replace(axis, low=axis.low * size_ms, high=axis.high * size_ms)

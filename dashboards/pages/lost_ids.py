@@ -11,8 +11,8 @@ from hopwatch.dashboards.looking import Looking
 from hopwatch.dashboards.reading.window_told import LostOf, WholeWindow
 from hopwatch.dashboards.views import lost_ids
 from hopwatch.dashboards.views.address import Page
-from hopwatch.monitor.printable import on_a_line
 from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.texts.escaping import escape_line
 
 HEAD = (("Message id", "hw-name"), ("Last seen", ""))
 
@@ -92,7 +92,7 @@ def _row(looking: Looking, one: tuple[bytes, str], seen: str) -> tuple[str, str]
     message_id, shown = one
     query = looking.query(page=Page.MESSAGE, message_id=lost_ids.unmistakable(message_id), node="", window_us=None)
     return (
-        f'<span class="hw-id">{markup.link(on_a_line(shown), query, "the journey of this message")}</span>',
+        f'<span class="hw-id">{markup.link(escape_line(shown), query, "the journey of this message")}</span>',
         markup.text(seen),
     )
 

@@ -13,7 +13,7 @@ from hopwatch.dashboards.reading.told import Standing
 from hopwatch.dashboards.views import journey, texts
 from hopwatch.dashboards.views.address import MOST_SHOWN, Page
 from hopwatch.dashboards.views.journey import Journey
-from hopwatch.monitor.journey import readings
+from hopwatch.monitor.lookup.journey import parse_ids
 
 HEAD = (
     ("Node", "hw-name"),
@@ -37,7 +37,7 @@ def show(looking: Looking, standing: Standing) -> None:
         found = looking.answers.searches.find(text, looking.address.stream)
     for trouble in found.trouble:
         st.error(markup.plain(f"Not all could be searched: {trouble}"))
-    keys = journey.keys(found, readings(text))
+    keys = journey.keys(found, parse_ids(text))
     if partly := journey.partly(found):
         st.warning(markup.plain(partly))
     if not keys:

@@ -14,7 +14,7 @@ from hopwatch.dashboards.reading.told import Standing
 from hopwatch.dashboards.views import instances
 from hopwatch.dashboards.views.address import Folded
 from hopwatch.dashboards.views.instances import Row
-from hopwatch.monitor.instances import Roll
+from hopwatch.monitor.accounting.instances import InstancePage
 
 HEAD: Final = (
     ("Node, stream", "hw-name"),
@@ -70,7 +70,7 @@ def _cells(looking: Looking, row: Row) -> tuple[str, ...]:
     )
 
 
-def _nothing(looking: Looking, roll: Roll) -> None:
+def _nothing(looking: Looking, roll: InstancePage) -> None:
     here = looking.address
     if here.part > 1 and roll.found:
         st.info("There are not so many instances: this part is empty.")
@@ -82,7 +82,7 @@ def _nothing(looking: Looking, roll: Roll) -> None:
         st.info("No probe has told anything yet.")
 
 
-def _parts(looking: Looking, roll: Roll) -> None:
+def _parts(looking: Looking, roll: InstancePage) -> None:
     """Draw which of the pages of rows this is, and the ways to those beside it."""
     part, most = looking.address.part, max(1, -(-roll.found // ROWS))
     if most == 1 and part == 1:

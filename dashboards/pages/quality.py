@@ -13,8 +13,8 @@ from hopwatch.dashboards.reading.signs import ROWS, WhatWasSetAside
 from hopwatch.dashboards.reading.told import Standing
 from hopwatch.dashboards.views import period, quality
 from hopwatch.dashboards.views.span import STEP_WORDS, Span
+from hopwatch.monitor.accounting.quality import Quality
 from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.quality import Quality
 
 REASONS: Final = (
     ("Reason", "hw-name"),

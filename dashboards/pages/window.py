@@ -12,7 +12,7 @@ from hopwatch.dashboards.reading.whole_window import AllOfAWindow
 from hopwatch.dashboards.reading.window_told import WholeWindow
 from hopwatch.dashboards.views import conservation, judged, texts, whole_window
 from hopwatch.dashboards.views.address import Page
-from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import WindowResult
 
 HOLES = (("Node", "hw-name"), ("Probe", ""), ("Started", "hw-narrow"), ("What it did not tell of this minute", ""))
@@ -53,7 +53,7 @@ def _nothing(looking: Looking, start_us: int, trouble: str) -> None:
     st.html(f'<div class="hw-steps">{back}</div>')
 
 
-def _head(looking: Looking, whole: WholeWindow, terms: Terms | None) -> None:
+def _head(looking: Looking, whole: WholeWindow, terms: WindowPolicy | None) -> None:
     one = whole.result
     chip = markup.chip(judged.of(one).mark, looking.palette)
     at = markup.text(texts.moment(one.window_start_us, looking.zone))

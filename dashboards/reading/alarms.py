@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopwatch.alerts.record import Open, Told, Untold
-from hopwatch.monitor.watch import Finding
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,5 +22,5 @@ class Alarms:
     covered: tuple[Untold, ...]
     told: tuple[Told, ...]
     is_all_told: bool
-    findings: tuple[tuple[str, Finding], ...]
+    findings: tuple[tuple[str, OutlierFinding], ...]
     found: int

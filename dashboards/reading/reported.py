@@ -11,11 +11,11 @@ from sqlalchemy import Connection, func, select
 from hopwatch.dashboards.reading.questions import HOUR_US, graph, running_from_us
 from hopwatch.dashboards.reading.told import Stretch
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.reached import Reached
 from hopwatch.monitor.results import RollUp, WindowResult
 from hopwatch.monitor.store import instances, outliers, ranges, reader, rollups, tables
 from hopwatch.monitor.store.pieces import Kept
 from hopwatch.monitor.store.ranges import Where
+from hopwatch.monitor.texts.read_progress import ReadProgress
 
 MOST_STEPS: Final = 1_000
 """Windows, hours or days of a stream that one report has room for."""
@@ -39,7 +39,7 @@ class Report:
     to_us: int | None
     step_us: int
     accounts: Mapping[str, Any]
-    reached: Reached
+    reached: ReadProgress
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hopwatch.dashboards.reading.told import Graph
-from hopwatch.monitor.finding import Lost
-from hopwatch.monitor.journey import Stamp
+from hopwatch.monitor.lookup.journey import MessageStamp
+from hopwatch.monitor.lookup.search import LostMessage
 from hopwatch.monitor.results import WindowResult
 
 
@@ -32,8 +32,8 @@ class Searched:
     the lost ids could not be searched. The search is of ``at_us``.
     """
 
-    stamps: tuple[Stamp, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    stamps: tuple[MessageStamp, ...] = ()
+    lost: tuple[LostMessage, ...] = ()
     segments: int = 0
     looked_into: int = 0
     at_us: int = 0

@@ -13,10 +13,10 @@ from sqlalchemy import Connection
 
 from hopwatch.dashboards.reading.questions import OneWindow, graph
 from hopwatch.dashboards.reading.search_told import Searched, Way
-from hopwatch.monitor import finding, journey
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import HopwatchError
-from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.lookup import journey, search
 from hopwatch.monitor.settings import Settings
 from hopwatch.monitor.store import lineage, reader, writer
 
@@ -46,7 +46,7 @@ class Searches:
             kept = self._kept.get((text, stream))
             now_s = self._clock.monotonic_s()
             if kept is None or now_s >= kept[1]:
-                found = self._search(journey.readings(text), stream or None, now_s)
+                found = self._search(journey.parse_ids(text), stream or None, now_s)
                 rest_s = max(LEAST_KEPT_S, REST * (self._clock.monotonic_s() - now_s))
                 kept = self._kept[text, stream] = found, self._clock.monotonic_s() + rest_s
             self._kept.move_to_end((text, stream))
@@ -54,7 +54,7 @@ class Searches:
                 self._kept.popitem(last=False)
             return kept[0]
 
-    def terms_of(self, stream: str) -> Terms | None:
+    def terms_of(self, stream: str) -> WindowPolicy | None:
         """Return the spans that a stream's windows live by; None where the configuration has no such stream."""
         known = self._settings.streams.get(stream) if self._settings else None
         return known.rules.terms if known else None
@@ -65,22 +65,22 @@ class Searches:
         looked = _Looked(self._clock, began_s + PATIENCE_S)
         found = Searched(at_us=self._clock.now_us())
         try:
-            stamps = finding.stamps(self._settings, wanted, stream, looked.newest_first)
+            stamps = search.find_stamps(self._settings, wanted, stream, looked.newest_first)
             found = replace(found, stamps=stamps, segments=looked.segments, looked_into=looked.into)
         except HopwatchError as error:
             found = replace(found, trouble=(str(error),))
         try:
-            lost = finding.where_lost(self._settings.store.url, wanted, stream)
+            lost = search.find_losses(self._settings.store.url, wanted, stream)
         except HopwatchError as error:
             return replace(found, trouble=(*found.trouble, str(error)))
-        return replace(found, lost=lost, stamps=journey.united(found.stamps, *(one.stamps for one in lost)))
+        return replace(found, lost=lost, stamps=journey.unite_stamps(found.stamps, *(one.stamps for one in lost)))
 
 
 @dataclass(frozen=True, slots=True)
 class WaysOf:
     """How do streams go, and what became of these windows of them, each a stream, a start and its terms?"""
 
-    windows: tuple[tuple[str, int, Terms | None], ...]
+    windows: tuple[tuple[str, int, WindowPolicy | None], ...]
 
     def read(self, connection: Connection) -> tuple[Way, ...]:
         """Return a way for each."""

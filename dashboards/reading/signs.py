@@ -12,8 +12,8 @@ from hopwatch.alerts import recorded
 from hopwatch.alerts.events import Notification
 from hopwatch.alerts.record import Told
 from hopwatch.dashboards.reading.alarms import Alarms
-from hopwatch.monitor.instances import Roll
-from hopwatch.monitor.quality import Quality
+from hopwatch.monitor.accounting.instances import InstancePage
+from hopwatch.monitor.accounting.quality import Quality
 from hopwatch.monitor.store import instances, outliers, quality
 from hopwatch.monitor.store.instances import Asked
 
@@ -33,7 +33,7 @@ class HowProbesStand:
     part: int
     is_all: bool
 
-    def read(self, connection: Connection) -> Roll:
+    def read(self, connection: Connection) -> InstancePage:
         """Return it; a page behind the last is empty."""
         asked = Asked(self.stream, self.search, self.is_all)
         return instances.roll(connection, asked, (self.part - 1) * ROWS, ROWS)

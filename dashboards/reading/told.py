@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hopwatch.monitor.reached import Reached
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import RollUp, Status, Verdict, WindowResult
-from hopwatch.monitor.watch import Finding
+from hopwatch.monitor.texts.read_progress import ReadProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Standing:
     """How all streams stand, up to when they were read, and how many incidents are open."""
 
     streams: tuple[StreamNow, ...]
-    reached: Reached
+    reached: ReadProgress
     firing: int = 0
 
     @property
@@ -84,6 +84,6 @@ class Stretch:
     steps: tuple[WindowResult, ...] | tuple[RollUp, ...]
     step_us: int
     whole: RollUp | None
-    findings: tuple[Finding, ...] = field(default=())
+    findings: tuple[OutlierFinding, ...] = field(default=())
     window: WindowResult | None = None
     running_us: int | None = None

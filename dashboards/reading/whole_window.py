@@ -12,9 +12,9 @@ from sqlalchemy import Connection, func, select
 
 from hopwatch.dashboards.reading.questions import OneWindow, graph
 from hopwatch.dashboards.reading.window_told import AgedOut, Hole, LostOf, Revision, WholeWindow
-from hopwatch.monitor.holes import touch
-from hopwatch.monitor.kernel.books import Book, accounts
-from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.accounting.holes import find_touched_windows
+from hopwatch.monitor.kernel.books import Book, judge_book
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.store import lost, reader, tables
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
@@ -33,7 +33,7 @@ class AllOfAWindow:
     stream: str
     start_us: int
     node: str
-    terms: Terms | None
+    terms: WindowPolicy | None
 
     def read(self, connection: Connection) -> WholeWindow | None:
         """Return it; None where the store has no such window."""
@@ -87,7 +87,7 @@ class AllOfAWindow:
     def _aged_out(self, connection: Connection, sighted_us: int) -> Iterator[AgedOut]:
         start, sighted = np.array([self.start_us]), np.array([sighted_us])
         for hole in reader.holes(connection):
-            if self.terms is not None and touch([hole], self.terms, start, sighted).any():
+            if self.terms is not None and find_touched_windows([hole], self.terms, start, sighted).any():
                 yield AgedOut(hole.place, hole.first, hole.last)
 
 
@@ -113,7 +113,7 @@ def named_ids(connection: Connection, stream: str, start_us: int, node: str) -> 
 def hole_of(book: Book, start_us: int, horizon_us: int, *, is_due: bool) -> Hole | None:
     """Return what an instance did not tell of a window, None if nothing; one that still has time is not silent."""
     start, end = np.array([start_us]), np.array([start_us + WINDOW_US])
-    judged = accounts(book, start, end, np.array([horizon_us]))
+    judged = judge_book(book, start, end, np.array([horizon_us]))
     if not judged.has_a_say[0] or judged.complete[0]:
         return None
     missing = sum(count for count, from_us, to_us in book.holes() if from_us <= horizon_us and to_us >= start_us)

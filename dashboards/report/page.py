@@ -7,7 +7,7 @@ from hopwatch.dashboards.reading.reported import Report, StreamReport
 from hopwatch.dashboards.report import section, styles, tables
 from hopwatch.dashboards.views import judged, loss_table, span, texts
 from hopwatch.dashboards.views.colours import NOTHING
-from hopwatch.monitor.reached import Reached
+from hopwatch.monitor.texts.read_progress import ReadProgress
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The browser is told, too, that nothing is fetched and nothing runs."""
@@ -41,7 +41,7 @@ def _range(report: Report) -> str:
     return f"from {begins} to {ends}"
 
 
-def _reached(reached: Reached, made_us: int) -> str:
+def _reached(reached: ReadProgress, made_us: int) -> str:
     """Return up to when the store was read, as of when the report was made; nothing while the monitor is at work."""
     notice = reached.notice(made_us, texts.second)
     once = reached.once(texts.second)

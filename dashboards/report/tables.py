@@ -11,10 +11,10 @@ from hopwatch.dashboards.reading.reported import StreamReport
 from hopwatch.dashboards.reading.told import Stretch
 from hopwatch.dashboards.views import judged, loss, loss_table, series, texts
 from hopwatch.dashboards.views.judged import Judged
-from hopwatch.monitor.kernel.naming import HASH_OF_A_TEXT
-from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.kernel.naming import HASH_SUFFIX
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import RollUp, Verdict, WindowResult
-from hopwatch.monitor.watch import Finding
+from hopwatch.monitor.texts.escaping import escape_line
 
 MOST_IDS: Final = 1_000
 """Lost ids of a stream that a report lists."""
@@ -66,21 +66,21 @@ def lost_ids(told: StreamReport) -> str:
         left -= len(shown)
         if shown:
             lost = losses.get((start_us, node), texts.UNKNOWN)
-            codes = " ".join(f"<code>{markup.text(on_a_line(one))}</code>" for one in shown)
+            codes = " ".join(f"<code>{markup.text(escape_line(one))}</code>" for one in shown)
             rows.append((markup.text(texts.moment(start_us)), markup.text(node), lost, codes))
     if not rows:
         return ""
     kept = sum(len(ids) for ids in told.lost_ids.values())
     note = f"The first 100 of each window and node; {MOST_IDS - left:,} of {kept:,} are listed."
     head = (("window", _NARROW), ("node", ""), ("loss of node", _NUMBER), ("message ids", ""))
-    if any(one.endswith(HASH_OF_A_TEXT) for ids in told.lost_ids.values() for one in ids):
+    if any(one.endswith(HASH_SUFFIX) for ids in told.lost_ids.values() for one in ids):
         note += " Of some texts only the hashes were sent: hopwatch find TEXT looks for a text by its hash."
     return markup.elements("p", [note], "hw-note") + markup.table(
         head, rows, "hw-ids", "Ids of messages that are missing, lost or not"
     )
 
 
-def outliers(findings: Sequence[Finding]) -> str:
+def outliers(findings: Sequence[OutlierFinding]) -> str:
     """Return what the detector found, outliers before what is only odd, as many as a report has room for."""
     ordered = sorted(findings, key=lambda one: (not one.is_outlier, one.window_start_us))
     rows = [

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.results import format_iso
 from hopwatch.probes.contract.limits import WINDOW_US
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -116,7 +116,8 @@ def read(query: Mapping[str, str]) -> tuple[Address, tuple[str, ...]]:
         from_us = to_us = None
     elif from_us is not None and to_us is not None and from_us >= to_us:
         wrong.append(
-            f"the range ends before it begins: from {iso(from_us)} to {iso(to_us)}; showing the newest instead"
+            f"the range ends before it begins: from {format_iso(from_us)} to {format_iso(to_us)}; "
+            "showing the newest instead"
         )
         from_us = to_us = None
     address = Address(
@@ -152,7 +153,7 @@ def query_of(address: Address) -> dict[str, str]:
     implied = Page.STREAM if address.stream else Page.OVERVIEW
     parts = {} if address.page is implied else {"page": address.page.value}
     parts |= {name: value for name, value in _names(address) if value}
-    parts |= {name: iso(value) for name, value in moments.items() if value is not None}
+    parts |= {name: format_iso(value) for name, value in moments.items() if value is not None}
     parts |= {"part": str(address.part)} if address.part != usual.part else {}
     return parts | {name: value.value for name, value in chosen.items() if value is not getattr(usual, name)}
 

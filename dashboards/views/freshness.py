@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import tzinfo
 
 from hopwatch.dashboards.views import texts
-from hopwatch.monitor.reached import Notice, Reached
+from hopwatch.monitor.texts.read_progress import Notice, ReadProgress
 
 
-def notices(now_us: int, read_us: int, reached: Reached | None, trouble: str, zone: tzinfo) -> tuple[Notice, ...]:
+def notices(now_us: int, read_us: int, reached: ReadProgress | None, trouble: str, zone: tzinfo) -> tuple[Notice, ...]:
     """Return what is wrong with what is shown, the gravest first; ``reached`` is None where nothing was ever read."""
     found = []
     if trouble:
@@ -26,7 +26,7 @@ def _last(now_us: int, read_us: int) -> str:
     return f"Shown is what was known {texts.age(now_us - read_us)} ago."
 
 
-def line(now_us: int, read_us: int, reached: Reached, zone: tzinfo) -> str:
+def line(now_us: int, read_us: int, reached: ReadProgress, zone: tzinfo) -> str:
     """Return one line that says how old what is shown is."""
     read = f"read {texts.age(now_us - read_us)} ago"
     if reached.is_once:

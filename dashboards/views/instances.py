@@ -9,17 +9,28 @@ from typing import Final
 
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
-from hopwatch.monitor.instances import AHEAD_US, BYE_US, GONE_US, Instance, Roll, State
+from hopwatch.monitor.accounting.instances import (
+    AHEAD_US,
+    BYE_LISTED_US,
+    SILENT_LISTED_US,
+    Instance,
+    InstancePage,
+    InstanceState,
+)
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Book
 
 MARKS: Final = {
-    State.SILENT: Mark("SILENT", "⚠", "no bye, and nothing told of the last minute: windows wait for it", "lossy"),
-    State.TROUBLED: Mark("TROUBLED", "!", "it tells, and something of it is missing, dropped or set aside", "unknown"),
-    State.RETIRED: Mark(
+    InstanceState.SILENT: Mark(
+        "SILENT", "⚠", "no bye, and nothing told of the last minute: windows wait for it", "lossy"
+    ),
+    InstanceState.TROUBLED: Mark(
+        "TROUBLED", "!", "it tells, and something of it is missing, dropped or set aside", "unknown"
+    ),
+    InstanceState.RETIRED: Mark(
         "RETIRED", "∅", f"silent without a bye for over {texts.age(RETIRED_AFTER_US)}: nothing waits for it", "silent"
     ),
-    State.ALIVE: Mark("ALIVE", "✓", "it tells, and nothing is missing", "clean"),
-    State.BYE: Mark("BYE", "○", "it said bye", "idle"),
+    InstanceState.ALIVE: Mark("ALIVE", "✓", "it tells, and nothing is missing", "clean"),
+    InstanceState.BYE: Mark("BYE", "○", "it said bye", "idle"),
 }
 VERSIONS: Final = "Versions of probes are not known: the store keeps none."
 _CAUSES: Final = 4
@@ -46,27 +57,27 @@ class Row:
     is_ahead: bool
 
 
-def rows(roll: Roll, now_us: int, zone: tzinfo) -> tuple[Row, ...]:
+def rows(roll: InstancePage, now_us: int, zone: tzinfo) -> tuple[Row, ...]:
     """Return the rows, in the order that the store gives them."""
     return tuple(_row(one, roll.moment_us, now_us, zone) for one in roll.instances)
 
 
-def summary(roll: Roll) -> str:
+def summary(roll: InstancePage) -> str:
     """Return how many instances there are of each state, in a line."""
     total = sum(roll.counts.values())
-    told = ", ".join(f"{roll.counts[state]:,} {MARKS[state].word}" for state in State if roll.counts.get(state))
+    told = ", ".join(f"{roll.counts[state]:,} {MARKS[state].word}" for state in InstanceState if roll.counts.get(state))
     return f"{total:,} {'instance' if total == 1 else 'instances'}{': ' if told else ''}{told}"
 
 
-def folded(roll: Roll) -> str:
+def folded(roll: InstancePage) -> str:
     """Return how many are folded away and why; nothing where none is."""
-    byes = roll.folded.get(State.BYE, 0)
+    byes = roll.folded.get(InstanceState.BYE, 0)
     gone = sum(roll.folded.values()) - byes
     told = [
         f"{count:,} {what}"
         for count, what in (
-            (byes, f"that said bye over {_hours(BYE_US)} ago"),
-            (gone, f"that fell silent without a bye over {_hours(GONE_US)} ago"),
+            (byes, f"that said bye over {_hours(BYE_LISTED_US)} ago"),
+            (gone, f"that fell silent without a bye over {_hours(SILENT_LISTED_US)} ago"),
         )
         if count
     ]
@@ -93,7 +104,7 @@ def _row(one: Instance, moment_us: int, now_us: int, zone: tzinfo) -> Row:
         MARKS[one.state],
         _note(one, moment_us),
         f"{texts.age(now_us - book.last_arrival_us)} ago",
-        one.state is State.SILENT,
+        one.state is InstanceState.SILENT,
         (late, texts.second(through_us, zone)),
         (texts.count(read), ", ".join(part for part in (f"of {texts.count(due)} due", twice) if part)),
         (texts.count(missing), _holes(holes, zone)),
@@ -106,9 +117,9 @@ def _row(one: Instance, moment_us: int, now_us: int, zone: tzinfo) -> Row:
 
 def _note(one: Instance, moment_us: int) -> str:
     heard_us = one.book.last_arrival_us
-    if one.state is State.SILENT and moment_us - heard_us < moment_us - one.book.complete_through_us - AHEAD_US:
+    if one.state is InstanceState.SILENT and moment_us - heard_us < moment_us - one.book.complete_through_us - AHEAD_US:
         return f"it was heard {texts.age(moment_us - heard_us)} ago, and tells of {_behind(one, moment_us)} ago"
-    return f"for {_behind(one, moment_us)}" if one.state in {State.SILENT, State.RETIRED} else ""
+    return f"for {_behind(one, moment_us)}" if one.state in {InstanceState.SILENT, InstanceState.RETIRED} else ""
 
 
 def _behind(one: Instance, moment_us: int) -> str:

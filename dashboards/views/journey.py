@@ -10,13 +10,13 @@ from typing import Final
 from hopwatch.dashboards.reading.search_told import Searched, Way
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
-from hopwatch.monitor import bounds
-from hopwatch.monitor.bounds import Part
-from hopwatch.monitor.finding import Lost
-from hopwatch.monitor.journey import Stamp, has_left, part_at
-from hopwatch.monitor.kernel.naming import HASH_OF_A_TEXT
-from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.kernel.naming import HASH_SUFFIX
+from hopwatch.monitor.lookup.journey import MessageStamp, find_part_at, has_left
+from hopwatch.monitor.lookup.search import LostMessage
 from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.texts import loss_bounds
+from hopwatch.monitor.texts.escaping import escape_line
+from hopwatch.monitor.texts.loss_bounds import LossPart
 from hopwatch.probes.contract.batch import IdKind, Outcome
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -83,7 +83,7 @@ class _Moment:
     lag_us: int | None
     place: int
     side: str
-    stamp: Stamp
+    stamp: MessageStamp
 
 
 def keys(found: Searched, meant: Sequence[bytes]) -> tuple[Key, ...]:
@@ -109,7 +109,7 @@ def of(found: Searched, key: Key, way: Way, now_us: int, zone: tzinfo) -> Journe
     return Journey(key, shown, mark, told, reasons, lost_at, steps, left_out, kept)
 
 
-def _shown(key: Key, stamps: Sequence[Stamp], lost: Sequence[Lost], way: Way) -> str:
+def _shown(key: Key, stamps: Sequence[MessageStamp], lost: Sequence[LostMessage], way: Way) -> str:
     """Return the id as the first node of the pathway gave it that says what it is; a text that is known before all."""
     places = {node: place for place, node in enumerate(way.graph.nodes)}
     said = sorted(
@@ -118,15 +118,15 @@ def _shown(key: Key, stamps: Sequence[Stamp], lost: Sequence[Lost], way: Way) ->
     )
     told = [one.shown for one in said if not said or one.id_kind == said[0].id_kind]
     told += [one.shown for one in lost]
-    known = [each for each in told if not each.endswith(HASH_OF_A_TEXT)]
-    return on_a_line(next(iter((*known, *told)), key.message_id.hex()))
+    known = [each for each in told if not each.endswith(HASH_SUFFIX)]
+    return escape_line(next(iter((*known, *told)), key.message_id.hex()))
 
 
-def _key(one: Stamp) -> Key:
+def _key(one: MessageStamp) -> Key:
     return Key(one.stream, one.event_time_us // WINDOW_US * WINDOW_US, one.message_id)
 
 
-def _key_of(one: Lost) -> Key:
+def _key_of(one: LostMessage) -> Key:
     return Key(one.stream, one.window_start_us, one.message_id)
 
 
@@ -153,7 +153,7 @@ def partly(found: Searched) -> str:
     return f"{told}, for as long as a page may take: hopwatch find looks into all."
 
 
-def _fate(stamps: Sequence[Stamp], lost_at: Sequence[str], way: Way) -> tuple[Mark, str]:
+def _fate(stamps: Sequence[MessageStamp], lost_at: Sequence[str], way: Way) -> tuple[Mark, str]:
     terminals = _terminals(way)
     ends = sorted({one.node for one in stamps if one.node in terminals and has_left(one, _sides(one.node, way))})
     if lost_at:
@@ -181,11 +181,11 @@ def _untold(window: WindowResult | None) -> tuple[Mark, str]:
     return UNKNOWN, f"{told}, and it is not among the lost ids that are kept."
 
 
-def _missing(node: str, stamps: Sequence[Stamp], way: Way) -> str:
+def _missing(node: str, stamps: Sequence[MessageStamp], way: Way) -> str:
     """Return what is known of a message that is missing at a node: that it is lost only if all that are missing are."""
     if _is_surely_lost(node, way.window):
         return f"lost {_where(node, stamps, way)}"
-    return bounds.not_seen(node, *_loss(node, way.window), _part(node, stamps, way))
+    return loss_bounds.describe_missing(node, *_loss(node, way.window), _part(node, stamps, way))
 
 
 def _is_surely_lost(node: str, window: WindowResult | None) -> bool:
@@ -199,17 +199,17 @@ def _loss(name: str, window: WindowResult | None) -> tuple[int, int]:
     return (found.loss, found.loss_lower) if found else (0, 0)
 
 
-def _where(node: str, stamps: Sequence[Stamp], way: Way) -> str:
+def _where(node: str, stamps: Sequence[MessageStamp], way: Way) -> str:
     return {
-        Part.AFTER: f"after {node}",
-        Part.INSIDE: f"inside {node}",
-        Part.ON_THE_WAY: f"on its way to {node}",
-        Part.SOMEWHERE: f"at {node}",
+        LossPart.AFTER: f"after {node}",
+        LossPart.INSIDE: f"inside {node}",
+        LossPart.ON_THE_WAY: f"on its way to {node}",
+        LossPart.SOMEWHERE: f"at {node}",
     }[_part(node, stamps, way)]
 
 
-def _part(node: str, stamps: Sequence[Stamp], way: Way) -> Part:
-    return part_at(node, stamps, _sides(node, way))
+def _part(node: str, stamps: Sequence[MessageStamp], way: Way) -> LossPart:
+    return find_part_at(node, stamps, _sides(node, way))
 
 
 def _sides(node: str, way: Way) -> str:
@@ -221,7 +221,7 @@ def _terminals(way: Way) -> set[str]:
     return {node for place, node in enumerate(way.graph.nodes) if place not in sources}
 
 
-def _in_order(stamps: Sequence[Stamp], way: Way) -> list[_Moment]:
+def _in_order(stamps: Sequence[MessageStamp], way: Way) -> list[_Moment]:
     """Return the stamps in the pathway's order, whatever their hosts' clocks say, in before out."""
     places = {node: place for place, node in enumerate(way.graph.nodes)}
     moments = []
@@ -246,14 +246,14 @@ def _steps(moments: Sequence[_Moment], zone: tzinfo) -> list[Step]:
 
 
 _NOT_SEEN: Final = {
-    Part.ON_THE_WAY: "not seen",
-    Part.INSIDE: "not seen leaving",
-    Part.AFTER: "not seen behind it",
-    Part.SOMEWHERE: "missing",
+    LossPart.ON_THE_WAY: "not seen",
+    LossPart.INSIDE: "not seen leaving",
+    LossPart.AFTER: "not seen behind it",
+    LossPart.SOMEWHERE: "missing",
 }
 
 
-def _lost_step(node: str, stamps: Sequence[Stamp], way: Way) -> Step:
+def _lost_step(node: str, stamps: Sequence[MessageStamp], way: Way) -> Step:
     none = texts.NONE
     is_lost = _is_surely_lost(node, way.window)
     told = f"lost {_where(node, stamps, way)}" if is_lost else _NOT_SEEN[_part(node, stamps, way)]

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.judged import Judged, JudgedNode
-from hopwatch.monitor import bounds
+from hopwatch.monitor.texts import loss_bounds
 
 
 def lost(one: Judged) -> str:
     """Return how many were lost end to end: from where to where, unless that is one number."""
-    return bounds.said(one.lost, one.lost_lower, one.lost_upper)
+    return loss_bounds.format_bounds(one.lost, one.lost_lower, one.lost_upper)
 
 
 def lost_share(one: Judged) -> str:
     """Return what was lost end to end as a part of all that is known."""
-    return bounds.share(one.loss_ratio, one.lost, one.lost_lower, one.lost_upper, texts.ratio)
+    return loss_bounds.format_ratio(one.loss_ratio, one.lost, one.lost_lower, one.lost_upper, texts.ratio)
 
 
 def of_node(node: JudgedNode) -> str:
     """Return how many a node lost: from where to where, unless that is one number."""
-    return bounds.said(node.loss, node.loss_lower, node.loss_upper)
+    return loss_bounds.format_bounds(node.loss, node.loss_lower, node.loss_upper)
 
 
 def share_of_node(node: JudgedNode) -> str:
     """Return what a node lost as a part of what was expected or seen there."""
-    return bounds.share(node.loss_ratio, node.loss, node.loss_lower, node.loss_upper, texts.ratio)
+    return loss_bounds.format_ratio(node.loss_ratio, node.loss, node.loss_lower, node.loss_upper, texts.ratio)
 
 
 def unknown(lower: int, upper: int | None) -> str:
     """Return what follows on bounds between which neither a loss nor its absence is shown."""
-    return ", unknown" if bounds.is_unknown(lower, upper) else ""
+    return ", unknown" if loss_bounds.is_unknown(lower, upper) else ""
 
 
 def part(node: JudgedNode, name: str) -> tuple[int, int | None]:
     """Return the bounds of a part of a node's loss: on the way to it, inside it or after it."""
-    return bounds.of_part(getattr(node, name), node.loss, node.loss_lower, node.loss_upper)
+    return loss_bounds.bound_part(getattr(node, name), node.loss, node.loss_lower, node.loss_upper)
 
 
 def partial(one: Judged) -> str:

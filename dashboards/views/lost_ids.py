@@ -11,11 +11,11 @@ from uuid import UUID
 
 from hopwatch.dashboards.reading.told import Graph
 from hopwatch.dashboards.views import sheets
-from hopwatch.monitor import bounds
-from hopwatch.monitor.journey import readings
-from hopwatch.monitor.kernel.naming import HASH_OF_A_TEXT
+from hopwatch.monitor.kernel.naming import HASH_SUFFIX
 from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
-from hopwatch.monitor.results import NodeResult, WindowResult, iso
+from hopwatch.monitor.lookup.journey import parse_ids
+from hopwatch.monitor.results import NodeResult, WindowResult, format_iso
+from hopwatch.monitor.texts import loss_bounds
 
 A_PAGE: Final = 25
 COLUMNS: Final = ("message_id", "stream", "window_start", "node", "last_seen", "known_of_it")
@@ -65,7 +65,7 @@ def counted(page: Page, node: str, kept: int) -> str:
 
 def hashed(page: Page) -> str:
     """Return what to say of texts that are not known; nothing where all are."""
-    if not any(shown.endswith(HASH_OF_A_TEXT) for _, shown in page.ids):
+    if not any(shown.endswith(HASH_SUFFIX) for _, shown in page.ids):
         return ""
     return "Of some ids that are texts only the hashes were sent: hopwatch find TEXT looks for a text by its hash."
 
@@ -75,8 +75,8 @@ def known_of(one: WindowResult, name: str) -> str:
     node = next((each for each in one.nodes if each.node == name), None)
     if node is None:
         return NOT_KNOWN
-    part = bounds.part_of(node.lost_in_transit, node.lost_inside, node.lost_after)
-    return bounds.not_seen(name, node.loss, node.loss_lower, part)
+    part = loss_bounds.find_loss_part(node.lost_in_transit, node.lost_inside, node.lost_after)
+    return loss_bounds.describe_missing(name, node.loss, node.loss_lower, part)
 
 
 def is_sure(one: WindowResult, name: str) -> bool:
@@ -110,7 +110,7 @@ def beyond(node: NodeResult | None, kept: int) -> str:
 
 def table(one: WindowResult, graph: Graph, node: str, ids: Sequence[Named]) -> str:
     """Return all ids that are kept as missing at a node as comma-separated values under a line of names."""
-    seen, start = last_seen(graph, one, node), iso(one.window_start_us)
+    seen, start = last_seen(graph, one, node), format_iso(one.window_start_us)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -121,7 +121,7 @@ def table(one: WindowResult, graph: Graph, node: str, ids: Sequence[Named]) -> s
 
 def file_name(one: WindowResult, node: str) -> str:
     """Return a name for that file that any system takes."""
-    start = iso(one.window_start_us).replace(":", "").replace("-", "")
+    start = format_iso(one.window_start_us).replace(":", "").replace("-", "")
     named = (
         "".join(char for char in name if char.isascii() and (char.isalnum() or char in "._-"))
         for name in (one.stream, node)
@@ -131,7 +131,7 @@ def file_name(one: WindowResult, node: str) -> str:
 
 
 def _sought(ids: Sequence[Named], text: str) -> list[Named]:
-    meant, part = set(readings(text)), text.casefold()
+    meant, part = set(parse_ids(text)), text.casefold()
     digits = part.replace("-", "")
     return [
         (message_id, shown)

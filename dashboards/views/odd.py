@@ -10,7 +10,7 @@ from typing import Final
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.watch import Finding
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 
 OUTLIER: Final = Mark("OUTLIER", "◆", "rare enough to be told of", "unknown")
 NOTICE: Final = Mark("NOTICE", "◇", "noticed, and not rare enough to be told of", "idle")
@@ -43,12 +43,12 @@ class Row:
     why: tuple[str, ...]
 
 
-def rows(findings: Iterable[tuple[str, Finding]], zone: tzinfo) -> tuple[Row, ...]:
+def rows(findings: Iterable[tuple[str, OutlierFinding]], zone: tzinfo) -> tuple[Row, ...]:
     """Return the rows in the order of the findings."""
     return tuple(_row(stream, found, zone) for stream, found in findings)
 
 
-def _row(stream: str, found: Finding, zone: tzinfo) -> Row:
+def _row(stream: str, found: OutlierFinding, zone: tzinfo) -> Row:
     why = found.why
     is_expected = why.low is not None and why.high is not None
     since = f"since {texts.moment(why.since_us, zone)}" if why.since_us != found.window_start_us else ""

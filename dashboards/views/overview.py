@@ -9,8 +9,8 @@ from typing import Final
 from hopwatch.dashboards.reading.told import Minute, Standing, StreamNow
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import NOTHING, ORDER, Mark, mark
-from hopwatch.monitor import bounds
 from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
+from hopwatch.monitor.texts import loss_bounds
 from hopwatch.probes.contract.limits import WINDOW_US
 
 OLD_US: Final = 600_000_000
@@ -138,7 +138,7 @@ def _row(one: StreamNow, now_us: int, reached_us: int, newest_us: int, is_once: 
 def loss(result: WindowResult) -> tuple[str, str, str]:
     """Return what was surely lost, in ppm and per cent, and what more there may be; of what is unknown never 0."""
     surely = texts.ppm(result.lost_lower, result.known), texts.percent(result.lost_lower, result.known)
-    if bounds.is_unknown(result.lost_lower, result.lost_upper):
+    if loss_bounds.is_unknown(result.lost_lower, result.lost_upper):
         return texts.UNKNOWN, "unknown", _at_most(result)
     if result.lost_upper != result.lost_lower:
         return f"≥ {surely[0]}", f"≥ {surely[1]}", _at_most(result)

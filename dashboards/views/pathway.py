@@ -9,7 +9,7 @@ from hopwatch.dashboards.reading.told import Edge, Graph
 from hopwatch.dashboards.views import loss, texts
 from hopwatch.dashboards.views.colours import NOTHING, Mark
 from hopwatch.dashboards.views.judged import Judged, JudgedNode, is_final, of_node
-from hopwatch.monitor import bounds
+from hopwatch.monitor.texts import loss_bounds
 
 MOST_COLUMNS: Final = 8
 """As many nodes in a row have room for their figures."""
@@ -101,7 +101,7 @@ def _arrow(graph: Graph, edge: Edge, one: Judged | None) -> Arrow:
     node, name = found[target], "lost_in_transit"
     missing = int(getattr(node, name))
     lower, upper = loss.part(node, name) if missing else (0, 0)
-    label = f"{bounds.said(missing, lower, upper)}{loss.unknown(lower, upper) or ' lost'}"
+    label = f"{loss_bounds.format_bounds(missing, lower, upper)}{loss.unknown(lower, upper) or ' lost'}"
     said = _lost(node, name, f"on the way to {target}")
     return Arrow(edge.source, edge.target, edge.is_must, missing, lower, upper, label, said)
 
@@ -110,7 +110,7 @@ def _lost(node: JudgedNode, name: str, where: str) -> str:
     """Return a part of the loss of a node by its bounds, and where it was lost."""
     missing = int(getattr(node, name))
     lower, upper = loss.part(node, name) if missing else (0, 0)
-    return f"{bounds.said(missing, lower, upper)} lost {where}{loss.unknown(lower, upper)}"
+    return f"{loss_bounds.format_bounds(missing, lower, upper)} lost {where}{loss.unknown(lower, upper)}"
 
 
 def _columns(graph: Graph) -> tuple[int, ...]:

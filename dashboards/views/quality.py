@@ -7,9 +7,9 @@ from datetime import tzinfo
 from typing import Final
 
 from hopwatch.dashboards.views import texts
-from hopwatch.monitor.parcels import SetAside
-from hopwatch.monitor.quality import Quality, Stopped
-from hopwatch.monitor.undeclared import MOST_NAMES, UNKNOWN_NODE, Undeclared
+from hopwatch.monitor.accounting.quality import Quality, StoppedMessages
+from hopwatch.monitor.accounting.undeclared_names import MAX_NAMES, UNKNOWN_NODE, UndeclaredName
+from hopwatch.monitor.payloads import SetAside
 
 MEANINGS: Final = {
     "bad_count": "it says that it holds more observations than a record may, or none where there have to be some",
@@ -155,13 +155,13 @@ def _nodes(count: int) -> str:
     return f"{count:,} {'node' if count == 1 else 'nodes'}"
 
 
-def _name(one: Undeclared, now_us: int, zone: tzinfo) -> NameRow:
+def _name(one: UndeclaredName, now_us: int, zone: tzinfo) -> NameRow:
     is_node = one.reason == UNKNOWN_NODE
     place = f"a node of {one.stream}" if is_node else f"a stream, with the node {one.node}"
     if not one.stream:
         place = "nodes" if is_node else "streams"
     return NameRow(
-        (one.node if is_node else one.stream) or f"all beyond {MOST_NAMES:,} names",
+        (one.node if is_node else one.stream) or f"all beyond {MAX_NAMES:,} names",
         place,
         one.nearest or texts.NONE,
         one.probe or texts.NONE,
@@ -178,7 +178,7 @@ def _record(one: SetAside, now_us: int, zone: tzinfo) -> RecordRow:
     return RecordRow(arrived, f"{texts.age(now_us - one.arrival_us)} ago", one.reason, message, one.path, where)
 
 
-def _stopped(one: Stopped) -> StoppedRow:
+def _stopped(one: StoppedMessages) -> StoppedRow:
     return StoppedRow(
         one.stream,
         one.node,

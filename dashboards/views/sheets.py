@@ -16,7 +16,7 @@ from hopwatch.dashboards.views import judged, pathway, series
 from hopwatch.dashboards.views.address import Measure
 from hopwatch.dashboards.views.judged import Judged
 from hopwatch.monitor.kernel.rollup import NODE_COUNTS
-from hopwatch.monitor.results import NodeResult, Quantiles, iso
+from hopwatch.monitor.results import NodeResult, Quantiles, format_iso
 
 Value = str | int | float | None
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
@@ -101,7 +101,7 @@ def heat(stretch: Stretch, measure: Measure) -> Sheet:
             lags = (of_node.p95 if of_node else None,)
             losses = node.loss_lower, node.loss_upper, node.loss, node.loss_ratio
             figures = losses if measure is Measure.LOSS else lags
-            rows.append((iso(judged.start_us(one)), seen, node.node, *figures))
+            rows.append((format_iso(judged.start_us(one)), seen, node.node, *figures))
     columns = {Measure.LOSS: _MISSING, Measure.LAG: ("lag_p95_us",)}
     return Sheet(("start", "seen_as", "node", *columns[measure]), tuple(rows))
 
@@ -161,7 +161,7 @@ def overview(standing: Standing) -> Sheet:
         covered = [node.coverage for node in newest.nodes if node.coverage is not None]
         bounds = newest.lost_lower, newest.lost_upper, newest.lost, newest.loss_ratio
         lag = newest.lag_us.p95 if newest.lag_us else None
-        start = iso(newest.window_start_us)
+        start = format_iso(newest.window_start_us)
         rows.append((one.stream, newest.verdict, start, newest.known, *bounds, lag, min(covered, default=None)))
     return Sheet(_OVERVIEW, tuple(rows))
 
@@ -173,7 +173,7 @@ _OVERVIEW: Final = (
 
 
 def _step(one: Judged) -> tuple[str, str]:
-    return iso(judged.start_us(one)), judged.of(one).mark.word
+    return format_iso(judged.start_us(one)), judged.of(one).mark.word
 
 
 def _quantiles(lag: Quantiles | None) -> tuple[int | None, ...]:

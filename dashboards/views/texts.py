@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-from hopwatch.monitor import spans
+from hopwatch.monitor.texts import time_spans
 
 NONE: Final = "\u2013"
 """There is nothing to tell of."""
@@ -51,12 +51,12 @@ def ratio(fraction: float | None) -> str:
 
 def span(lag_us: int | None) -> str:
     """Return a lag in the unit that a person would choose."""
-    return NONE if lag_us is None else spans.words(lag_us)
+    return NONE if lag_us is None else time_spans.format_duration(lag_us)
 
 
 def age(for_us: int) -> str:
     """Return how long ago something was, in the two greatest units that it has."""
-    return spans.age(for_us)
+    return time_spans.format_age(for_us)
 
 
 def listed(words: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hopwatch.dashboards.reading.window_told import AgedOut, Hole, Revision
 from hopwatch.dashboards.views import texts
-from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import Status, WindowResult
 
 MOST_CHANGES: Final = 40
@@ -47,7 +47,7 @@ class Amendment:
     left_out: int
 
 
-def status(one: WindowResult, terms: Terms | None, zone: tzinfo) -> str:
+def status(one: WindowResult, terms: WindowPolicy | None, zone: tzinfo) -> str:
     """Return where a window stands in its life."""
     due = f" It is judged after {texts.moment(terms.final_at_us(one.window_start_us), zone)}." if terms else ""
     if one.status is Status.OPEN:

@@ -39,7 +39,7 @@ class Slowest(NamedTuple):
     names: Names
 
 
-def first(lag_us: NDArray[np.int64], ids: Ids, rows: Rows | None = None) -> tuple[Rows, NDArray[np.int64]]:
+def find_slowest(lag_us: NDArray[np.int64], ids: Ids, rows: Rows | None = None) -> tuple[Rows, NDArray[np.int64]]:
     """Return the slowest departures, one a message, MAX_SLOWEST_IDS at most: their rows of ``ids``, and their lags.
 
     ``lag_us`` has the shape (departures,); ``rows`` says in which row of ``ids`` the message of each stands, in its own
@@ -57,11 +57,11 @@ def first(lag_us: NDArray[np.int64], ids: Ids, rows: Rows | None = None) -> tupl
         wanted *= _MORE
 
 
-def merge(parts: Sequence[Slowest]) -> Slowest:
+def merge_slowest(parts: Sequence[Slowest]) -> Slowest:
     """Return the slowest of several shards, whose messages are apart."""
     ids, lag_us = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
     chosen = _order(lag_us, ids)
-    return Slowest(ids[chosen], lag_us[chosen], naming.joined([part.names for part in parts]).taken(chosen))
+    return Slowest(ids[chosen], lag_us[chosen], naming.join_names([part.names for part in parts]).taken(chosen))
 
 
 def _order(lag_us: NDArray[np.int64], ids: Ids) -> Rows:

@@ -17,7 +17,7 @@ STRAGGLING_US: Final = 60_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class WindowPolicy:
     """The spans of time that a stream's windows live by, µs."""
 
     transit_us: int
@@ -75,6 +75,6 @@ class Terms:
         return TOO_LATE if arrival_us > self.amendable_until_us(window_start_ms * 1_000) else IN_WINDOW
 
 
-def minutes(first_start_ms: int, last_start_ms: int) -> range:
+def window_starts(first_start_ms: int, last_start_ms: int) -> range:
     """Return the starts of all windows from the first to the last, gaps included, in ms."""
     return range(first_start_ms, last_start_ms + WINDOW_MS, WINDOW_MS)

@@ -10,24 +10,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hopwatch.monitor.metrics.declared import OF_NODES, OF_STREAMS, OF_THE_MONITOR
+from hopwatch.monitor.metrics.catalog import MONITOR_METRICS, NODE_METRICS, STREAM_METRICS
 from hopwatch.monitor.metrics.metric import Metric
 
 
-def _series(metrics: Iterable[Metric]) -> int:
+def _count_series(metrics: Iterable[Metric]) -> int:
     return sum(metric.series for metric in metrics)
 
 
-A_NODE: Final = _series(OF_NODES)
-A_STREAM: Final = _series(OF_STREAMS)
-OF_ITS_OWN: Final = _series(OF_THE_MONITOR)
+SERIES_PER_NODE: Final = _count_series(NODE_METRICS)
+SERIES_PER_STREAM: Final = _count_series(STREAM_METRICS)
+MONITOR_SERIES: Final = _count_series(MONITOR_METRICS)
 """How many series a node, a stream and the monitor itself have at most."""
-LEAST_SERIES: Final = 1_000
+MIN_SERIES: Final = 1_000
 """With which there is room for some streams, whatever the monitor says of itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FoldingPlan:
     """What is shown by its name: streams, and nodes by stream; how many series those have that are not."""
 
     streams: frozenset[str]
@@ -35,19 +35,19 @@ class Plan:
     folded_series: int
 
 
-def plan(nodes: Mapping[str, Sequence[str]], most_series: int) -> Plan:
+def plan_folding(nodes: Mapping[str, Sequence[str]], most_series: int) -> FoldingPlan:
     """Return what is shown by its name, so that there are at most ``most_series`` in all.
 
     ``nodes`` are those of each stream, in the order of the configuration.
     """
-    room = most_series - OF_ITS_OWN - A_STREAM - A_NODE
-    streams = list(nodes)[: room // A_STREAM]
-    room_for_nodes = (room - len(streams) * A_STREAM) // A_NODE
+    room = most_series - MONITOR_SERIES - SERIES_PER_STREAM - SERIES_PER_NODE
+    streams = list(nodes)[: room // SERIES_PER_STREAM]
+    room_for_nodes = (room - len(streams) * SERIES_PER_STREAM) // SERIES_PER_NODE
     named: dict[str, frozenset[str]] = {}
     for stream in streams:
         of_stream = nodes[stream][:room_for_nodes]
         room_for_nodes -= len(of_stream)
         named[stream] = frozenset(of_stream)
     folded_nodes = sum(map(len, nodes.values())) - sum(map(len, named.values()))
-    folded = (len(nodes) - len(streams)) * A_STREAM + folded_nodes * A_NODE
-    return Plan(frozenset(streams), named, folded)
+    folded = (len(nodes) - len(streams)) * SERIES_PER_STREAM + folded_nodes * SERIES_PER_NODE
+    return FoldingPlan(frozenset(streams), named, folded)

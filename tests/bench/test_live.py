@@ -14,8 +14,8 @@ from bench.live import _late, _triggers
 from bench.progress import Trigger
 from bench.truth import WrongResultError
 from bench.work import Work, rules
-from hopwatch.monitor.spark.job import Place
-from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.spark.job import JobContext
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.envelope import decode
@@ -24,16 +24,16 @@ from tests.micro_batches import MicroBatches
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> JobContext:
     """Return a place with an empty store and spool."""
     engine = dialect.engine(f"sqlite:///{tmp_path}/store.db")
     schema.prepare(engine)
     (tmp_path / "spool").mkdir()
     work = Work(busy.STREAMS * busy.WINDOWS * 1_000, busy.STREAMS, minutes=busy.WINDOWS)
-    return Place(SpoolSource(tmp_path / "spool"), engine, rules(work), tmp_path)
+    return JobContext(SpoolSource(tmp_path / "spool"), engine, rules(work), tmp_path)
 
 
-def test_a_round_brings_the_same_messages_to_every_node_of_its_windows(place: Place) -> None:
+def test_a_round_brings_the_same_messages_to_every_node_of_its_windows(place: JobContext) -> None:
     """After a round for all of 400 windows and one for the newest, these have 64 messages; less is refused."""
     rounds = Rounds(place.workdir / "spool", place.workdir / "staging")
     stream = MicroBatches(place.rules, place.engine)
@@ -46,13 +46,13 @@ def test_a_round_brings_the_same_messages_to_every_node_of_its_windows(place: Pl
         busy._check(place, [32, 32, 32, 96])
 
 
-def test_an_empty_store_is_refused(place: Place) -> None:
+def test_an_empty_store_is_refused(place: JobContext) -> None:
     """Windows that are not there are told by their number."""
     with pytest.raises(WrongResultError, match=r"^the windows of s0 have \[32\] messages, got none$"):
         busy._check(place, [32])
 
 
-def test_a_beat_is_the_pulse_alone(place: Place) -> None:
+def test_a_beat_is_the_pulse_alone(place: JobContext) -> None:
     """One segment with one heartbeat."""
     rounds = Rounds(place.workdir / "spool", place.workdir / "staging")
     rounds.beat()

@@ -12,16 +12,16 @@ from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
 
 from hopwatch.dashboards.reading.answers import Answers
-from hopwatch.monitor.kernel.tally import empty
-from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.kernel.tally import empty_tally
 from hopwatch.monitor.pathway import Group, Pathway, Stamps
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import dialect, lineage, schema, tables, writer
 from hopwatch.monitor.store.writer import set_values
+from hopwatch.monitor.stream_config import StreamConfig
 from tests.alerts.windows import at, window
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spooled import TERMS
+from tests.monitor.spool_builder import WINDOW_POLICY
 from tests.monitor.store.stored import PATHWAY, concluded
 
 HOSTILE: Final = ("<img src=x onerror=alert(1)>", "**bold**", ":red[x]", "[a](javascript:alert(1))", "$x$ {b} `c`")
@@ -42,7 +42,7 @@ def fill(url: str, *results: WindowResult, pathways: Mapping[str, Pathway] | Non
     engine = dialect.engine(url)
     schema.prepare(engine)
     found = {one.stream: chain(*(node.node for node in one.nodes)) for one in results} | dict(pathways or {})
-    rules = {stream: StreamRules(pathway, TERMS) for stream, pathway in found.items()}
+    rules = {stream: StreamConfig(pathway, WINDOW_POLICY) for stream, pathway in found.items()}
     with engine.execution_options(writes=True).begin() as connection:
         lineage.enter(connection, "q", 0, rules)
         writer.write_conclusions(connection, [_concluded(one, found[one.stream]) for one in results], at(NOW_MINUTE))
@@ -57,7 +57,7 @@ def fill(url: str, *results: WindowResult, pathways: Mapping[str, Pathway] | Non
 def _concluded(result: WindowResult, pathway: Pathway) -> Conclusion:
     made = concluded(result if len(result.nodes) == len(PATHWAY.nodes) else None)
     nothing = tuple(made.lost[0].taken(np.zeros(0, np.int64)) for _ in pathway.nodes)
-    return made._replace(result=result, tally=empty(pathway), lost=nothing)
+    return made._replace(result=result, tally=empty_tally(pathway), lost=nothing)
 
 
 def clock(minute: float = NOW_MINUTE) -> ManualClock:

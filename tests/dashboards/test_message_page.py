@@ -14,7 +14,7 @@ from hopwatch.monitor import settings
 from tests.cli.workplace import Workplace, all_told, one_of_ten_lost
 from tests.dashboards.places import HOSTILE, app, clock, fill, looked_at, minutes, said, url_of, words
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spooled import lags, observed
+from tests.monitor.spool_builder import observation_batch, pack_lags
 
 LOST_ID = f"{9:032x}"
 
@@ -73,7 +73,7 @@ def test_a_lost_message_says_where_and_leads_to_its_window(written: str, tmp_pat
 
 def test_digits_that_are_a_number_too_are_both(tmp_path: Path) -> None:
     """What hopwatch find takes them for, each with a journey of its own."""
-    told = words(found(watched(tmp_path, observed([10, 16])), f"{16:032x}"))
+    told = words(found(watched(tmp_path, observation_batch([10, 16])), f"{16:032x}"))
     assert told.index(f">{16:032x}<") < told.index(f">{10:032x}<")
 
 
@@ -87,16 +87,16 @@ def test_a_message_that_arrived_is_delivered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("outcome", "word"), [(b"\1", "filtered"), (b"\2", "rejected")])
 def test_a_message_that_was_stopped_says_why(outcome: bytes, word: str, tmp_path: Path) -> None:
     """With the reason that the service gave, as text."""
-    stopped = observed([0], "b", outcome=outcome, reason=b"\0", reasons=("<b>no price</b>",), lag_out_us=b"")
-    told = words(found(watched(tmp_path, observed([0]), stopped, *all_told(seq=1)), "0"))
+    stopped = observation_batch([0], "b", outcome=outcome, reason=b"\0", reasons=("<b>no price</b>",), lag_out_us=b"")
+    told = words(found(watched(tmp_path, observation_batch([0]), stopped, *all_told(seq=1)), "0"))
     assert word.upper() in told
     assert f"It was {word} at b: &lt;b&gt;no price&lt;/b&gt;." in told
 
 
 def test_clocks_that_differ_are_told_and_the_order_is_that_of_the_pathway(tmp_path: Path) -> None:
     """What lies before the stamp before it is negative, and never 0."""
-    early = observed([0], "b", lag_in_us=lags(-9_000), lag_out_us=lags(-8_000))
-    told = words(found(watched(tmp_path, observed([0]), early, *all_told(seq=1)), "0"))
+    early = observation_batch([0], "b", lag_in_us=pack_lags(-9_000), lag_out_us=pack_lags(-8_000))
+    told = words(found(watched(tmp_path, observation_batch([0]), early, *all_told(seq=1)), "0"))
     assert "-11.0 ms, clocks differ" in told
     assert told.index("probe-of-a") < told.index("probe-of-b")
 
@@ -114,8 +114,8 @@ def test_the_journey_of_a_lost_message_outlives_its_segments(tmp_path: Path) -> 
 
 def test_of_very_many_stamps_of_a_lost_message_some_are_kept(tmp_path: Path) -> None:
     """They still say where it was lost, and the page how many there were."""
-    alone = {"lag_in_us": lags(1_500), "lag_out_us": b""}
-    place = watched(tmp_path, observed([9] * 300), observed([9], "b", **alone), *all_told(seq=1))
+    alone = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
+    place = watched(tmp_path, observation_batch([9] * 300), observation_batch([9], "b", **alone), *all_told(seq=1))
     for path in (tmp_path / "spool").rglob("*.seg"):
         path.unlink()
     told = words(found(place, "9"))
@@ -148,7 +148,7 @@ def test_only_the_named_stream_is_searched(tmp_path: Path) -> None:
     """And one that nobody knows is told, as everywhere."""
     place = Workplace(tmp_path).configure()
     place.configure(place.config.read_text() + '[streams.trades]\npath = "a -> b"\n')
-    place.watch(*one_of_ten_lost(), observed([9], stream="trades"))
+    place.watch(*one_of_ten_lost(), observation_batch([9], stream="trades"))
     assert "trades, window" in words(found(place, "9"))
     assert "trades, window" not in words(found(place, "9", stream="orders"))
     assert "there is no stream" in "".join(said(found(place, "9", stream="nobody"), "warning"))
@@ -185,7 +185,7 @@ def test_when_the_store_goes_away_the_page_says_so(tmp_path: Path) -> None:
 def test_hostile_names_are_text(name: str, tmp_path: Path) -> None:
     """Of probes, reasons and ids."""
     filtered: dict[str, Any] = {"outcome": b"\1", "reason": b"\0", "reasons": (name,)}
-    place = watched(tmp_path, observed([0], probe=name, **filtered))
+    place = watched(tmp_path, observation_batch([0], probe=name, **filtered))
     for text in ("0", name):
         tested = found(place, text)
         assert "<img src=x" not in "".join(said(tested, "html"))

@@ -18,13 +18,13 @@ from hopwatch.dashboards.reading.questions import (
 )
 from hopwatch.dashboards.reading.told import Edge
 from hopwatch.dashboards.views import judged
-from hopwatch.monitor.results import Status, iso
+from hopwatch.monitor.results import Status, format_iso
 from hopwatch.monitor.store import dialect, reader, rollups, schema
 from hopwatch.monitor.store.writer import set_values
 from tests.alerts.windows import window
 from tests.cli.workplace import Workplace, one_of_ten_lost
 from tests.dashboards.places import chain, fill, judged_or_not, minutes, url_of
-from tests.monitor.spooled import START_US
+from tests.monitor.spool_builder import START_US
 
 MINUTE_US = 60_000_000
 LIVE_STATEMENTS = 4
@@ -52,7 +52,7 @@ def test_steps_and_whole_are_those_of_the_report(tmp_path: Path) -> None:
         by_minute = went(engine, MINUTE_US, START_US + HOUR_US).read(connection)
         by_hour = went(engine, HOUR_US, START_US + HOUR_US).read(connection)
         by_day = went(engine, DAY_US, START_US + DAY_US).read(connection)
-    assert [iso(judged.start_us(one)) for one in by_minute.steps] == [one["window_start"] for one in windows]
+    assert [format_iso(judged.start_us(one)) for one in by_minute.steps] == [one["window_start"] for one in windows]
     assert [one.lost for one in by_minute.steps] == [one["lost"] for one in windows]
     assert by_hour.steps == (by_hour.whole,)
     assert by_minute.whole == by_hour.whole == by_day.whole == by_day.steps[0]

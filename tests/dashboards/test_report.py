@@ -16,9 +16,9 @@ from hopwatch.cli.main import main
 from hopwatch.dashboards.reading.reported import MOST_STEPS, HowAllWent
 from hopwatch.dashboards.report import page, tables
 from hopwatch.dashboards.views import span, texts
-from hopwatch.monitor import bounds
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.store import dialect, rollups, schema
+from hopwatch.monitor.texts import loss_bounds
 from tests.alerts.windows import at, lag, window
 from tests.cli.workplace import Workplace, one_of_ten_lost
 from tests.dashboards.places import HOSTILE, chain, fill, judged_or_not, minutes
@@ -109,7 +109,7 @@ def assert_same(row: list[str], one: dict[str, Any]) -> None:
     """Check that a row of the file says what the JSON says of a step."""
     counts = {name: texts.count(one[name]) for name in COUNTS}
     # Bounds come first; where no loss is seen and more may be lost, nobody knows.
-    counts["lost"] = bounds.said(one["lost"], one["lost_lower"], one["lost_upper"])
+    counts["lost"] = loss_bounds.format_bounds(one["lost"], one["lost_lower"], one["lost_upper"])
     assert row[2:10] == list(counts.values())
     assert row[10] == (texts.count(one["lost"]) if one["lost"] != one["lost_lower"] else texts.NONE)
     assert row[11] == texts.span(one["lag_us"]["p95"] if one["lag_us"] else None)
@@ -184,7 +184,7 @@ def test_nodes_and_lost_ids_are_those_of_the_json(tmp_path: Path, capsys: pytest
         found = {line[0]: line[1:] for line in lines}
         assert found["count"] == [texts.count(node["seen"]) for node in one["nodes"]]
         losses = [(node["loss"], node["loss_lower"], node["loss_upper"]) for node in one["nodes"]]
-        assert found["loss of node"] == [bounds.said(*loss) for loss in losses]
+        assert found["loss of node"] == [loss_bounds.format_bounds(*loss) for loss in losses]
 
 
 def test_it_fetches_nothing_and_runs_nothing(tmp_path: Path) -> None:

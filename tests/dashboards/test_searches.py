@@ -11,7 +11,7 @@ from hopwatch.monitor.store import dialect, reader, schema
 from tests.cli.workplace import Workplace, one_of_ten_lost
 from tests.dashboards.places import clock, fill, minutes, url_of
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spooled import START_US, TERMS, ids
+from tests.monitor.spool_builder import START_US, WINDOW_POLICY, pack_ids
 
 
 class SlowClock(ManualClock):
@@ -83,27 +83,27 @@ def test_without_a_configuration_nothing_is_searched() -> None:
 def test_until_when_stamps_are_kept_goes_by_the_terms(tmp_path: Path) -> None:
     """A store that was filled once keeps them, as far as anybody knows, for ever."""
     place = Workplace(tmp_path).configure().watch(*one_of_ten_lost())
-    asked = WaysOf((("orders", START_US, TERMS), ("orders", 0, None)))
+    asked = WaysOf((("orders", START_US, WINDOW_POLICY), ("orders", 0, None)))
     with schema.reading(dialect.engine(place.store_url)) as connection:
         here, nowhere = asked.read(connection)
     assert (here.kept_until_us, here.sides, nowhere.window) == (None, ("both", "both"), None)
     (tmp_path / "live").mkdir()
     with schema.reading(fill(url_of(tmp_path / "live"), *minutes(2))) as connection:
         here, nowhere = asked.read(connection)
-    assert (here.kept_until_us, nowhere.kept_until_us) == (TERMS.kept_until_us(START_US), None)
+    assert (here.kept_until_us, nowhere.kept_until_us) == (WINDOW_POLICY.kept_until_us(START_US), None)
 
 
 def test_a_whole_window_is_that_of_the_reader(tmp_path: Path) -> None:
     """Its result, its lost ids; without terms no probe has to tell more than the minute."""
     place = Workplace(tmp_path).configure().watch(*one_of_ten_lost()[:2])
     with schema.reading(dialect.engine(place.store_url)) as connection:
-        whole = AllOfAWindow("orders", START_US, "", TERMS).read(connection)
+        whole = AllOfAWindow("orders", START_US, "", WINDOW_POLICY).read(connection)
         without = AllOfAWindow("orders", START_US, "b", None).read(connection)
-        assert AllOfAWindow("orders", START_US + 1, "", TERMS).read(connection) is None
+        assert AllOfAWindow("orders", START_US + 1, "", WINDOW_POLICY).read(connection) is None
         expected = reader.window(connection, "orders", START_US)
     assert whole is not None
     assert without is not None
     assert whole.result == expected
-    assert [(one.node, one.kept, one.ids) for one in whole.lost] == [("b", 1, ((ids(9), ids(9).hex()),))]
+    assert [(one.node, one.kept, one.ids) for one in whole.lost] == [("b", 1, ((pack_ids(9), pack_ids(9).hex()),))]
     assert [hole.node for hole in whole.holes] == ["a", "b"]
     assert without.holes == ()

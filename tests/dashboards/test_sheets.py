@@ -11,8 +11,8 @@ from hopwatch.dashboards.reading.told import Edge, Graph, Standing, StreamNow, S
 from hopwatch.dashboards.views import sheets
 from hopwatch.dashboards.views.address import Measure
 from hopwatch.dashboards.views.sheets import Sheet
-from hopwatch.monitor.reached import Reached
 from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.texts.read_progress import ReadProgress
 from tests.alerts.windows import at, lag, window
 from tests.dashboards.places import judged_or_not
 
@@ -103,7 +103,7 @@ def test_the_overview_is_a_row_a_stream() -> None:
     """One without a final window has a name alone; what is unknown is empty."""
     blind = window(3, verdict=Verdict.UNKNOWN)
     streams = StreamNow("a", None), StreamNow("b", blind, first_us=at(0), last_us=at(3))
-    first, second = read(sheets.overview(Standing(streams, Reached(0, is_once=True))))
+    first, second = read(sheets.overview(Standing(streams, ReadProgress(0, is_once=True))))
     assert [first["stream"], first["verdict"], first["known_messages"]] == ["a", "", ""]
     assert [second["verdict"], second["window_start"], second["lost_upper_messages"]] == [
         "UNKNOWN",

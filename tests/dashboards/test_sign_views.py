@@ -15,9 +15,9 @@ from hopwatch.dashboards import markup
 from hopwatch.dashboards.reading.alarms import Alarms
 from hopwatch.dashboards.views import alarms, episodes, instances, odd, quality, texts
 from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, contrast
-from hopwatch.monitor.instances import State
+from hopwatch.monitor.accounting.instances import InstanceState
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.parcels import REASONS
+from hopwatch.monitor.payloads import SET_ASIDE_REASONS
 from tests.alerts.told import alert, notification
 from tests.alerts.windows import at
 from tests.dashboards.signs import over
@@ -30,10 +30,10 @@ def of(*told: Told, lasting: tuple[Open, ...] = ()) -> Alarms:
 
 def test_every_reason_severity_fate_state_and_quantity_has_its_words() -> None:
     """None is shown by a name that nobody explains."""
-    assert set(quality.MEANINGS) == set(REASONS)
+    assert set(quality.MEANINGS) == set(SET_ASIDE_REASONS)
     assert set(alarms.SEVERITIES) == set(Severity)
     assert set(alarms.FATES) == set(Fate)
-    assert set(instances.MARKS) == set(State)
+    assert set(instances.MARKS) == set(InstanceState)
     assert all(odd.figure(one, 1.0) for one in Quantity)
 
 

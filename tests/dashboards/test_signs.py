@@ -16,9 +16,9 @@ from hopwatch.alerts.events import Kind, Severity
 from hopwatch.dashboards.reading.answers import FRESH_US, Answers
 from hopwatch.dashboards.reading.signs import ROWS
 from hopwatch.dashboards.views import address, texts
-from hopwatch.monitor.holes import Hole
-from hopwatch.monitor.kernel.books import Tallies
-from hopwatch.monitor.parcels import Sender
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.monitor.payloads import SendingInstance
 from hopwatch.monitor.results import Verdict
 from hopwatch.monitor.store import undeclared
 from hopwatch.monitor.store.writer import set_values
@@ -27,7 +27,7 @@ from tests.alerts.told import alert, notification
 from tests.alerts.windows import at, window
 from tests.dashboards import signs
 from tests.dashboards.places import HOSTILE, app, chain, clock, fill, looked_at, minutes, said, url_of, words
-from tests.monitor.spooled import RULES
+from tests.monitor.spool_builder import STREAM_CONFIGS
 
 PAGES: Final = ("probes", "alerts", "quality")
 LOSS: Final = notification(
@@ -116,7 +116,7 @@ def test_instances_that_need_a_person_come_first(healthy: Engine, tmp_path: Path
 
 def test_a_row_tells_books_holes_drops_and_clock(healthy: Engine, tmp_path: Path) -> None:
     """What was read of what is due, what is missing and where, drops by cause, and how far a clock is ahead."""
-    tallies = Tallies(62, 2, 6_000, 20, 14, 3)
+    tallies = InstanceCounts(62, 2, 6_000, 20, 14, 3)
     signs.write(healthy, signs.holed(tallies=tallies, skew_us=4_200_000))
     row = plain(words(looked_at(url_of(tmp_path), page="probes")))
     assert "60 of 63 due, 2 twice" in row
@@ -314,13 +314,13 @@ def test_what_is_set_aside_is_told_by_reason_with_where_the_bytes_are(healthy: E
 
 def test_names_that_are_not_declared_are_told_with_the_nearest_and_the_probe(healthy: Engine, tmp_path: Path) -> None:
     """Whatever the probe is called; of a stream and of a node."""
-    sent = [Sender("orders", "c", "<b>p</b>", at(0)), Sender("oders", "a", "h-1", at(0))]
+    sent = [SendingInstance("orders", "c", "<b>p</b>", at(0)), SendingInstance("oders", "a", "h-1", at(0))]
     records = [
         signs.record(n, reason=("unknown_node", "unknown_stream")[n], message="why", sender=one)
         for n, one in enumerate(sent)
     ]
     with healthy.execution_options(writes=True).begin() as connection:
-        undeclared.note(connection, records, RULES)
+        undeclared.note(connection, records, STREAM_CONFIGS)
     html = words(looked_at(url_of(tmp_path), page="quality"))
     row = plain(html)
     assert "Names that are not declared" in row

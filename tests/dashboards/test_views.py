@@ -18,8 +18,8 @@ from hopwatch.dashboards.reading.told import Edge, Graph, Minute, Standing, Stre
 from hopwatch.dashboards.views import colours, conservation, freshness, loss_table, overview, pathway, series, texts
 from hopwatch.dashboards.views.address import Measure
 from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, contrast
-from hopwatch.monitor.reached import Reached
 from hopwatch.monitor.results import Quantiles, RollUp, Status, Verdict, WindowResult
+from hopwatch.monitor.texts.read_progress import ReadProgress
 from tests.alerts.windows import at, lag, window
 from tests.dashboards.places import judged_or_not
 
@@ -135,7 +135,7 @@ def test_verdicts_differ_by_word_and_icon() -> None:
 def test_a_banner_says_what_is_wrong(behind_s: int, trouble: str, told: list[tuple[bool, str]]) -> None:
     """Nothing while all is well."""
     now_us = at(60)
-    reached = Reached(now_us - behind_s * 1_000_000)
+    reached = ReadProgress(now_us - behind_s * 1_000_000)
     found = freshness.notices(now_us, now_us - 7_000_000, reached, trouble, ZoneInfo("Europe/Berlin"))
     assert [one.is_grave for one in found] == [grave for grave, _ in told]
     assert all(one.words.startswith(words) for one, (_, words) in zip(found, told, strict=True))
@@ -143,7 +143,7 @@ def test_a_banner_says_what_is_wrong(behind_s: int, trouble: str, told: list[tup
 
 def test_a_store_that_was_filled_once_is_never_behind() -> None:
     """Nothing moves its watermark."""
-    once = Reached(at(12), is_once=True)
+    once = ReadProgress(at(12), is_once=True)
     assert freshness.notices(at(60), at(60), once, "", UTC) == ()
     told = "read 0 s ago · a store that was filled once, as of 2026-01-01 00:12:00 UTC"
     assert freshness.line(at(60), at(60), once, UTC) == told
@@ -151,7 +151,7 @@ def test_a_store_that_was_filled_once_is_never_behind() -> None:
 
 def test_a_monitor_that_was_stopped_is_not_said_to_lag() -> None:
     """The banner has the moment; the line says what it is."""
-    stopped = Reached(at(12), stopped_us=at(12))
+    stopped = ReadProgress(at(12), stopped_us=at(12))
     (found,) = freshness.notices(at(60), at(60), stopped, "", UTC)
     assert found.words.startswith("The monitor was stopped at 2026-01-01 00:12:00 UTC (48 min 0 s ago).")
     assert freshness.line(at(60), at(60), stopped, UTC) == "read 0 s ago · monitor stopped"
@@ -163,7 +163,7 @@ def test_a_monitor_that_was_stopped_is_not_said_to_lag() -> None:
 def row(newest: WindowResult | None, **fields: object) -> overview.Row:
     """Return the row of one stream, seen at minute 12."""
     first = {"first_us": at(0), "last_us": at(9)} | fields
-    standing = Standing((StreamNow("orders", newest, **first),), Reached(at(12)))  # type: ignore[arg-type]  # as it is given
+    standing = Standing((StreamNow("orders", newest, **first),), ReadProgress(at(12)))  # type: ignore[arg-type]  # as it is given
     (only,) = overview.rows(standing, at(12))
     return only
 
@@ -206,9 +206,9 @@ def test_one_that_was_well_long_ago_comes_before_those_that_are() -> None:
         "e-idle-gone": window(0, known=0),
     }
     found = tuple(StreamNow(name, one, first_us=at(0), last_us=one.window_start_us) for name, one in newest.items())
-    shown = [one.stream for one in overview.rows(Standing(found, Reached(at(30))), at(30))]
+    shown = [one.stream for one in overview.rows(Standing(found, ReadProgress(at(30))), at(30))]
     assert shown == ["c-lossy", "d-lossy-gone", "b-gone", "e-idle-gone", "a-well"]
-    once = [one.stream for one in overview.rows(Standing(found, Reached(at(9), is_once=True)), at(30))]
+    once = [one.stream for one in overview.rows(Standing(found, ReadProgress(at(9), is_once=True)), at(30))]
     assert once == ["c-lossy", "d-lossy-gone", "a-well", "b-gone", "e-idle-gone"]
 
 
@@ -484,5 +484,5 @@ def test_streams_stand_by_the_worst_of_their_last_hour() -> None:
         stream("d-unknown", window(29), (Verdict.UNKNOWN, 0), (Verdict.CLEAN, 0)),
         stream("e-loses-little", window(29, lost={"b": 1}), (Verdict.LOSSY, 1)),
     )
-    shown = [one.stream for one in overview.rows(Standing(found, Reached(at(30))), at(30))]
+    shown = [one.stream for one in overview.rows(Standing(found, ReadProgress(at(30))), at(30))]
     assert shown == ["c-lost-much", "e-loses-little", "b-lost-little", "d-unknown", "a-well"]

@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from hopwatch.dashboards.reading.answers import FRESH_US, Answers
 from hopwatch.monitor import settings
-from hopwatch.monitor.kernel.masks import ids_of
-from hopwatch.monitor.kernel.tally import LostIds, empty
+from hopwatch.monitor.kernel.masks import ids_from_bytes
+from hopwatch.monitor.kernel.tally import LostIds, empty_tally
 from hopwatch.monitor.results import Status, Verdict
 from tests.alerts.windows import window
 from tests.cli.workplace import Workplace, one_of_ten_lost
@@ -31,7 +31,7 @@ from tests.dashboards.places import (
     url_of,
     words,
 )
-from tests.monitor.spooled import ids
+from tests.monitor.spool_builder import pack_ids
 from tests.monitor.store.stored import concluded, write
 
 AT_3 = "2026-01-01T00:03:00Z"
@@ -48,7 +48,7 @@ def with_lost(folder: Path, numbers: range, **fields: Any) -> Engine:  # noqa: A
     """Fill a store whose window of minute 3 has lost these messages at b."""
     lossy = window(3, lost={"b": len(numbers)}, **fields)
     engine = fill(url_of(folder), *minutes(10))
-    write(engine, concluded(lossy, lost={"b": b"".join(sorted(ids(one) for one in numbers))}))
+    write(engine, concluded(lossy, lost={"b": b"".join(sorted(pack_ids(one) for one in numbers))}))
     return engine
 
 
@@ -242,9 +242,9 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
         (folder := tmp_path / str(HOSTILE.index(name))).mkdir()
         one = window(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 1}, reasons=(f"{name}: silent",))
         engine = fill(url_of(folder), one)
-        lost = tuple(LostIds.of(ids_of(ids(7))) for _ in HOSTILE)
+        lost = tuple(LostIds.of(ids_from_bytes(pack_ids(7))) for _ in HOSTILE)
         changed = {f"{name}.seen": [1, 2], "reasons": [[name], []]}
-        made = concluded()._replace(result=one, tally=empty(chain(*HOSTILE)), lost=lost, changed=changed)
+        made = concluded()._replace(result=one, tally=empty_tally(chain(*HOSTILE)), lost=lost, changed=changed)
         write(engine, made)
         tested = looked_at(url_of(folder), page="window", stream=name, node=name, window=AT_3, find=name)
         assert not tested.exception

@@ -18,7 +18,7 @@ from hopwatch.demo.measured import Measured
 from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.pipeline import Pipeline
 from hopwatch.demo.truth import Truth, entry_count
-from hopwatch.monitor import rules, settings
+from hopwatch.monitor import settings, stream_config
 from hopwatch.monitor.store import dialect, reader, schema
 from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.segment import MAGIC, frame
@@ -75,7 +75,7 @@ def _run(pipeline: Pipeline, log: Path) -> None:
 
 
 def _measured(layout: Layout) -> Measured:
-    known = rules.of(settings.load(layout.config, flags={}, environ={}))
+    known = stream_config.from_settings(settings.load(layout.config, flags={}, environ={}))
     store = dialect.engine(layout.store_url)
     try:
         schema.prepare(store)

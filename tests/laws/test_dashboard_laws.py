@@ -17,10 +17,10 @@ from hopwatch.dashboards.reading.told import Edge, Graph, Stretch
 from hopwatch.dashboards.views import address, conservation, judged, loss_table, pathway, series, span, texts
 from hopwatch.dashboards.views.address import Address, Folded, Measure, Page, Range, Zone
 from hopwatch.dashboards.views.colours import LIGHT
-from hopwatch.monitor.outliers.explain import Explanation
+from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import Verdict, WindowResult
-from hopwatch.monitor.watch import Finding
 from tests.alerts.windows import lag, window
 from tests.monitor.store.stored import results
 
@@ -203,7 +203,7 @@ def test_no_chart_has_more_points_than_can_be_told_apart(steps: int, nodes: int,
     one = window(0, names=names, nodes=dict.fromkeys(names, lags))
     made = tuple(replace(one, window_start_us=one.window_start_us + 60_000_000 * step) for step in range(steps))
     why = Explanation(Quantity.LAG_IN_P95_US, 9_000, None, None, (), 0, 1.0)
-    findings = tuple(Finding(dice.randrange(steps), names[0], dice.random() < 0.5, why) for _ in range(odd))
+    findings = tuple(OutlierFinding(dice.randrange(steps), names[0], dice.random() < 0.5, why) for _ in range(odd))
     stretch = Stretch("orders", Graph(names, ()), made, 60_000_000, None, findings)
     assert len(series.arrivals(stretch.steps, "", UTC)) <= span.MOST_POINTS
     chosen = series.slowest(one, span.thinned(steps, series.MOST_COLOURS))

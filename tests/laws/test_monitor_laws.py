@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from hopwatch.monitor.kernel.window import AHEAD_US
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import outliers, reader
+from hopwatch.monitor.stream_config import StreamConfig
 from tests.against_model import comparable, prepared_store, rules_of
 from tests.e2e.traffic import pulse
 from tests.micro_batches import MicroBatches, run_once
@@ -91,7 +91,7 @@ def test_a_stream_with_crashes_says_what_once_says(seed: int, shards: int) -> No
         assert outliers.found(stream) == outliers.found(once)
 
 
-def _memory(store: Engine, rules: Mapping[str, StreamRules]) -> dict[str, bytes]:
+def _memory(store: Engine, rules: Mapping[str, StreamConfig]) -> dict[str, bytes]:
     """Return what the series of each stream are remembered by, as a process that is started now takes them up."""
     with store.begin() as connection:
         return {

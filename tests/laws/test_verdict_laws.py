@@ -10,12 +10,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.monitor.kernel.tally import NEVER_US, Observed, instance_name, take
-from hopwatch.monitor.kernel.verdict import NodeBooks, Standing, conclude
+from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, build_tally, instance_name
+from hopwatch.monitor.kernel.verdict import NodeBooks, WindowStage, conclude_window
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import Status, Verdict, WindowResult
-from tests.laws.drawn import ANY
-from tests.monitor.kernel.batched import messages
+from tests.laws.strategies import ANY_PATH
+from tests.monitor.kernel.batch_builder import message_batches
 
 
 @dataclass
@@ -97,9 +97,9 @@ class Window:
     def concluded(self) -> WindowResult:
         """Judge what was told, when nothing is in flight any more."""
         ways = (" ".join(words) for words in self.told)
-        observed = [named for batch in messages(*ways) for named in _named(batch, self.names)]
-        tally = take(self.pathway, observed, NEVER_US)
-        return conclude(self.pathway, Standing("s", 0, Status.FINAL), tally, self.books)
+        observed = [named for batch in message_batches(*ways) for named in _named(batch, self.names)]
+        tally = build_tally(self.pathway, observed, NEVER_US)
+        return conclude_window(self.pathway, WindowStage("s", 0, Status.FINAL), tally, self.books)
 
     @property
     def lost(self) -> int:
@@ -112,7 +112,7 @@ class Window:
 @st.composite
 def windows(draw: st.DrawFn, kinds: str = "cccdauhs-") -> Window:
     """Draw what happened, and what of it the probes of each node told."""
-    pathway = Pathway.parse(draw(ANY))
+    pathway = Pathway.parse(draw(ANY_PATH))
     nodes = range(len(pathway.nodes))
     accounts = [draw(st.sampled_from(kinds)) for _ in nodes]
     happened = draw(st.lists(truths(pathway), max_size=4))
@@ -138,7 +138,7 @@ def test_a_lower_bound_claims_no_more_than_was_lost(window: Window) -> None:
     assert result.lost_lower <= sum(bool(truth.lost_at) for truth in window.truths)
 
 
-def _named(batch: Observed, names: Mapping[tuple[int, int], tuple[int, int]]) -> Iterator[Observed]:
+def _named(batch: ObservedBatch, names: Mapping[tuple[int, int], tuple[int, int]]) -> Iterator[ObservedBatch]:
     """Yield what one of two replicas of a node tells of a message; arrival and departure apart, if by other ids."""
     replica = int(batch.message_ids[0, 1].byteswap()) % 2
     instance = instance_name(str(batch.node), f"p{replica}", 0)
@@ -153,7 +153,7 @@ def _named(batch: Observed, names: Mapping[tuple[int, int], tuple[int, int]]) ->
         yield _renamed(batch._replace(lag_in_us=none), left)
 
 
-def _renamed(batch: Observed, name: int) -> Observed:
+def _renamed(batch: ObservedBatch, name: int) -> ObservedBatch:
     return batch._replace(message_ids=batch.message_ids + RENAMED * np.uint64(name))
 
 

@@ -104,7 +104,7 @@ def test_the_topic_is_made_as_the_program_allows(
 ) -> None:
     """One copy on one broker, which the program refuses to whoever does not ask for it."""
     deployment, made = Deployment(), []
-    monkeypatch.setattr(topics, "create", lambda place, _, **numbers: made.append((str(place), numbers)))
+    monkeypatch.setattr(topics, "create_topic", lambda place, _, **numbers: made.append((str(place), numbers)))
     for variable, value in deployment.environment("topic").items():
         if variable != "PATH":
             monkeypatch.setenv(variable, value)
@@ -121,7 +121,7 @@ def test_the_topic_is_made_as_the_program_allows(
 
 def test_the_healthcheck_looks_where_the_job_writes(tmp_path: Path) -> None:
     """Spark keeps a file for each micro-batch that is done in ``commits`` below the job's checkpoint."""
-    place = job.Place(cast("Any", None), cast("Any", None), {}, tmp_path)
+    place = job.JobContext(cast("Any", None), cast("Any", None), {}, tmp_path)
     look = next(commands.of_script(dockerfile.health_command(Deployment().instructions)))[1]
     assert look.replace("$HOPWATCH_MONITOR__WORKDIR", str(tmp_path)) == str(place.checkpoint / "commits")
 

@@ -12,7 +12,7 @@ import typer
 
 from hopwatch import Probe
 from hopwatch.cli.commands import COMMANDS, application
-from hopwatch.monitor.kernel.books import Tallies
+from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles, RollUp, Verdict, WindowResult
 from hopwatch.monitor.settings import DEFAULTS, MonitorSettings, StoreSettings, StreamSettings, TransportSettings
 from hopwatch.monitor.settings.alerting import AlertsSettings
@@ -56,7 +56,7 @@ def test_every_key_is_listed_with_its_default() -> None:
     assert LISTED | {key: str(duration_us(told)) for key, told in spans.items()} == expected
 
 
-@pytest.mark.parametrize("record", [WindowResult, NodeResult, Quantiles, Tallies, RollUp, NodeRollUp])
+@pytest.mark.parametrize("record", [WindowResult, NodeResult, Quantiles, InstanceCounts, RollUp, NodeRollUp])
 def test_every_field_of_the_report_is_listed(record: type) -> None:
     """Under the names that programs read."""
     hidden = {"stream", "window_start_us", "start_us", "duplicate_observations", *(one.lower() for one in Verdict)}

@@ -16,8 +16,8 @@ def test_a_number_of_stamps_shows_the_loss_that_the_monitor_sees() -> None:
         stamps = [mask >> 2 * node & 0b11 for node in range(len(NODES))]
         codes = np.array([code for code in stamps if code], np.uint8)
         at = np.array([node for node, code in enumerate(stamps) if code], np.uint8)
-        groups = masks.group(np.ones((len(codes), 2), np.uint64))
-        words, _ = masks.distinct(masks.masks(groups, codes, at, len(NODES)))
+        groups = masks.group_by_id(np.ones((len(codes), 2), np.uint64))
+        words, _ = masks.find_distinct(masks.build_masks(groups, codes, at, len(NODES)))
         (loss,) = classify(pathway(), words).loss
         assert np.flatnonzero(loss).tolist() == [node for node in [lost_at(mask)] if node is not None]
 

@@ -1,0 +1,56 @@
+"""Probe instances as they stand: who tells, who is silent, who has left; values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from hopwatch.monitor.kernel.books import Book
+
+ALIVE_WITHIN_US: Final = 60_000_000
+"""How long ago, by the watermark, an instance that is alive may have told of: some of its heartbeats."""
+AHEAD_US: Final = 1_000_000
+"""A batch that was sent so long after it arrived shows that its probe's clock is ahead; less may be the transport's."""
+BYE_LISTED_US: Final = 3_600_000_000
+"""How long an instance that said bye is listed."""
+SILENT_LISTED_US: Final = 24 * 3_600_000_000
+"""How long an instance that fell silent without a bye is listed."""
+
+
+class InstanceState(StrEnum):
+    """How an instance stands, those that need a person first."""
+
+    SILENT = "silent"
+    """Without a bye, and nothing told of the last minute: it may hold stamps that windows wait for."""
+    TROUBLED = "troubled"
+    """It tells, and has missing batches, drops, observations that were set aside, or a clock that is ahead."""
+    RETIRED = "retired"
+    """Silent for so long that nothing waits for it any more."""
+    ALIVE = "alive"
+    BYE = "bye"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One probe instance; ``missing_batches`` and all tallies are since its epoch."""
+
+    book: Book
+    state: InstanceState
+
+
+@dataclass(frozen=True, slots=True)
+class InstancePage:
+    """A page of the instances that were asked for.
+
+    ``counts`` are of all of them by state, ``found`` of those that are listed, on whatever page; ``folded`` of those
+    that have left so long ago that they are not. ``moment_us`` is what they are judged by: the watermark, or where the
+    store was filled once the newest arrival.
+    """
+
+    instances: tuple[Instance, ...]
+    counts: Mapping[InstanceState, int]
+    found: int
+    folded: Mapping[InstanceState, int]
+    moment_us: int
