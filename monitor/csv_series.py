@@ -1,4 +1,4 @@
-"""Series of others: CSV files of ``timestamp,value``, read with the place of every fault, and written with scores."""
+"""CSV files of ``timestamp,value``: read with the line of every fault, and written with scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Java that Spark needs: whether it is there, and how to get it."""
+"""Java runtime of Spark: find it, check its version, and say how to install it."""
 
 from __future__ import annotations
 

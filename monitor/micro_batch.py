@@ -1,4 +1,4 @@
-"""One micro-batch, or all of ``--once``, into the ledger and the store: the rows in, one transaction out."""
+"""Write one micro-batch, or all of ``--once``, to the ledger and the store in one transaction."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ CONCLUSIONS_PER_WRITE: Final = 200
 EARLIEST_US: Final = -(2**63)
 LATEST_US: Final = 2**63 - 1
 HOURS_PER_BATCH: Final = 1
-"""How many hours a micro-batch rolls up: one costs up to a quarter of a second, and readers do without meanwhile."""
+"""Hours that one micro-batch rolls up: one takes up to 250 ms, and readers work without it until then."""
 
 
 def restore_ledger(connection: Connection, rules: Mapping[str, StreamConfig]) -> Ledger:
-    """Return the ledger as the store last left it."""
+    """Return the ledger as it was last saved in the store."""
     ledger = Ledger(rules)
     ledger.holes = list(reader.holes(connection))
     ledger.take_up(reader.books(connection))
@@ -51,20 +51,20 @@ def restore_ledger(connection: Connection, rules: Mapping[str, StreamConfig]) ->
 
 
 class BatchFollower(Protocol):
-    """What is done at the end of a micro-batch, in its transaction: it stands or falls with the results.
+    """Hook that runs at the end of a micro-batch, inside its transaction.
 
     It remembers nothing itself, so that a transaction that is tried again decides the same.
     """
 
     def note(self, conclusion: Conclusion) -> Any:  # noqa: ANN401 - whatever the follower needs of it
-        """Return what to keep of a window until the end of the batch; none when nothing is."""
+        """Return what :meth:`follow` needs of a window, None if it needs nothing."""
 
     def follow(self, connection: Connection, noted: Sequence[Any], watermark_us: int) -> None:
-        """Do what is to be done, once all windows of the batch are written."""
+        """Act on the noted windows, once all windows of the batch are written."""
 
 
 class BatchResult(NamedTuple):
-    """What a micro-batch has come to: the windows that were judged, and the segments that nothing needs any more.
+    """Result of a micro-batch: the windows that were judged, and the segments that can be deleted.
 
     ``read_through_us`` is the moment up to which all partitions of a topic are read, 0 where that is not known anew.
     The watermark is 0 where nothing was written.
@@ -77,7 +77,7 @@ class BatchResult(NamedTuple):
 
 
 class CommittedBatch(NamedTuple):
-    """A micro-batch that is written: the windows that were judged, the watermark, and how long all of it took."""
+    """Written micro-batch: the windows that were judged, the watermark, and the duration."""
 
     results: tuple[WindowResult, ...]
     watermark_us: int
@@ -85,11 +85,11 @@ class CommittedBatch(NamedTuple):
 
 
 BatchObserver = Callable[[CommittedBatch], None]
-"""Who is told of each micro-batch once it is written; it never raises."""
+"""Callback that runs after each micro-batch is written; it never raises."""
 
 
 def ignore_batch(committed: CommittedBatch) -> None:
-    """Tell nobody."""
+    """Do nothing: the observer of a job without one."""
     del committed
 
 
@@ -142,7 +142,7 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     expected: PlannedRead = NOTHING_PLANNED,
     folders: Iterable[SpoolFolder] = (),
 ) -> Parcels:
-    """Write what came in: tallies, books, records set aside; return the tallies, packed, by window and shard."""
+    """Write tallies, books and records set aside; return the packed tallies by window and shard."""
     changes = writer.Changes(watermark_us, batch_id)
     sheets: list[FactSheet] = []
     sighted: dict[tuple[str, int], int] = {}
@@ -173,14 +173,14 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
 
 
 def keep_segments(connection: Connection, ledger: Ledger, rows: Iterable[Any], batch_id: int) -> None:
-    """Note only which segments a batch points into: all else of it is written already."""
+    """Save only the segments that a batch points into: the rest of it is written already."""
     sheets = [FactSheet.unpack(bytes(row.payload)) for row in rows if row.kind == FACTS_ROW]
     set_aside = [SetAside.unpack(bytes(row.payload)) for row in rows if row.kind == SET_ASIDE_ROW]
     writer.keep_segments(connection, _find_needed_segments(ledger, sheets, set_aside), batch_id)
 
 
 def _find_needed_segments(ledger: Ledger, sheets: Iterable[FactSheet], set_aside: Iterable[SetAside]) -> dict[str, int]:
-    """Return until when each segment is needed; one with a record set aside is kept for whoever looks into it."""
+    """Return the time until which each segment is needed; those with a record set aside are kept for inspection."""
     needed: dict[str, int] = {}
     for sheet in sheets:
         needed[sheet.path] = max(needed.get(sheet.path, 0), ledger.needed_until_us(sheet))
@@ -194,7 +194,7 @@ def _find_needed_segments(ledger: Ledger, sheets: Iterable[FactSheet], set_aside
 def conclude_windows(
     connection: Connection, ledger: Ledger, tallied: Parcels, watermark_us: int
 ) -> Iterator[list[Conclusion]]:
-    """Judge what is due and write it, piece by piece; yields each piece once it is written."""
+    """Judge the windows that are due and write them in chunks; yield each chunk once it is written."""
     conclusions = ledger.conclude(tallied.keys(), watermark_us, StoredPast(connection, ledger.rules, tallied))
     while piece := list(islice(conclusions, CONCLUSIONS_PER_WRITE)):
         writer.write_conclusions(connection, piece, watermark_us)
@@ -202,12 +202,12 @@ def conclude_windows(
 
 
 def forget_windows(connection: Connection, ledger: Ledger, watermark_us: int) -> None:
-    """Drop from ledger and store what nothing can change any more; what windows became stays."""
+    """Drop windows that can no longer change from ledger and store; their results stay."""
     writer.forget(connection, ledger.forget(watermark_us))
 
 
 def roll_up_hours(connection: Connection, ledger: Ledger) -> None:
-    """Write the next hours none of whose windows can change any more, some at a time."""
+    """Write the next hours whose windows can no longer change, a few at a time."""
     oldest_us = {stream: min(windows, default=LATEST_US) for stream, windows in ledger.live.items()}
     stale = rollups.stale(connection)
     due = [key for key in stale if key[0] in oldest_us and key[1] + rollups.HOUR_US <= oldest_us[key[0]]]

@@ -1,7 +1,7 @@
-"""What travels between the parts of the job, and into the store, as bytes: claims, facts, records set aside, tallies.
+"""Payloads of the job and the store as bytes: claims, facts, records set aside, tallies.
 
-A parcel is a JSON header with its length in front, and arrays behind it. Nothing here is read back from strangers:
-parcels live in shuffles, checkpoints and the store, all written by the monitor.
+A payload is a JSON header with its length in front, and arrays behind it. Nothing here is read back from strangers:
+payloads live in shuffles, checkpoints and the store, all written by the monitor.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The monitor's own pulse: a probe that stamps nothing, so that its heartbeats keep the arrival clock moving.
+"""Pulse of the monitor: a probe without stamps, whose heartbeats keep the arrival clock moving.
 
-It goes the way of every other record, and so proves that the transport works when all is quiet.
+Its records take the same path as all others, and so prove that the transport works when no probe sends.
 """
 
 from __future__ import annotations

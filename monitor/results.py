@@ -1,4 +1,4 @@
-"""Contract: what the monitor concludes of a window. Field for field what ``hopwatch report --json`` says."""
+"""Results of a window: the contract of the monitor, field for field the output of ``hopwatch report --json``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 
 class Status(StrEnum):
-    """Where a window stands in its life, by the arrival watermark."""
+    """Stage in the life of a window, by the arrival watermark."""
 
     OPEN = "OPEN"
     PROVISIONAL = "PROVISIONAL"
@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What can be said of a final window; UNKNOWN is never shown as good nor as loss."""
+    """Verdict on a final window; UNKNOWN is never shown as good or as loss."""
 
     SILENT = "SILENT"
     IDLE = "IDLE"
@@ -34,7 +34,7 @@ class Verdict(StrEnum):
 
 
 UNINFORMATIVE: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
-"""Verdicts on windows that say nothing of messages: neither that they are well nor that they are lost."""
+"""Verdicts that say nothing about messages, neither delivery nor loss."""
 
 
 @dataclass(frozen=True, slots=True)

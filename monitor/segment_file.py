@@ -1,4 +1,4 @@
-"""Segments as files of strangers: regular ones alone, their beginning first, and never more than a bound in memory.
+"""Safe reader of segment files: regular files only, checked by their first bytes, with a bound on memory.
 
 Whatever else bears a segment's name (a named pipe, a link into nowhere, a file that is gone or may not be read) is told
 as a fault and stops nobody.

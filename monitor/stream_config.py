@@ -1,4 +1,4 @@
-"""What the job needs to know of a stream: its pathway, the spans its windows live by, how many shards they have."""
+"""Configuration of a stream: its pathway, its window policy, and its number of shards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamConfig:
-    """One stream's rules; ``shards`` is the number of state keys that each of its windows is split over.
+    """Configuration of one stream; ``shards`` is the number of state keys that each of its windows is split over.
 
     Records of ``ignore_nodes`` are left out: these nodes are not of the pathway, and not meant to be.
     """
@@ -26,5 +26,5 @@ class StreamConfig:
 
 
 def from_settings(settings: Settings) -> dict[str, StreamConfig]:
-    """Return the rules of all configured streams."""
+    """Return the configuration of each stream in the settings."""
     return {name: stream.rules for name, stream in settings.streams.items()}

@@ -1,4 +1,4 @@
-"""Topics of observations: what one needs, how one is made, and what is wrong with one that is there."""
+"""Kafka topics of observations: their configuration, creation and checks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _log = structlog.get_logger("hopwatch")
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """What is known of a topic that is there."""
+    """Description of an existing topic."""
 
     partitions: int
     replication: int
@@ -49,7 +49,7 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicProblem:
-    """What is wrong with a topic, and how to mend it.
+    """Problem of a topic, with advice to fix it.
 
     ``is_weak`` where it works as long as no broker dies and no monitor is down for long, which somebody may want so;
     ``is_readable`` where a monitor can read what is there, though probes may not be able to write it.
@@ -66,7 +66,7 @@ class TopicProblem:
 
 
 def describe_topic(place: KafkaPlace, access: KafkaAccess) -> TopicDescription | None:
-    """Return what the brokers say of a topic, None where there is none.
+    """Return the description of a topic, None if it does not exist.
 
     Raises:
         TransportError: no broker answers, or none lets us in.
@@ -89,7 +89,7 @@ def describe_topic(place: KafkaPlace, access: KafkaAccess) -> TopicDescription |
 
 
 def find_problems(place: KafkaPlace, topic: TopicDescription) -> Iterator[TopicProblem]:
-    """Yield what is wrong with a topic of observations, what keeps it from being read or written first."""
+    """Yield the problems of a topic of observations, those that block reading or writing first."""
     name, config = f"the topic {place.topic}", topic.config
     said = config.get(TIMESTAMPS)
     if said != LOG_APPEND:

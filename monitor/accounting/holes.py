@@ -1,7 +1,7 @@
 """Holes of the transport: records that were there and could not be read any more, as Kafka's retention leaves them.
 
-A hole says nothing of what was in it. The windows whose records may have been are therefore UNKNOWN, whoever's books
-look complete: an instance all of whose records are in the hole was never heard of.
+The contents of a hole are unknown. Windows whose records may have been in it are therefore UNKNOWN, even if all books
+look complete: an instance whose records are all in the hole has no book.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hopwatch.probes.contract.limits import WINDOW_US
 
 
 class PlannedRead(NamedTuple):
-    """What a batch was to read: offsets by place, the first included, the last not; and when that was decided, µs.
+    """Planned read of a batch: offsets by partition, end excluded, and the time of the plan in µs.
 
     ``is_limited`` says that more may have been there than a batch may read.
     """
@@ -32,7 +32,7 @@ class PlannedRead(NamedTuple):
 
 
 NOTHING_PLANNED = PlannedRead({}, 0)
-"""Of a transport that loses nothing by age."""
+"""Plan of a transport that never loses records by age."""
 
 
 class Hole(NamedTuple):
@@ -46,7 +46,7 @@ class Hole(NamedTuple):
 
 
 def find_holes(expected: PlannedRead, read: Iterable[OffsetRun], last_arrivals_us: Mapping[str, int]) -> Iterator[Hole]:
-    """Yield what is missing between what was to be read and what was.
+    """Yield the gaps between the planned and the actual read.
 
     ``last_arrivals_us`` says when the last record before this batch arrived, by place; a place without had none.
     """
@@ -76,8 +76,8 @@ def _find_holes_of_partition(  # noqa: PLR0913, PLR0917 - one place's part of ea
 def read_through_us(expected: PlannedRead, read: Iterable[OffsetRun]) -> int:
     """Return the moment up to which all that arrived is read, as far as it is known: µs, NEVER_US without a limit.
 
-    A batch of limited size reads each partition as far as its share goes, and none as far in time as another; how far
-    one is of which it found nothing any more nobody knows.
+    In a batch of limited size partitions advance unevenly; a partition that returned no record has an unknown position
+    in time.
     """
     if not expected.is_limited:
         return NEVER_US

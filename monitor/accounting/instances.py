@@ -1,4 +1,4 @@
-"""Probe instances as they stand: who tells, who is silent, who has left; values only."""
+"""States of probe instances: reporting, silent or gone; values only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SILENT_LISTED_US: Final = 24 * 3_600_000_000
 
 
 class InstanceState(StrEnum):
-    """How an instance stands, those that need a person first."""
+    """State of a probe instance; the states that need attention come first."""
 
     SILENT = "silent"
     """Without a bye, and nothing told of the last minute: it may hold stamps that windows wait for."""
@@ -42,7 +42,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class InstancePage:
-    """A page of the instances that were asked for.
+    """One page of a list of probe instances.
 
     ``counts`` are of all of them by state, ``found`` of those that are listed, on whatever page; ``folded`` of those
     that have left so long ago that they are not. ``moment_us`` is what they are judged by: the watermark, or where the

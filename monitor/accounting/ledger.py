@@ -1,7 +1,7 @@
-"""The ledger: books of all probe instances, and the windows that can still change. It decides what is judged anew.
+"""Ledger: the books of all probe instances and the windows that can still change; it decides which to judge again.
 
 The same ledger serves the stream, a micro-batch at a time, and ``--once``, where all that there is comes at once. It
-reads no clock: the watermark is given, and what was concluded before comes through :class:`Past`.
+reads no clock: the watermark is given, and earlier results come through :class:`PriorResults`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LIFECYCLE_FIELDS: Final = ("stream", "window_start_us", "status", "revision", "
 
 
 class PriorResults(Protocol):
-    """What was concluded before."""
+    """Results of windows that were judged before."""
 
     def tallies(self, stream: str, start_us: int) -> Sequence[Tally]:
         """Return the tallies of a window's shards, the newest of each."""
@@ -61,7 +61,7 @@ class PriorResults(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LiveWindow:
-    """What is remembered of a window that can still change.
+    """Memory of a window that can still change.
 
     ``is_settled`` says that nothing was in flight when it was last judged, ``books`` are those that it was judged by.
     """
@@ -75,9 +75,9 @@ class LiveWindow:
 
 
 class Conclusion(NamedTuple):
-    """A window as it stands now, what it was judged from, and what changed if it was final before.
+    """Judged window, its inputs, and its changes if it was final before.
 
-    ``outliers`` are those that its nodes have, nobody's where nobody has looked.
+    ``outliers`` are by node; empty when the window was not scored.
     """
 
     result: WindowResult
@@ -91,7 +91,7 @@ class Conclusion(NamedTuple):
 
 @dataclass(slots=True)
 class Ledger:
-    """All that the monitor remembers between micro-batches, apart from observations; the store holds the same."""
+    """Memory of the monitor between micro-batches, without observations; the store holds the same."""
 
     rules: Mapping[str, StreamConfig]
     books: dict[InstanceKey, Book] = field(default_factory=dict)

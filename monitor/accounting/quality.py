@@ -1,4 +1,4 @@
-"""What was set aside, and what was stopped on purpose or as bad: values only."""
+"""Data quality of a range: records set aside, and messages filtered or rejected; values only."""
 
 from __future__ import annotations
 

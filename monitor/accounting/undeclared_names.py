@@ -1,6 +1,6 @@
-"""Names of streams and nodes that no configuration declares: who sends records under them, and what may be meant.
+"""Undeclared names of streams and nodes: the probes that use them, and the declared name that may be meant.
 
-The names are strangers' text. At most ``MOST_NAMES`` of them are kept; the records of all others are counted as one.
+The names are untrusted text. At most ``MAX_NAMES`` of them are kept; the records of all others are counted as one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Probe instances of which nothing could be read: their folders in a spool, and records that were set aside.
+"""Probe instances without a readable record: their folders in a spool, and records that were set aside.
 
 A folder of a spool is named after its instance: a segment that cannot be read is a gap of that instance, and a folder
 without a readable record is an instance that was not heard. On a topic nobody knows whose an unreadable record was: it

@@ -1,7 +1,7 @@
-"""Books: which batches of a probe instance have come, and what its account of a window is therefore worth.
+"""Books: the batches received from a probe instance, and how complete its account of a window is.
 
 Silence, loss and ignorance are three things, and the books tell them apart. A book is a value: :func:`absorb` returns a
-new one; :func:`accounts` judges it against windows. All moments are µs since 1970.
+new one; :func:`judge_book` judges it against windows. All moments are µs since 1970.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class DropFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InstanceCounts:
-    """What became of everything that an instance sent; the parts of each line add up to its first."""
+    """Counts of the batches and observations of one instance, by what became of them."""
 
     batches: int = 0
     duplicate_batches: int = 0
@@ -167,7 +167,7 @@ class Book:
 
 
 class Accounts(NamedTuple):
-    """How one instance stands to windows; each of shape (windows,)."""
+    """Accounts of one instance for windows; each field of shape (windows,)."""
 
     has_a_say: Bools
     heard: Bools
@@ -359,7 +359,7 @@ def _dropped(book: Book, starts_us: Int64s) -> Int64s:
 
 
 def _by_start(counts: Iterable[tuple[int, int]], starts_us: Int64s) -> Int64s:
-    """Return the sum of the counts under each window's start, ms; at most MOST_DROPPED."""
+    """Return the sum of the counts under each window's start, ms; at most MAX_DROPPED."""
     by_start: dict[int, int] = {}
     for start_ms, count in counts:
         by_start[start_ms * 1_000] = by_start.get(start_ms * 1_000, 0) + count

@@ -1,4 +1,4 @@
-"""What a digest is: centroids in order, and the two bounds. How one comes about is in :mod:`monitor.kernel.tdigest`."""
+"""Digest: centroids in order, and the two bounds. Digests are built in :mod:`monitor.kernel.tdigest`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _HEADER_LENGTH: Final = struct.Struct("<I")
 
 
 class RecordColumns(NamedTuple):
-    """What a record says of some of its observations: arrays of shape (n,), none of them empty for no value."""
+    """Columns of some observations of a record: arrays of shape (n,), none of them empty for no value."""
 
     probe: str
     event_time_us: NDArray[np.int64]
@@ -43,11 +43,11 @@ class RecordColumns(NamedTuple):
 
 
 RecordReader = Callable[[NDArray[Any]], RecordColumns]
-"""Reads a record again: what it says of the observations at some places of the batch."""
+"""Reads the columns of the observations at some indexes of a batch."""
 
 
 class BatchSource(NamedTuple):
-    """Where the observations of one batch come from: its node, and its record, None where it cannot be read again.
+    """Source of the observations of one batch: its node, and a reader of its record, None if it cannot be read again.
 
     ``rows`` are the places in the record of the observations at hand, None for all.
     """

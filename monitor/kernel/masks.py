@@ -1,4 +1,4 @@
-"""One sort gives each message its mask: which stamps it has at which node.
+"""Masks: the stamps of each message at each node, built by one sort.
 
 A mask holds four bits a node, so 16 nodes fill one 64-bit word; pathways with more nodes use more words. Each set of
 SEMANTICS.md is a function of a mask, and so a window's millions of messages shrink to a few distinct masks with counts.

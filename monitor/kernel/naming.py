@@ -1,4 +1,4 @@
-"""What messages were called by their owners: of which kind an id is, and the text of one that is a text.
+"""Names of messages: the kind of each id, and the text of a text id.
 
 Sets know sixteen bytes alone. Kinds and texts are looked up for the few ids that are shown.
 """
@@ -39,7 +39,7 @@ class Names(NamedTuple):
 
 
 class BatchIds(NamedTuple):
-    """What one batch says of its ids; ``rows`` are the places in it of the observations at hand, None for all."""
+    """Ids of one batch: their kind and texts; ``rows`` are the indexes of the chosen observations, None for all."""
 
     node: int
     kind: int

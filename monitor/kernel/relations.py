@@ -1,4 +1,4 @@
-"""Relations of a probe instance to the nodes around its own: whether it calls messages by other ids than they do."""
+"""Relations of a probe instance to neighbouring nodes: they show if the instance uses other message ids."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hopwatch.monitor.kernel.sets import Sets
 from hopwatch.monitor.pathway import Pathway
 
 NO_COUNT: Final = -1
-"""Stands where there is nothing to tell."""
+"""In place of a count that is not known."""
 
 
 class Relation(NamedTuple):
-    """Which messages of a probe instance no other node names: a sign that ids change from one node to the next.
+    """Messages of a probe instance that no other node knows: a sign that ids change between nodes.
 
     ``came`` counts the messages of its arrivals if no node before saw any of them, ``left`` those of its departures if
     none of them arrived there or was seen before, ``unfollowed`` those of its departures if no node behind saw any of

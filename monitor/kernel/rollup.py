@@ -29,7 +29,7 @@ _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
 
 @dataclass(frozen=True, slots=True)
 class PathwayShape:
-    """What of a pathway a roll-up depends on, by the places of its nodes."""
+    """Properties of a pathway's nodes that a roll-up depends on, in the order of the nodes."""
 
     is_terminal: tuple[bool, ...]
     is_one_sided: tuple[bool, ...]
@@ -54,7 +54,7 @@ class SpanPart(Generic[Figures]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """What parts come to before anything is told of it: counts by name, those of each node in order, and digests.
+    """Sums of several parts: counts by name, those of each node in order, and digests.
 
     ``counts`` are windows, those of each verdict, ``COUNTS`` and the upper bound; ``nodes`` have ``NODE_COUNTS`` and
     the upper bound. A bound is none where it is unknown of a part.

@@ -1,4 +1,4 @@
-"""What is lost, and the other sets of SEMANTICS.md, as functions of a message's mask and the pathway.
+"""Lost messages, and the other sets of SEMANTICS.md, as functions of a message's mask and the pathway.
 
 Each field of :class:`Sets` is one set of the page, written once: whether a message with the row's mask belongs to it.
 """

@@ -78,7 +78,7 @@ def _foremost(values: NDArray[Any], halves: Sequence[NDArray[np.uint64]], rows: 
     """Return the places of the least values, as many as are wanted or a few more; ids decide between equal ones.
 
     No other one is before any of them. Of those that are equal in value and id there is one. ``halves`` of the ids are
-    left to be compared; ``rows`` is as in :func:`first`.
+    left to be compared; ``rows`` is as in :func:`find_slowest`.
     """
     is_long = len(values) > wanted * _BLOCK
     least = np.minimum.reduceat(values, np.arange(0, len(values), _BLOCK)) if is_long else values

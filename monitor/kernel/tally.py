@@ -1,4 +1,4 @@
-"""The tally: all that a window, or one shard of it, is reduced to before anything is judged.
+"""Tally: the summary of a window's observations, or of one shard of it, from which the window is judged.
 
 A few distinct masks with counts, stamps by node, the lag digests, the ids behind a loss and those of the slowest
 messages. Tallies of shards merge.
@@ -96,7 +96,7 @@ class LostIds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What the observations of one window come to.
+    """Summary of the observations of one window.
 
     ``masks`` has the shape (rows, words), ``counts`` and ``sighted_us`` the shape (rows,): how many messages have the
     row's mask and were first sighted then. Sightings by the end of the window are all ALWAYS_US, so that there are few
@@ -314,7 +314,7 @@ def _find_first_sightings(
 
 
 class _WindowObservations(NamedTuple):
-    """What ids are taken from: all observations, brought together by message, and what each batch says of them."""
+    """All observations of a window, grouped by message, and the ids of each batch."""
 
     ids: Ids
     groups: masks.Groups

@@ -1,4 +1,4 @@
-"""The verdict on a window, its bounds and the reasons: what the tally shows, weighed by what the books are worth.
+"""Verdict on a window, with bounds and reasons: the tally, weighed by how complete the books are.
 
 The promise: no false loss. A lower bound counts only what was seen to leave one place and was not seen at the next by
 probes whose accounts have no hole, less all that is known to be missing by count.
@@ -32,7 +32,7 @@ MAX_NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class NodeBooks:
-    """What a window's books say of each node; all of shape (nodes,).
+    """Summary of a window's books by node; all of shape (nodes,).
 
     ``having_a_say`` counts the instances whose account matters, ``told`` and ``complete`` those of them with such an
     account, ``heard`` those that were heard, ``dropped`` the observations that they had to drop, ``aside`` those that
@@ -65,7 +65,7 @@ class NodeBooks:
 
 @dataclass(frozen=True, slots=True)
 class WindowStage:
-    """Which window is judged, and where it stands in its life.
+    """Window to judge, and its stage of life.
 
     What was first sighted at ``settled_before_us`` or later is in flight.
     """
@@ -87,7 +87,7 @@ class _Bounds:
 
 
 class _MisnamedMessages(NamedTuple):
-    """How many messages may have another name at a node than before it, shape (nodes,).
+    """Number of messages that may have another id at a node than before it, shape (nodes,).
 
     What one node names otherwise, any node behind it may name otherwise again. Where ways meet behind it, a message may
     come by two names: there no loss is sure.

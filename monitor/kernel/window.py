@@ -1,4 +1,4 @@
-"""A window's life: when it is open, provisional, final, amendable and forgotten, on the clock of arrival times."""
+"""Life of a window: open, provisional, final, amendable and forgotten, on the clock of arrival times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRAGGLING_US: Final = 60_000_000
 
 @dataclass(frozen=True, slots=True)
 class WindowPolicy:
-    """The spans of time that a stream's windows live by, µs."""
+    """Time limits of a stream's windows, µs."""
 
     transit_us: int
     settle_us: int
@@ -69,7 +69,7 @@ class WindowPolicy:
         return AHEAD_US < window_start_ms * 1_000 - arrival_us <= self.max_age_us
 
     def standing(self, window_start_ms: int, arrival_us: int) -> int:
-        """Return the standing of a batch's observations: by its own arrival, whatever was read before it."""
+        """Return IN_WINDOW, TOO_LATE or IMPLAUSIBLE for a batch, by its own arrival alone."""
         if not self.is_plausible(window_start_ms, arrival_us):
             return IMPLAUSIBLE
         return TOO_LATE if arrival_us > self.amendable_until_us(window_start_ms * 1_000) else IN_WINDOW

@@ -1,4 +1,4 @@
-"""What became of many messages at once, as far as it is kept: one pass over the segments, one over the lost ids."""
+"""Fates of many messages: one pass over the segments, and one over the lost ids of the store."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
 
 MAX_IDS: Final = 100_000
-"""So many ids are looked for at once."""
+"""Ids in one search at most."""
 MAX_MESSAGES: Final = 10 * MAX_IDS
-"""So many messages, each an id in a window of a stream, are kept in memory."""
+"""Messages, each an id in a window of a stream, that are kept in memory at most."""
 
 
 class MessageKey(NamedTuple):
-    """A message of a stream, in the window that it is of, by its start in µs."""
+    """Key of a message: its stream, the start of its window in µs, and its id."""
 
     stream: str
     window_start_us: int
@@ -36,7 +36,7 @@ class MessageKey(NamedTuple):
 
 
 class Fate(NamedTuple):
-    """What became of a message, in one word, and at which node; why, where it was stopped with a reason.
+    """Fate of a message in one word, the node where it happened, and the reason if there is one.
 
     ``part`` says of a missing one where in the loss of its node it is.
     """
@@ -49,7 +49,7 @@ class Fate(NamedTuple):
 
     @property
     def told(self) -> str:
-        """The fate as a sentence tells it."""
+        """The fate as part of a sentence."""
         why = f": {self.reason}" if self.reason else ""
         return {
             "lost": loss_bounds.describe_missing(self.node, 1, 1, self.part),
@@ -61,7 +61,7 @@ class Fate(NamedTuple):
 
 
 class WantedIds:
-    """Ids that are looked for; many are found in one look at an array of others."""
+    """Set of wanted ids that finds its members in an array of ids at once."""
 
     def __init__(self, ids: Iterable[bytes]) -> None:
         """Take them."""
@@ -69,7 +69,7 @@ class WantedIds:
         self._folds = np.unique(masks.fold(masks.ids_from_bytes(b"".join(self.ids))))
 
     def places(self, ids: Ids) -> NDArray[np.int64]:
-        """Return the places of those that are wanted."""
+        """Return the indexes of the wanted ids."""
         if not len(self._folds):
             return np.empty(0, np.int64)
         folds = masks.fold(ids)
@@ -82,7 +82,7 @@ class WantedIds:
 
 @dataclass(slots=True)
 class Sightings:
-    """At which nodes messages were seen: whether each was left, or why a message ended there."""
+    """Sightings of messages by node: whether a message left the node, or the reason why it ended there."""
 
     wanted: WantedIds
     stream: str | None = None
@@ -90,7 +90,7 @@ class Sightings:
     is_full: bool = False
 
     def look_into(self, path: Path) -> None:
-        """Take what a segment says of the wanted ids; one that is gone says nothing."""
+        """Note the observations of the wanted ids in a segment; a segment that is gone has none."""
         data = segment_records.read_segment(path)
         for view in segment_records.parse_records(data):
             if view.count and self.stream in (None, view.stream):
@@ -125,7 +125,7 @@ def decide_fates(
     windows: Mapping[tuple[str, int], WindowResult | None],
     pathways: Mapping[str, Pathway],
 ) -> dict[bytes, list[Fate]]:
-    """Return what became of each message, by id: of what was seen, and of what the store has as lost at nodes."""
+    """Return the fates of messages by id, from their sightings and from the losses in the store."""
     found: dict[bytes, list[Fate]] = {}
     for message in sorted({*seen, *lost}):
         window = windows.get((message.stream, message.window_start_us))

@@ -1,4 +1,4 @@
-"""One message's journey: every stamp of it that the segments of the spool still hold."""
+"""Journey of a message: its stamps in the segments of the spool."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MessageStamp(NamedTuple):
 
 
 def find_part_at(node: str, stamps: Iterable[MessageStamp], sides: str) -> LossPart:
-    """Return where in the loss of a node a message is, by all of its stamps.
+    """Return the part of a node's loss that a message belongs to, by all of its stamps.
 
     ``sides`` are those that the node stamps; at one that stamps one side any stamp counts for both.
     """
@@ -61,7 +61,7 @@ def has_left(stamp: MessageStamp, sides: str) -> bool:
 
 
 _FIRST_ID_FIELD: Final = MessageStamp._fields.index("id_kind")
-"""What stands behind it says what a message was called, and not what was observed."""
+"""Fields from here on name the message; those before say what was observed."""
 
 
 def parse_ids(text: str) -> tuple[bytes, ...]:

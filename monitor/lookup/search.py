@@ -1,4 +1,4 @@
-"""What is kept of one message: its stamps in the segments of the transport, and where the store has it as missing."""
+"""Search for messages: in the segments of the transport, and among the losses in the store."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
 
 SegmentFilter = Callable[[Sequence[Path]], Iterable[Path]]
-"""Which of the segments that are kept are looked into, and in which order."""
+"""Selects the segments to search, in the order of the search."""
 
 
 class LostMessage(NamedTuple):
-    """A window, by stream and start, and a node at which the store has a message as missing.
+    """Message that the store has as missing at a node in a window.
 
     ``loss`` is how many are missing there, ``loss_lower`` how many of them are surely lost.
     """
@@ -53,7 +53,7 @@ def find_stamps(
 
 
 def find_losses(url: str, wanted: tuple[bytes, ...], stream: str | None = None) -> tuple[LostMessage, ...]:
-    """Return where the store at a URL has the wanted ids as lost; nowhere if no store was made yet.
+    """Return the losses of the wanted ids in the store at a URL; none if there is no store yet.
 
     Raises:
         StoreError: it cannot be read.
@@ -83,7 +83,7 @@ def _lost_message(message_id: bytes, found: reader.Missing) -> LostMessage:
 def find_fates(
     settings: Settings, wanted: WantedIds, stream: str | None = None, chosen: SegmentFilter = list
 ) -> tuple[dict[bytes, list[Fate]], bool]:
-    """Return what became of each wanted id, as far as it is kept, and whether there was more than memory is taken for.
+    """Return the fates of the wanted ids, and whether the limit of messages in memory was reached.
 
     Raises:
         TransportError: the segments cannot be read.

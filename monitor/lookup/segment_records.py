@@ -1,4 +1,4 @@
-"""Records that a segment of the transport still holds, as far as they can be read."""
+"""Readable records of a segment of the transport."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hopwatch.monitor import segment_file
 from hopwatch.probes.contract import envelope, segment
 
 MAX_BYTES: Final = 2**31
-"""Of one segment in memory."""
+"""Size of a segment in memory at most."""
 
 
 def read_segment(path: Path) -> bytes:

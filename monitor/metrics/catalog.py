@@ -1,4 +1,4 @@
-"""Every metric of the monitor. docs/METRICS.md is written from this page.
+"""Catalog of the monitor's metrics; docs/METRICS.md is written from it.
 
 Two rules hold for all of them. What cannot be known has no sample: neither 0, which would read as well, nor NaN, which
 would spoil every sum. And gauges of a window are those of the newest final one, for as long as it is recent.

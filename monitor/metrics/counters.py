@@ -1,4 +1,4 @@
-"""What windows add to counters: the most that any of a window's revisions has said, each counted once.
+"""Counters of windows: each window adds the highest value of its revisions, once.
 
 Counters only ever grow: a message that was called lost stays counted when it turns up, and counts as recovered too.
 They begin at 0 with the process, which ``rate()`` and ``increase()`` know how to read.

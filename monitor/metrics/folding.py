@@ -1,4 +1,4 @@
-"""Which streams and nodes have series of their own, and which are one, ``__other__``.
+"""Folding of series: streams and nodes beyond the limit share one series, ``__other__``.
 
 It is decided once, from the configuration alone, in its order: so no series ever changes between the two, and whoever
 wants another choice moves a stream up in ``hopwatch.toml``. All streams come before the first node.

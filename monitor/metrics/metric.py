@@ -1,4 +1,4 @@
-"""What a metric is, before it has values: its name, type, labels and meaning."""
+"""Definition of a metric: name, type, labels and help text."""
 
 from __future__ import annotations
 

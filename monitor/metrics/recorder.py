@@ -1,4 +1,4 @@
-"""What is measured while the monitor runs: written by the job and by whoever reads the store, read by each scrape."""
+"""Recorder of the monitor's metrics: written by the job and the store poller, read by each scrape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what the monitor knows to samples: a pure function, and the only place that decides what is shown of it."""
+"""Samples of the page of metrics, as a pure function of a snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that the page of metrics is made from, at one moment: plain values, whoever has gathered them."""
+"""Snapshot of all values that the page of metrics is made from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hopwatch.monitor.stream_config import StreamConfig
 
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
-    """What the store says of the monitor's own work."""
+    """Figures of the monitor's own work, from the store."""
 
     records: int = 0
     observations: int = 0
@@ -29,7 +29,7 @@ class StoreFigures:
 
 @dataclass(frozen=True, slots=True)
 class AlertFigures:
-    """What the store says of alerts: incidents by (rule, severity), notifications by (channel, state).
+    """Figures of alerts, from the store: incidents by (rule, severity), notifications by (channel, state).
 
     ``oldest_waiting_us`` is when the oldest notification that waits was decided, none where none waits.
     """
@@ -41,7 +41,7 @@ class AlertFigures:
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """All that was read of the store at ``read_at_us``, by the wall clock."""
+    """Figures of the store, read at ``read_at_us`` by the wall clock."""
 
     read_at_us: int
     store: StoreFigures = field(default_factory=StoreFigures)
@@ -50,7 +50,7 @@ class StoreSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class InitialState:
-    """What the store holds when the monitor starts, so that there is no hole until the next window is judged.
+    """State of the store when the monitor starts, so that metrics have no gap until the next window is judged.
 
     ``judged`` are the windows, by stream and start in µs, that were final already and can still be judged again.
     """
@@ -71,7 +71,7 @@ class BatchDurations:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
-    """What the monitor knows; ``newest`` are the newest final windows, 0 and None stand for what is not known yet."""
+    """Values of the monitor at one moment; ``newest`` are the newest final windows, 0 and None mean "not known yet"."""
 
     version: str
     started_us: int

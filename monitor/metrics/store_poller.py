@@ -1,4 +1,4 @@
-"""The store is read beside the job and beside scrapes: whatever it does, neither of them waits for it."""
+"""Poller of the store for metrics: a thread of its own, so that neither job nor scrapes wait for the store."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ class DetectorError(ValueError):
 def score_values(states: States, rows: Ints, moments_us: Ints, values: Floats) -> tuple[States, Scores]:
     """Return the memory and the scores after each value has entered the series of its row, in order.
 
-    ``states``, see :func:`monitor.outliers.state.new`, stays as it is. ``rows``, ``moments_us`` and ``values`` have
-    shape (n,): a minute of many series, many minutes of one, or both mixed. ``values`` are on the scale of
+    ``states``, see :func:`monitor.outliers.state.new_states`, stays as it is. ``rows``, ``moments_us`` and ``values``
+    have shape (n,): a window of many series, many windows of one, or both mixed. ``values`` are on the scale of
     :func:`monitor.outliers.quantities.to_scale`; one that is not finite is a gap, from which nothing is learnt.
 
     Raises:
@@ -67,10 +67,10 @@ def score_values(states: States, rows: Ints, moments_us: Ints, values: Floats) -
 
 
 def score_in_place(states: States, rows: Ints, moments_us: Ints, values: Floats) -> Scores:
-    """Do what :func:`follow` does, in ``states`` themselves: for whoever owns them, and has too many to copy.
+    """Score values as :func:`score_values` does, but update ``states`` in place, without a copy.
 
     Raises:
-        DetectorError: as :func:`follow` does; ``states`` are as they were.
+        DetectorError: as :func:`score_values` does; ``states`` are as they were.
     """
     if not len(rows) == len(moments_us) == len(values):
         lengths = f"{len(rows)}, {len(moments_us)} and {len(values)}"

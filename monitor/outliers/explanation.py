@@ -1,4 +1,4 @@
-"""Why an outlier is one, in numbers and in a sentence."""
+"""Explanation of an outlier, in numbers and in a sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hopwatch.monitor.outliers.views import VIEWS
 MAX_REASONS: Final = 3
 """How many views are named: as many as make up the score."""
 MAX_ONCE_IN: Final = 1_000_000
-"""No past is long enough to say how much rarer something is."""
+"""Rarity shown at most: no past is long enough to measure more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class SurpriseReason:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What was observed and what was expected, both in the quantity's own unit, and what is strange about it.
+    """Observed and expected value in the quantity's own unit, and the reasons for the surprise.
 
     ``low`` and ``high`` are None while the series is too young to expect anything.
     """

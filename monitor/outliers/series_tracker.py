@@ -1,4 +1,4 @@
-"""The watch: the series of a stream, followed window by window; what is odd is found, and found anew when one changes.
+"""Tracker of the series of a stream: finds outliers window by window, and again when a window changes.
 
 The memory of a series is kept as it was at a whole hour before which no window can change any more, and the values
 since. A window that comes next enters the memory as it is now. One that is judged anew, or comes between others, is
@@ -55,7 +55,7 @@ class FindingChanges(NamedTuple):
 
 
 class SavedMemory(Protocol):
-    """What is kept of a stream's series before :attr:`Watched.base_us`."""
+    """Saved memory of a stream's series before :attr:`SeriesTracker.base_us`."""
 
     def states(self, rows: Ints) -> States:
         """Return the memory of some series, by their places in the stream; it is the caller's to change."""

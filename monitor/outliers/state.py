@@ -1,4 +1,4 @@
-"""What the detector remembers: one record a series, of the same 7.5 KiB whatever its age.
+"""Memory of the detector: one record per series, always of 7.5 KiB.
 
 All values of a series are kept as distances from its first one, its anchor, so that single precision is enough for a
 series that moves little and far from zero. Moments are µs since 1970, spans end in their unit, all else is in the

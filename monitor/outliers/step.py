@@ -1,4 +1,4 @@
-"""One value enters one series: looked at in 25 ways, each held against its own past, then remembered.
+"""Compiled step of the detector: scores one value of one series in 25 views, then learns it.
 
 This is all that is compiled, in one file and with its numbers, because a compiled function that is kept on disk is
 made anew when its own file changes, and only then.
@@ -28,9 +28,9 @@ EPISODE_BEGAN: Final = 1
 OUTLIER_BEGAN: Final = 2
 """Bits of a mark: an episode begins; it becomes an outlier."""
 MAX_SURPRISE: Final = 10.0
-"""What one view can say at most."""
+"""Surprise of one view at most."""
 FAMILIES_IN_SCORE: Final = 3
-"""How many families of views make up the score."""
+"""Number of families of views that make up the score."""
 
 # Which views are of one family, whose loudest voice counts: level, jump, fast and slow mean, day, week, shift of mean
 # over 32 and 96, spread, stillness, breakout, rise over 16.

@@ -1,4 +1,4 @@
-"""What of a window enters the series of its stream, and what of it is a gap.
+"""Values of a window for the series of its stream; a missing value is a gap.
 
 A series is a node and one quantity; in every array here the nodes come first, in the order of the pathway, and within a
 node the quantities of ``WATCHED``.
@@ -37,7 +37,7 @@ def extract_values(result: WindowResult) -> Floats:
 
 
 def scale_values(values: Floats) -> Floats:
-    """Return the values of :func:`observed` as the detector judges them; shape (nodes · quantities,)."""
+    """Return the values of :func:`extract_values` as the detector judges them; shape (nodes · quantities,)."""
     totals = values[:, -1]
     columns = [to_scale(quantity, values[:, place], totals) for place, quantity in enumerate(TRACKED_QUANTITIES)]
     return np.stack(columns, axis=1).reshape(-1)

@@ -1,4 +1,4 @@
-"""Redeem claim checks: read a window's observations where they were left, and reduce them to a tally."""
+"""Reader of claim checks: reads a window's observations from their segments, and reduces them to a tally."""
 
 from __future__ import annotations
 

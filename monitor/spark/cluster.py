@@ -1,4 +1,4 @@
-"""Where Spark works: in this process by default, or on a cluster that is told where our package is."""
+"""Spark masters: this process by default, or a cluster that gets an archive of our package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOCAL: Final = "local"
 CONNECT_TIMEOUT_S: Final = 5.0
 PACKAGE: Final = "hopwatch"
 ARCHIVED_PACKAGES: Final = ("probes", "monitor")
-"""What the workers import of it."""
+"""Subpackages that the workers import."""
 ARCHIVE: Final = "hopwatch.zip"
 
 _MASTERS: Final = re.compile(

@@ -11,6 +11,6 @@ PACKAGES: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 
 
 def connector_settings(jars: Path = JARS) -> dict[str, str]:
-    """Return what tells Spark where the connector is."""
+    """Return the Spark settings that locate the connector."""
     found = sorted(map(str, jars.glob("*.jar")))
     return {"spark.jars": ",".join(found)} if found else {"spark.jars.packages": PACKAGES}

@@ -1,4 +1,4 @@
-"""The process that Spark's Python workers are forked from: what they all need is imported here, once.
+"""Process that Spark forks its Python workers from: imports what they all need, once.
 
 A worker otherwise spends its first second on imports, and the first trigger of a stream waits for several of them.
 """

@@ -1,4 +1,4 @@
-"""Segments in, a few rows out: nothing is ever a row per observation.
+"""Decoder of segments: a few rows for each segment, never a row per observation.
 
 The worker opens each segment itself, checks every record, and leaves the observations where they are: a row carries
 claim checks on them.

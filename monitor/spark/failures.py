@@ -1,4 +1,4 @@
-"""What a stream died of, in one line: the cause inside Spark's long report, and what to do."""
+"""Failures of Spark in one line: the cause inside its long report, and what to do."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _CAUSES: Final[tuple[tuple[str, type[HopwatchError], str], ...]] = (
 
 _IS_CAUSE: Final = re.compile("Error|Exception|Invalid")
 _OF_JAVA: Final = re.compile(r"^(Caused by|Exception in thread \"\w+\"):? ")
-"""What Java says before a cause."""
+"""Prefix of a cause in Java's reports."""
 _JAVA_ENDED: Final = "JAVA_GATEWAY_EXITED"
 
 

@@ -1,4 +1,4 @@
-"""The monitor's two ways to run: as a stream that goes on, and once over all that is there."""
+"""Spark job of the monitor: a continuous stream, or one run over all records that exist."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEVER_STOPPED: Final = threading.Event()
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """Where a job reads and writes, for how long it waits for a store that fails, and who follows and observes it."""
+    """Context of a job: its source, store, streams, working folder, retry limit, follower and observer."""
 
     source: RecordSource
     engine: Engine
@@ -42,7 +42,7 @@ class JobContext:
     hold: Hold = field(default_factory=LastingHold)
     retry_for_s: float = 600.0
     transport: str = ""
-    """What tells the transport from another one of its name."""
+    """Identity of the transport, to recognise another one of the same name."""
     run: str = ""
     """The token by which the store knows this run from any other one."""
     follower: BatchFollower | None = None

@@ -1,4 +1,4 @@
-"""Records out of Kafka, landed: what windows will point to is written to segments on the disk that all workers share.
+"""Landing of Kafka records: those that windows point to are written to segments on a disk shared by all workers.
 
 One task lands the records of a range of offsets in one segment, named by them: whoever lands the range again, after a
 crash or beside a straggler, writes the same bytes under the same name. What the windows need is there, synced, before a
@@ -79,9 +79,9 @@ def build_lander(topic: str, folder: Path, rules: Mapping[str, StreamConfig]) ->
 def land_records(batches: Batches, topic: str, folder: Path, rules: Mapping[str, StreamConfig]) -> Iterator[JobRow]:
     """Land the records of all batches; yield what they come to, and last a clock row.
 
-    That is the latest arrival, but not much later than the moment up to which all partitions were read by the batches
-    before: Spark's watermark is the latest of all tasks, and once it is past the last moment at which a window can be
-    amended, Spark's state takes nothing for it, which a partition that is behind may still bring.
+    The clock row has the latest arrival, capped shortly after the time up to which all partitions were read before.
+    Spark's watermark is the latest of all tasks. Without the cap, a fast partition would close windows for which a
+    slow partition still brings records.
     """
     ranges: dict[int, _OffsetRange] = {}
     try:
@@ -98,7 +98,7 @@ def land_records(batches: Batches, topic: str, folder: Path, rules: Mapping[str,
     latest_us = max((run.last_arrival_us for one in ranges.values() for run in one.runs), default=None)
     if latest_us is not None:
         through_us = load_read_through_us(folder)
-        # A minute beyond nothing would be a moment of 1970, since when no stream has spoken.
+        # With no known position, emit 0 rather than 1970 + 1 min.
         most_us = through_us + STRAGGLING_US if through_us else 0
         yield JobRow(CLOCK_ROW, "", 0, 0, min(latest_us, most_us), b"")
 

@@ -1,4 +1,4 @@
-"""``run --once``: all that is there, in one batch query, every window final as if time had passed.
+"""One-shot run (``run --once``): one batch query over all records; every window is final.
 
 The same decoder, the same kernel and the same ledger as in the stream: a batch query has no timers and needs none.
 """

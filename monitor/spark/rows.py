@@ -9,19 +9,19 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 DECODED_COLUMNS: Final = "kind string, stream string, window_start_ms long, shard int, clock timestamp, payload binary"
-"""What the decoder yields."""
+"""Columns of the decoder's rows."""
 
 TALLIED_COLUMNS: Final = (
     "kind string, stream string, window_start_ms long, shard int, "
     "watermark_us long, last_first_sighting_us long, payload binary"
 )
-"""What leaves the job: tallies of window shards, and what passed by."""
+"""Columns of the job's output: tallies of window shards, and all rows that need no state."""
 
 KEY_COLUMNS: Final = ("kind", "stream", "window_start_ms", "shard")
 CLAIMS_ROW: Final = "claims"
 """Claim checks on batches of one window: for the window shard that the row names."""
 FACTS_ROW: Final = "facts"
-"""What the books need of the batches of one segment."""
+"""Facts for the books, of the batches of one segment."""
 SET_ASIDE_ROW: Final = "set_aside"
 """A record that cannot be counted."""
 OFFSETS_ROW: Final = "offsets"

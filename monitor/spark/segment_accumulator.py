@@ -1,6 +1,6 @@
-"""What the job takes of records: facts for the books, claim checks for the windows; observations stay where they are.
+"""Accumulator of a segment's records: facts for the books, claim checks for the windows; observations stay in place.
 
-What no window may see is told apart here, by the record's own arrival and the configuration.
+Records that no window may count are sorted out here, by their own arrival and the configuration.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Spark session: settings that the job relies on, each with its reason."""
+"""Spark session of the job, with the reason for each setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of numpy's vector code the workers should leave alone on this processor.
+"""CPU features that numpy should not use in the workers on this processor.
 
 The kernel sorts. On AMD's family 25 (Zen 3 and 4) numpy's AVX-512 sort is slower than its AVX2 sort, because storing
 compressed vectors to memory is microcoded there: measured on such a machine, numpy 2.4, half a million 64-bit integers

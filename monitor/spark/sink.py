@@ -1,4 +1,4 @@
-"""Where a micro-batch ends: in the store's transaction, which is tried again as a whole when it fails in passing."""
+"""Sink of micro-batches: one transaction of the store each, retried as a whole after a transient error."""
 
 from __future__ import annotations
 

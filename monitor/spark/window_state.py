@@ -1,4 +1,4 @@
-"""The one state operator: a window shard keeps claim checks, is tallied as it fills, and is forgotten on time.
+"""State operator of the job: keeps the claim checks of each window shard, and tallies them as they arrive.
 
 Its clock is the watermark of arrival times. Timers wake it when the window's end has passed, when it is to be judged,
 when what is in flight is due, and when nothing can change it any more.
@@ -44,7 +44,7 @@ _STATE_COLUMNS: Final = "claims binary, claimed long, tallied long"
 
 @dataclass(frozen=True, slots=True)
 class ShardState:
-    """What is kept of a window shard: packed claims, the work of a tally of them, and that of the last tally."""
+    """State of a window shard: packed claims, the work of a tally of them, and that of the last tally."""
 
     claims: bytes = b""
     claimed: int = 0

@@ -33,7 +33,7 @@ _states, _outliers = tables.outlier_states.c, tables.outliers.c
 
 @dataclass(frozen=True, slots=True)
 class StoredSeries:
-    """The :class:`monitor.watch.Kept` of one stream."""
+    """The :class:`monitor.outliers.series_tracker.SavedMemory` of one stream."""
 
     connection: Connection
     stream: str

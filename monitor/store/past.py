@@ -19,7 +19,7 @@ Parcels = dict[tuple[str, int], dict[int, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class StoredPast:
-    """The :class:`monitor.ledger.Past` of one transaction, and the tallies that it has written itself."""
+    """The :class:`PriorResults` of one transaction, and the tallies that it has written itself."""
 
     connection: Connection
     rules: Mapping[str, StreamConfig]

@@ -1,4 +1,4 @@
-"""Texts as they may be shown: what would steer a terminal, hide, or turn the order of letters, is a visible escape."""
+"""Escaping of untrusted text: characters that could control a terminal or hide text become visible escapes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def escape_line(text: str) -> str:
 
 
 def escape_lines(text: str) -> str:
-    """Return a text of any number of lines, whose line ends stay; all else is as in :func:`on_a_line`."""
+    """Return a text of any number of lines, whose line ends stay; all else is as in :func:`escape_line`."""
     return "\n".join(map(escape_line, text.split("\n")))
 
 

@@ -1,7 +1,7 @@
-"""A loss as people read it: its bounds first, so that what nobody knows is never shown as lost.
+"""Text of a loss: its bounds first, so that an unknown number is never shown as lost.
 
-What is *missing* was expected and not seen again: the ``lost`` of a window, the ``loss`` of a node. Of it at least the
-lower bound is surely lost; the upper bound is no less than it, and None where nobody knows one.
+Messages are *missing* that were expected and not seen again: the ``lost`` of a window, the ``loss`` of a node. At
+least the lower bound of them is surely lost. The upper bound is never below the lower one; None if it is unknown.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from enum import Enum, auto
 from typing import Final
 
 UNKNOWN_NUMBER: Final = "?"
-"""There is a number, and nobody knows it."""
+"""Shown in place of a number that is not known."""
 
 
 class LossPart(Enum):
-    """Where in the loss of a node a missing message is, as far as is known: whether it was seen there, and left."""
+    """Part of a node's loss: on the way to the node, inside it, or after it."""
 
     ON_THE_WAY = auto()
     INSIDE = auto()
@@ -38,19 +38,19 @@ _LOST: Final = {
 
 
 def find_loss_part(in_transit: int, inside: int, after: int) -> LossPart:
-    """Return in which part of a node's loss each of its missing messages is, if all are in one."""
+    """Return the part of a node's loss that holds all its missing messages, SOMEWHERE if there are several."""
     counts = {LossPart.ON_THE_WAY: in_transit, LossPart.INSIDE: inside, LossPart.AFTER: after}
     parts = [part for part, count in counts.items() if count]
     return parts[0] if len(parts) == 1 else LossPart.SOMEWHERE
 
 
 def is_unknown(lower: int, upper: int | None) -> bool:
-    """Return whether neither a loss nor its absence is shown."""
+    """Return whether the bounds show neither a loss nor its absence."""
     return lower == 0 and upper != 0
 
 
 def format_bounds(missing: int, lower: int, upper: int | None) -> str:
-    """Return how many were lost: one number where it is known, else from where to where; of nothing seen, a ``?``."""
+    """Return the number of lost messages: one number if it is known, else a range, or ``?`` if nothing was seen."""
     if lower == upper:
         return f"{lower:,}"
     if not missing and not lower:
@@ -61,7 +61,7 @@ def format_bounds(missing: int, lower: int, upper: int | None) -> str:
 def format_ratio(
     ratio: float | None, missing: int, lower: int, upper: int | None, shown: Callable[[float | None], str]
 ) -> str:
-    """Return :func:`said` as a part of the whole; ``ratio`` is what is missing of it, ``shown`` writes a fraction."""
+    """Return :func:`format_bounds` as a ratio; ``ratio`` is the missing part, ``shown`` formats a fraction."""
     if lower == upper:
         return shown(ratio)
     if not missing or ratio is None:
@@ -72,12 +72,12 @@ def format_ratio(
 
 
 def bound_part(part: int, loss: int, lower: int, upper: int | None) -> tuple[int, int | None]:
-    """Return the bounds of a part of a node's loss: what of the lower bound the other parts cannot account for."""
+    """Return the bounds of one part of a node's loss; its lower bound is what the other parts cannot explain."""
     return max(0, lower - (loss - part)), None if upper is None else part + upper - loss
 
 
 def describe_missing(node: str, loss: int, lower: int, part: LossPart) -> str:
-    """Return what is known of one message that is missing at a node, whose loss has this size and lower bound.
+    """Describe one message that is missing at a node, given the size and the lower bound of the node's loss.
 
     It does not deny what the node's own stamps say: what arrived there was not seen leaving.
     """
@@ -89,5 +89,5 @@ def describe_missing(node: str, loss: int, lower: int, part: LossPart) -> str:
 
 
 def describe_unseen(node: str, part: LossPart) -> str:
-    """Return what was not seen of a message that is missing at a node."""
+    """Describe the missing observation of a message at a node."""
     return _UNSEEN[part].format(node)

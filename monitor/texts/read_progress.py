@@ -1,4 +1,4 @@
-"""Up to when the monitor has read, and what there is to say of a store where that is a while ago."""
+"""Read progress of the monitor, and the notice to show when it is behind or stopped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ReadProgress:
-    """Up to when a store was read, by arrival, µs; 0 where nothing was.
+    """Arrival time up to which the monitor has read, µs; 0 if it has read nothing.
 
     ``is_once`` is of a store that was filled once: nothing moves it. ``stopped_us`` is when its monitor was stopped in
     good order; None while it runs, and where it died.

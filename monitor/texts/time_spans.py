@@ -1,4 +1,4 @@
-"""Spans of time as people read them, in the unit that a person would choose."""
+"""Formats of time spans, in the unit that suits their size."""
 
 from __future__ import annotations
 

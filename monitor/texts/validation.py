@@ -1,4 +1,4 @@
-"""What is wrong with a value, in words: those of the library that checks settings and flags, said as we say it."""
+"""Messages for invalid values: the error kinds of pydantic in our own words."""
 
 from __future__ import annotations
 

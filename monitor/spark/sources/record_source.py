@@ -1,4 +1,4 @@
-"""Where the job reads: a spool of segments or a Kafka topic, behind one narrow seam."""
+"""Source of the job's records: a spool of segments or a Kafka topic, behind one interface."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
 
 BYTES_PER_TRIGGER: Final = 512 * 1024 * 1024
-"""How much of a backlog one trigger reads: enough to be fast, little enough to show progress and to bound memory."""
+"""Backlog that one trigger reads at most: enough to be fast, few enough to show progress and to bound memory."""
 
 
 class RecordSource(Protocol):
-    """What the job needs of a transport; ``str`` of it says where it is."""
+    """Transport as the job sees it; ``str`` returns its location."""
 
     @property
     def spark_settings(self) -> Mapping[str, str]:

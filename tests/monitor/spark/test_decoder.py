@@ -331,7 +331,7 @@ def test_a_segment_is_found_whatever_its_folder_is_called(name: str, tmp_path: P
 
 
 def test_rows_leave_in_batches_of_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many rows segments come to, no Arrow batch has more than ROWS_A_BATCH of them."""
+    """However many rows segments come to, no Arrow batch has more than ROWS_PER_BATCH of them."""
     monkeypatch.setattr(rows_module, "ROWS_PER_BATCH", 2)
     path = write_segment(
         tmp_path / "s.seg", *(observation_batch([1], seq=n, window_start_ms=window_ms(-n)) for n in range(3))

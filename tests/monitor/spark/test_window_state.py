@@ -178,14 +178,14 @@ BROUGHT = {
 def test_a_large_window_is_tallied_when_it_has_grown(
     brought: list[int], counted: list[int | None], growing: Driven
 ) -> None:
-    """Up to A_TRIGGER at every trigger; beyond, each tally would cost as much as all before it."""
+    """Up to WORK_PER_TRIGGER at every trigger; beyond, each tally would cost as much as all before it."""
     for seq, (many, total) in enumerate(zip(brought, counted, strict=True)):
         rows = growing.arrive(at_us(20 + seq), observation_batch(range(many), seq=seq))
         assert tallied(rows) == ([] if total is None else [(TALLY_ROW, total)])
 
 
 def test_many_batches_of_little_make_a_large_window(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To read a batch costs as much as A_BATCH observations: ten of one observation are as large as a thousand."""
+    """To read a batch costs as much as WORK_PER_BATCH observations: ten of one observation are as large as a thousand."""
     monkeypatch.setattr(
         state_module, "WORK_PER_TRIGGER", state_module.WORK_PER_TALLY + 10 * (state_module.WORK_PER_BATCH + 1)
     )
