@@ -81,7 +81,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class FactSheet:
-    """What the books need of the batches of one probe instance in one segment; facts of dtype FACTS."""
+    """Facts for the books, of one probe instance's batches in one segment; facts of dtype FACTS."""
 
     path: str
     stream: str

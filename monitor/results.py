@@ -82,7 +82,7 @@ class NodeResult:
 
     @property
     def expected_or_seen(self) -> int:
-        """How many messages were expected or seen: what was expected and not seen was lost or not observed."""
+        """Number of messages expected or seen; an expected message that was not seen was lost or not observed."""
         return self.seen + self.lost_in_transit + self.unobserved
 
 

@@ -1,7 +1,7 @@
 """Safe reader of segment files: regular files only, checked by their first bytes, with a bound on memory.
 
 Whatever else bears a segment's name (a named pipe, a link into nowhere, a file that is gone or may not be read) is told
-as a fault and stops nobody.
+as a fault and raises nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOREIGN_FILE: Final = "foreign_file"
 OVERSIZED: Final = "oversized"
 UNREADABLE_FILE: Final = "unreadable_file"
 _PROCESS_LIMITS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""What says nothing of the file: this process or its machine has too little."""
+"""Errors that do not concern the file: the process or its machine lacks resources."""
 _IS_REGULAR: Final = "a segment is a regular file, got another kind"
 
 
@@ -55,7 +55,7 @@ def read_segment_file(path: str, most_bytes: int = MAX_BYTES) -> SegmentFile:
 
 
 def open_segment_file(path: str) -> int:
-    """Return a descriptor of a file; a named pipe without a writer keeps nobody waiting.
+    """Return a descriptor of a file, without waiting for the writer of a named pipe.
 
     Raises:
         OSError: it cannot be opened.

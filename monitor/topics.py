@@ -44,7 +44,7 @@ class TopicDescription:
     replication: int
     config: dict[str, str]
     topic_id: str = ""
-    """What tells it from another one of its name: each that is made has one of its own."""
+    """Unique id that Kafka gives to each topic it creates, even under the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ def delete_topics(places: Sequence[KafkaPlace], access: KafkaAccess, groups: Seq
 
 
 def _has_no_coordinator(reader: Future[None]) -> bool:
-    """Return whether nobody has read from these brokers yet, so that none of them keeps groups."""
+    """Return whether the brokers have no consumer groups yet, because no client has read from them."""
     error = reader.exception()
     return isinstance(error, KafkaException) and _kafka_error(error).code() in _NO_COORDINATOR
 

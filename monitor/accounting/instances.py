@@ -10,13 +10,13 @@ from typing import Final
 from hopwatch.monitor.kernel.books import Book
 
 ALIVE_WITHIN_US: Final = 60_000_000
-"""How long ago, by the watermark, an instance that is alive may have told of: some of its heartbeats."""
+"""An alive instance has reported within this time before the watermark: several of its heartbeats."""
 AHEAD_US: Final = 1_000_000
 """A batch that was sent so long after it arrived shows that its probe's clock is ahead; less may be the transport's."""
 BYE_LISTED_US: Final = 3_600_000_000
-"""How long an instance that said bye is listed."""
+"""Time that an instance is listed after its bye."""
 SILENT_LISTED_US: Final = 24 * 3_600_000_000
-"""How long an instance that fell silent without a bye is listed."""
+"""Time that an instance is listed after it fell silent without a bye."""
 
 
 class InstanceState(StrEnum):

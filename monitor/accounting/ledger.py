@@ -182,7 +182,7 @@ class Ledger:
             starts = np.array(sorted(windows), np.int64)
             sighted_us = np.array([windows[start_us].last_first_sighting_us for start_us in starts.tolist()], np.int64)
             books, undeclared = _node_books(books_of.get(stream, ()), rules, starts, windows)
-            # Whoever was in a hole did not tell all, and nobody knows at which node.
+            # The instances with records in a hole are incomplete, and their nodes are unknown.
             holes = (*self.holes, *self.unheard.records.values())
             books[_HAVING_A_SAY, :, find_touched_windows(holes, rules.terms, starts, sighted_us)] += 1
             nothing = empty_tally(rules.pathway)
@@ -294,7 +294,7 @@ def _node_books(
 def _count_missing(judged: Accounts) -> NDArray[np.int64]:
     """Return how many messages an instance of an undeclared node may have hidden from any node; shape (windows,).
 
-    Where its account is not told nobody knows how many.
+    The number is unknown where its account is incomplete.
     """
     known = np.minimum(judged.unplaced + judged.dropped + judged.aside, MAX_DROPPED)
     return np.where(judged.has_a_say & ~judged.told, MAX_DROPPED, known)

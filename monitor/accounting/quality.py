@@ -11,7 +11,7 @@ from hopwatch.monitor.payloads import SetAside
 
 @dataclass(frozen=True, slots=True)
 class SetAsideReason:
-    """How many records were set aside for a reason: in a range of arrival time, and ever, pruned ones included."""
+    """Number of records set aside for a reason: in a range of arrival time, and in all, pruned ones included."""
 
     name: str
     in_range: int

@@ -46,7 +46,7 @@ class UndeclaredName:
 
     @property
     def key(self) -> NameKey:
-        """What it is known by."""
+        """Key of the name."""
         return self.reason, self.stream, self.node
 
 

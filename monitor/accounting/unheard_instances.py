@@ -1,8 +1,8 @@
 """Probe instances without a readable record: their folders in a spool, and records that were set aside.
 
 A folder of a spool is named after its instance: a segment that cannot be read is a gap of that instance, and a folder
-without a readable record is an instance that was not heard. On a topic nobody knows whose an unreadable record was: it
-is a hole of the transport. SEMANTICS.md, "What is set aside", has the rule for each reason.
+without a readable record is an instance that was not heard. On a topic the sender of an unreadable record is unknown:
+it is a hole of the transport. SEMANTICS.md, "What is set aside", has the rule for each reason.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SpoolFolder(NamedTuple):
 
 @dataclass(slots=True)
 class UnheardInstances:
-    """Folders of instances without a readable record by name, and records of nobody knows whom."""
+    """Folders of instances without a readable record by name, and records of unknown senders."""
 
     folders: dict[str, SpoolFolder] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)

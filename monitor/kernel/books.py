@@ -17,11 +17,11 @@ from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import TIMELESS_CAUSES, WINDOW_US
 
 AFTERLIFE_US: Final = 10_000_000
-"""How long an instance that did not say bye lives beyond its last ``complete_through``."""
+"""Time that an instance without a bye lives beyond its last ``complete_through``."""
 RETIRED_AFTER_US: Final = 600_000_000
-"""How long a silent instance without a bye may hold unreported stamps."""
+"""Time that a silent instance without a bye may hold unreported stamps."""
 MAX_DROPPED: Final = 2**53
-"""As how many a window's drops of one instance count at most: nothing overflows, whatever a broken probe says."""
+"""Drops of one instance in a window count at most this many, so that nothing overflows."""
 
 _MAX_US: Final = 2**63 - 1
 
@@ -41,7 +41,7 @@ FACTS: Final = np.dtype(
         ("standing", "u1"),
     ]
 )
-"""What the books need of one batch; ``complete_through_us`` is no later than the arrival already.
+"""Facts of one batch for the books; ``complete_through_us`` is no later than the arrival already.
 
 ``stamped_from_us`` is the earliest stamp of an implausible batch, no later than its arrival, and 0 of all others.
 """
@@ -139,12 +139,12 @@ class Book:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What tells this instance from every other."""
+        """Identity of the instance."""
         return self.stream, self.node, self.probe, self.epoch_us
 
     @property
     def alive_from_us(self) -> int:
-        """The epoch, no later than the first arrival: a clock that is ahead completes nothing that nobody kept."""
+        """The epoch, but no later than the first arrival, in case the probe's clock is ahead."""
         return min(self.epoch_us, self.first_arrival_us)
 
     @property

@@ -15,7 +15,7 @@ from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.masks import Groups
 
 MAX_STAMPS: Final = 256
-"""How many stamps of a message are kept, beyond which they are counted: enough for one of every node of a pathway."""
+"""Stamps of a message that are kept at most, others are only counted: enough for one of every node of a pathway."""
 STAMPS: Final = np.dtype(
     [
         *((name, "<u4") for name in ("node", "probe", "reason")),
@@ -39,7 +39,7 @@ class RecordColumns(NamedTuple):
     outcome: NDArray[np.uint8]
     reason: NDArray[np.uint8]
     reasons: Sequence[str]
-    """What the numbers of ``reason`` stand for; any number beyond them stands for none."""
+    """Texts of the numbers in ``reason``; any number beyond them means no reason."""
 
 
 RecordReader = Callable[[NDArray[Any]], RecordColumns]

@@ -39,7 +39,7 @@ class Relation(NamedTuple):
 
     @property
     def strange(self) -> int:
-        """How many messages it names as nobody before it does."""
+        """Number of messages under ids that no earlier node knows."""
         return max(self.came, 0) + max(self.left, 0)
 
 

@@ -19,7 +19,7 @@ from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.naming import Names
 
 MAX_SLOWEST_IDS: Final = 5
-"""How many of its slowest messages a node-window keeps."""
+"""Slowest messages that a node keeps in a window at most."""
 
 _AT_FIRST: Final = 4 * MAX_SLOWEST_IDS
 """So many departures, or a few more, are looked at first: few messages depart more than four times."""

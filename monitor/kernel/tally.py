@@ -27,10 +27,10 @@ from hopwatch.probes.contract.batch import IdKind, Outcome
 from hopwatch.probes.contract.limits import NOT_STAMPED
 
 MAX_LOST_IDS: Final = 10_000
-"""How many lost ids a node-window keeps, the first in byte order; beyond them they are counted."""
+"""Lost ids that a node keeps in a window at most, the first in byte order; others are only counted."""
 
 NEVER_US: Final = 2**63 - 1
-"""A moment after all others: at it nothing is in flight any more."""
+"""Time after all others, when nothing is in flight any more."""
 ALWAYS_US: Final = -(2**63)
 """The sighting of messages that were sighted by the end of their window: whoever judges it, they are settled."""
 _HALF_WAY_US: Final = 2**62 - 1

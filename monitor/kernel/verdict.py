@@ -25,7 +25,7 @@ Bools = NDArray[np.bool_]
 Int64s = NDArray[np.int64]
 
 ID_TYPE_QUESTION: Final = "do the nodes use one type of id?"
-"""Ends the reason of a probe instance whose ids nobody before it knows."""
+"""End of the reason for a probe instance whose ids no earlier node knows."""
 MAX_NAMED: Final = 3
 """So many probes of a node, and so many nodes, a reason names."""
 
@@ -59,7 +59,7 @@ class NodeBooks:
 
     @property
     def missing(self) -> Int64s:
-        """How many messages of each node are missing by count: each of them may look like a loss."""
+        """Number of messages of each node that are missing by count: each may look like a loss."""
         return self.dropped + self.aside + self.unplaced
 
 

@@ -10,10 +10,10 @@ from hopwatch.monitor.results import Status
 from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
 
 AHEAD_US: Final = 300_000_000
-"""How far ahead of its arrival a batch's window may start."""
+"""Time that a batch's window may start after its arrival at most."""
 
 STRAGGLING_US: Final = 60_000_000
-"""How long after its amendments end a window is kept, for what was read out of order."""
+"""Time that a window is kept after its amendments end, for records read out of order."""
 
 
 @dataclass(frozen=True, slots=True)

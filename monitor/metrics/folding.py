@@ -21,14 +21,14 @@ def _count_series(metrics: Iterable[Metric]) -> int:
 SERIES_PER_NODE: Final = _count_series(NODE_METRICS)
 SERIES_PER_STREAM: Final = _count_series(STREAM_METRICS)
 MONITOR_SERIES: Final = _count_series(MONITOR_METRICS)
-"""How many series a node, a stream and the monitor itself have at most."""
+"""Series of a node, a stream and the monitor itself at most."""
 MIN_SERIES: Final = 1_000
 """With which there is room for some streams, whatever the monitor says of itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldingPlan:
-    """What is shown by its name: streams, and nodes by stream; how many series those have that are not."""
+    """Streams and nodes with series of their own, and the number of series folded into one."""
 
     streams: frozenset[str]
     nodes: Mapping[str, frozenset[str]]

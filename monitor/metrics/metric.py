@@ -8,7 +8,7 @@ from math import prod
 from typing import Final, NamedTuple
 
 MAX_OPEN_SERIES: Final = 100
-"""How many label sets a metric of the monitor's own has at most; those beyond are one, ``OTHER`` in each label."""
+"""Label sets of one of the monitor's own metrics at most; those beyond are one, ``OTHER`` in each label."""
 OTHER: Final = "__other__"
 
 
@@ -46,7 +46,7 @@ class Metric:
 
     @property
     def series(self) -> int:
-        """How many series there are at most for one stream, one node, or the monitor itself."""
+        """Number of series at most for one stream, one node, or the monitor itself."""
         closed = prod(len(label.values) for label in self.labels if label.values)
         more = 2 if self.type is MetricType.HISTOGRAM else 0
         is_open = any(not label.values and label.name not in {"stream", "node"} for label in self.labels)

@@ -23,7 +23,7 @@ _NO_BATCHES: Final = BatchDurations((0,) * (len(BUCKETS_S) + 1))
 
 @dataclass(slots=True)
 class MetricsRecorder:
-    """All that the page of metrics is made from, under one lock that nobody holds for long."""
+    """Values for the page of metrics, under one lock that is only held briefly."""
 
     rules: Mapping[str, StreamConfig]
     plan: FoldingPlan

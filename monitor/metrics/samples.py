@@ -176,7 +176,7 @@ def _store_samples(known: MetricsSnapshot) -> Iterator[Sample]:
 
 
 def _open_samples(metric: Metric, counts: Mapping[_Labels, int]) -> Iterator[Sample]:
-    """Yield counts by labels that nobody knows beforehand: the first ones by name, all others as one."""
+    """Yield counts whose labels are not known beforehand: the first ones by name, all others as one."""
     ordered = sorted(counts)
     for labels in ordered[:MAX_OPEN_SERIES]:
         yield Sample(metric, labels, counts[labels])

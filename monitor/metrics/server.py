@@ -32,12 +32,12 @@ PATH: Final = "/metrics"
 MAX_CONNECTIONS: Final = 8
 """Those beyond wait in the kernel's queue until one of these is done or cut."""
 MAX_PER_ADDRESS: Final = 4
-"""Those beyond are cut at once, so that one that does not read keeps nobody else waiting."""
+"""Those beyond are cut at once, so that a client that does not read blocks no other."""
 CUT_AFTER_S: Final = 10.0
 """As long as Prometheus waits by default."""
 POLL_S: Final = 0.25
 ROOT_PAGE: Final = f'<!doctype html><title>Hopwatch</title><a href="{PATH}">{PATH}</a>\n'.encode()
-"""What stands at the root: whoever opens the port in a browser finds the page."""
+"""Page at the root, with a link to the metrics for people who open the port in a browser."""
 
 _log = structlog.get_logger("hopwatch")
 
@@ -127,7 +127,7 @@ class MetricsServer(ThreadingHTTPServer):
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the library's
-        """Wait for a free place: meanwhile nobody else is let in; cut a connection beyond those of its address."""
+        """Wait for a free slot before accepting the next connection; cut one beyond the limit of its address."""
         if self._of_owner[owner_of(client_address[0])] >= MAX_PER_ADDRESS:
             self.shutdown_request(request)
             return

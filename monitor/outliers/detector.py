@@ -25,7 +25,7 @@ OUTLIER: Final = step.OUTLIER
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What was found, one place a value.
+    """Scores of values, one row per value.
 
     ``score``: how rare, in decades; NaN for a gap; below half of ``NOTICE`` while an episode goes on that has been
     told. ``notice``, ``outlier``: here an episode begins; here it becomes one that deserves attention. ``since_us``:

@@ -12,7 +12,7 @@ from hopwatch.monitor.outliers.quantities import Quantity, from_scale
 from hopwatch.monitor.outliers.views import VIEWS
 
 MAX_REASONS: Final = 3
-"""How many views are named: as many as make up the score."""
+"""Views named as reasons at most: as many as make up the score."""
 MAX_ONCE_IN: Final = 1_000_000
 """Rarity shown at most: no past is long enough to measure more."""
 
@@ -27,7 +27,7 @@ class SurpriseReason:
 
     @property
     def rarity(self) -> str:
-        """How rare it is, in words."""
+        """Rarity in words."""
         return f"once in {self.once_in:,.0f}" if self.once_in < MAX_ONCE_IN else f"rarer than once in {MAX_ONCE_IN:,}"
 
 

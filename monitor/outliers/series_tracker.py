@@ -24,7 +24,7 @@ from hopwatch.monitor.results import WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
 
 GAP, USUAL, NOTICED, OUTLIER, HELD = range(5)
-"""What is said of a series in a window; ``HELD`` is a gap in an episode that is told as an outlier."""
+"""Signs of a series in a window; ``HELD`` is a gap in an episode that is an outlier."""
 
 Ints = NDArray[np.int64]
 Signs = NDArray[np.uint8]
@@ -40,7 +40,7 @@ class OutlierFinding(NamedTuple):
 
 
 class Retraction(NamedTuple):
-    """What was found of a series from a window on holds no more."""
+    """Retraction of the findings of a series from a window on."""
 
     node: str
     quantity: Quantity
@@ -48,7 +48,7 @@ class Retraction(NamedTuple):
 
 
 class FindingChanges(NamedTuple):
-    """What some windows came to: what is no longer so, and what is."""
+    """Changes of findings by some windows: retracted ones, and new ones."""
 
     erased: list[Retraction]
     findings: list[OutlierFinding]
@@ -81,7 +81,7 @@ class SeriesTracker:
 
     @property
     def count(self) -> int:
-        """How many series there are."""
+        """Number of series."""
         return len(self.nodes) * len(TRACKED_QUANTITIES)
 
     @property

@@ -31,9 +31,9 @@ LOG_APPEND_TIME: Final = 1
 READ_THROUGH: Final = "read-through"
 """The file in which the driver tells the workers how far all partitions were read, µs; without it nothing is known."""
 _NAME_CHARS: Final = 100
-"""How much of a topic's name a segment's has: a file's may have 255 characters, and a topic's has up to 249."""
+"""Characters of the topic's name in a segment's name: a file's may have 255, and a topic's up to 249."""
 KAFKA_COLUMNS: Final = ("partition", "offset", "timestamp", "timestampType", "value")
-"""What the workers need of Kafka's columns, in this order."""
+"""Kafka's columns that the workers need, in this order."""
 
 
 class _ArrivedRecord(NamedTuple):

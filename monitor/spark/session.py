@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 READS_PER_CORE: Final = 4
 """Into how many tasks a core ``--once`` deals out the segments, so that progress is seen."""
 ATTEMPTS: Final = 4
-"""How often a task is tried, as on a cluster; by itself Spark ends a local query at a task's first failure.
+"""Attempts of a task, as on a cluster; by itself Spark ends a local query at a task's first failure.
 
 Its Kafka connector can fail for a moment: after records aged out it gives a consumer back that it goes on to use.
 """
@@ -29,7 +29,7 @@ POLL_S: Final = 0.25
 JAVA_EXIT_WAIT_S: Final = 0.2
 """For so long a Java that answers no more may take to be gone."""
 PRIVATE_FOLDER: Final = 0o700
-"""What ids and names stand in is for this user alone; on a cluster the workers may be others."""
+"""Mode of folders with ids and names: for this user alone, unless workers of a cluster run as other users."""
 
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The work is done in Python and in native code: Java's optimising compiler and its parallel collector only compete."""

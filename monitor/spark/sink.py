@@ -30,9 +30,9 @@ FIRST_WAIT_S: Final = 0.2
 MAX_WAIT_S: Final = 5.0
 """Between two attempts, so that a stop is heeded soon."""
 SWEEP_EVERY_US: Final = 600_000_000
-"""How often, by the watermark, folders are looked for that nothing needs."""
+"""Interval, by the watermark, between two searches for folders that can be removed."""
 LOG_BYTES: Final = 4 * 1024 * 1024
-"""How much Spark's log of segments grows until those that are gone are forgotten: some 29,000 segments.
+"""Growth of Spark's log of segments before deleted ones are forgotten: some 29,000 segments.
 
 Each tenth batch reads and writes all of it.
 """
@@ -58,12 +58,12 @@ class MicroBatchSink:
     is_stopping: Callable[[], bool] = lambda: False
     ledger: Ledger | None = None
     written: BatchResult = field(default=_NO_RESULT)
-    """What the last attempt has written, or may have."""
+    """Result of the last attempt, which may have been written or not."""
     clock: Clock = field(default_factory=SystemClock)
     removed_before_us: int = 0
     """Folders that were last changed before were removed."""
     most_log_bytes: int = LOG_BYTES
-    """How long Spark's log may become until what is gone is forgotten."""
+    """Size of Spark's log at which deleted segments are forgotten."""
 
     def commit(self, batch: DataFrame, batch_id: int) -> None:
         """Write one micro-batch; Spark may call this again with the same batch after a crash.

@@ -31,9 +31,9 @@ WORK_PER_BATCH: Final = 300
 WORK_PER_TALLY: Final = 15_000
 """The work of a tally, and of the judgement that follows, apart from its batches."""
 MIN_GROWTH: Final = 1.5
-"""How much a window that is too large for all this has to grow before it is tallied anew."""
+"""Growth of a window beyond this budget before it is tallied again."""
 MAX_TALLY_WAIT_US: Final = 20_000_000
-"""How long claims wait for a tally at most."""
+"""Time that claims wait for a tally at most."""
 
 _OUTPUT_ROW: Final = Row(
     "kind", "stream", "window_start_ms", "shard", "watermark_us", "last_first_sighting_us", "payload"

@@ -15,7 +15,7 @@ PRESUMED_STOPPED_US: Final = 300_000_000
 """A watermark that is so old is told as that of a monitor that may not run at all."""
 
 LONG_STOPPED_US: Final = 3_600_000_000
-"""A monitor that was stopped so long ago is told as gravely as one that died: nobody may have meant it to stay away."""
+"""A monitor stopped longer ago than this is reported as gravely as one that died: it may be stopped by mistake."""
 
 MomentFormat = Callable[[int], str]
 """Tells a moment, µs since 1970, as those who read of it have it."""

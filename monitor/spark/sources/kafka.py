@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RECORDS_PER_BATCH: Final = 64
-"""How many records go to a worker at once, of up to 4 MiB each and 150 KB as a rule."""
+"""Records that go to a worker at once, of up to 4 MiB each and 150 KB as a rule."""
 _LOGIN: Final = "org.apache.kafka.common.security"
 _MODULES: Final = {"PLAIN": f"{_LOGIN}.plain.PlainLoginModule"}
 _SCRAM: Final = f"{_LOGIN}.scram.ScramLoginModule"

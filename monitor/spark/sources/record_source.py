@@ -29,7 +29,7 @@ class RecordSource(Protocol):
 
     @property
     def spark_settings(self) -> Mapping[str, str]:
-        """What Spark needs to read it."""
+        """Spark settings that reading it needs."""
 
     def check(self, *, is_watched: bool) -> str:
         """Check that it can be read, and that the monitor's pulse can go through it when it is to be watched.

@@ -29,7 +29,7 @@ DRAFT: Final = ".forgetting"
 """Spark passes over what is not named by a number."""
 _LOCAL: Final = "file:/"
 _UNREADABLE: Final = "\ufffd"
-"""What Java makes of each byte of a name that is not in its encoding: such a name leads to no file."""
+"""Java's replacement for each byte of a name outside its encoding: such a name leads to no file."""
 
 _log = structlog.get_logger("hopwatch")
 

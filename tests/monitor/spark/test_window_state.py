@@ -185,7 +185,7 @@ def test_a_large_window_is_tallied_when_it_has_grown(
 
 
 def test_many_batches_of_little_make_a_large_window(driven: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To read a batch costs as much as WORK_PER_BATCH observations: ten of one observation are as large as a thousand."""
+    """Reading a batch costs as much as WORK_PER_BATCH observations: ten of one are as large as a thousand."""
     monkeypatch.setattr(
         state_module, "WORK_PER_TRIGGER", state_module.WORK_PER_TALLY + 10 * (state_module.WORK_PER_BATCH + 1)
     )
