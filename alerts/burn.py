@@ -11,14 +11,14 @@ from hopwatch.alerts.minute import Counts, Minute, Past
 from hopwatch.alerts.reading import Reading, bad, good
 from hopwatch.alerts.rules import Objective, Rule, Stream
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.results import IGNORANT
+from hopwatch.monitor.results import UNINFORMATIVE
 from hopwatch.probes.contract.limits import WINDOW_US
 
 
 def counts(objective: Objective, stream: Stream, minute: Minute) -> Counts | None:
     """Return what a window adds to an objective; none where it says nothing."""
     result = minute.result
-    if result.verdict in IGNORANT:
+    if result.verdict in UNINFORMATIVE:
         return None
     if objective.target_us is None:
         return Counts(result.known, result.lost_lower)
@@ -39,7 +39,7 @@ def reading(rule: Rule, stream: Stream, minute: Minute, past: Past) -> Reading |
     It names the node where most of the window is burnt, with some ids that it lost, where the window has burnt any.
     """
     result, objective = minute.result, rule.objective
-    if objective is None or result.verdict in IGNORANT:
+    if objective is None or result.verdict in UNINFORMATIVE:
         return None
     end_us = result.window_start_us + WINDOW_US
     # Mostly nothing is bad at all, and no sum need be asked for.

@@ -11,7 +11,7 @@ from hopwatch.alerts.events import Alert, Event, Kind, Notification, Severity, U
 from hopwatch.alerts.outbox import Delivery
 from hopwatch.alerts.teller import fault
 from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.results import format_iso
 
 RULE: Final = "test"
 RUNBOOK: Final = "docs/ALERTS.md#delivery"
@@ -63,7 +63,7 @@ def notification(severity: Severity, now_us: int) -> Notification:
         total=1,
         since_us=now_us,
         at_us=now_us,
-        summary=f"{BEGUN} {iso(now_us)}",
+        summary=f"{BEGUN} {format_iso(now_us)}",
         **what,
     )
 

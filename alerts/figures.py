@@ -6,7 +6,7 @@ from sqlalchemy import Connection, func, select
 
 from hopwatch.alerts import outbox
 from hopwatch.alerts.outbox import Fate
-from hopwatch.monitor.metrics.known import AlertFigures
+from hopwatch.monitor.metrics.snapshot import AlertFigures
 from hopwatch.monitor.store import tables
 
 _incidents, _outbox = tables.alert_incidents.c, tables.alert_outbox.c

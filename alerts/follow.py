@@ -13,12 +13,12 @@ from hopwatch.alerts.events import MOST_LOST_IDS
 from hopwatch.alerts.minute import Counts, Minute, Outlier
 from hopwatch.alerts.rules import Rules
 from hopwatch.alerts.ways import Routes, nowhere
+from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.naming import Names
-from hopwatch.monitor.ledger import Conclusion
-from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.results import NodeResult
-from hopwatch.monitor.watch import Finding
+from hopwatch.monitor.texts.escaping import escape_line
 from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 
@@ -66,7 +66,7 @@ class Alerting:
         }
 
 
-def _outlier(finding: Finding) -> Outlier:
+def _outlier(finding: OutlierFinding) -> Outlier:
     why = finding.why
     return Outlier(why.quantity.value, why.observed, why.low, why.high, why.score)
 
@@ -76,6 +76,6 @@ def _shown(node: NodeResult, packed: bytes, names: Names) -> tuple[str, ...]:
         return ()
     ids = (packed[at : at + ID_BYTES] for at in range(0, min(len(packed), ID_BYTES * MOST_LOST_IDS), ID_BYTES))
     return tuple(
-        on_a_line(naming.shown(message_id, kind, text))
+        escape_line(naming.format_id(message_id, kind, text))
         for message_id, kind, text in zip(ids, names.kinds.tolist(), names.texts.tolist(), strict=False)
     )

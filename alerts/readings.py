@@ -15,7 +15,7 @@ from hopwatch.alerts.minute import Minute, Outlier, Past
 from hopwatch.alerts.reading import Reading, bad, good
 from hopwatch.alerts.rules import Rule, Stream
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.results import IGNORANT, NodeResult, Quantiles, Verdict, WindowResult
+from hopwatch.monitor.results import UNINFORMATIVE, NodeResult, Quantiles, Verdict, WindowResult
 
 UNHURT: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
 
@@ -35,7 +35,7 @@ def of(rule: Rule, stream: Stream, minute: Minute, past: Past) -> Iterator[Readi
 def _loss(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
     result = minute.result
     # 1. What nobody knows is no loss, and no end of one.
-    if result.verdict in IGNORANT:
+    if result.verdict in UNINFORMATIVE:
         return
     # 2. End to end, over all that is known.
     of_stream = _judged(rule, minute, "", (result.lost_lower, result.lost_upper), result.known)
@@ -84,7 +84,7 @@ def _lag(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Reading]:
             late = late_in(getattr(minute.lags[place], f"lag_{side}_us"), threshold) if minute.lags else 0
             yield bad(node.node, worst.p95, threshold, (late, worst.count), side)
         # What was seen late was late; what was seen in time says nothing of what was not seen.
-        elif minute.result.verdict not in IGNORANT:
+        elif minute.result.verdict not in UNINFORMATIVE:
             yield good(node.node)
 
 
@@ -94,7 +94,7 @@ def _end_to_end_lag(rule: Rule, stream: Stream, minute: Minute) -> Iterator[Read
         return
     if lag.p95 > threshold:
         yield bad("", lag.p95, threshold, (_late_at_ends(stream, minute, threshold), lag.count))
-    elif minute.result.verdict not in IGNORANT:
+    elif minute.result.verdict not in UNINFORMATIVE:
         yield good("")
 
 

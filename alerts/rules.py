@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from hopwatch.alerts.events import Kind, Severity
-from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 
 OWN: Final = ""
@@ -102,7 +102,7 @@ class Stream:
     """What alerts need to know of a stream."""
 
     pathway: Pathway
-    terms: Terms
+    terms: WindowPolicy
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from hopwatch.alerts import recorded
 from hopwatch.alerts.events import Kind, Notification, to_json
 from hopwatch.alerts.record import Open, Sending, Taken, Untold
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, schema, tables
 
 Json = dict[str, Any]
@@ -96,7 +96,7 @@ def shown(notification: Notification) -> Json:
     for one in (told, *told["alerts"]):
         for name in ("since_us", "at_us", "window_start_us"):
             if name in one:
-                one[name.removesuffix("_us")] = iso(one.pop(name))
+                one[name.removesuffix("_us")] = format_iso(one.pop(name))
     return told
 
 
@@ -107,14 +107,14 @@ def _sent(sending: Sending) -> Json:
 
 def _incident(one: Open) -> Json:
     told = taken_on(one.taken) if one.taken else None
-    return shown(one.notification) | {"opened": iso(one.opened_us), "acknowledged": told}
+    return shown(one.notification) | {"opened": format_iso(one.opened_us), "acknowledged": told}
 
 
 def taken_on(taken: Taken) -> Json:
     """Return who has taken an incident on as ``--json`` shows it."""
-    return {"by": taken.by, "at": iso(taken.at_us), "note": taken.note}
+    return {"by": taken.by, "at": format_iso(taken.at_us), "note": taken.note}
 
 
 def _place(one: Untold) -> Json:
     names = ("rule", "severity", "stream", "node")
-    return {name: getattr(one, name) for name in names} | {"since": iso(one.since_us)}
+    return {name: getattr(one, name) for name in names} | {"since": format_iso(one.since_us)}

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from hopwatch.alerts.episode import State
 from hopwatch.alerts.events import Alert, Kind, Unit, Word
 from hopwatch.alerts.rules import Rule, Rules
-from hopwatch.monitor import bounds
-from hopwatch.monitor.results import Verdict, WindowResult, iso
+from hopwatch.monitor.results import Verdict, WindowResult, format_iso
+from hopwatch.monitor.texts import loss_bounds
 
 _WORDS: Final = {
     Kind.LOSS: (Word.LOST, Unit.RATIO),
@@ -85,7 +85,8 @@ def amended(rule: Rule, window: WindowResult, node: str) -> str:
         return str(window.verdict)
     place = next((one for one in window.nodes if one.node == node), None)
     loss = (place.loss, place.loss_lower, place.loss_upper) if place else None
-    return f"{window.verdict} ({bounds.said(*(loss or (window.lost, window.lost_lower, window.lost_upper)))} lost)"
+    lost = loss_bounds.format_bounds(*(loss or (window.lost, window.lost_lower, window.lost_upper)))
+    return f"{window.verdict} ({lost} lost)"
 
 
 def storm(first: Alert, total: int, streams: int) -> str:
@@ -97,7 +98,7 @@ def storm(first: Alert, total: int, streams: int) -> str:
 def _link(dashboard: str, state: State) -> str:
     if not dashboard:
         return ""
-    place = {"stream": state.series.stream, "node": state.series.node, "window": iso(state.worst_us)}
+    place = {"stream": state.series.stream, "node": state.series.node, "window": format_iso(state.worst_us)}
     return f"{dashboard}?{urlencode({name: value for name, value in place.items() if value})}"
 
 
@@ -107,7 +108,7 @@ def _summary(rule: Rule, state: State, observed: float) -> str:
     return sentence.format(
         where=f"at {series.node} of {series.stream}" if series.node else f"in {series.stream}",
         amended=bad.amended,
-        window=iso(state.worst_us),
+        window=format_iso(state.worst_us),
         subject=rule.kind.value.replace("_", " "),
         parts=f"{bad.affected:,} of {bad.out_of:,}",
         ratio=f"{bad.observed:.2%}",
@@ -122,6 +123,6 @@ def _summary(rule: Rule, state: State, observed: float) -> str:
         because=f" ({bad.note[:MOST_NOTE]})" if bad.note else "",
         worst=f", {bad.note[:MOST_NOTE]}" if bad.note else "",
         word="late" if rule.subject == "lag" else "lost",
-        since=iso(state.run.since_us),
-        newest=iso(state.worst_us),
+        since=format_iso(state.run.since_us),
+        newest=format_iso(state.worst_us),
     )

@@ -1,29 +1,39 @@
 """Cost of a trigger with 400 live windows: with data for each window, with the pulse alone, and idle."""
 
 from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
+from typing import TYPE_CHECKING
+from typing import Final
 import numpy as np
-
 from bench.contestant import Json
 from bench.generate import GeneratedWork
-from bench.ours import place, start_job
-from bench.progress import Trigger, idle_s, triggers, wait_until
-from bench.spool import SpoolInstance, write_record
+from bench.ours import place
+from bench.ours import start_job
+from bench.progress import Trigger
+from bench.progress import idle_s
+from bench.progress import triggers
+from bench.progress import wait_until
+from bench.spool import SpoolInstance
+from bench.spool import write_record
 from bench.truth import WrongResultError
-from bench.work import FIRST_START_MS, NODES, Work, start_ms, stream_name
+from bench.work import FIRST_START_MS
+from bench.work import NODES
+from bench.work import Work
+from bench.work import start_ms
+from bench.work import stream_name
 from hopwatch.monitor import pulse
 from hopwatch.monitor.spark import job
-from hopwatch.monitor.spark.state import RECOUNTED_US
-from hopwatch.monitor.store import lineage, reader
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import reader
 from hopwatch.probes.contract.batch import Kind
-from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_US
+from hopwatch.probes.contract.limits import MONITOR_STREAM
+from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.spark.window_state import MAX_TALLY_WAIT_US
+
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -128,7 +138,7 @@ def live(folder: Path) -> Json:
         beats = pairs(triggers(query.recentProgress))[-ROUNDS:]
         wait_until(query, lambda _: len(idle_s(query.recentProgress)) >= IDLE)
         idle = idle_s(query.recentProgress)[-IDLE:]
-        _run(query, partial(rounds.beat, RECOUNTED_US), 1)
+        _run(query, partial(rounds.beat, MAX_TALLY_WAIT_US), 1)
         query.stop()
         _check(where, [rounds.brought[window] * MESSAGES for window in range(WINDOWS)])
     return {"busy_s": busy, "newest_s": newest, "pulse_s": beats, "idle_s": idle}
@@ -153,7 +163,7 @@ def _run(query: StreamingQuery, send: Callable[[], None], segments: int) -> None
     wait_until(query, is_through)
 
 
-def _check(where: job.Place, brought: list[int]) -> None:
+def _check(where: job.JobContext, brought: list[int]) -> None:
     told = reader.report(where.engine)["streams"]
     found = {stream["stream"]: [window["known"] for window in stream["windows"]] for stream in told}
     for stream in map(stream_name, range(STREAMS)):

@@ -1,7 +1,6 @@
 """Every contestant runs in a process of its own, on two cores, one after the other, and its footprint is looked at."""
 
 from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -11,10 +10,11 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 from bench.footprint import Footprint
 from hopwatch.monitor.spark import simd
+
 
 CORES: Final = 2
 LOOK_S: Final = 0.5
@@ -74,7 +74,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _environment() -> dict[str, str]:
     """Return the environment with numpy's vector code chosen as the monitor chooses it, read when numpy is imported."""
-    return {simd.VARIABLE: simd.for_this_machine()} | os.environ
+    return {simd.VARIABLE: simd.detect_disabled_features()} | os.environ
 
 
 def keep_to_cores() -> None:

@@ -4,34 +4,37 @@ Measured from the moment at which end, transit and settle of a window have passe
 """
 
 from __future__ import annotations
-
 import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
+from typing import TYPE_CHECKING
+from typing import Final
 import numpy as np
 from numpy.typing import NDArray
-
 from bench.contestant import Json
 from bench.ours import start_job
 from bench.progress import raise_failure
 from bench.truth import WrongResultError
-from bench.work import NODES, pathway
+from bench.work import NODES
+from bench.work import pathway
 from hopwatch import Probe
 from hopwatch.monitor import pulse
-from hopwatch.monitor.kernel.window import Terms
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.settings.model import MonitorSettings
 from hopwatch.monitor.spark import job
-from hopwatch.monitor.spark.source import SpoolSource
-from hopwatch.monitor.store import dialect, lineage, reader, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
 from hopwatch.probes.contract.kafka import KafkaAccess
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
+from hopwatch.monitor.stream_config import StreamConfig
+
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from hopwatch.monitor.results import WindowResult
 
 STREAM: Final = "live"
-TERMS: Final = Terms(20_000_000, 15_000_000, 3_600_000_000, 86_400_000_000)
+TERMS: Final = WindowPolicy(20_000_000, 15_000_000, 3_600_000_000, 86_400_000_000)
 """Shorter than the defaults, so that nobody waits; what is measured comes on top of them."""
 HOG: Final = "hog"
 MESSAGES: Final = 200
@@ -64,11 +67,11 @@ def measure_finality(folder: Path, *, has_hog: bool = False) -> Json:
     settings = MonitorSettings.model_validate({"workdir": str(folder / "run")})
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
     schema.prepare(engine)
-    rules = {STREAM: StreamRules(pathway(), TERMS), HOG: StreamRules(Pathway.parse(HOG), TERMS)}
-    where = job.Place(SpoolSource(spool), engine, rules, settings.workdir)
+    rules = {STREAM: StreamConfig(pathway(), TERMS), HOG: StreamConfig(Pathway.parse(HOG), TERMS)}
+    where = job.JobContext(SpoolSource(spool), engine, rules, settings.workdir)
     lineage.check(engine, where.checkpoint, where.rules)
     with start_job(folder) as spark, _traffic(spool, has_hog=has_hog) as sent:
-        beat = pulse.start(f"spool:{spool}", KafkaAccess(), settings.pulse_us / 1e6)
+        beat = pulse.start_pulse(f"spool:{spool}", KafkaAccess(), settings.pulse_us / 1e6)
         query = job.start_stream(spark, where, f"{settings.trigger_us // 1_000} milliseconds", lambda _: None)
         # The first window is what is left of this minute, unless that is next to nothing.
         first_us = int(time.time() + _CLEAR_OF_THE_END_S) * 1_000_000 // WINDOW_US * WINDOW_US
@@ -78,7 +81,7 @@ def measure_finality(folder: Path, *, has_hog: bool = False) -> Json:
     return {"late_s": late_s, "trigger_s": settings.trigger_us / 1e6, "pulse_s": settings.pulse_us / 1e6}
 
 
-def _final(query: StreamingQuery, where: job.Place, sent: dict[int, int], start_us: int) -> float:
+def _final(query: StreamingQuery, where: job.JobContext, sent: dict[int, int], start_us: int) -> float:
     """Wait until a window is final in the store; return how long after its time that was, s."""
     while True:
         raise_failure(query)

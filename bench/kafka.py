@@ -4,29 +4,45 @@ The broker keeps the time of arrival, so the same work as everywhere is moved to
 """
 
 from __future__ import annotations
-
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
-
-from bench.contestant import CORES, ContestantRun, Json, run
-from bench.generate import GeneratedWork, bytes_needed, generate_work, require_disk
-from bench.progress import Trigger, wait_until
+from bench.contestant import CORES
+from bench.contestant import ContestantRun
+from bench.contestant import Json
+from bench.contestant import run
+from bench.generate import GeneratedWork
+from bench.generate import bytes_needed
+from bench.generate import generate_work
+from bench.generate import require_disk
+from bench.progress import Trigger
+from bench.progress import wait_until
 from bench.result_check import check_store
 from bench.speed import Progress
 from bench.truth import WrongResultError
-from bench.work import FIRST_START_MS, Work, rules
-from hopwatch.monitor.spark import job, session
+from bench.work import FIRST_START_MS
+from bench.work import Work
+from bench.work import rules
+from hopwatch.monitor.spark import job
+from hopwatch.monitor.spark import session
 from hopwatch.monitor.spark.sources.kafka import KafkaSource
-from hopwatch.monitor.store import dialect, lineage, reader, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
 from hopwatch.probes.contract import segment
-from hopwatch.probes.contract.envelope import decode, encode
-from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.contract.envelope import encode
+from hopwatch.probes.contract.kafka import KafkaAccess
+from hopwatch.probes.contract.kafka import KafkaPlace
 from hopwatch.probes.contract.limits import WINDOW_MS
 from hopwatch.probes.sinks.kafka import KafkaSink
 from tests.real.servers.kafka import Kafka
+
 
 MINUTES: Final = 4
 """All of them are plausible at once: from the minute before this one to two ahead."""
@@ -148,13 +164,13 @@ def catch_up(folder: Path, work: Json, made: str, url: str, records: int) -> Jso
     """Read a backlog as a stream, until nothing is left; what was read is in the store, the windows are open."""
     of_kind = GeneratedWork(Work(**work), Path(made))
     where = _place(of_kind.work, folder, url)
-    spark = session.start(folder / "session", cores=CORES, more=where.source.spark_settings)
+    spark = session.start_session(folder / "session", cores=CORES, more=where.source.spark_settings)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
     lineage.check(where.engine, where.checkpoint, where.rules)
     began_s = time.time()
     query = job.start_stream(spark, where, "0 seconds", lambda _: None)
     found = wait_until(query, lambda found: sum(one.segments for one in found) >= records and not found[-1].segments)
-    session.end(query.stop)
+    session.stop_quietly(query.stop)
     spark.stop()
     read = [one for one in found if one.segments]
     observations = of_kind.truth().observations
@@ -179,7 +195,7 @@ def once(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json:
     """Read all of it in one batch, until every window is final in the store."""
     of_kind = GeneratedWork(Work(**work), Path(made))
     where = _place(of_kind.work, folder, url)
-    spark = session.start(folder / "session", cores=CORES, more=where.source.spark_settings)
+    spark = session.start_session(folder / "session", cores=CORES, more=where.source.spark_settings)
     began_s = time.perf_counter()
     job.run_once(spark, where, lambda _: None)
     took_s = time.perf_counter() - began_s
@@ -188,8 +204,8 @@ def once(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json:
     return {"rate": of_kind.truth().observations / took_s}
 
 
-def _place(work: Work, folder: Path, url: str) -> job.Place:
+def _place(work: Work, folder: Path, url: str) -> job.JobContext:
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
     schema.prepare(engine)
     source = KafkaSource(KafkaPlace.parse(url), KafkaAccess(), folder / "landed", RECORDS_PER_TRIGGER)
-    return job.Place(source, engine, rules(work), folder / "work")
+    return job.JobContext(source, engine, rules(work), folder / "work")

@@ -6,26 +6,41 @@ yet, and its last minutes are not final.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
-
 import numpy as np
-from sqlalchemy import Connection, Engine, delete, insert, literal, select, text, update
-
+from sqlalchemy import Connection
+from sqlalchemy import Engine
+from sqlalchemy import delete
+from sqlalchemy import insert
+from sqlalchemy import literal
+from sqlalchemy import select
+from sqlalchemy import text
+from sqlalchemy import update
 from bench import windows
 from bench.speed import Progress
-from bench.windows import START_US, Dice
+from bench.windows import START_US
+from bench.windows import Dice
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty
-from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.kernel.tally import LostIds
+from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import Status
-from hopwatch.monitor.rules import StreamRules
-from hopwatch.monitor.store import lineage, rollups, schema, tables, writer
-from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import writer
+from hopwatch.monitor.store.rollups import DAY_US
+from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.stream_config import StreamConfig
+
 
 MESSAGES: Final = 200
 """A minute and node, and so values a digest: as many digests of more values would not fit on a usual disk."""
@@ -105,7 +120,7 @@ def _writing(engine: Engine) -> Iterator[Connection]:
 
 
 def _day(
-    engine: Engine, paths: Mapping[str, tuple[str, ...]], rules: Mapping[str, StreamRules], tell: Progress
+    engine: Engine, paths: Mapping[str, tuple[str, ...]], rules: Mapping[str, StreamConfig], tell: Progress
 ) -> None:
     """Conclude a day of all streams and roll it up, an hour a transaction."""
     dice = np.random.default_rng(1)
@@ -125,14 +140,14 @@ def _day(
 
 
 def concluded(  # noqa: PLR0913, PLR0917 - all that a window is made of
-    stream: str, nodes: tuple[str, ...], start_us: int, rules: StreamRules, pool: list[tdigest.Digest], dice: Dice
+    stream: str, nodes: tuple[str, ...], start_us: int, rules: StreamConfig, pool: list[tdigest.Digest], dice: Dice
 ) -> Conclusion:
     """Return a final window with digests of a pool, one in fifty of a stream with losses."""
     is_lossy = dice.random() < (0.0 if stream.endswith("0") else 0.02)
     result = windows.window(stream, nodes, start_us, dice, is_lossy=is_lossy, messages=MESSAGES)
     drawn = dice.integers(0, len(pool), (len(nodes), 3)).tolist()
     lags = tuple(NodeLags(*(pool[place] for place in of_node)) for of_node in drawn)
-    tally = replace(empty(rules.pathway), lags=lags)
+    tally = replace(empty_tally(rules.pathway), lags=lags)
     return Conclusion(
         result, tally, tuple(LostIds.of(windows.ids(dice, 0)) for _ in nodes), is_settled=True, books=b"", changed=None
     )

@@ -4,7 +4,6 @@ The functions are called in a process of their own, see :mod:`bench.contestant`;
 """
 
 from __future__ import annotations
-
 import os
 import shutil
 import time
@@ -12,16 +11,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from bench.contestant import CORES, Json
+from typing import TYPE_CHECKING
+from typing import Final
+from bench.contestant import CORES
+from bench.contestant import Json
 from bench.generate import GeneratedWork
-from bench.progress import FinalWindows, rates
+from bench.progress import FinalWindows
+from bench.progress import rates
 from bench.result_check import check_store
-from bench.work import Work, rules
-from hopwatch.monitor.spark import job, session
-from hopwatch.monitor.spark.source import SpoolSource
-from hopwatch.monitor.store import dialect, lineage, schema
+from bench.work import Work
+from bench.work import rules
+from hopwatch.monitor.spark import job
+from hopwatch.monitor.spark import session
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
+
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,28 +67,28 @@ def both(folder: Path, work: Json, made: str) -> Json:
 @contextmanager
 def start_job(folder: Path) -> Iterator[SparkSession]:
     """Yield a session as the monitor starts it."""
-    spark = session.start(folder / "session", cores=CORES)
+    spark = session.start_session(folder / "session", cores=CORES)
     try:
         yield spark
     finally:
         spark.stop()
 
 
-def place(made: GeneratedWork, folder: Path) -> job.Place:
+def place(made: GeneratedWork, folder: Path) -> job.JobContext:
     """Return a place for a job over that work, with an empty store."""
     folder.mkdir()
     engine = dialect.engine(f"sqlite:///{folder / 'store.db'}")
     schema.prepare(engine)
-    return job.Place(SpoolSource(made.spool), engine, rules(made.work), folder)
+    return job.JobContext(SpoolSource(made.spool), engine, rules(made.work), folder)
 
 
-def _timed_once(spark: SparkSession, where: job.Place) -> float:
+def _timed_once(spark: SparkSession, where: job.JobContext) -> float:
     began_s = time.perf_counter()
     job.run_once(spark, where, lambda _: None)
     return time.perf_counter() - began_s
 
 
-def _check(made: GeneratedWork, where: job.Place) -> float:
+def _check(made: GeneratedWork, where: job.JobContext) -> float:
     began_s = time.perf_counter()
     check_store(where.engine, made.work, made.truth())
     return time.perf_counter() - began_s

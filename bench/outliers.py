@@ -5,24 +5,27 @@ as features. They are too slow for all series: a minute is timed with fewer and 
 """
 
 from __future__ import annotations
-
 import pickle
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import numpy as np
 from numpy.typing import NDArray
-from river import anomaly, compose, preprocessing
+from river import anomaly
+from river import compose
+from river import preprocessing
 from sklearn.ensemble import IsolationForest
-
-from bench.contestant import Json, run
+from bench.contestant import Json
+from bench.contestant import run
 from bench.speed import Progress
 from bench.truth import WrongResultError
-from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers import detector
+from hopwatch.monitor.outliers import state
+
 
 SERIES: Final = 100_000
 POINTS: Final = 100_000
@@ -81,8 +84,8 @@ def ours(folder: Path, series: int = SERIES, points: int = POINTS) -> Json:
     del folder
     values, rows = walk(points), np.zeros(points, np.int64)
     moments_us = _MINUTE_US * np.arange(points)
-    batch_s = _timed(lambda: detector.follow(state.new(1), rows, moments_us, values))
-    grown, scores = detector.follow(state.new(1), rows, moments_us, values)
+    batch_s = _timed(lambda: detector.score_values(state.new_states(1), rows, moments_us, values))
+    grown, scores = detector.score_values(state.new_states(1), rows, moments_us, values)
     _check("Hopwatch", np.nan_to_num(scores.score))
     # All series are as old as this one.
     many, all_rows, dice = np.repeat(grown, series), np.arange(series), np.random.default_rng(1)
@@ -90,7 +93,7 @@ def ours(folder: Path, series: int = SERIES, points: int = POINTS) -> Json:
     for minute in range(points, points + ROUNDS + 1):
         now = dice.normal(size=series)
         began_s = time.perf_counter()
-        many, _ = detector.follow(many, all_rows, np.full(series, minute * _MINUTE_US), now)
+        many, _ = detector.score_values(many, all_rows, np.full(series, minute * _MINUTE_US), now)
         minutes_s.append(time.perf_counter() - began_s)
     return {
         "point_us": batch_s / points * 1e6,

@@ -4,7 +4,6 @@ The functions are called in a process of their own, see :mod:`bench.contestant`;
 """
 
 from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,25 +11,33 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Final
-
 import numpy as np
 import pandas as pd
-from sqlalchemy import Connection, Engine
-
+from sqlalchemy import Connection
+from sqlalchemy import Engine
 from bench import windows
 from bench.contestant import Json
 from bench.truth import WrongResultError
-from bench.windows import START_US, Dice, Fleet
-from hopwatch.monitor.kernel.tally import empty
-from hopwatch.monitor.ledger import Conclusion, Ledger, Live
+from bench.windows import START_US
+from bench.windows import Dice
+from bench.windows import Fleet
 from hopwatch.monitor.outliers import state
 from hopwatch.monitor.outliers.state import States
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.rules import StreamRules
-from hopwatch.monitor.store import dialect, outliers, schema, tables
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import outliers
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
 from hopwatch.monitor.store.rollups import HOUR_US
-from hopwatch.monitor.watch import Ints, Watched
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.accounting.ledger import Ledger
+from hopwatch.monitor.accounting.ledger import LiveWindow
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.outliers.series_tracker import Ints
+from hopwatch.monitor.outliers.series_tracker import SeriesTracker
+from hopwatch.monitor.stream_config import StreamConfig
+
 
 OURS: Final = "Hopwatch"
 PANDAS: Final = "pandas, z-score over an hour"
@@ -86,7 +93,7 @@ def rolling(folder: Path, series: int, rounds: int = ROUNDS) -> Json:
 
 def build_memory(past: int, dice: Dice) -> States:
     """Return the memory of the series of one node that has been followed for so many minutes."""
-    watched, kept = Watched(("n0",)), _Nothing()
+    watched, kept = SeriesTracker(("n0",)), _Nothing()
     for number in range(-past, 0):
         watched.enter([windows.window("s0", ("n0",), START_US + number * WINDOW_US, dice)], kept)
     return watched.states
@@ -106,7 +113,7 @@ class _Nothing:
 
     def states(self, rows: Ints) -> States:
         """Return new series."""
-        return state.new(len(rows))
+        return state.new_states(len(rows))
 
 
 class Watch:
@@ -147,7 +154,7 @@ class Watch:
 
     def look(self, results: list[WindowResult]) -> float:
         """Let windows enter, and return how long that took in ms."""
-        nothing = empty(self._rules.pathway)
+        nothing = empty_tally(self._rules.pathway)
         made = [Conclusion(one, nothing, (), is_settled=True, books=b"", changed=None) for one in results]
         return self._timed(lambda connection: outliers.look(connection, self.ledger, made))
 
@@ -166,13 +173,13 @@ class Watch:
     def keep(self) -> float:
         """Keep the memory of an hour of each stream, and return how long that took in ms."""
         for stream in self._paths:
-            self.ledger.live[stream] = {START_US + HOUR_US: Live()}
+            self.ledger.live[stream] = {START_US + HOUR_US: LiveWindow()}
         return sum(
             self._timed(lambda connection: outliers.keep(connection, self.ledger)) for _ in range(len(self._paths))
         )
 
     @property
-    def _rules(self) -> StreamRules:
+    def _rules(self) -> StreamConfig:
         return next(iter(self.ledger.rules.values()))
 
     def _transaction(self) -> AbstractContextManager[Connection]:
@@ -193,7 +200,7 @@ def _struck(result: WindowResult, number: int) -> WindowResult:
     return replace(result, nodes=(odd, *result.nodes[1:]))
 
 
-def _size(watched: Watched) -> int:
+def _size(watched: SeriesTracker) -> int:
     """Return how many bytes are remembered of the series of a stream."""
     of_windows = (dict.values(watched.values), dict.values(watched.signs))
     return watched.states.nbytes + sum(array.nbytes for arrays in of_windows for array in arrays)

@@ -1,13 +1,10 @@
 """The first value that a process gives the detector: it is compiled where no process did before, or read from disk."""
 
 from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
-
 import numpy as np
-
 from bench.contestant import Json
 
 
@@ -20,5 +17,5 @@ def run_first_value(folder: Path, cache: str) -> Json:
     from hopwatch.monitor.outliers import detector, state  # noqa: PLC0415
 
     imported_s = time.perf_counter()
-    detector.follow(state.new(1), np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1))
+    detector.score_values(state.new_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1))
     return {"import_s": imported_s - began_s, "first_s": time.perf_counter() - imported_s}

@@ -1,24 +1,32 @@
 """Windows made to measure, as the monitor concludes them: chains of nodes, in which all is well or every node loses."""
 
 from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
-
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
+from typing import Final
 import numpy as np
-
 from hopwatch.alerts import configured
 from hopwatch.alerts.rules import Rules
-from hopwatch.monitor import rules
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.masks import Ids, ids_of
-from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty
-from hopwatch.monitor.ledger import Conclusion
-from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
-from hopwatch.monitor.rules import StreamRules
-from hopwatch.monitor.settings import DEFAULTS, Settings
+from hopwatch.monitor.kernel.masks import Ids
+from hopwatch.monitor.kernel.tally import LostIds
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.results import Quantiles
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.settings import DEFAULTS
+from hopwatch.monitor.settings import Settings
 from hopwatch.probes.contract.limits import ID_BYTES
+from hopwatch.monitor import stream_config
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.kernel.masks import ids_from_bytes
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.stream_config import StreamConfig
+
 
 Dice = np.random.Generator
 
@@ -50,7 +58,7 @@ class Fleet:
         """A configuration of these streams and of nothing else."""
         return _settings_of(self.paths)
 
-    def stream_rules(self) -> Mapping[str, StreamRules]:
+    def stream_rules(self) -> Mapping[str, StreamConfig]:
         """Return what the monitor knows of the streams."""
         return rules_of(self.paths)
 
@@ -64,9 +72,9 @@ def _settings_of(paths: Mapping[str, tuple[str, ...]]) -> Settings:
     return Settings({"streams": told}, DEFAULTS)
 
 
-def rules_of(paths: Mapping[str, tuple[str, ...]]) -> Mapping[str, StreamRules]:
+def rules_of(paths: Mapping[str, tuple[str, ...]]) -> Mapping[str, StreamConfig]:
     """Return what the monitor knows of streams that are chains of these nodes."""
-    return rules.of(_settings_of(paths))
+    return stream_config.from_settings(_settings_of(paths))
 
 
 def window(  # noqa: PLR0913 - all that a window is made of
@@ -126,10 +134,10 @@ def _quantiles(count: int, p95_us: int) -> Quantiles:
     return Quantiles(count, p95_us // 4, p95_us // 2, p95_us, p95_us * 3 // 2, p95_us * 2)
 
 
-def conclusion(result: WindowResult, of: StreamRules, dice: Dice) -> Conclusion:
+def conclusion(result: WindowResult, of: StreamConfig, dice: Dice) -> Conclusion:
     """Return a window with the digests and the lost ids that go with it; all nodes share the figures of one."""
     digests = [tdigest.build((_LAG_US * dice.lognormal(size=1_000)).astype(np.int64)) for _ in range(3)]
-    tally = replace(empty(of.pathway), lags=(NodeLags(*digests),) * len(result.nodes))
+    tally = replace(empty_tally(of.pathway), lags=(NodeLags(*digests),) * len(result.nodes))
     lost = tuple(LostIds.of(ids(dice, LOST_IDS if node.loss_lower else 0)) for node in result.nodes)
     return Conclusion(result, tally, lost, is_settled=True, books=b"", changed=None)
 
@@ -141,4 +149,4 @@ def move_conclusion(one: Conclusion, start_us: int) -> Conclusion:
 
 def ids(dice: Dice, count: int) -> Ids:
     """Return so many message ids."""
-    return ids_of(dice.bytes(ID_BYTES * count))
+    return ids_from_bytes(dice.bytes(ID_BYTES * count))

@@ -1,20 +1,23 @@
 """The work that is measured: how much of it, what it is made of, and by which rules it is judged."""
 
 from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
-
+from dataclasses import asdict
+from dataclasses import dataclass
+from typing import Any
+from typing import Final
+from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
-
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
-from hopwatch.monitor.kernel.window import Terms
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.rules import StreamRules
-from hopwatch.probes.contract.limits import MAX_COUNT, WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract.limits import MAX_COUNT
+from hopwatch.probes.contract.limits import WINDOW_MS
+from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.stream_config import StreamConfig
+
 
 NODES: Final = ("n0", "n1", "n2", "n3")
 HOP_LOSS_RATIO: Final = 0.005
@@ -23,7 +26,7 @@ FIRST_START_MS: Final = 1_763_700_000_000
 OBSERVATIONS_PER_MINUTE: Final = 2_000_000
 """How many observations of all streams together fall in a minute, unless the minutes are given."""
 
-TERMS: Final = Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
+TERMS: Final = WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
 """The defaults."""
 
 _KEPT_PER_MESSAGE: Final = sum((1 - HOP_LOSS_RATIO) ** hop for hop in range(len(NODES)))
@@ -125,9 +128,9 @@ def pathway() -> Pathway:
     return Pathway.parse(" -> ".join(NODES))
 
 
-def rules(work: Work) -> dict[str, StreamRules]:
+def rules(work: Work) -> dict[str, StreamConfig]:
     """Return the rules of all streams."""
-    return {stream_name(number): StreamRules(pathway(), TERMS) for number in range(work.streams)}
+    return {stream_name(number): StreamConfig(pathway(), TERMS) for number in range(work.streams)}
 
 
 def blocks(work: Work, windows: range | None = None) -> Iterator[Block]:

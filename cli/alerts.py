@@ -20,7 +20,7 @@ from hopwatch.cli.report import A_FINDING, moment_us
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, schema
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
@@ -75,7 +75,9 @@ def ack(
     elif first is asked:
         console.data().print(f"{key} is taken on by {who}")
     else:
-        console.data().print(f"{key} was taken on by {first.by} at {iso(first.at_us)} already{_note(first.note)}")
+        console.data().print(
+            f"{key} was taken on by {first.by} at {format_iso(first.at_us)} already{_note(first.note)}"
+        )
     if (first.by, first.note) != (who, note):
         raise typer.Exit(A_FINDING)
 

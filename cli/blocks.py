@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import TextType
 
-from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.texts.escaping import escape_line
 
 MOST_WIDTH: Final = 10_000
 
@@ -64,7 +64,7 @@ def _fold_head(table: Table, excess: int) -> None:
 
 
 def _cell_width(cell: RenderableType) -> int:
-    return cell_len(on_a_line(str(cell)))
+    return cell_len(escape_line(str(cell)))
 
 
 def _width(console: Console, table: Table) -> int:

@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from hopwatch.monitor.printable import in_json, in_lines, on_a_line
+from hopwatch.monitor.texts.escaping import escape_json, escape_line, escape_lines
 
 PIPED_WIDTH: Final = 120
 """Characters a line of a table through a pipe, unless COLUMNS says how many; sentences are never folded there."""
@@ -30,12 +30,12 @@ class PlainConsole(Console):
 
     def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401 - as the library has it
         """Return a string as a text of one line; widths are measured by it."""
-        return super().render_str(on_a_line(text), **how)
+        return super().render_str(escape_line(text), **how)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield what is written; whatever it was made of, line ends are the only controls that texts keep."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(in_lines(segment.text), segment.style)
+            yield segment if segment.control else Segment(escape_lines(segment.text), segment.style)
 
 
 def data() -> Console:
@@ -50,12 +50,12 @@ def words() -> Console:
 
 def emit_json(value: object) -> None:
     """Write one JSON value to stdout, letters of all alphabets as they are; what cannot be printed as an escape."""
-    sys.stdout.write(in_json(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n")
+    sys.stdout.write(escape_json(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)) + "\n")
 
 
 def emit_text(text: str) -> None:
     """Write a text of several lines to stdout, for a file rather than for a person."""
-    sys.stdout.write(in_lines(text))
+    sys.stdout.write(escape_lines(text))
 
 
 def emit_bytes(data: bytes) -> None:
@@ -78,7 +78,7 @@ def configure_log() -> None:
 def escape_log(logger: object, method: str, told: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Return what is logged so that each text of it is one line: a processor of structlog."""
     del logger, method
-    return {name: on_a_line(value) if isinstance(value, str) else value for name, value in told.items()}
+    return {name: escape_line(value) if isinstance(value, str) else value for name, value in told.items()}
 
 
 def _console(*, to_stderr: bool) -> Console:

@@ -15,7 +15,7 @@ from hopwatch.cli.checks import Finding, Level, examine
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.texts.escaping import escape_line
 
 A_FINDING: Final = 1
 HERE: Final = Path("hopwatch.toml")
@@ -59,8 +59,8 @@ def exit_code(levels: list[Level]) -> int:
 
 def _told(finding: Finding) -> Text:
     told = Text.assemble(
-        (f"{finding.level:<5}", _STYLES[finding.level]), f"{finding.check:<10} {on_a_line(finding.message)}"
+        (f"{finding.level:<5}", _STYLES[finding.level]), f"{finding.check:<10} {escape_line(finding.message)}"
     )
     if finding.advice:
-        told.append(f"\n{'':<16}{on_a_line(finding.advice)}")
+        told.append(f"\n{'':<16}{escape_line(finding.advice)}")
     return told

@@ -16,9 +16,11 @@ from rich.table import Table
 from hopwatch.cli import console, find_many
 from hopwatch.cli.blocks import print_whole
 from hopwatch.cli.loss_table import span
-from hopwatch.monitor import bounds, finding, journey, settings
+from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.lookup import journey, search
+from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.texts import loss_bounds
 from hopwatch.probes.contract.limits import WINDOW_US
 
 A_FINDING = 1
@@ -47,13 +49,13 @@ def command(
     if message_id is None:
         find_many.run(chosen, str(ids_from), stream, as_json=as_json)
         return
-    wanted = journey.readings(message_id)
+    wanted = journey.parse_ids(message_id)
     words = console.words()
     with Progress(console=words, transient=True, disable=not words.is_terminal) as progress:
         searching = partial(progress.track, description="searching")
-        stamps = finding.stamps(chosen, wanted, stream, searching)
-    lost = finding.where_lost(chosen.store.url, wanted, stream)
-    every = journey.united(stamps, *(one.stamps for one in lost))
+        stamps = search.find_stamps(chosen, wanted, stream, searching)
+    lost = search.find_losses(chosen.store.url, wanted, stream)
+    every = journey.unite_stamps(stamps, *(one.stamps for one in lost))
     told = {"id": message_id, "stamps": [_stamp(one) for one in every], "lost": [_lost(one) for one in lost]}
     if as_json:
         console.emit_json(told)
@@ -66,19 +68,19 @@ def command(
         raise typer.Exit(A_FINDING)
 
 
-def _lost(where: finding.Lost) -> dict[str, Any]:
-    place = {"stream": where.stream, "window_start": iso(where.window_start_us), "node": where.node}
+def _lost(where: search.LostMessage) -> dict[str, Any]:
+    place = {"stream": where.stream, "window_start": format_iso(where.window_start_us), "node": where.node}
     told = {"message_id": where.shown, "loss": where.loss, "loss_lower": where.loss_lower}
     return place | told | {"stamp_count": where.stamp_count}
 
 
-def _stamp(stamp: journey.Stamp) -> dict[str, Any]:
+def _stamp(stamp: journey.MessageStamp) -> dict[str, Any]:
     told = stamp._asdict()
     del told["id_kind"], told["text"]
-    return told | {"message_id": stamp.shown, "event_time": iso(stamp.event_time_us)}
+    return told | {"message_id": stamp.shown, "event_time": format_iso(stamp.event_time_us)}
 
 
-def _missing(chosen: settings.Settings, lost: finding.Lost, every: Iterable[journey.Stamp]) -> list[str]:
+def _missing(chosen: settings.Settings, lost: search.LostMessage, every: Iterable[journey.MessageStamp]) -> list[str]:
     """Return what is known of a message where it is missing, and how many of its stamps that is told by."""
     of_it = [one for one in every if _window(one) == (lost.stream, lost.window_start_us)]
     of_stream = chosen.streams.get(lost.stream)
@@ -86,13 +88,17 @@ def _missing(chosen: settings.Settings, lost: finding.Lost, every: Iterable[jour
     count = lost.stamp_count or 0
     # A stamp that is not kept may be the one that says where.
     is_whole = len(of_it) >= count
-    part = journey.part_at(lost.node, of_it, sides.get(lost.node, "both")) if is_whole else bounds.Part.SOMEWHERE
-    where = f"{lost.node} of {lost.stream}, window {iso(lost.window_start_us)}"
-    said = [bounds.not_seen(where, lost.loss, lost.loss_lower, part)]
+    part = (
+        journey.find_part_at(lost.node, of_it, sides.get(lost.node, "both"))
+        if is_whole
+        else loss_bounds.LossPart.SOMEWHERE
+    )
+    where = f"{lost.node} of {lost.stream}, window {format_iso(lost.window_start_us)}"
+    said = [loss_bounds.describe_missing(where, lost.loss, lost.loss_lower, part)]
     return said if is_whole else [*said, f"{len(of_it):,} of its {count:,} stamps are kept"]
 
 
-def _window(stamp: journey.Stamp) -> tuple[str, int]:
+def _window(stamp: journey.MessageStamp) -> tuple[str, int]:
     return stamp.stream, stamp.event_time_us // WINDOW_US * WINDOW_US
 
 

@@ -11,10 +11,10 @@ import typer
 from rich.progress import Progress
 
 from hopwatch.cli import console
-from hopwatch.monitor import finding, journey
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.fates import MOST_IDS, MOST_MESSAGES, Fate, Wanted
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.lookup import journey, search
+from hopwatch.monitor.lookup.fates import MAX_IDS, MAX_MESSAGES, Fate, WantedIds
+from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings import Settings
 
 STANDARD_INPUT: Final = "-"
@@ -26,12 +26,12 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 def run(chosen: Settings, ids_from: str, stream: str | None, *, as_json: bool) -> None:
     """Say of each id of a file what became of it; exit 1 when nothing is known of one."""
     given = _ids(ids_from)
-    meant = {text: journey.readings(text) for text in given}
+    meant = {text: journey.parse_ids(text) for text in given}
     words = console.words()
     with Progress(console=words, transient=True, disable=not words.is_terminal) as progress:
         searching = partial(progress.track, description=f"searching for {len(given):,} ids")
-        wanted = Wanted(one for ids in meant.values() for one in ids)
-        found, is_cut = finding.many(chosen, wanted, stream, searching)
+        wanted = WantedIds(one for ids in meant.values() for one in ids)
+        found, is_cut = search.find_fates(chosen, wanted, stream, searching)
     told = {text: [fate for one in ids for fate in found.get(one, ())] for text, ids in meant.items()}
     if as_json:
         console.emit_json({"ids": [{"id": text, "messages": list(map(_as_json, told[text]))} for text in given]})
@@ -40,19 +40,19 @@ def run(chosen: Settings, ids_from: str, stream: str | None, *, as_json: bool) -
             for line in map(_line, told[text]) if told[text] else [NOTHING]:
                 console.data().print(f"{text}  {line}", soft_wrap=True)
     if is_cut:
-        words.print(f"only {MOST_MESSAGES:,} messages were kept in memory: ask for fewer ids at once")
+        words.print(f"only {MAX_MESSAGES:,} messages were kept in memory: ask for fewer ids at once")
     if not all(told.values()):
         raise typer.Exit(_A_FINDING)
 
 
 def _line(fate: Fate) -> str:
     where = fate.message
-    return f"{fate.told} ({where.stream}, window {iso(where.window_start_us)})"
+    return f"{fate.told} ({where.stream}, window {format_iso(where.window_start_us)})"
 
 
 def _as_json(fate: Fate) -> dict[str, Any]:
     where = fate.message
-    told = {"stream": where.stream, "window_start": iso(where.window_start_us), "fate": fate.fate}
+    told = {"stream": where.stream, "window_start": format_iso(where.window_start_us), "fate": fate.fate}
     return told | {"node": fate.node, "reason": fate.reason}
 
 
@@ -70,8 +70,8 @@ def _ids(ids_from: str) -> list[str]:
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"--ids-from {ids_from} is a text in UTF-8, got bytes at {error.start}") from None
     given = list(dict.fromkeys(line.strip() for line in lines))
-    if len(given) > MOST_IDS or len(data) > _MOST_BYTES:
-        told = f"--ids-from takes {MOST_IDS:,} ids, of {_MOST_BYTES // 2**20} MiB in all, at once"
+    if len(given) > MAX_IDS or len(data) > _MOST_BYTES:
+        told = f"--ids-from takes {MAX_IDS:,} ids, of {_MOST_BYTES // 2**20} MiB in all, at once"
         raise ConfigurationError(f"{told}, got {len(given):,} or more: cut the file up")
     if not given:
         raise ConfigurationError(f"--ids-from {ids_from} has no id: there is one on each line")

@@ -16,10 +16,10 @@ import typer
 from hopwatch.cli import console
 from hopwatch.monitor.errors import ConfigurationError, SettingsError
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.printable import on_a_line
 from hopwatch.monitor.settings import DEFAULTS, Settings, load_with_streams, places
 from hopwatch.monitor.settings.model import stream_name
 from hopwatch.monitor.store import dialect
+from hopwatch.monitor.texts.escaping import escape_line
 
 EXAMPLE: Final = 'orders="ingest -> router -> sink"'
 SPOOL: Final = DEFAULTS["transport"]["url"]
@@ -132,7 +132,7 @@ def _asked(question: str, default: str | None, check: Callable[[str], str]) -> s
         try:
             return check(answer.strip())
         except ValueError as error:
-            raise typer.BadParameter(on_a_line(str(error))) from None
+            raise typer.BadParameter(escape_line(str(error))) from None
 
     try:
         return str(typer.prompt(question, default, value_proc=checked, err=True, show_default=bool(default)))

@@ -15,13 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from hopwatch.cli.blocks import print_whole
-from hopwatch.monitor import bounds, spans
-from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import Status
+from hopwatch.monitor.texts import loss_bounds, time_spans
 
 Json = dict[str, Any]
 
-UNKNOWN: Final = bounds.NOT_KNOWN
+UNKNOWN: Final = loss_bounds.UNKNOWN_NUMBER
 NONE: Final = "-"
 COLOURS: Final = {"CLEAN": "green", "LOSSY": "red", "UNKNOWN": "yellow", "SILENT": "yellow", "IDLE": "dim"}
 REPORTED_REASONS: Final = 3
@@ -32,7 +32,7 @@ PARTS: Final = ("p50", "p95", "p99", "max")
 """What is shown of a lag: it is at most so long for so many of 100 messages, and for all."""
 
 
-def show(console: Console, told: Json, terms: Mapping[str, Terms], now_us: int) -> None:
+def show(console: Console, told: Json, terms: Mapping[str, WindowPolicy], now_us: int) -> None:
     """Draw the object of ``report --json`` for a person; by the terms of a stream its windows become final."""
     for stream in told["streams"]:
         windows = stream["windows"]
@@ -57,7 +57,7 @@ def _telling(windows: Sequence[Json]) -> Sequence[Json]:
     return ([one for one in known if one["verdict"]] or known or windows)[-1:]
 
 
-def listing(stream: str, windows: Sequence[Json], terms: Terms | None, now_us: int) -> Table:
+def listing(stream: str, windows: Sequence[Json], terms: WindowPolicy | None, now_us: int) -> Table:
     """Return the table with one row a window: the loss of each node, and end to end."""
     nodes = [node["node"] for node in windows[0]["nodes"]]
     table = Table(title=f"stream {stream}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -88,10 +88,10 @@ def node_table(window: Json) -> Table:
 
 def span(lag_us: int | None) -> str:
     """Return a lag in the unit that a person would choose."""
-    return NONE if lag_us is None else spans.words(lag_us)
+    return NONE if lag_us is None else time_spans.format_duration(lag_us)
 
 
-def _show_window(console: Console, stream: str, window: Json, terms: Terms | None, now_us: int) -> None:
+def _show_window(console: Console, stream: str, window: Json, terms: WindowPolicy | None, now_us: int) -> None:
     head = Text.assemble(f"{stream}  {_minute(window)}  {_status(window, terms, now_us)}  ", _verdict(window))
     console.print(head)
     print_whole(console, node_table(window))
@@ -148,7 +148,7 @@ def _show_slowest(console: Console, node: Json) -> None:
 def _lost(window: Json) -> str:
     """Return the loss in words: its bounds, what is missing where that is not the loss, and what else became of it."""
     missing, lower = window["lost"], window["lost_lower"]
-    unknown = ", unknown" if bounds.is_unknown(lower, window["lost_upper"]) else ""
+    unknown = ", unknown" if loss_bounds.is_unknown(lower, window["lost_upper"]) else ""
     told = f"{lost(window)} lost ({lost_share(window)}){unknown}"
     if missing != lower:
         told += f"; {missing:,} missing"
@@ -180,7 +180,7 @@ def _minute(window: Json) -> str:
     return str(window["window_start"]).replace("T", " ").replace(":00Z", "Z")
 
 
-def _status(window: Json, terms: Terms | None, now_us: int) -> str:
+def _status(window: Json, terms: WindowPolicy | None, now_us: int) -> str:
     """Return where a window stands in its life, and of one that is not final when it will be.
 
     Where that moment is past nobody knows: the monitor stands still, or is behind.
@@ -204,17 +204,17 @@ def _verdict(window: Json) -> Text:
 
 def lost(one: Json) -> str:
     """Return what was lost end to end, in a window or a longer span: from where to where, unless that is one number."""
-    return bounds.said(one["lost"], one["lost_lower"], one["lost_upper"])
+    return loss_bounds.format_bounds(one["lost"], one["lost_lower"], one["lost_upper"])
 
 
 def lost_share(one: Json) -> str:
     """Return what was lost end to end as a part of all that is known."""
-    return bounds.share(one["loss_ratio"], one["lost"], one["lost_lower"], one["lost_upper"], percent)
+    return loss_bounds.format_ratio(one["loss_ratio"], one["lost"], one["lost_lower"], one["lost_upper"], percent)
 
 
 def loss(node: Json) -> str:
     """Return the loss of a node: from where to where, unless that is one number."""
-    return bounds.said(node["loss"], node["loss_lower"], node["loss_upper"])
+    return loss_bounds.format_bounds(node["loss"], node["loss_lower"], node["loss_upper"])
 
 
 def count(number: int | None) -> str:
@@ -234,14 +234,14 @@ def _some(name: str) -> Callable[[Json], str]:
 def _part(name: str) -> Callable[[Json], str]:
     def cell(node: Json) -> str:
         part = node[name]
-        least, most = bounds.of_part(part, node["loss"], node["loss_lower"], node["loss_upper"])
-        return bounds.said(part, least, most) if part else NONE
+        least, most = loss_bounds.bound_part(part, node["loss"], node["loss_lower"], node["loss_upper"])
+        return loss_bounds.format_bounds(part, least, most) if part else NONE
 
     return cell
 
 
 def _loss_share(node: Json) -> str:
-    return bounds.share(node["loss_ratio"], node["loss"], node["loss_lower"], node["loss_upper"], percent)
+    return loss_bounds.format_ratio(node["loss_ratio"], node["loss"], node["loss_lower"], node["loss_upper"], percent)
 
 
 def _missing(node: Json) -> str:

@@ -12,9 +12,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
-from hopwatch.monitor import wrong
 from hopwatch.monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
-from hopwatch.monitor.printable import in_lines
+from hopwatch.monitor.texts import validation
+from hopwatch.monitor.texts.escaping import escape_lines
 
 INTERRUPTED_EXIT_CODE: Final = 130
 GATE_EXTRAS: Final = "monitor,taps,gate"
@@ -93,7 +93,7 @@ def _usage(error: _UsageError) -> str:
     cause: Any = getattr(error, "__cause__", None)
     found = cause.errors() if hasattr(cause, "errors") else []
     for one in found:
-        what = what.replace(one["msg"], wrong.said(one["type"], one.get("ctx", {}), one["msg"]))
+        what = what.replace(one["msg"], validation.describe_error(one["type"], one.get("ctx", {}), one["msg"]))
     what = what.removeprefix("Value error, ").replace(" Value error, ", " ").replace(" value error, ", " ")
     got = [f"{one['input']!r:.80}" for one in found]
     told = ", got ".join([what, *(one for one in got if one not in what)])
@@ -116,4 +116,4 @@ def _kept(error: Exception) -> str:
 
 
 def _say(words: str) -> None:
-    sys.stderr.write(in_lines(words.rstrip("\n")) + "\n")
+    sys.stderr.write(escape_lines(words.rstrip("\n")) + "\n")

@@ -13,14 +13,14 @@ from hopwatch.monitor.clock import SystemClock
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from hopwatch.monitor.metrics.known import Figures
-    from hopwatch.monitor.rules import StreamRules
+    from hopwatch.monitor.metrics.snapshot import StoreSnapshot
     from hopwatch.monitor.settings import Settings
-    from hopwatch.monitor.spark.job import Place
+    from hopwatch.monitor.spark.job import JobContext
+    from hopwatch.monitor.stream_config import StreamConfig
 
 
 @contextmanager
-def measured(place: Place, chosen: Settings) -> Iterator[Place]:
+def measured(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
     """Yield the place with an observer, whose metrics are served meanwhile; as it is, where they are not asked for.
 
     Raises:
@@ -30,10 +30,10 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
     if chosen.metrics.listen is None:
         yield place
         return
-    from hopwatch.monitor.metrics.folding import plan
-    from hopwatch.monitor.metrics.measured import Measured
-    from hopwatch.monitor.metrics.reading import Reading
-    from hopwatch.monitor.metrics.serving import PATH, Server
+    from hopwatch.monitor.metrics.folding import plan_folding
+    from hopwatch.monitor.metrics.recorder import MetricsRecorder
+    from hopwatch.monitor.metrics.server import PATH, MetricsServer
+    from hopwatch.monitor.metrics.store_poller import StorePoller
     from hopwatch.monitor.store import dialect, figures, schema
 
     clock = SystemClock()
@@ -42,10 +42,10 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
     with schema.reading(engine) as connection:
         begins = figures.beginning(connection, place.rules)
     nodes = {stream: of.pathway.nodes for stream, of in place.rules.items()}
-    of_all = Measured(place.rules, plan(nodes, chosen.metrics.most_series), clock, begins)
+    of_all = MetricsRecorder(place.rules, plan_folding(nodes, chosen.metrics.most_series), clock, begins)
     host, port = chosen.metrics.listen
-    server = Server(host, port, of_all.known)
-    reading = Reading(lambda: _read(engine, place.rules, clock.now_us()), of_all.read, clock)
+    server = MetricsServer(host, port, of_all.known)
+    reading = StorePoller(lambda: _read(engine, place.rules, clock.now_us()), of_all.read, clock)
     reading.start()
     server.start()
     console.words().print(f"hopwatch: metrics are at http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
@@ -57,10 +57,10 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
         engine.dispose()
 
 
-def _read(engine: Engine, rules: Mapping[str, StreamRules], now_us: int) -> Figures:
+def _read(engine: Engine, rules: Mapping[str, StreamConfig], now_us: int) -> StoreSnapshot:
     from hopwatch.alerts import figures as of_alerts
-    from hopwatch.monitor.metrics.known import Figures
+    from hopwatch.monitor.metrics.snapshot import StoreSnapshot
     from hopwatch.monitor.store import figures, schema
 
     with schema.reading(engine) as connection:
-        return Figures(now_us, figures.read(connection, rules), of_alerts.read(connection))
+        return StoreSnapshot(now_us, figures.read(connection, rules), of_alerts.read(connection))

@@ -12,16 +12,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hopwatch.cli import console
 from hopwatch.cli.report import range_us
-from hopwatch.monitor import series, settings
+from hopwatch.monitor import csv_series, settings
+from hopwatch.monitor.csv_series import CsvSeries
 from hopwatch.monitor.errors import ConfigurationError, SeriesError
 from hopwatch.monitor.outliers import detector, state
 from hopwatch.monitor.outliers.detector import Scores
-from hopwatch.monitor.outliers.explain import Explanation, explain
+from hopwatch.monitor.outliers.explanation import Explanation, explain
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.results import iso
-from hopwatch.monitor.series import Series
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, outliers, schema
-from hopwatch.monitor.watch import Finding
 
 command = typer.Typer(help="Look at what is strange in series of numbers.", no_args_is_help=True)
 
@@ -45,14 +45,14 @@ def score(
     _require_apart(folder, out)
     told: list[dict[str, Any]] = []
     refused: list[SeriesError] = []
-    found = series.files(folder)
+    found = csv_series.list_files(folder)
     words = console.words()
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total} files")
     with Progress(*columns, TimeElapsedColumn(), console=words, transient=True, disable=not words.is_terminal) as bar:
         task = bar.add_task("scoring", total=len(found))
         for name in found:
             try:
-                one = series.read(folder / name)
+                one = csv_series.read_series(folder / name)
             except SeriesError as error:
                 refused.append(error)
             else:
@@ -60,7 +60,7 @@ def score(
             bar.advance(task)
     _show(told, as_json=as_json)
     if refused:
-        raise series.all_wrong(refused)
+        raise csv_series.join_errors(refused)
 
 
 @command.command("list")
@@ -88,20 +88,20 @@ def list_(  # noqa: PLR0913 - one a flag
         return
     for of_stream, one in asked:
         level = "outlier" if one.is_outlier else "notice"
-        where = f"{iso(one.window_start_us)}  {of_stream}  {one.node}"
+        where = f"{format_iso(one.window_start_us)}  {of_stream}  {one.node}"
         console.data().print(f"{where}  {level}  score {one.why.score:.1f}  {one.why}")
     young = "" if found else "; a series has notices after 200 windows, and outliers once it is a day old"
     console.words().print(_sum(found, len(asked)) + young)
 
 
-def _sum(found: list[tuple[str, Finding]], shown: int) -> str:
+def _sum(found: list[tuple[str, OutlierFinding]], shown: int) -> str:
     count = sum(one.is_outlier for _, one in found)
     hidden = "" if shown == len(found) else "; --notices shows these too"
     return f"outliers: {count:,}, notices: {len(found) - count:,}{hidden}"
 
 
-def _found(stream: str, one: Finding) -> dict[str, Any]:
-    where = {"stream": stream, "window_start": iso(one.window_start_us), "node": one.node}
+def _found(stream: str, one: OutlierFinding) -> dict[str, Any]:
+    where = {"stream": stream, "window_start": format_iso(one.window_start_us), "node": one.node}
     return where | {"quantity": one.why.quantity, "is_outlier": one.is_outlier} | _explained(one.why)
 
 
@@ -118,11 +118,11 @@ def _require_apart(folder: Path, out: Path) -> None:
         )
 
 
-def _scored(name: Path, one: Series, out: Path) -> dict[str, Any]:
+def _scored(name: Path, one: CsvSeries, out: Path) -> dict[str, Any]:
     """Score a series, write it, and return what is told of it."""
     rows = np.zeros(len(one.values), np.int64)
-    _, scores = detector.follow(state.new(1), rows, one.moments_us, one.values)
-    series.write(out / name, one, scores)
+    _, scores = detector.score_values(state.new_states(1), rows, one.moments_us, one.values)
+    csv_series.write_scores(out / name, one, scores)
     return {
         "path": name.as_posix(),
         "points": len(one.values),
@@ -132,7 +132,7 @@ def _scored(name: Path, one: Series, out: Path) -> dict[str, Any]:
     }
 
 
-def _told(one: Series, scores: Scores, at: int) -> dict[str, Any]:
+def _told(one: CsvSeries, scores: Scores, at: int) -> dict[str, Any]:
     """Return an outlier with its explanation, for programs and, as ``text``, for people."""
     why = explain(Quantity.VALUE, float(one.values[at]), scores, at)
     return {"timestamp": one.timestamps[at]} | _explained(why)
@@ -140,7 +140,7 @@ def _told(one: Series, scores: Scores, at: int) -> dict[str, Any]:
 
 def _explained(why: Explanation) -> dict[str, Any]:
     return {
-        "since": iso(why.since_us),
+        "since": format_iso(why.since_us),
         "score": round(why.score, 4),
         "observed": why.observed,
         "low": why.low,

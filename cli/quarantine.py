@@ -13,7 +13,7 @@ from rich.table import Table
 from hopwatch.cli import console
 from hopwatch.monitor import settings
 from hopwatch.monitor.errors import ConfigurationError, TransportError
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.results import format_iso
 
 if TYPE_CHECKING:
     from hopwatch.gate.intake import Outcome
@@ -196,8 +196,8 @@ def _said(one: Rejected) -> dict[str, Any]:
     return {
         "id": ids.written(one.event_id),
         "stream": one.stream,
-        "event_time": None if one.event_us is None else iso(one.event_us),
-        "arrived": iso(one.arrived_us),
+        "event_time": None if one.event_us is None else format_iso(one.event_us),
+        "arrived": format_iso(one.arrived_us),
         "producer": one.producer,
         "is_held": one.is_held,
         "bytes": len(one.data),

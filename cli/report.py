@@ -1,26 +1,32 @@
 """``hopwatch report``: the loss and lag of each window and node."""
 
 from __future__ import annotations
-
 import os
-from datetime import UTC, datetime
+from datetime import UTC
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
-
 import typer
 from rich.text import Text
 from sqlalchemy import Engine
-
 from hopwatch import __version__
-from hopwatch.cli import console, loss_table, span_table
+from hopwatch.cli import console
+from hopwatch.cli import loss_table
+from hopwatch.cli import span_table
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.reached import Reached, iso_second
-from hopwatch.monitor.results import iso
-from hopwatch.monitor.store import dialect, instances, reader, rollups, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import instances
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import schema
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.texts.read_progress import ReadProgress
+from hopwatch.monitor.texts.read_progress import iso_second
+
 
 A_FINDING = 1
 
@@ -66,7 +72,7 @@ def command(  # noqa: PLR0913 - one a flag
         told = rollups.report(engine, by.value, stream, from_us, to_us)
     if as_json:
         through_us = _reached(engine).through_us
-        console.emit_json(told | {"read_through": iso(through_us) if through_us else None})
+        console.emit_json(told | {"read_through": format_iso(through_us) if through_us else None})
     elif html is None:
         if by is None:
             terms = {name: of.rules.terms for name, of in chosen.streams.items()}
@@ -78,12 +84,12 @@ def command(  # noqa: PLR0913 - one a flag
         raise typer.Exit(A_FINDING)
 
 
-def _reached(engine: Engine) -> Reached:
+def _reached(engine: Engine) -> ReadProgress:
     with schema.reading(engine) as connection:
         return instances.reached(connection)
 
 
-def _show_reached(reached: Reached) -> None:
+def _show_reached(reached: ReadProgress) -> None:
     """Print up to when the store was read, where there is something to say of it."""
     if notice := reached.notice(SystemClock().now_us(), iso_second):
         console.data().print(Text(notice.words, "bold red" if notice.is_grave else "yellow"))

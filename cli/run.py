@@ -18,11 +18,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hopwatch.cli import console, measuring, signals
 from hopwatch.cli.checks import alerts as reach
-from hopwatch.monitor import bounds, java, rules, settings
+from hopwatch.monitor import java, settings, stream_config
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
-from hopwatch.monitor.results import WindowResult, iso
+from hopwatch.monitor.results import WindowResult, format_iso
 from hopwatch.monitor.store import dialect, lineage, reader, schema
+from hopwatch.monitor.texts import loss_bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from hopwatch.alerts.ways import Ways
     from hopwatch.monitor.settings import Settings
-    from hopwatch.monitor.spark.job import Place
+    from hopwatch.monitor.spark.job import JobContext
 
 LOOK_S: Final = 0.5
 """How often a running stream is looked after."""
@@ -54,12 +55,13 @@ def command(
         raise ConfigurationError("--once keeps no checkpoint and empties its own store: leave --begin-anew out")
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
-    java.require()
+    java.require_java()
     from hopwatch.alerts import configured, ways
     from hopwatch.alerts.follow import Alerting
-    from hopwatch.monitor.spark import cluster, job, source
+    from hopwatch.monitor.spark import cluster, job
+    from hopwatch.monitor.spark.sources import record_source
 
-    read = source.of(chosen)
+    read = record_source.build_source(chosen)
     transport = read.check(is_watched=not once)
     with dialect.errors_named(chosen.store.url), dialect.sole_writer(chosen.store.url) as hold:
         engine = dialect.engine(chosen.store.url)
@@ -67,10 +69,10 @@ def command(
         hold.renew()
         # Once over all there is, nobody is told.
         people = ways.Ways() if once else ways.opened(chosen)
-        place = job.Place(
+        place = job.JobContext(
             read,
             engine,
-            rules.of(chosen),
+            stream_config.from_settings(chosen),
             chosen.monitor.workdir,
             hold,
             chosen.store.retry_for_us / 1e6,
@@ -78,7 +80,7 @@ def command(
             run=uuid4().hex,
             follower=Alerting(configured.of(chosen), people.routes),
         )
-        cluster.check(chosen.monitor.master)
+        cluster.check_master(chosen.monitor.master)
         if once:
             with engine.begin() as connection:
                 lineage.check_once(connection)
@@ -91,14 +93,14 @@ def command(
                 _stream(observed, chosen, people)
 
 
-def _begin_anew(place: Place) -> None:
+def _begin_anew(place: JobContext) -> None:
     """Drop results and checkpoint, and say what that costs."""
     windows = lineage.begin_anew(place.engine, place.checkpoint)
     what = f"hopwatch: beginning anew, {windows:,} windows of results are dropped"
     console.words().print(f"{what}; those whose records {place.source} has no more will not come back")
 
 
-def _once(place: Place, chosen: Settings) -> None:
+def _once(place: JobContext, chosen: Settings) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -118,16 +120,16 @@ def _once(place: Place, chosen: Settings) -> None:
 
         progress.update(task, description=f"reading {place.source}")
         try:
-            with session.watched(
+            with session.report_progress(
                 spark, lambda told: progress.update(task, description=f"reading {place.source}: {told}")
             ):
                 job.run_once(spark, place, say)
         except PySparkException as error:
             # Of a failure without a name its own traceback says more than we could.
-            raise failures.known(error, place) or error from None
+            raise failures.find_known_cause(error, place) or error from None
         except (Py4JError, ConnectionError):
-            session.end(spark.stop)
-            raise failures.of_java(session.java_status(), session.log_file(place.workdir)) from None
+            session.stop_quietly(spark.stop)
+            raise failures.java_error(session.java_status(), session.log_file(place.workdir)) from None
         spark.stop()
     with place.engine.begin() as connection:
         set_aside = sum(reader.accounts(connection)["set_aside"].values())
@@ -135,15 +137,15 @@ def _once(place: Place, chosen: Settings) -> None:
     words.print(f"windows that are final: {judged:,}{odd}; see hopwatch report")
 
 
-def _session(place: Place, chosen: Settings) -> SparkSession:
+def _session(place: JobContext, chosen: Settings) -> SparkSession:
     from hopwatch.monitor.spark import session
 
     asked = chosen.monitor
     more = {**place.source.spark_settings, **asked.spark}
-    return session.start(place.workdir, master=asked.master, cores=asked.tasks, more=more)
+    return session.start_session(place.workdir, master=asked.master, cores=asked.tasks, more=more)
 
 
-def _stream(place: Place, chosen: Settings, people: Ways) -> None:
+def _stream(place: JobContext, chosen: Settings, people: Ways) -> None:
     from py4j.protocol import Py4JError
 
     from hopwatch.alerts import rounds
@@ -166,13 +168,13 @@ def _stream(place: Place, chosen: Settings, people: Ways) -> None:
     _note_stop(place)
 
 
-def _note_stop(place: Place) -> None:
+def _note_stop(place: JobContext) -> None:
     with suppress(StoreError):
         # Without it the pages only do not know that somebody wanted the end.
         lineage.note_stop(place.engine, place.run, SystemClock().now_us())
 
 
-def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable[[], None]) -> None:
+def _watch(place: JobContext, chosen: Settings, stop: threading.Event, wake: Callable[[], None]) -> None:
     from hopwatch.monitor import pulse
     from hopwatch.monitor.spark import job, session
 
@@ -189,7 +191,7 @@ def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable
     spark = _session(place, chosen)
     signals.on(signal.SIGINT, stop)
     stamina.instrumentation.set_on_retry_hooks([_tell_retry])
-    beat = pulse.start(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
+    beat = pulse.start_pulse(chosen.transport.url, chosen.transport.access, chosen.monitor.pulse_us / 1e6)
     try:
         trigger = f"{chosen.monitor.trigger_us // 1_000} milliseconds"
         query = job.start_stream(spark, place, trigger, partial(_report, wake), stop)
@@ -197,10 +199,10 @@ def _watch(place: Place, chosen: Settings, stop: threading.Event, wake: Callable
         while not stop.wait(LOOK_S):
             _raise_failure(query, place)
         words.print("hopwatch: stopping")
-        session.end(query.stop)
+        session.stop_quietly(query.stop)
     finally:
         beat.close()
-        session.end(spark.stop)
+        session.stop_quietly(spark.stop)
 
 
 def _report(wake: Callable[[], None], results: Sequence[WindowResult]) -> None:
@@ -214,9 +216,9 @@ def _tell(results: Sequence[WindowResult]) -> None:
     for result in results:
         if result.status.is_final:
             console.words().print(
-                f"{iso(result.window_start_us)} {result.stream} {result.status} {result.verdict}: "
+                f"{format_iso(result.window_start_us)} {result.stream} {result.status} {result.verdict}: "
                 f"{result.known:,} known, {result.delivered:,} delivered, "
-                f"{bounds.said(result.lost, result.lost_lower, result.lost_upper)} lost"
+                f"{loss_bounds.format_bounds(result.lost, result.lost_lower, result.lost_upper)} lost"
             )
 
 
@@ -227,7 +229,7 @@ def _tell_retry(details: RetryDetails) -> None:
         console.words().print(f"hopwatch: the store fails, the batch is tried again whole: {told}")
 
 
-def _raise_failure(query: StreamingQuery, place: Place) -> None:
+def _raise_failure(query: StreamingQuery, place: JobContext) -> None:
     from py4j.protocol import Py4JError
 
     from hopwatch.monitor.spark import failures, session
@@ -235,9 +237,9 @@ def _raise_failure(query: StreamingQuery, place: Place) -> None:
     try:
         failure, is_active = query.exception(), query.isActive
     except (Py4JError, OSError):
-        raise failures.of_java(session.java_status(), session.log_file(place.workdir)) from None
+        raise failures.java_error(session.java_status(), session.log_file(place.workdir)) from None
     if failure is not None:
-        raise failures.named(failure, place)
+        raise failures.stream_error(failure, place)
     if not is_active:
         msg = "the stream has stopped by itself without saying why: look into its log, then start the monitor again"
         raise DependencyError(msg)

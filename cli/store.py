@@ -15,7 +15,7 @@ from hopwatch.cli import console
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import Clock, SystemClock
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings import durations
 from hopwatch.monitor.store import dialect, retention, schema
 
@@ -73,12 +73,12 @@ def prune(
         counts_before_us = min(before_us, clock.now_us() - chosen.alerts.longest_us)
         notifications = sum(alerts_retention.prune(engine, before_us, counts_before_us, clock))
     if as_json:
-        told = {"before": iso(before_us), "dry_run": dry_run} | gone._asdict() | {"notifications": notifications}
+        told = {"before": format_iso(before_us), "dry_run": dry_run} | gone._asdict() | {"notifications": notifications}
         console.emit_json(told)
     else:
         what = "would be deleted" if dry_run else "deleted"
         counts = f"{gone.windows:,} windows, {gone.set_aside:,} records set aside, {notifications:,} notifications"
-        console.data().print(f"{what}: {counts} from before {iso(before_us)}")
+        console.data().print(f"{what}: {counts} from before {format_iso(before_us)}")
 
 
 def _pruned(engine: Engine, before_us: int, clock: Clock) -> retention.Step:

@@ -49,7 +49,7 @@ def create(  # noqa: PLR0913 - what a topic is made of
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     place = _place(chosen)
     _check_numbers(replication, min_insync, allow_weak=allow_weak)
-    topics.create(
+    topics.create_topic(
         place,
         chosen.transport.access,
         partitions=partitions,
@@ -60,8 +60,8 @@ def create(  # noqa: PLR0913 - what a topic is made of
     told = f"{partitions} partitions, replication {replication}, min.insync.replicas {min_insync}"
     words = console.words()
     words.print(f"made the topic {place.topic}: {told}, {topics.TIMESTAMPS}={topics.LOG_APPEND}", soft_wrap=True)
-    made = topics.Topic(partitions, replication, topics.config_of(min_insync, retention_hours))
-    for problem in topics.problems(place, made):
+    made = topics.TopicDescription(partitions, replication, topics.build_config(min_insync, retention_hours))
+    for problem in topics.find_problems(place, made):
         words.print(_let_through(problem), soft_wrap=True)
 
 
@@ -75,8 +75,8 @@ def check(
     """Say what is wrong with the topic, and how to mend it. Exit 1 when something is."""
     chosen = settings.load(config, flags={}, environ=os.environ, without=settings.ALERTS)
     place = _place(chosen)
-    topic = topics.describe(place, chosen.transport.access)
-    all_found = [topics.missing(place)] if topic is None else list(topics.problems(place, topic))
+    topic = topics.describe_topic(place, chosen.transport.access)
+    all_found = [topics.missing_topic_problem(place)] if topic is None else list(topics.find_problems(place, topic))
     found = [_asked_for(problem) for problem in all_found if not (allow_weak and problem.is_weak)]
     allowed = [problem for problem in all_found if allow_weak and problem.is_weak]
     if as_json:
@@ -108,7 +108,9 @@ def _check_numbers(replication: int, min_insync: int, *, allow_weak: bool) -> No
     """
     if min_insync > replication:
         what = f"min.insync.replicas {min_insync} of replication {replication} cannot be, no record would be taken"
-        raise ConfigurationError(f"{what}: pass {topics.flags_of(replication, min(topics.MIN_INSYNC, replication))}")
+        raise ConfigurationError(
+            f"{what}: pass {topics.format_create_flags(replication, min(topics.MIN_INSYNC, replication))}"
+        )
     is_weak = replication < topics.REPLICATION or min_insync < topics.MIN_INSYNC
     if is_weak and not allow_weak:
         least = f"replication {topics.REPLICATION} and min.insync.replicas {topics.MIN_INSYNC}"
@@ -116,12 +118,12 @@ def _check_numbers(replication: int, min_insync: int, *, allow_weak: bool) -> No
         raise ConfigurationError(f"{what} acknowledged, {least} does not: pass --allow-weak if that will do")
 
 
-def _asked_for(problem: topics.Problem) -> topics.Problem:
+def _asked_for(problem: topics.TopicProblem) -> topics.TopicProblem:
     """Return a problem with the flag beside its remedy that takes it, where there is one."""
     return replace(problem, advice=f"{problem.advice}, or pass --allow-weak") if problem.is_weak else problem
 
 
-def _let_through(problem: topics.Problem) -> str:
+def _let_through(problem: topics.TopicProblem) -> str:
     return f"weak, and allowed: {problem.message}"
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from hopwatch.demo.line import Line
 from hopwatch.demo.measured import Json, is_final
 from hopwatch.demo.nodes import GATE, NODES
-from hopwatch.monitor import spans
+from hopwatch.monitor.texts import time_spans
 
 WIDTHS: Final = {
     "window": 6,
@@ -56,7 +56,7 @@ def window_cells(window: Json) -> tuple[str, ...]:
         f"{window['delivered']:,}",
         *([f"{window['rejected']:,}"] if has_gate else []),
         *(losses if final else [NOTHING] * len(losses)),
-        NOTHING if window["lag_us"] is None else spans.words(window["lag_us"]["p95"]),
+        NOTHING if window["lag_us"] is None else time_spans.format_duration(window["lag_us"]["p95"]),
     )
 
 

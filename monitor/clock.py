@@ -1,4 +1,4 @@
-"""The one object through which time enters; everything that asks for the time is given a clock."""
+"""Clock of the monitor: code that needs the time gets a clock as an argument."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the monitor may ask about time."""
+    """Source of time for the monitor."""
 
     def now_us(self) -> int:
         """Return the wall clock, µs since 1970 UTC; it may jump."""

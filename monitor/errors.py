@@ -1,4 +1,4 @@
-"""Everything that Hopwatch raises on purpose: one tree, each branch with the exit code of the command that it ends.
+"""Exceptions of Hopwatch: one tree, each branch with the exit code of the command that it ends.
 
 HopwatchError
 ├── ConfigurationError      2  what was asked for cannot be: a flag, a file, a key
@@ -33,14 +33,14 @@ class HopwatchError(Exception):
 
 
 class ConfigurationError(HopwatchError):
-    """What was asked for cannot be; told before anything starts."""
+    """Invalid flag, file or key; raised before anything starts."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with the settings, or with a file of a series.
+    """One problem of the settings, or of a file of a series.
 
     ``source`` is the file, the variable or the flag that said it; ``line`` and ``column`` count from 1 and are there
     when the source is a file and the place in it is known.
@@ -59,7 +59,7 @@ class Problem:
 
 
 class SettingsError(ConfigurationError):
-    """All that is wrong with the settings, one line each."""
+    """All problems of the settings, one line each."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         """Keep the problems beside their text."""
@@ -68,7 +68,7 @@ class SettingsError(ConfigurationError):
 
 
 class SeriesError(ConfigurationError):
-    """All that is wrong with files of series, one line each."""
+    """All problems of files of series, one line each."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         """Keep the problems beside their text."""
@@ -77,7 +77,7 @@ class SeriesError(ConfigurationError):
 
 
 class DependencyError(HopwatchError):
-    """Something that Hopwatch stands on is not there or does not work."""
+    """Something that Hopwatch needs is missing or does not work."""
 
     exit_code = 3
 
@@ -91,7 +91,7 @@ class TransportError(DependencyError):
 
 
 class TapDownError(DependencyError):
-    """What a tap reads, or keeps its position in, is not there or does not work."""
+    """The source of a tap, or the place of its position, is missing or does not work."""
 
 
 class StoreError(DependencyError):

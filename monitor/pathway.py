@@ -19,10 +19,10 @@ import numpy as np
 from hopwatch.probes.contract.limits import NAME_PATTERN
 
 Stamps = Literal["both", "in", "out"]
-"""Which sides a node stamps; a node that stamps one side counts any stamp for both."""
+"""Sides that a node stamps; a node that stamps one side counts any stamp for both."""
 
 MAX_NODES: Final = 255
-"""How many nodes a pathway may have: an observation carries its node's number in a byte."""
+"""Nodes of a pathway at most: an observation carries its node's number in a byte."""
 
 _STAMPS: Final[tuple[str, ...]] = get_args(Stamps)
 
@@ -119,17 +119,17 @@ class Pathway:
 
     @cached_property
     def origins(self) -> np.ndarray:
-        """Which nodes no arrow leads to; shape (nodes,)."""
+        """Mask of the nodes that no arrow leads to; shape (nodes,)."""
         return np.asarray(~self.edges.any(axis=0))
 
     @cached_property
     def terminals(self) -> np.ndarray:
-        """Which nodes no arrow leaves; shape (nodes,)."""
+        """Mask of the nodes that no arrow leaves; shape (nodes,)."""
         return np.asarray(~self.edges.any(axis=1))
 
     @cached_property
     def splits(self) -> np.ndarray:
-        """Which nodes send a message to more than one place; shape (nodes,). A one-of group is one place."""
+        """Mask of the nodes that send a message to several places; shape (nodes,). A one-of group is one place."""
         return np.bincount(np.array([group.source for group in self.groups], np.int64), minlength=len(self.nodes)) > 1
 
     @property

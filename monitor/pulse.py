@@ -1,6 +1,6 @@
-"""The monitor's own pulse: a probe that stamps nothing, so that its heartbeats keep the arrival clock moving.
+"""Pulse of the monitor: a probe without stamps, whose heartbeats keep the arrival clock moving.
 
-It goes the way of every other record, and so proves that the transport works when all is quiet.
+Its records take the same path as all others, and so prove that the transport works when no probe sends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hopwatch.probes.sinks.kafka import KafkaSink
 NODE: Final = "monitor"
 
 
-def start(url: str, access: KafkaAccess, every_s: float) -> Probe:
+def start_pulse(url: str, access: KafkaAccess, every_s: float) -> Probe:
     """Return the pulse, beating until it is closed.
 
     Into Kafka it is let as the monitor is, by its settings: a probe by itself would ask the environment.

@@ -1,4 +1,4 @@
-"""Contract: what the monitor concludes of a window. Field for field what ``hopwatch report --json`` says."""
+"""Results of a window: the contract of the monitor, field for field the output of ``hopwatch report --json``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 
 class Status(StrEnum):
-    """Where a window stands in its life, by the arrival watermark."""
+    """Stage in the life of a window, by the arrival watermark."""
 
     OPEN = "OPEN"
     PROVISIONAL = "PROVISIONAL"
@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What can be said of a final window; UNKNOWN is never shown as good nor as loss."""
+    """Verdict on a final window; UNKNOWN is never shown as good or as loss."""
 
     SILENT = "SILENT"
     IDLE = "IDLE"
@@ -33,8 +33,8 @@ class Verdict(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-IGNORANT: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
-"""Verdicts on windows that say nothing of messages: neither that they are well nor that they are lost."""
+UNINFORMATIVE: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
+"""Verdicts that say nothing about messages, neither delivery nor loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class NodeResult:
 
     @property
     def expected_or_seen(self) -> int:
-        """How many messages were expected or seen: what was expected and not seen was lost or not observed."""
+        """Number of messages expected or seen; an expected message that was not seen was lost or not observed."""
         return self.seen + self.lost_in_transit + self.unobserved
 
 
@@ -169,16 +169,16 @@ class RollUp:
     nodes: tuple[NodeRollUp, ...]
 
 
-def rolled_as_json(rolled: RollUp) -> dict[str, Any]:
+def roll_up_to_json(rolled: RollUp) -> dict[str, Any]:
     """Return an hour or a day as ``report --by --json`` shows it."""
     told = asdict(rolled)
     del told["stream"]
     verdicts = {verdict.value: told.pop(verdict.value.lower()) for verdict in Verdict}
-    start, windows = iso(told.pop("start_us")), told.pop("windows")
+    start, windows = format_iso(told.pop("start_us")), told.pop("windows")
     return {"start": start, "windows": windows, "verdicts": verdicts} | told | {"nodes": list(told["nodes"])}
 
 
-def as_json(
+def window_to_json(
     result: WindowResult, lost_ids: Sequence[Sequence[str]], slowest: Sequence[Sequence[Mapping[str, Any]] | None]
 ) -> dict[str, Any]:
     """Return a window as ``report --json`` shows it.
@@ -192,10 +192,10 @@ def as_json(
     told |= {"reasons": list(result.reasons)}
     nodes = zip(told["nodes"], lost_ids, slowest, strict=True)
     told["nodes"] = [node | {"lost_ids": list(ids), "slowest": slow} for node, ids, slow in nodes]
-    return {"window_start": iso(start_us)} | told
+    return {"window_start": format_iso(start_us)} | told
 
 
-def iso(moment_us: int) -> str:
+def format_iso(moment_us: int) -> str:
     """Return a moment in µs since 1970 as ISO 8601 UTC with Z; whole seconds without a fraction.
 
     A moment that is not in the years 1 to 9999, which only a broken clock tells, stays the number that it is.

@@ -1,7 +1,7 @@
-"""Segments as files of strangers: regular ones alone, their beginning first, and never more than a bound in memory.
+"""Safe reader of segment files: regular files only, checked by their first bytes, with a bound on memory.
 
 Whatever else bears a segment's name (a named pipe, a link into nowhere, a file that is gone or may not be read) is told
-as a fault and stops nobody.
+as a fault and raises nothing.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final, NamedTuple
 
 from hopwatch.probes.contract.segment import MAGIC, MAX_SEGMENT_BYTES
 
-MOST_BYTES: Final = 8 * MAX_SEGMENT_BYTES
+MAX_BYTES: Final = 8 * MAX_SEGMENT_BYTES
 """More than any probe writes into one: it ends a segment with the record that makes it ``MAX_SEGMENT_BYTES`` long."""
 FOREIGN_FILE: Final = "foreign_file"
 OVERSIZED: Final = "oversized"
 UNREADABLE_FILE: Final = "unreadable_file"
-_OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""What says nothing of the file: this process or its machine has too little."""
+_PROCESS_LIMITS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""Errors that do not concern the file: the process or its machine lacks resources."""
 _IS_REGULAR: Final = "a segment is a regular file, got another kind"
 
 
@@ -34,7 +34,7 @@ class SegmentFile(NamedTuple):
     message: str = ""
 
 
-def read(path: str, most_bytes: int = MOST_BYTES) -> SegmentFile:
+def read_segment_file(path: str, most_bytes: int = MAX_BYTES) -> SegmentFile:
     """Return what a file holds, if it is a segment.
 
     Of one that cannot even be looked at the arrival is the last change of the nearest folder that is there.
@@ -43,19 +43,19 @@ def read(path: str, most_bytes: int = MOST_BYTES) -> SegmentFile:
         OSError: this process has too many files open, or too little memory.
     """
     try:
-        descriptor = opened(path)
+        descriptor = open_segment_file(path)
         try:
-            return _content(descriptor, most_bytes)
+            return _read_content(descriptor, most_bytes)
         finally:
             os.close(descriptor)
     except OSError as error:
-        if error.errno in _OURS:
+        if error.errno in _PROCESS_LIMITS:
             raise
         return _unreadable(path, error)
 
 
-def opened(path: str) -> int:
-    """Return a descriptor of a file; a named pipe without a writer keeps nobody waiting.
+def open_segment_file(path: str) -> int:
+    """Return a descriptor of a file, without waiting for the writer of a named pipe.
 
     Raises:
         OSError: it cannot be opened.
@@ -63,7 +63,7 @@ def opened(path: str) -> int:
     return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
-def _content(descriptor: int, most_bytes: int) -> SegmentFile:
+def _read_content(descriptor: int, most_bytes: int) -> SegmentFile:
     status = os.fstat(descriptor)
     arrival_us = status.st_mtime_ns // 1_000
     if not stat.S_ISREG(status.st_mode):

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from hopwatch.monitor import rules
+from hopwatch.monitor import stream_config
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.store import dialect, schema
@@ -22,11 +22,11 @@ def _toml(value: object) -> str:
     return json.dumps(value)
 
 
-def rules_of(folder: Path, streams: Json, **settings: object) -> dict[str, rules.StreamRules]:
+def rules_of(folder: Path, streams: Json, **settings: object) -> dict[str, stream_config.StreamConfig]:
     """Return the rules of the streams as a configuration file gives them, the settings added to each."""
     config = folder / "hopwatch.toml"
     config.write_text(f"streams = {_toml({name: stream | settings for name, stream in streams.items()})}\n")
-    return rules.of(load(config, flags={}, environ={}))
+    return stream_config.from_settings(load(config, flags={}, environ={}))
 
 
 def prepared_store(folder: Path, name: str) -> Engine:

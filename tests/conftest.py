@@ -1,18 +1,19 @@
 """What all tests share: how hypothesis goes about its cases, one Spark session, and a folder for all users."""
 
 from __future__ import annotations
-
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
+from typing import TYPE_CHECKING
+from typing import Final
 import pytest
 from hypothesis import settings
-
 from hopwatch.monitor.spark import session
 from tests import engines
-from tests.examples import EVERY_RUN, SOAK
+from tests.examples import EVERY_RUN
+from tests.examples import SOAK
+
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +93,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Yield the session that the monitor itself would start, started when the first test asks for it."""
-    started = session.start(tmp_path_factory.mktemp("spark"))
+    started = session.start_session(tmp_path_factory.mktemp("spark"))
     yield started
     started.stop()
 

@@ -16,17 +16,17 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Engine
 
-from hopwatch.monitor import commit
-from hopwatch.monitor.commit import Follower
+from hopwatch.monitor import micro_batch
+from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.ledger import Ledger
-from hopwatch.monitor.rules import StreamRules
-from hopwatch.monitor.spark import once
-from hopwatch.monitor.spark.decode import decode
-from hopwatch.monitor.spark.rows import CLOCK_ROW, KEY, Row, arrow
+from hopwatch.monitor.micro_batch import BatchFollower
+from hopwatch.monitor.spark import one_shot
+from hopwatch.monitor.spark.decoder import decode_segments
+from hopwatch.monitor.spark.rows import CLOCK_ROW, KEY_COLUMNS, JobRow, to_arrow
 from hopwatch.monitor.spark.sources import spool
-from hopwatch.monitor.spark.state import WindowState
+from hopwatch.monitor.spark.window_state import WindowShardProcessor
 from hopwatch.monitor.store import lineage, writer
+from hopwatch.monitor.stream_config import StreamConfig
 
 Key = tuple[Any, ...]
 
@@ -74,7 +74,7 @@ class _Timers:
 class MicroBatches:
     """A stream over the store behind ``engine``; each call of :meth:`run` is one micro-batch."""
 
-    rules: Mapping[str, StreamRules]
+    rules: Mapping[str, StreamConfig]
     engine: Engine
     query: str = "a-query"
     batch_id: int = -1
@@ -82,7 +82,7 @@ class MicroBatches:
     kept: dict[Key, Any] = field(default_factory=dict)
     timers: set[tuple[int, Key]] = field(default_factory=set)
     ledger: Ledger | None = None
-    follower: Follower | None = None
+    follower: BatchFollower | None = None
     spool_dir: Path | None = None
 
     def run(self, paths: Iterable[Path], *, crash_after_store: bool = False) -> None:
@@ -95,7 +95,7 @@ class MicroBatches:
             self.restart()
             self._once_through(listed)
         self.batch_id += 1
-        clocks = [row.clock_us for row in decode(listed, self.rules) if row.kind == CLOCK_ROW and row.clock_us]
+        clocks = [row.clock_us for row in decode_segments(listed, self.rules) if row.kind == CLOCK_ROW and row.clock_us]
         self.watermark_us = max([self.watermark_us, *clocks])
 
     def restart(self) -> None:
@@ -107,18 +107,20 @@ class MicroBatches:
         with self.engine.execution_options(writes=True).begin() as connection:
             if not lineage.enter(connection, self.query, self.batch_id + 1, self.rules):
                 return
-            self.ledger = self.ledger or commit.restore(connection, self.rules)
-            folders = () if self.spool_dir is None else spool.folders(self.spool_dir)
-            commit.batch(connection, self.ledger, rows, self.batch_id + 1, follower=self.follower, folders=folders)
+            self.ledger = self.ledger or micro_batch.restore_ledger(connection, self.rules)
+            folders = () if self.spool_dir is None else spool.list_folders(self.spool_dir)
+            micro_batch.write_micro_batch(
+                connection, self.ledger, rows, self.batch_id + 1, follower=self.follower, folders=folders
+            )
 
     def _process(self, paths: list[str]) -> list[Any]:
-        state, handle = WindowState(self.rules), _Handle(self.kept, self.timers)
+        state, handle = WindowShardProcessor(self.rules), _Handle(self.kept, self.timers)
         state.init(handle)  # type: ignore[arg-type]  # all of it that the processor uses
         timers = _Timers(self.watermark_us // 1_000)
-        by_key: dict[Key, list[Row]] = {}
-        for row in decode(paths, self.rules):
+        by_key: dict[Key, list[JobRow]] = {}
+        for row in decode_segments(paths, self.rules):
             if row.kind != CLOCK_ROW:
-                by_key.setdefault(tuple(getattr(row, name) for name in KEY), []).append(row)
+                by_key.setdefault(tuple(getattr(row, name) for name in KEY_COLUMNS), []).append(row)
         out: list[Any] = []
         for key, rows in by_key.items():
             handle.value.key = key
@@ -132,20 +134,20 @@ class MicroBatches:
 
 
 def run_once(
-    engine: Engine, rules: Mapping[str, StreamRules], paths: Iterable[Path], spool_dir: Path | None = None
+    engine: Engine, rules: Mapping[str, StreamConfig], paths: Iterable[Path], spool_dir: Path | None = None
 ) -> None:
     """Do what ``run --once`` does, without Spark between the decoder and the tallies; a spool shows its folders."""
-    by_key: dict[Key, list[Row]] = {}
-    for row in decode([str(path) for path in paths], rules):
-        by_key.setdefault(tuple(getattr(row, name) for name in KEY), []).append(row)
-    tallier = once.tallier(rules)
-    tables = [tallier(pa.Table.from_batches(arrow(rows))) for rows in by_key.values()]
+    by_key: dict[Key, list[JobRow]] = {}
+    for row in decode_segments([str(path) for path in paths], rules):
+        by_key.setdefault(tuple(getattr(row, name) for name in KEY_COLUMNS), []).append(row)
+    tallier = one_shot.build_tallier(rules)
+    tables = [tallier(pa.Table.from_batches(to_arrow(rows))) for rows in by_key.values()]
     out = [SimpleNamespace(**row) for table in tables for row in table.to_pylist()]
     with engine.execution_options(writes=True).begin() as connection:
         lineage.begin_once(connection, rules)
         ledger = Ledger(rules)
-        folders = () if spool_dir is None else spool.folders(spool_dir)
-        windows = commit.take_in(connection, ledger, out, NEVER_US, folders=folders)
-        for _ in commit.conclude(connection, ledger, windows, NEVER_US):
+        folders = () if spool_dir is None else spool.list_folders(spool_dir)
+        windows = micro_batch.absorb_rows(connection, ledger, out, NEVER_US, folders=folders)
+        for _ in micro_batch.conclude_windows(connection, ledger, windows, NEVER_US):
             ledger.let_go()
         writer.forget_all(connection)

@@ -28,7 +28,7 @@ from hopwatch.alerts.channels.http import Poster
 from hopwatch.alerts.events import Alert, Event, Kind, Notification
 from hopwatch.alerts.outbox import Delivery
 from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
 
 STANDS_FOR: Final = 4
@@ -151,8 +151,8 @@ def _figures(worst: Alert) -> dict[str, str]:
         "word": str(worst.word),
         "node": worst.node,
         "edge": worst.edge,
-        "since": iso(worst.since_us),
-        "window": iso(worst.window_start_us),
+        "since": format_iso(worst.since_us),
+        "window": format_iso(worst.window_start_us),
         "observed": texts.measured(worst.observed, worst.unit) if worst.has_figures else "",
         "threshold": texts.measured(worst.threshold, worst.unit),
         "affected": texts.affected(worst) if worst.has_figures else "",

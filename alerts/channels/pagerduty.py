@@ -16,7 +16,7 @@ from hopwatch.alerts.channels.http import Poster
 from hopwatch.alerts.events import Event, Notification, Severity
 from hopwatch.alerts.outbox import Delivery
 from hopwatch.monitor.clock import Clock
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings.channels import PagerDutyChannel
 
 MOST_KEY: Final = 255
@@ -54,7 +54,7 @@ def event(notification: Notification, *, is_acknowledged: bool = False) -> dict[
         "summary": texts.shortened(texts.one_line(notification.summary), MOST_SUMMARY),
         "source": texts.shortened(texts.one_line(notification.labels.get("stream") or ""), MOST_SUMMARY) or "hopwatch",
         "severity": _SEVERITIES[notification.severity],
-        "timestamp": iso(notification.since_us),
+        "timestamp": format_iso(notification.since_us),
         "class": str(notification.kind),
         **{name: texts.shortened(texts.one_line(value), MOST_SUMMARY) for name, value in place.items() if value},
         "custom_details": details(notification, is_acknowledged=is_acknowledged),

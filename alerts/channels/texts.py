@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from hopwatch.alerts.events import Alert, Event, Notification, Unit
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.results import format_iso
 
 MOST_TITLE: Final = 150
 MOST_LINE: Final = 600
@@ -51,7 +51,7 @@ def body(
     """
     head = [one_line(notification.summary)]
     if notification.event is Event.RESOLVED:
-        head = [f"resolved at {iso(notification.at_us)}; it was:", *head]
+        head = [f"resolved at {format_iso(notification.at_us)}; it was:", *head]
     if is_acknowledged:
         head.append("somebody has taken it on")
     foot = ["", *facts(notification)]

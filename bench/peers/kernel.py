@@ -1,24 +1,31 @@
 """The bare kernel on arrays in memory, on two cores: what is left of the work without Spark, store, wire and disk."""
 
 from __future__ import annotations
-
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from collections.abc import Iterator
 from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
-
 import numpy as np
-
-from bench.contestant import CORES, Json
+from bench.contestant import CORES
+from bench.contestant import Json
 from bench.generate import GeneratedWork
 from bench.result_check import list_findings
-from bench.truth import Found, Key
-from bench.work import TERMS, Block, Work, blocks, pathway, start_ms
+from bench.truth import Found
+from bench.truth import Key
+from bench.work import TERMS
+from bench.work import Block
+from bench.work import Work
+from bench.work import blocks
+from bench.work import pathway
+from bench.work import start_ms
 from hopwatch.monitor.kernel import tally
-from hopwatch.monitor.kernel.tally import Observed, Tally
+from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel.tally import ObservedBatch
+
 
 _PASSED: Final = np.empty(0, np.uint8)
 _windows: list[list[Block]] = []
@@ -46,7 +53,7 @@ def by_window(observed: Iterable[Block]) -> list[list[Block]]:
 
 def build_tally(of_window: list[Block], batch: int) -> Tally:
     """Tally the observations of one window, in batches as they are on the wire."""
-    return tally.take(pathway(), _batches(of_window, batch), start_ms(of_window[0].window) * 1_000 + WINDOW_US)
+    return tally.build_tally(pathway(), _batches(of_window, batch), start_ms(of_window[0].window) * 1_000 + WINDOW_US)
 
 
 def collect_findings(windows: list[list[Block]], tallies: list[Tally]) -> dict[Key, Found]:
@@ -62,12 +69,12 @@ def _tally(place: int, batch: int) -> Tally:
     return build_tally(_windows[place], batch)
 
 
-def _batches(of_window: list[Block], batch: int) -> Iterator[Observed]:
+def _batches(of_window: list[Block], batch: int) -> Iterator[ObservedBatch]:
     for block in of_window:
         arrival_us = start_ms(block.window) * 1_000 + TERMS.settle_us
         for first in range(0, len(block.message_ids), batch):
             part = slice(first, first + batch)
-            yield Observed(
+            yield ObservedBatch(
                 block.node,
                 "",
                 arrival_us,

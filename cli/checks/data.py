@@ -9,13 +9,13 @@ from typing import Final
 
 from hopwatch.cli.checks.finding import Finding, Level
 from hopwatch.cli.checks.stores import refused
-from hopwatch.monitor import undeclared
+from hopwatch.monitor.accounting import undeclared_names
+from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE, UndeclaredName
 from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.reached import iso_second
 from hopwatch.monitor.store import dialect, instances, reader, recent, schema
 from hopwatch.monitor.store.recent import Recent
 from hopwatch.monitor.store.rollups import HOUR_US
-from hopwatch.monitor.undeclared import UNKNOWN_NODE, Undeclared
+from hopwatch.monitor.texts.read_progress import iso_second
 
 MOST_OF_A_KIND: Final = 5
 DOUBLED_RATIO: Final = 0.5
@@ -93,7 +93,7 @@ def _empty(found: Recent) -> Iterator[Finding]:
             )
 
 
-def _meant(one: Undeclared) -> str:
+def _meant(one: UndeclaredName) -> str:
     """Return the declared stream that a name is of, or may be meant to be."""
     return one.stream if one.reason == UNKNOWN_NODE else one.nearest
 
@@ -101,7 +101,8 @@ def _meant(one: Undeclared) -> str:
 def _names(found: Recent) -> Iterator[Finding]:
     for one in found.names:
         yield _look(
-            undeclared.said(one), "correct the name in the service, or declare it; ignore_nodes leaves nodes out"
+            undeclared_names.describe_name(one),
+            "correct the name in the service, or declare it; ignore_nodes leaves nodes out",
         )
 
 

@@ -11,14 +11,14 @@ from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 def topic(place: KafkaPlace, access: KafkaAccess, *, allow_weak: bool = False) -> Finding:
     """Check the topic; of several things that are wrong the worst is told; ``allow_weak`` takes what may lose data."""
     try:
-        found = topics.describe(place, access)
+        found = topics.describe_topic(place, access)
     except TransportError as error:
         what, _, advice = str(error).rpartition("; ")
         return Finding("transport", Level.FAIL, what, advice)
     if found is None:
-        problem = topics.missing(place)
+        problem = topics.missing_topic_problem(place)
         return Finding("transport", Level.FAIL, problem.message, problem.advice)
-    wrong = list(topics.problems(place, found))
+    wrong = list(topics.find_problems(place, found))
     worst = sorted((one for one in wrong if not (allow_weak and one.is_weak)), key=lambda problem: problem.is_weak)
     if worst and worst[0].is_weak:
         return Finding("transport", Level.WARN, worst[0].message, f"{worst[0].advice}, or pass --allow-weak")

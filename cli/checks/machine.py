@@ -27,11 +27,11 @@ def python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
 def java() -> Finding:
     """Check the Java that Spark will find."""
     try:
-        version = spark_java.require()
+        version = spark_java.require_java()
     except JavaError as error:
         what, _, advice = str(error).rpartition(": ")
         return Finding("java", Level.FAIL, what, advice)
-    return Finding("java", Level.OK, f"Java {version} at {spark_java.executable()}")
+    return Finding("java", Level.OK, f"Java {version} at {spark_java.find_executable()}")
 
 
 def spark() -> Finding:

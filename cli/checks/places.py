@@ -39,7 +39,7 @@ def transport(folder: Path) -> Finding:
     if not folder.exists():
         return _with_probe(_makeable("transport", f"the spool {folder}", folder), folder)
     try:
-        spool.check(folder, is_written=True)
+        spool.check_folder(folder, is_written=True)
     except TransportError as error:
         what, _, advice = str(error).rpartition(": ")
         return Finding("transport", Level.FAIL, what, advice)

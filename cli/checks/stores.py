@@ -16,8 +16,8 @@ from sqlalchemy.pool import NullPool
 from hopwatch.cli.checks.finding import Finding, Level
 from hopwatch.cli.checks.places import TRIAL, nearest_folder, not_written, with_room
 from hopwatch.monitor.errors import StoreError
-from hopwatch.monitor.kernel.verdict import QUESTION_OF_IDS
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.kernel.verdict import ID_TYPE_QUESTION
+from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, reader, schema
 from hopwatch.monitor.store.rollups import HOUR_US
 
@@ -42,7 +42,7 @@ def ids(url: str, streams: Iterable[str]) -> Finding | None:
         if not schema.is_there(url):
             return None
         with schema.reading(engine) as connection:
-            found = reader.newest_reason(connection, streams, QUESTION_OF_IDS, HOUR_US)
+            found = reader.newest_reason(connection, streams, ID_TYPE_QUESTION, HOUR_US)
     except StoreError as error:
         return replace(refused(error), check="ids")
     finally:
@@ -50,7 +50,7 @@ def ids(url: str, streams: Iterable[str]) -> Finding | None:
     if found is None:
         return Finding("ids", Level.OK, "in the last hour that was judged no probe has ids that only it knows")
     stream, start_us, reason = found
-    told = f"{stream}, window {iso(start_us)}: {reason.removesuffix(f': {QUESTION_OF_IDS}')}"
+    told = f"{stream}, window {format_iso(start_us)}: {reason.removesuffix(f': {ID_TYPE_QUESTION}')}"
     advice = "give a message one id at all nodes: 7 and '7' are two ids, a UUID and its text too"
     return Finding("ids", Level.WARN, told, advice)
 

@@ -6,19 +6,25 @@ wide as there is room.
 """
 
 from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, tzinfo
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from datetime import UTC
+from datetime import tzinfo
 from itertools import pairwise
 from typing import Final
 from xml.etree import ElementTree as ET
-
 from hopwatch.dashboards.charts import axes
 from hopwatch.dashboards.charts.axes import Axis
-from hopwatch.dashboards.views.series import ChartPoint, HeatCell, OutlierMarker, ShadedBand, StackPiece
-from hopwatch.monitor import spans
+from hopwatch.dashboards.views.series import ChartPoint
+from hopwatch.dashboards.views.series import HeatCell
+from hopwatch.dashboards.views.series import OutlierMarker
+from hopwatch.dashboards.views.series import ShadedBand
+from hopwatch.dashboards.views.series import StackPiece
+from hopwatch.monitor.texts import time_spans
+
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 230, 96, 12, 34, 28
 ROW_HEIGHT: Final = 22
@@ -145,7 +151,7 @@ class TimeChart:
 
     def draw_duration_axis(self, low_ms: float, high_ms: float, what: str) -> Axis:
         """Draw an axis of spans of time, in the unit that suits the longest of them, and return it in ms."""
-        unit, size_us = spans.unit_of(max(abs(low_ms), abs(high_ms)) * 1e3)
+        unit, size_us = time_spans.choose_unit(max(abs(low_ms), abs(high_ms)) * 1e3)
         size_ms = size_us / 1e3
         axis = self.draw_value_axis(low_ms / size_ms, high_ms / size_ms, f"{what}, {unit}")
         return replace(axis, low=axis.low * size_ms, high=axis.high * size_ms)

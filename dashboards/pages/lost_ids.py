@@ -1,18 +1,17 @@
 """Panel of the ids that are missing in a window: search, copy and download."""
 
 from __future__ import annotations
-
 from functools import partial
-
 import streamlit as st
-
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
-from hopwatch.dashboards.queries.window_models import NodeLostIds, WindowDetail
+from hopwatch.dashboards.queries.window_models import NodeLostIds
+from hopwatch.dashboards.queries.window_models import WindowDetail
 from hopwatch.dashboards.views import lost_ids
 from hopwatch.dashboards.views.address import PageName
-from hopwatch.monitor.printable import on_a_line
 from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.texts.escaping import escape_line
+
 
 COLUMNS = (("Message id", "hw-name"), ("Last seen", ""))
 
@@ -96,7 +95,7 @@ def _format_row(context: PageContext, one: tuple[bytes, str], seen: str) -> tupl
         page=PageName.MESSAGE, message_id=lost_ids.format_uuid(message_id), node="", window_us=None
     )
     return (
-        f'<span class="hw-id">{markup.link(on_a_line(shown), query, "the journey of this message")}</span>',
+        f'<span class="hw-id">{markup.link(escape_line(shown), query, "the journey of this message")}</span>',
         markup.escape_html(seen),
     )
 

@@ -1,19 +1,20 @@
 """The journey of one message, hop by hop."""
 
 from __future__ import annotations
-
 import streamlit as st
-
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.pages import filters
 from hopwatch.dashboards.queries.message_search import MessagePathsQuery
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.queries.search_models import SearchResult
-from hopwatch.dashboards.views import journey, texts
-from hopwatch.dashboards.views.address import MAX_SHOWN, PageName
+from hopwatch.dashboards.views import journey
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.address import MAX_SHOWN
+from hopwatch.dashboards.views.address import PageName
 from hopwatch.dashboards.views.journey import Journey
-from hopwatch.monitor.journey import readings
+from hopwatch.monitor.lookup.journey import parse_ids
+
 
 COLUMNS = (
     ("Node", "hw-name"),
@@ -37,7 +38,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
         found = context.query_cache.message_search.find(text, context.address.stream)
     for trouble in found.errors:
         st.error(markup.escape_markdown(f"Not all could be searched: {trouble}"))
-    keys = journey.list_keys(found, readings(text))
+    keys = journey.list_keys(found, parse_ids(text))
     if partly := journey.format_partial_search(found):
         st.warning(markup.escape_markdown(partly))
     if not keys:

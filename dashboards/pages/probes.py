@@ -1,20 +1,19 @@
 """Page of probe instances: state, last contact and gaps of each."""
 
 from __future__ import annotations
-
 from typing import Final
-
 import streamlit as st
-
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.pages import filters
-from hopwatch.dashboards.queries.health import MAX_ROWS, ProbesQuery
+from hopwatch.dashboards.queries.health import MAX_ROWS
+from hopwatch.dashboards.queries.health import ProbesQuery
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.views import instances
 from hopwatch.dashboards.views.address import FoldState
 from hopwatch.dashboards.views.instances import InstanceRow
-from hopwatch.monitor.instances import Roll
+from hopwatch.monitor.accounting.instances import InstancePage
+
 
 COLUMNS: Final = (
     ("Node, stream", "hw-name"),
@@ -74,7 +73,7 @@ def _format_row(context: PageContext, row: InstanceRow) -> tuple[str, ...]:
     )
 
 
-def _draw_nothing_found(context: PageContext, roll: Roll) -> None:
+def _draw_nothing_found(context: PageContext, roll: InstancePage) -> None:
     here = context.address
     if here.part > 1 and roll.found:
         st.info("There are not so many instances: this part is empty.")
@@ -86,7 +85,7 @@ def _draw_nothing_found(context: PageContext, roll: Roll) -> None:
         st.info("No probe has told anything yet.")
 
 
-def _draw_page_links(context: PageContext, roll: Roll) -> None:
+def _draw_page_links(context: PageContext, roll: InstancePage) -> None:
     """Draw which of the pages of rows this is, and the ways to those beside it."""
     part, most = context.address.part, max(1, -(-roll.found // MAX_ROWS))
     if most == 1 and part == 1:

@@ -1,19 +1,22 @@
 """Page of one window of a stream."""
 
 from __future__ import annotations
-
 import streamlit as st
-
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
-from hopwatch.dashboards.pages import loss_panel, lost_ids
+from hopwatch.dashboards.pages import loss_panel
+from hopwatch.dashboards.pages import lost_ids
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.queries.window_detail import WindowDetailQuery
 from hopwatch.dashboards.queries.window_models import WindowDetail
-from hopwatch.dashboards.views import conservation, step_marks, texts, window_detail
+from hopwatch.dashboards.views import conservation
+from hopwatch.dashboards.views import step_marks
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views import window_detail
 from hopwatch.dashboards.views.address import PageName
-from hopwatch.monitor.kernel.window import Terms
 from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.kernel.window import WindowPolicy
+
 
 HOLE_COLUMNS = (
     ("Node", "hw-name"),
@@ -58,7 +61,7 @@ def _draw_nothing_found(context: PageContext, start_us: int, trouble: str) -> No
     st.html(f'<div class="hw-steps">{back}</div>')
 
 
-def _draw_head(context: PageContext, whole: WindowDetail, terms: Terms | None) -> None:
+def _draw_head(context: PageContext, whole: WindowDetail, terms: WindowPolicy | None) -> None:
     one = whole.result
     chip = markup.chip(step_marks.mark_step(one).mark, context.palette)
     at = markup.escape_html(texts.format_moment(one.window_start_us, context.zone))

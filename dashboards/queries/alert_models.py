@@ -1,11 +1,11 @@
 """Result type of the alerts query: open incidents, notifications and findings."""
 
 from __future__ import annotations
-
 from dataclasses import dataclass
-
-from hopwatch.alerts.record import Open, Told, Untold
-from hopwatch.monitor.watch import Finding
+from hopwatch.alerts.record import Open
+from hopwatch.alerts.record import Told
+from hopwatch.alerts.record import Untold
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,5 +22,5 @@ class AlertsInRange:
     covered: tuple[Untold, ...]
     notifications: tuple[Told, ...]
     is_complete: bool
-    findings: tuple[tuple[str, Finding], ...]
+    findings: tuple[tuple[str, OutlierFinding], ...]
     finding_count: int

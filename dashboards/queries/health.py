@@ -1,21 +1,23 @@
 """Queries of the pages of probes, alerts and quality."""
 
 from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
-
-from sqlalchemy import Connection, Select
-
+from typing import Any
+from typing import Final
+from sqlalchemy import Connection
+from sqlalchemy import Select
 from hopwatch.alerts import recorded
 from hopwatch.alerts.events import Notification
 from hopwatch.alerts.record import Told
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
-from hopwatch.monitor.instances import Roll
-from hopwatch.monitor.quality import Quality
-from hopwatch.monitor.store import instances, outliers, quality
+from hopwatch.monitor.store import instances
+from hopwatch.monitor.store import outliers
+from hopwatch.monitor.store import quality
 from hopwatch.monitor.store.instances import Asked
+from hopwatch.monitor.accounting.instances import InstancePage
+from hopwatch.monitor.accounting.quality import Quality
+
 
 MAX_ROWS: Final = 200
 """Rows of a list at most; of instances there are pages of so many."""
@@ -33,7 +35,7 @@ class ProbesQuery:
     part: int
     is_all: bool
 
-    def run(self, connection: Connection) -> Roll:
+    def run(self, connection: Connection) -> InstancePage:
         """Return it; a page behind the last is empty."""
         asked = Asked(self.stream, self.search, self.is_all)
         return instances.roll(connection, asked, (self.part - 1) * MAX_ROWS, MAX_ROWS)

@@ -1,24 +1,29 @@
 """Searches for a message in segments and lost ids, cached because each reads all segments."""
 
 from __future__ import annotations
-
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
-
 from sqlalchemy import Connection
-
-from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
-from hopwatch.dashboards.queries.stream_queries import WindowQuery, query_graph
-from hopwatch.monitor import finding, journey
+from hopwatch.dashboards.queries.search_models import MessagePath
+from hopwatch.dashboards.queries.search_models import SearchResult
+from hopwatch.dashboards.queries.stream_queries import WindowQuery
+from hopwatch.dashboards.queries.stream_queries import query_graph
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import HopwatchError
-from hopwatch.monitor.kernel.window import Terms
 from hopwatch.monitor.settings import Settings
-from hopwatch.monitor.store import lineage, reader, writer
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import writer
+from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.lookup import journey
+from hopwatch.monitor.lookup import search
+
 
 SEARCH_TIMEOUT_S: Final = 10.0
 """How long a search looks into segments; ``hopwatch find`` looks into all."""
@@ -46,7 +51,7 @@ class MessageSearch:
             kept = self._entries.get((text, stream))
             now_s = self._clock.monotonic_s()
             if kept is None or now_s >= kept[1]:
-                found = self._search(journey.readings(text), stream or None, now_s)
+                found = self._search(journey.parse_ids(text), stream or None, now_s)
                 rest_s = max(MIN_KEPT_S, REST_FACTOR * (self._clock.monotonic_s() - now_s))
                 kept = self._entries[text, stream] = found, self._clock.monotonic_s() + rest_s
             self._entries.move_to_end((text, stream))
@@ -54,7 +59,7 @@ class MessageSearch:
                 self._entries.popitem(last=False)
             return kept[0]
 
-    def window_terms(self, stream: str) -> Terms | None:
+    def window_terms(self, stream: str) -> WindowPolicy | None:
         """Return the spans that a stream's windows live by; None where the configuration has no such stream."""
         known = self._settings.streams.get(stream) if self._settings else None
         return known.rules.terms if known else None
@@ -65,22 +70,22 @@ class MessageSearch:
         looked = _SegmentScan(self._clock, began_s + SEARCH_TIMEOUT_S)
         found = SearchResult(searched_at_us=self._clock.now_us())
         try:
-            stamps = finding.stamps(self._settings, wanted, stream, looked.newest_first)
+            stamps = search.find_stamps(self._settings, wanted, stream, looked.newest_first)
             found = replace(found, stamps=stamps, segments=looked.segments, searched_segments=looked.scanned)
         except HopwatchError as error:
             found = replace(found, errors=(str(error),))
         try:
-            lost = finding.where_lost(self._settings.store.url, wanted, stream)
+            lost = search.find_losses(self._settings.store.url, wanted, stream)
         except HopwatchError as error:
             return replace(found, errors=(*found.errors, str(error)))
-        return replace(found, lost=lost, stamps=journey.united(found.stamps, *(one.stamps for one in lost)))
+        return replace(found, lost=lost, stamps=journey.unite_stamps(found.stamps, *(one.stamps for one in lost)))
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePathsQuery:
     """Query of pathways and windows; each window is given by stream, start and terms."""
 
-    windows: tuple[tuple[str, int, Terms | None], ...]
+    windows: tuple[tuple[str, int, WindowPolicy | None], ...]
 
     def run(self, connection: Connection) -> tuple[MessagePath, ...]:
         """Return a way for each."""

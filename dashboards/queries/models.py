@@ -1,12 +1,14 @@
 """Result types of the queries: frozen values, moments in µs since 1970."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
-
-from hopwatch.monitor.reached import Reached
-from hopwatch.monitor.results import RollUp, Status, Verdict, WindowResult
-from hopwatch.monitor.watch import Finding
+from dataclasses import dataclass
+from dataclasses import field
+from hopwatch.monitor.results import RollUp
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.texts.read_progress import ReadProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class StreamsOverview:
     """State of all streams, up to when they were read, and how many incidents are open."""
 
     streams: tuple[StreamSummary, ...]
-    reached: Reached
+    reached: ReadProgress
     open_incidents: int = 0
 
     @property
@@ -84,6 +86,6 @@ class StreamRange:
     steps: tuple[WindowResult, ...] | tuple[RollUp, ...]
     step_us: int
     total: RollUp | None
-    findings: tuple[Finding, ...] = field(default=())
+    findings: tuple[OutlierFinding, ...] = field(default=())
     window: WindowResult | None = None
     running_from_us: int | None = None

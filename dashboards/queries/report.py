@@ -1,21 +1,30 @@
 """Query of a report: a range of one stream or of all, read at one moment."""
 
 from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
-
-from sqlalchemy import Connection, func, select
-
+from typing import Any
+from typing import Final
+from sqlalchemy import Connection
+from sqlalchemy import func
+from sqlalchemy import select
 from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.queries.stream_queries import HOUR_US, query_graph, query_running_from_us
+from hopwatch.dashboards.queries.stream_queries import HOUR_US
+from hopwatch.dashboards.queries.stream_queries import query_graph
+from hopwatch.dashboards.queries.stream_queries import query_running_from_us
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.reached import Reached
-from hopwatch.monitor.results import RollUp, WindowResult
-from hopwatch.monitor.store import instances, outliers, ranges, reader, rollups, tables
+from hopwatch.monitor.results import RollUp
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.store import instances
+from hopwatch.monitor.store import outliers
+from hopwatch.monitor.store import ranges
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import tables
 from hopwatch.monitor.store.pieces import Kept
 from hopwatch.monitor.store.ranges import Where
+from hopwatch.monitor.texts.read_progress import ReadProgress
+
 
 MAX_STEPS: Final = 1_000
 """Windows, hours or days of a stream that one report has room for."""
@@ -39,7 +48,7 @@ class Report:
     to_us: int | None
     step_us: int
     accounts: Mapping[str, Any]
-    reached: Reached
+    reached: ReadProgress
 
 
 @dataclass(frozen=True, slots=True)

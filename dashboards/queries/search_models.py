@@ -1,13 +1,11 @@
 """Result types of a message search: frozen values, moments in µs since 1970."""
 
 from __future__ import annotations
-
 from dataclasses import dataclass
-
 from hopwatch.dashboards.queries.models import Graph
-from hopwatch.monitor.finding import Lost
-from hopwatch.monitor.journey import Stamp
 from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.lookup.journey import MessageStamp
+from hopwatch.monitor.lookup.search import LostMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +30,8 @@ class SearchResult:
     the lost ids could not be searched. The search is of ``at_us``.
     """
 
-    stamps: tuple[Stamp, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    stamps: tuple[MessageStamp, ...] = ()
+    lost: tuple[LostMessage, ...] = ()
     segments: int = 0
     searched_segments: int = 0
     searched_at_us: int = 0

@@ -1,22 +1,31 @@
 """Query of everything about one window of a stream."""
 
 from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
-
 import numpy as np
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
+from sqlalchemy import func
+from sqlalchemy import select
+from hopwatch.dashboards.queries.stream_queries import WindowQuery
+from hopwatch.dashboards.queries.stream_queries import query_graph
+from hopwatch.dashboards.queries.window_models import AgedOutRecords
+from hopwatch.dashboards.queries.window_models import NodeLostIds
+from hopwatch.dashboards.queries.window_models import Revision
+from hopwatch.dashboards.queries.window_models import WindowDetail
+from hopwatch.dashboards.queries.window_models import WindowHole
+from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.store import lost
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import tables
+from hopwatch.probes.contract.limits import ID_BYTES
+from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.accounting.holes import find_touched_windows
+from hopwatch.monitor.kernel.books import judge_book
+from hopwatch.monitor.kernel.window import WindowPolicy
 
-from hopwatch.dashboards.queries.stream_queries import WindowQuery, query_graph
-from hopwatch.dashboards.queries.window_models import AgedOutRecords, NodeLostIds, Revision, WindowDetail, WindowHole
-from hopwatch.monitor.holes import touch
-from hopwatch.monitor.kernel.books import Book, accounts
-from hopwatch.monitor.kernel.window import Terms
-from hopwatch.monitor.store import lost, reader, tables
-from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 MAX_INSTANCES: Final = 50
 """Probe instances with holes that are told one by one."""
@@ -33,7 +42,7 @@ class WindowDetailQuery:
     stream: str
     start_us: int
     node: str
-    terms: Terms | None
+    terms: WindowPolicy | None
 
     def run(self, connection: Connection) -> WindowDetail | None:
         """Return it; None where the store has no such window."""
@@ -87,7 +96,7 @@ class WindowDetailQuery:
     def _query_aged_out(self, connection: Connection, sighted_us: int) -> Iterator[AgedOutRecords]:
         start, sighted = np.array([self.start_us]), np.array([sighted_us])
         for hole in reader.holes(connection):
-            if self.terms is not None and touch([hole], self.terms, start, sighted).any():
+            if self.terms is not None and find_touched_windows([hole], self.terms, start, sighted).any():
                 yield AgedOutRecords(hole.place, hole.first, hole.last)
 
 
@@ -113,7 +122,7 @@ def query_named_ids(connection: Connection, stream: str, start_us: int, node: st
 def find_hole(book: Book, start_us: int, horizon_us: int, *, is_due: bool) -> WindowHole | None:
     """Return what an instance did not tell of a window, None if nothing; one that still has time is not silent."""
     start, end = np.array([start_us]), np.array([start_us + WINDOW_US])
-    judged = accounts(book, start, end, np.array([horizon_us]))
+    judged = judge_book(book, start, end, np.array([horizon_us]))
     if not judged.has_a_say[0] or judged.complete[0]:
         return None
     missing = sum(count for count, from_us, to_us in book.holes() if from_us <= horizon_us and to_us >= start_us)

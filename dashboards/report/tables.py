@@ -1,20 +1,26 @@
 """The tables of a report: steps, nodes, lost ids, outliers."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import UTC
 from typing import Final
-
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.queries.report import StreamReport
-from hopwatch.dashboards.views import loss, loss_table, series, step_marks, texts
+from hopwatch.dashboards.views import loss
+from hopwatch.dashboards.views import loss_table
+from hopwatch.dashboards.views import series
+from hopwatch.dashboards.views import step_marks
+from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.step_marks import StepResult
-from hopwatch.monitor.kernel.naming import HASH_OF_A_TEXT
-from hopwatch.monitor.printable import on_a_line
-from hopwatch.monitor.results import RollUp, Verdict, WindowResult
-from hopwatch.monitor.watch import Finding
+from hopwatch.monitor.results import RollUp
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.kernel.naming import HASH_SUFFIX
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.texts.escaping import escape_line
+
 
 MAX_IDS: Final = 1_000
 """Lost ids of a stream that a report lists."""
@@ -66,21 +72,21 @@ def render_lost_ids(told: StreamReport) -> str:
         left -= len(shown)
         if shown:
             lost = losses.get((start_us, node), texts.UNKNOWN)
-            codes = " ".join(f"<code>{markup.escape_html(on_a_line(one))}</code>" for one in shown)
+            codes = " ".join(f"<code>{markup.escape_html(escape_line(one))}</code>" for one in shown)
             rows.append((markup.escape_html(texts.format_moment(start_us)), markup.escape_html(node), lost, codes))
     if not rows:
         return ""
     kept = sum(len(ids) for ids in told.lost_ids.values())
     note = f"The first 100 of each window and node; {MAX_IDS - left:,} of {kept:,} are listed."
     head = (("window", _NARROW), ("node", ""), ("loss of node", _NUMBER), ("message ids", ""))
-    if any(one.endswith(HASH_OF_A_TEXT) for ids in told.lost_ids.values() for one in ids):
+    if any(one.endswith(HASH_SUFFIX) for ids in told.lost_ids.values() for one in ids):
         note += " Of some texts only the hashes were sent: hopwatch find TEXT looks for a text by its hash."
     return markup.elements("p", [note], "hw-note") + markup.table(
         head, rows, "hw-ids", "Ids of messages that are missing, lost or not"
     )
 
 
-def render_outliers(findings: Sequence[Finding]) -> str:
+def render_outliers(findings: Sequence[OutlierFinding]) -> str:
     """Return what the detector found, outliers before what is only odd, as many as a report has room for."""
     ordered = sorted(findings, key=lambda one: (not one.is_outlier, one.window_start_us))
     rows = [

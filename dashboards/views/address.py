@@ -1,15 +1,18 @@
 """State of a page as the query string of its URL, so that a link opens the same view for everybody."""
 
 from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from dataclasses import replace
+from datetime import UTC
+from datetime import datetime
+from datetime import timedelta
 from enum import StrEnum
-from typing import Final, TypeVar
-
-from hopwatch.monitor.results import iso
+from typing import Final
+from typing import TypeVar
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.results import format_iso
+
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -116,7 +119,8 @@ def parse_address(query: Mapping[str, str]) -> tuple[PageAddress, tuple[str, ...
         from_us = to_us = None
     elif from_us is not None and to_us is not None and from_us >= to_us:
         wrong.append(
-            f"the range ends before it begins: from {iso(from_us)} to {iso(to_us)}; showing the newest instead"
+            f"the range ends before it begins: from {format_iso(from_us)} to {format_iso(to_us)}; "
+            "showing the newest instead"
         )
         from_us = to_us = None
     address = PageAddress(
@@ -152,7 +156,7 @@ def format_address(address: PageAddress) -> dict[str, str]:
     implied = PageName.STREAM if address.stream else PageName.OVERVIEW
     parts = {} if address.page is implied else {"page": address.page.value}
     parts |= {name: value for name, value in _list_names(address) if value}
-    parts |= {name: iso(value) for name, value in moments.items() if value is not None}
+    parts |= {name: format_iso(value) for name, value in moments.items() if value is not None}
     parts |= {"part": str(address.part)} if address.part != usual.part else {}
     return parts | {name: value.value for name, value in chosen.items() if value is not getattr(usual, name)}
 

@@ -1,14 +1,13 @@
 """Notices about the age of the data: store unreachable, monitor behind or stopped."""
 
 from __future__ import annotations
-
 from datetime import tzinfo
-
 from hopwatch.dashboards.views import texts
-from hopwatch.monitor.reached import Notice, Reached
+from hopwatch.monitor.texts.read_progress import Notice
+from hopwatch.monitor.texts.read_progress import ReadProgress
 
 
-def build_notices(now_us: int, read_us: int, reached: Reached | None, trouble: str, zone: tzinfo) -> tuple[Notice, ...]:
+def build_notices(now_us: int, read_us: int, reached: ReadProgress | None, trouble: str, zone: tzinfo) -> tuple[Notice, ...]:
     """Return what is wrong with what is shown, the gravest first; ``reached`` is None where nothing was ever read."""
     found = []
     if trouble:
@@ -28,7 +27,7 @@ def _format_last_read(now_us: int, read_us: int) -> str:
     return f"Shown is what was known {texts.format_age(now_us - read_us)} ago."
 
 
-def format_freshness(now_us: int, read_us: int, reached: Reached, zone: tzinfo) -> str:
+def format_freshness(now_us: int, read_us: int, reached: ReadProgress, zone: tzinfo) -> str:
     """Return one line that says how old what is shown is."""
     read = f"read {texts.format_age(now_us - read_us)} ago"
     if reached.is_once:

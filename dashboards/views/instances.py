@@ -1,28 +1,37 @@
 """Rows of the page of probe instances: state, batches, holes, drops and clock of each."""
 
 from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
-
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
-from hopwatch.monitor.instances import AHEAD_US, BYE_US, GONE_US, Instance, Roll, State
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Book
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
+from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.accounting.instances import AHEAD_US
+from hopwatch.monitor.accounting.instances import BYE_LISTED_US
+from hopwatch.monitor.accounting.instances import SILENT_LISTED_US
+from hopwatch.monitor.accounting.instances import Instance
+from hopwatch.monitor.accounting.instances import InstancePage
+from hopwatch.monitor.accounting.instances import InstanceState
+
 
 MARKS: Final = {
-    State.SILENT: Mark("SILENT", "⚠", "no bye, and nothing told of the last minute: windows wait for it", "lossy"),
-    State.TROUBLED: Mark("TROUBLED", "!", "it tells, and something of it is missing, dropped or set aside", "unknown"),
-    State.RETIRED: Mark(
+    InstanceState.SILENT: Mark(
+        "SILENT", "⚠", "no bye, and nothing told of the last minute: windows wait for it", "lossy"
+    ),
+    InstanceState.TROUBLED: Mark(
+        "TROUBLED", "!", "it tells, and something of it is missing, dropped or set aside", "unknown"
+    ),
+    InstanceState.RETIRED: Mark(
         "RETIRED",
         "∅",
         f"silent without a bye for over {texts.format_age(RETIRED_AFTER_US)}: nothing waits for it",
         "silent",
     ),
-    State.ALIVE: Mark("ALIVE", "✓", "it tells, and nothing is missing", "clean"),
-    State.BYE: Mark("BYE", "○", "it said bye", "idle"),
+    InstanceState.ALIVE: Mark("ALIVE", "✓", "it tells, and nothing is missing", "clean"),
+    InstanceState.BYE: Mark("BYE", "○", "it said bye", "idle"),
 }
 VERSIONS: Final = "Versions of probes are not known: the store keeps none."
 _MAX_CAUSES: Final = 4
@@ -49,27 +58,27 @@ class InstanceRow:
     is_ahead: bool
 
 
-def build_rows(roll: Roll, now_us: int, zone: tzinfo) -> tuple[InstanceRow, ...]:
+def build_rows(roll: InstancePage, now_us: int, zone: tzinfo) -> tuple[InstanceRow, ...]:
     """Return the rows, in the order that the store gives them."""
     return tuple(_build_row(one, roll.moment_us, now_us, zone) for one in roll.instances)
 
 
-def format_summary(roll: Roll) -> str:
+def format_summary(roll: InstancePage) -> str:
     """Return how many instances there are of each state, in a line."""
     total = sum(roll.counts.values())
-    told = ", ".join(f"{roll.counts[state]:,} {MARKS[state].word}" for state in State if roll.counts.get(state))
+    told = ", ".join(f"{roll.counts[state]:,} {MARKS[state].word}" for state in InstanceState if roll.counts.get(state))
     return f"{total:,} {'instance' if total == 1 else 'instances'}{': ' if told else ''}{told}"
 
 
-def format_folded(roll: Roll) -> str:
+def format_folded(roll: InstancePage) -> str:
     """Return how many are folded away and why; nothing where none is."""
-    byes = roll.folded.get(State.BYE, 0)
+    byes = roll.folded.get(InstanceState.BYE, 0)
     gone = sum(roll.folded.values()) - byes
     told = [
         f"{count:,} {what}"
         for count, what in (
-            (byes, f"that said bye over {_format_hours(BYE_US)} ago"),
-            (gone, f"that fell silent without a bye over {_format_hours(GONE_US)} ago"),
+            (byes, f"that said bye over {_format_hours(BYE_LISTED_US)} ago"),
+            (gone, f"that fell silent without a bye over {_format_hours(SILENT_LISTED_US)} ago"),
         )
         if count
     ]
@@ -96,7 +105,7 @@ def _build_row(one: Instance, moment_us: int, now_us: int, zone: tzinfo) -> Inst
         MARKS[one.state],
         _format_note(one, moment_us),
         f"{texts.format_age(now_us - book.last_arrival_us)} ago",
-        one.state is State.SILENT,
+        one.state is InstanceState.SILENT,
         (late, texts.format_second(through_us, zone)),
         (texts.format_count(read), ", ".join(part for part in (f"of {texts.format_count(due)} due", twice) if part)),
         (texts.format_count(missing), _format_newest_hole(holes, zone)),
@@ -109,12 +118,12 @@ def _build_row(one: Instance, moment_us: int, now_us: int, zone: tzinfo) -> Inst
 
 def _format_note(one: Instance, moment_us: int) -> str:
     heard_us = one.book.last_arrival_us
-    if one.state is State.SILENT and moment_us - heard_us < moment_us - one.book.complete_through_us - AHEAD_US:
+    if one.state is InstanceState.SILENT and moment_us - heard_us < moment_us - one.book.complete_through_us - AHEAD_US:
         return (
             f"it was heard {texts.format_age(moment_us - heard_us)}"
             f" ago, and tells of {_format_behind(one, moment_us)} ago"
         )
-    return f"for {_format_behind(one, moment_us)}" if one.state in {State.SILENT, State.RETIRED} else ""
+    return f"for {_format_behind(one, moment_us)}" if one.state in {InstanceState.SILENT, InstanceState.RETIRED} else ""
 
 
 def _format_behind(one: Instance, moment_us: int) -> str:

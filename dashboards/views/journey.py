@@ -1,24 +1,30 @@
 """Journey of a message: its stamps in pathway order, and its outcome in each window."""
 
 from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC
+from datetime import datetime
+from datetime import timedelta
+from datetime import tzinfo
 from typing import Final
-
-from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
+from hopwatch.dashboards.queries.search_models import MessagePath
+from hopwatch.dashboards.queries.search_models import SearchResult
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
-from hopwatch.monitor import bounds
-from hopwatch.monitor.bounds import Part
-from hopwatch.monitor.finding import Lost
-from hopwatch.monitor.journey import Stamp, has_left, part_at
-from hopwatch.monitor.kernel.naming import HASH_OF_A_TEXT
-from hopwatch.monitor.printable import on_a_line
 from hopwatch.monitor.results import WindowResult
-from hopwatch.probes.contract.batch import IdKind, Outcome
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.kernel.naming import HASH_SUFFIX
+from hopwatch.monitor.lookup.journey import MessageStamp
+from hopwatch.monitor.lookup.journey import find_part_at
+from hopwatch.monitor.lookup.journey import has_left
+from hopwatch.monitor.lookup.search import LostMessage
+from hopwatch.monitor.texts import loss_bounds
+from hopwatch.monitor.texts.escaping import escape_line
+from hopwatch.monitor.texts.loss_bounds import LossPart
+
 
 MAX_WINDOWS: Final = 20
 MAX_STAMPS: Final = 200
@@ -83,7 +89,7 @@ class _TimedStamp:
     lag_us: int | None
     place: int
     side: str
-    stamp: Stamp
+    stamp: MessageStamp
 
 
 def list_keys(found: SearchResult, meant: Sequence[bytes]) -> tuple[JourneyKey, ...]:
@@ -113,7 +119,7 @@ def build_journey(found: SearchResult, key: JourneyKey, way: MessagePath, now_us
     return Journey(key, shown, mark, told, reasons, lost_at, steps, left_out, kept)
 
 
-def _format_id(key: JourneyKey, stamps: Sequence[Stamp], lost: Sequence[Lost], way: MessagePath) -> str:
+def _format_id(key: JourneyKey, stamps: Sequence[MessageStamp], lost: Sequence[LostMessage], way: MessagePath) -> str:
     """Return the id as the first node of the pathway gave it that says what it is; a text that is known before all."""
     places = {node: place for place, node in enumerate(way.graph.nodes)}
     said = sorted(
@@ -122,15 +128,15 @@ def _format_id(key: JourneyKey, stamps: Sequence[Stamp], lost: Sequence[Lost], w
     )
     told = [one.shown for one in said if not said or one.id_kind == said[0].id_kind]
     told += [one.shown for one in lost]
-    known = [each for each in told if not each.endswith(HASH_OF_A_TEXT)]
-    return on_a_line(next(iter((*known, *told)), key.message_id.hex()))
+    known = [each for each in told if not each.endswith(HASH_SUFFIX)]
+    return escape_line(next(iter((*known, *told)), key.message_id.hex()))
 
 
-def _stamp_key(one: Stamp) -> JourneyKey:
+def _stamp_key(one: MessageStamp) -> JourneyKey:
     return JourneyKey(one.stream, one.event_time_us // WINDOW_US * WINDOW_US, one.message_id)
 
 
-def _lost_key(one: Lost) -> JourneyKey:
+def _lost_key(one: LostMessage) -> JourneyKey:
     return JourneyKey(one.stream, one.window_start_us, one.message_id)
 
 
@@ -157,7 +163,7 @@ def format_partial_search(found: SearchResult) -> str:
     return f"{told}, for as long as a page may take: hopwatch find looks into all."
 
 
-def _conclude(stamps: Sequence[Stamp], lost_at: Sequence[str], way: MessagePath) -> tuple[Mark, str]:
+def _conclude(stamps: Sequence[MessageStamp], lost_at: Sequence[str], way: MessagePath) -> tuple[Mark, str]:
     terminals = _list_terminals(way)
     ends = sorted({one.node for one in stamps if one.node in terminals and has_left(one, _read_sides(one.node, way))})
     if lost_at:
@@ -185,11 +191,11 @@ def _conclude_without_stamps(window: WindowResult | None) -> tuple[Mark, str]:
     return UNKNOWN, f"{told}, and it is not among the lost ids that are kept."
 
 
-def _format_missing(node: str, stamps: Sequence[Stamp], way: MessagePath) -> str:
+def _format_missing(node: str, stamps: Sequence[MessageStamp], way: MessagePath) -> str:
     """Return what is known of a message that is missing at a node: that it is lost only if all that are missing are."""
     if _is_surely_lost(node, way.window):
         return f"lost {_format_place(node, stamps, way)}"
-    return bounds.not_seen(node, *_read_loss(node, way.window), _locate_loss(node, stamps, way))
+    return loss_bounds.describe_missing(node, *_read_loss(node, way.window), _locate_loss(node, stamps, way))
 
 
 def _is_surely_lost(node: str, window: WindowResult | None) -> bool:
@@ -203,17 +209,17 @@ def _read_loss(name: str, window: WindowResult | None) -> tuple[int, int]:
     return (found.loss, found.loss_lower) if found else (0, 0)
 
 
-def _format_place(node: str, stamps: Sequence[Stamp], way: MessagePath) -> str:
+def _format_place(node: str, stamps: Sequence[MessageStamp], way: MessagePath) -> str:
     return {
-        Part.AFTER: f"after {node}",
-        Part.INSIDE: f"inside {node}",
-        Part.ON_THE_WAY: f"on its way to {node}",
-        Part.SOMEWHERE: f"at {node}",
+        LossPart.AFTER: f"after {node}",
+        LossPart.INSIDE: f"inside {node}",
+        LossPart.ON_THE_WAY: f"on its way to {node}",
+        LossPart.SOMEWHERE: f"at {node}",
     }[_locate_loss(node, stamps, way)]
 
 
-def _locate_loss(node: str, stamps: Sequence[Stamp], way: MessagePath) -> Part:
-    return part_at(node, stamps, _read_sides(node, way))
+def _locate_loss(node: str, stamps: Sequence[MessageStamp], way: MessagePath) -> LossPart:
+    return find_part_at(node, stamps, _read_sides(node, way))
 
 
 def _read_sides(node: str, way: MessagePath) -> str:
@@ -225,7 +231,7 @@ def _list_terminals(way: MessagePath) -> set[str]:
     return {node for place, node in enumerate(way.graph.nodes) if place not in sources}
 
 
-def _sort_stamps(stamps: Sequence[Stamp], way: MessagePath) -> list[_TimedStamp]:
+def _sort_stamps(stamps: Sequence[MessageStamp], way: MessagePath) -> list[_TimedStamp]:
     """Return the stamps in the pathway's order, whatever their hosts' clocks say, in before out."""
     places = {node: place for place, node in enumerate(way.graph.nodes)}
     moments = []
@@ -252,14 +258,14 @@ def _build_steps(moments: Sequence[_TimedStamp], zone: tzinfo) -> list[JourneySt
 
 
 _NOT_SEEN_TEXTS: Final = {
-    Part.ON_THE_WAY: "not seen",
-    Part.INSIDE: "not seen leaving",
-    Part.AFTER: "not seen behind it",
-    Part.SOMEWHERE: "missing",
+    LossPart.ON_THE_WAY: "not seen",
+    LossPart.INSIDE: "not seen leaving",
+    LossPart.AFTER: "not seen behind it",
+    LossPart.SOMEWHERE: "missing",
 }
 
 
-def _build_lost_step(node: str, stamps: Sequence[Stamp], way: MessagePath) -> JourneyStep:
+def _build_lost_step(node: str, stamps: Sequence[MessageStamp], way: MessagePath) -> JourneyStep:
     none = texts.NONE
     is_lost = _is_surely_lost(node, way.window)
     told = f"lost {_format_place(node, stamps, way)}" if is_lost else _NOT_SEEN_TEXTS[_locate_loss(node, stamps, way)]

@@ -1,21 +1,22 @@
 """Paged list of the ids that are missing at a node, with search and CSV."""
 
 from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
-
 from hopwatch.dashboards.queries.models import Graph
 from hopwatch.dashboards.views import sheets
-from hopwatch.monitor import bounds
-from hopwatch.monitor.journey import readings
-from hopwatch.monitor.kernel.naming import HASH_OF_A_TEXT
 from hopwatch.monitor.kernel.tally import MAX_LOST_IDS
-from hopwatch.monitor.results import NodeResult, WindowResult, iso
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.kernel.naming import HASH_SUFFIX
+from hopwatch.monitor.lookup.journey import parse_ids
+from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.texts import loss_bounds
+
 
 IDS_PER_PAGE: Final = 25
 COLUMNS: Final = ("message_id", "stream", "window_start", "node", "last_seen", "known_of_it")
@@ -65,7 +66,7 @@ def format_counts(page: LostIdPage, node: str, kept: int) -> str:
 
 def format_hash_note(page: LostIdPage) -> str:
     """Return what to say of texts that are not known; nothing where all are."""
-    if not any(shown.endswith(HASH_OF_A_TEXT) for _, shown in page.ids):
+    if not any(shown.endswith(HASH_SUFFIX) for _, shown in page.ids):
         return ""
     return "Of some ids that are texts only the hashes were sent: hopwatch find TEXT looks for a text by its hash."
 
@@ -75,8 +76,8 @@ def format_certainty(one: WindowResult, name: str) -> str:
     node = next((each for each in one.nodes if each.node == name), None)
     if node is None:
         return NOT_KNOWN
-    part = bounds.part_of(node.lost_in_transit, node.lost_inside, node.lost_after)
-    return bounds.not_seen(name, node.loss, node.loss_lower, part)
+    part = loss_bounds.find_loss_part(node.lost_in_transit, node.lost_inside, node.lost_after)
+    return loss_bounds.describe_missing(name, node.loss, node.loss_lower, part)
 
 
 def is_sure(one: WindowResult, name: str) -> bool:
@@ -112,7 +113,7 @@ def format_left_out(node: NodeResult | None, kept: int) -> str:
 
 def build_csv(one: WindowResult, graph: Graph, node: str, ids: Sequence[NamedId]) -> str:
     """Return all ids that are kept as missing at a node as comma-separated values under a line of names."""
-    seen, start = format_last_seen(graph, one, node), iso(one.window_start_us)
+    seen, start = format_last_seen(graph, one, node), format_iso(one.window_start_us)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -123,7 +124,7 @@ def build_csv(one: WindowResult, graph: Graph, node: str, ids: Sequence[NamedId]
 
 def build_file_name(one: WindowResult, node: str) -> str:
     """Return a name for that file that any system takes."""
-    start = iso(one.window_start_us).replace(":", "").replace("-", "")
+    start = format_iso(one.window_start_us).replace(":", "").replace("-", "")
     named = (
         "".join(char for char in name if char.isascii() and (char.isalnum() or char in "._-"))
         for name in (one.stream, node)
@@ -133,7 +134,7 @@ def build_file_name(one: WindowResult, node: str) -> str:
 
 
 def _select_matches(ids: Sequence[NamedId], text: str) -> list[NamedId]:
-    meant, part = set(readings(text)), text.casefold()
+    meant, part = set(parse_ids(text)), text.casefold()
     digits = part.replace("-", "")
     return [
         (message_id, shown)

@@ -1,16 +1,15 @@
 """Rows of the outlier table: observed and expected value, level and reasons."""
 
 from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
-
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.watch import Finding
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+
 
 OUTLIER: Final = Mark("OUTLIER", "◆", "rare enough to be told of", "unknown")
 NOTICE: Final = Mark("NOTICE", "◇", "noticed, and not rare enough to be told of", "idle")
@@ -43,12 +42,12 @@ class OutlierRow:
     why: tuple[str, ...]
 
 
-def build_rows(findings: Iterable[tuple[str, Finding]], zone: tzinfo) -> tuple[OutlierRow, ...]:
+def build_rows(findings: Iterable[tuple[str, OutlierFinding]], zone: tzinfo) -> tuple[OutlierRow, ...]:
     """Return the rows in the order of the findings."""
     return tuple(_build_row(stream, found, zone) for stream, found in findings)
 
 
-def _build_row(stream: str, found: Finding, zone: tzinfo) -> OutlierRow:
+def _build_row(stream: str, found: OutlierFinding, zone: tzinfo) -> OutlierRow:
     why = found.why
     is_expected = why.low is not None and why.high is not None
     since = f"since {texts.format_moment(why.since_us, zone)}" if why.since_us != found.window_start_us else ""

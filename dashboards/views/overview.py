@@ -1,17 +1,24 @@
 """Rows of the overview: one per stream, the worst first."""
 
 from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
-
-from hopwatch.dashboards.queries.models import StreamsOverview, StreamSummary, WindowSummary
+from hopwatch.dashboards.queries.models import StreamsOverview
+from hopwatch.dashboards.queries.models import StreamSummary
+from hopwatch.dashboards.queries.models import WindowSummary
 from hopwatch.dashboards.views import texts
-from hopwatch.dashboards.views.colours import NO_DATA, VERDICT_ORDER, Mark, select_mark
-from hopwatch.monitor import bounds
-from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
+from hopwatch.dashboards.views.colours import NO_DATA
+from hopwatch.dashboards.views.colours import VERDICT_ORDER
+from hopwatch.dashboards.views.colours import Mark
+from hopwatch.dashboards.views.colours import select_mark
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.monitor.texts import loss_bounds
+
 
 OLD_AFTER_US: Final = 600_000_000
 """A stream whose newest final window ended so long before what the monitor has read is told as old."""
@@ -145,7 +152,7 @@ def _build_row(one: StreamSummary, now_us: int, reached_us: int, newest_us: int,
 def format_loss(result: WindowResult) -> tuple[str, str, str]:
     """Return what was surely lost, in ppm and per cent, and what more there may be; of what is unknown never 0."""
     surely = texts.format_ppm(result.lost_lower, result.known), texts.format_percent(result.lost_lower, result.known)
-    if bounds.is_unknown(result.lost_lower, result.lost_upper):
+    if loss_bounds.is_unknown(result.lost_lower, result.lost_upper):
         return texts.UNKNOWN, "unknown", _format_upper(result)
     if result.lost_upper != result.lost_lower:
         return f"≥ {surely[0]}", f"≥ {surely[1]}", _format_upper(result)

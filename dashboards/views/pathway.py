@@ -1,15 +1,20 @@
 """Layout of the pathway graph: position, mark and figures of each node and edge."""
 
 from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
+from hopwatch.dashboards.queries.models import Edge
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.views import loss
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.colours import NO_DATA
+from hopwatch.dashboards.views.colours import Mark
+from hopwatch.dashboards.views.step_marks import StepNode
+from hopwatch.dashboards.views.step_marks import StepResult
+from hopwatch.dashboards.views.step_marks import is_final
+from hopwatch.dashboards.views.step_marks import mark_node
+from hopwatch.monitor.texts import loss_bounds
 
-from hopwatch.dashboards.queries.models import Edge, Graph
-from hopwatch.dashboards.views import loss, texts
-from hopwatch.dashboards.views.colours import NO_DATA, Mark
-from hopwatch.dashboards.views.step_marks import StepNode, StepResult, is_final, mark_node
-from hopwatch.monitor import bounds
 
 MAX_COLUMNS: Final = 8
 """As many nodes in a row have room for their figures."""
@@ -101,7 +106,7 @@ def _build_arrow(graph: Graph, edge: Edge, one: StepResult | None) -> Arrow:
     node, name = found[target], "lost_in_transit"
     missing = int(getattr(node, name))
     lower, upper = loss.bound_part(node, name) if missing else (0, 0)
-    label = f"{bounds.said(missing, lower, upper)}{loss.format_unknown(lower, upper) or ' lost'}"
+    label = f"{loss_bounds.format_bounds(missing, lower, upper)}{loss.format_unknown(lower, upper) or ' lost'}"
     said = _format_lost(node, name, f"on the way to {target}")
     return Arrow(edge.source, edge.target, edge.is_required, missing, lower, upper, label, said)
 
@@ -110,7 +115,7 @@ def _format_lost(node: StepNode, name: str, where: str) -> str:
     """Return a part of the loss of a node by its bounds, and where it was lost."""
     missing = int(getattr(node, name))
     lower, upper = loss.bound_part(node, name) if missing else (0, 0)
-    return f"{bounds.said(missing, lower, upper)} lost {where}{loss.format_unknown(lower, upper)}"
+    return f"{loss_bounds.format_bounds(missing, lower, upper)} lost {where}{loss.format_unknown(lower, upper)}"
 
 
 def _compute_columns(graph: Graph) -> tuple[int, ...]:

@@ -1,15 +1,17 @@
 """Rows of the quality page: records set aside, undeclared names, rejected and filtered messages, holes."""
 
 from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
-
 from hopwatch.dashboards.views import texts
-from hopwatch.monitor.parcels import SetAside
-from hopwatch.monitor.quality import Quality, Stopped
-from hopwatch.monitor.undeclared import MOST_NAMES, UNKNOWN_NODE, Undeclared
+from hopwatch.monitor.accounting.quality import Quality
+from hopwatch.monitor.accounting.quality import StoppedMessages
+from hopwatch.monitor.accounting.undeclared_names import MAX_NAMES
+from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
+from hopwatch.monitor.accounting.undeclared_names import UndeclaredName
+from hopwatch.monitor.payloads import SetAside
+
 
 MEANINGS: Final = {
     "bad_count": "it says that it holds more observations than a record may, or none where there have to be some",
@@ -155,13 +157,13 @@ def _count_nodes(count: int) -> str:
     return f"{count:,} {'node' if count == 1 else 'nodes'}"
 
 
-def _build_name_row(one: Undeclared, now_us: int, zone: tzinfo) -> NameRow:
+def _build_name_row(one: UndeclaredName, now_us: int, zone: tzinfo) -> NameRow:
     is_node = one.reason == UNKNOWN_NODE
     place = f"a node of {one.stream}" if is_node else f"a stream, with the node {one.node}"
     if not one.stream:
         place = "nodes" if is_node else "streams"
     return NameRow(
-        (one.node if is_node else one.stream) or f"all beyond {MOST_NAMES:,} names",
+        (one.node if is_node else one.stream) or f"all beyond {MAX_NAMES:,} names",
         place,
         one.nearest or texts.NONE,
         one.probe or texts.NONE,
@@ -181,7 +183,7 @@ def _build_record_row(one: SetAside, now_us: int, zone: tzinfo) -> RecordRow:
     return RecordRow(arrived, f"{texts.format_age(now_us - one.arrival_us)} ago", one.reason, message, one.path, where)
 
 
-def _build_stopped_row(one: Stopped) -> StoppedRow:
+def _build_stopped_row(one: StoppedMessages) -> StoppedRow:
     return StoppedRow(
         one.stream,
         one.node,

@@ -4,19 +4,24 @@ Lags are in µs and parts are fractions, as in ``hopwatch report --json``; the n
 """
 
 from __future__ import annotations
-
 import csv
 import io
 import re
 from dataclasses import dataclass
 from typing import Final
-
-from hopwatch.dashboards.queries.models import Graph, StreamRange, StreamsOverview
-from hopwatch.dashboards.views import pathway, series, step_marks
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.models import StreamRange
+from hopwatch.dashboards.queries.models import StreamsOverview
+from hopwatch.dashboards.views import pathway
+from hopwatch.dashboards.views import series
+from hopwatch.dashboards.views import step_marks
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.step_marks import StepResult
 from hopwatch.monitor.kernel.rollup import NODE_COUNTS
-from hopwatch.monitor.results import NodeResult, Quantiles, iso
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.results import Quantiles
+from hopwatch.monitor.results import format_iso
+
 
 CellValue = str | int | float | None
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
@@ -104,7 +109,7 @@ def build_heat(stretch: StreamRange, measure: HeatMeasure) -> Sheet:
             lags = (of_node.p95 if of_node else None,)
             losses = node.loss_lower, node.loss_upper, node.loss, node.loss_ratio
             figures = losses if measure is HeatMeasure.LOSS else lags
-            rows.append((iso(step_marks.get_start_us(one)), seen, node.node, *figures))
+            rows.append((format_iso(step_marks.get_start_us(one)), seen, node.node, *figures))
     columns = {HeatMeasure.LOSS: _MISSING_COLUMNS, HeatMeasure.LAG: ("lag_p95_us",)}
     return Sheet(("start", "seen_as", "node", *columns[measure]), tuple(rows))
 
@@ -164,7 +169,7 @@ def build_overview(standing: StreamsOverview) -> Sheet:
         covered = [node.coverage for node in newest.nodes if node.coverage is not None]
         bounds = newest.lost_lower, newest.lost_upper, newest.lost, newest.loss_ratio
         lag = newest.lag_us.p95 if newest.lag_us else None
-        start = iso(newest.window_start_us)
+        start = format_iso(newest.window_start_us)
         rows.append((one.stream, newest.verdict, start, newest.known, *bounds, lag, min(covered, default=None)))
     return Sheet(_OVERVIEW_COLUMNS, tuple(rows))
 
@@ -176,7 +181,7 @@ _OVERVIEW_COLUMNS: Final = (
 
 
 def _describe_step(one: StepResult) -> tuple[str, str]:
-    return iso(step_marks.get_start_us(one)), step_marks.mark_step(one).mark.word
+    return format_iso(step_marks.get_start_us(one)), step_marks.mark_step(one).mark.word
 
 
 def _list_quantiles(lag: Quantiles | None) -> tuple[int | None, ...]:

@@ -1,12 +1,14 @@
 """Formatting of numbers, durations and moments; an unknown value is shown as unknown, never as 0."""
 
 from __future__ import annotations
-
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC
+from datetime import datetime
+from datetime import timedelta
+from datetime import tzinfo
 from typing import Final
+from hopwatch.monitor.texts import time_spans
 
-from hopwatch.monitor import spans
 
 NONE: Final = "\u2013"
 """There is no value."""
@@ -51,12 +53,12 @@ def format_ratio(fraction: float | None) -> str:
 
 def format_lag(lag_us: int | None) -> str:
     """Return a lag in the unit that a person would choose."""
-    return NONE if lag_us is None else spans.words(lag_us)
+    return NONE if lag_us is None else time_spans.format_duration(lag_us)
 
 
 def format_age(for_us: int) -> str:
     """Return how long ago something was, in the two greatest units that it has."""
-    return spans.age(for_us)
+    return time_spans.format_age(for_us)
 
 
 def join_words(words: Sequence[str]) -> str:

@@ -1,15 +1,18 @@
 """Texts of the page of one window: its status, the holes of its probes, its revisions."""
 
 from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any, Final
-
-from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
+from typing import Any
+from typing import Final
+from hopwatch.dashboards.queries.window_models import AgedOutRecords
+from hopwatch.dashboards.queries.window_models import Revision
+from hopwatch.dashboards.queries.window_models import WindowHole
 from hopwatch.dashboards.views import texts
-from hopwatch.monitor.kernel.window import Terms
-from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.kernel.window import WindowPolicy
+
 
 MAX_CHANGES: Final = 40
 """Lines of one revision that are shown."""
@@ -47,7 +50,7 @@ class Amendment:
     left_out: int
 
 
-def format_status(one: WindowResult, terms: Terms | None, zone: tzinfo) -> str:
+def format_status(one: WindowResult, terms: WindowPolicy | None, zone: tzinfo) -> str:
     """Return where a window stands in its life."""
     due = f" It is judged after {texts.format_moment(terms.final_at_us(one.window_start_us), zone)}." if terms else ""
     if one.status is Status.OPEN:

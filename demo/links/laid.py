@@ -87,7 +87,7 @@ class TopicLinks:
         Raises:
             TransportError: no broker answers, or none lets us in.
         """
-        topics.describe(self._observations, self._access)
+        topics.describe_topic(self._observations, self._access)
 
     def __enter__(self) -> Self:
         """Make the topics, on one broker each: what is in them is not worth more.
@@ -125,7 +125,7 @@ class TopicLinks:
         return ()
 
     def _make(self, place: KafkaPlace, partitions: int) -> None:
-        topics.create(
+        topics.create_topic(
             place,
             self._access,
             partitions=partitions,
@@ -137,7 +137,7 @@ class TopicLinks:
     def _delete(self) -> None:
         try:
             # Readers are known by the names of what they read.
-            topics.delete(self._places(), self._access, [self._topic(node) for node in self._fed])
+            topics.delete_topics(self._places(), self._access, [self._topic(node) for node in self._fed])
         except TransportError as failed:
             self.left_behind = f"the topics {self._prefix}-… are left behind: {failed}"
 
@@ -172,7 +172,7 @@ def check_observations(url: str) -> None:
         SettingsError: what the environment says of access to the brokers cannot be.
     """
     if url.startswith(SCHEME):
-        topics.require(KafkaPlace.parse(url), _access())
+        topics.require_topic(KafkaPlace.parse(url), _access())
 
 
 def _access() -> KafkaAccess:

@@ -1,7 +1,7 @@
-"""Books: which batches of a probe instance have come, and what its account of a window is therefore worth.
+"""Books: the batches received from a probe instance, and how complete its account of a window is.
 
 Silence, loss and ignorance are three things, and the books tell them apart. A book is a value: :func:`absorb` returns a
-new one; :func:`accounts` judges it against windows. All moments are µs since 1970.
+new one; :func:`judge_book` judges it against windows. All moments are µs since 1970.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import TIMELESS_CAUSES, WINDOW_US
 
 AFTERLIFE_US: Final = 10_000_000
-"""How long an instance that did not say bye lives beyond its last ``complete_through``."""
+"""Time that an instance without a bye lives beyond its last ``complete_through``."""
 RETIRED_AFTER_US: Final = 600_000_000
-"""How long a silent instance without a bye may hold unreported stamps."""
-MOST_DROPPED: Final = 2**53
-"""As how many a window's drops of one instance count at most: nothing overflows, whatever a broken probe says."""
+"""Time that a silent instance without a bye may hold unreported stamps."""
+MAX_DROPPED: Final = 2**53
+"""Drops of one instance in a window count at most this many, so that nothing overflows."""
 
-_MOST_US: Final = 2**63 - 1
+_MAX_US: Final = 2**63 - 1
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -41,7 +41,7 @@ FACTS: Final = np.dtype(
         ("standing", "u1"),
     ]
 )
-"""What the books need of one batch; ``complete_through_us`` is no later than the arrival already.
+"""Facts of one batch for the books; ``complete_through_us`` is no later than the arrival already.
 
 ``stamped_from_us`` is the earliest stamp of an implausible batch, no later than its arrival, and 0 of all others.
 """
@@ -57,7 +57,7 @@ Nor are spans of stamping kept apart that begin so much before an arrival.
 """
 
 
-class Run(NamedTuple):
+class BatchRun(NamedTuple):
     """Batches ``first`` to ``last`` without a hole, when the first was sent, and the ``complete_through`` of the last.
 
     The first may be of the same flush as those missing before it, of which only the last carries the new moment. It was
@@ -70,7 +70,7 @@ class Run(NamedTuple):
     complete_last_us: int
 
 
-class Aside(NamedTuple):
+class ImplausibleSpan(NamedTuple):
     """Implausible observations: how many were stamped at some time between two moments, µs, both included."""
 
     from_us: int
@@ -88,8 +88,8 @@ class DropFact(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tallies:
-    """What became of everything that an instance sent; the parts of each line add up to its first."""
+class InstanceCounts:
+    """Counts of the batches and observations of one instance, by what became of them."""
 
     batches: int = 0
     duplicate_batches: int = 0
@@ -103,9 +103,11 @@ class Tallies:
         """Observations that count in a window."""
         return self.observations - self.duplicate_observations - self.too_late - self.implausible
 
-    def plus(self, other: Tallies) -> Tallies:
+    def plus(self, other: InstanceCounts) -> InstanceCounts:
         """Return the sums."""
-        return Tallies(*(getattr(self, name) + getattr(other, name) for name in Tallies.__dataclass_fields__))
+        return InstanceCounts(
+            *(getattr(self, name) + getattr(other, name) for name in InstanceCounts.__dataclass_fields__)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +128,23 @@ class Book:
     epoch_us: int
     first_arrival_us: int = 2**63 - 1
     last_arrival_us: int = -(2**63)
-    runs: tuple[Run, ...] = ()
+    runs: tuple[BatchRun, ...] = ()
     said_bye: bool = False
     skew_us: int = 0
     drops: Mapping[tuple[int, str], int] = field(default_factory=dict)
     sent: Mapping[int, bool] = field(default_factory=dict)
-    aside: Mapping[int, Aside] = field(default_factory=dict)
+    aside: Mapping[int, ImplausibleSpan] = field(default_factory=dict)
     unplaced: Mapping[int, int] = field(default_factory=dict)
-    tallies: Tallies = Tallies()
+    tallies: InstanceCounts = InstanceCounts()
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What tells this instance from every other."""
+        """Identity of the instance."""
         return self.stream, self.node, self.probe, self.epoch_us
 
     @property
     def alive_from_us(self) -> int:
-        """The epoch, no later than the first arrival: a clock that is ahead completes nothing that nobody kept."""
+        """The epoch, but no later than the first arrival, in case the probe's clock is ahead."""
         return min(self.epoch_us, self.first_arrival_us)
 
     @property
@@ -165,7 +167,7 @@ class Book:
 
 
 class Accounts(NamedTuple):
-    """How one instance stands to windows; each of shape (windows,)."""
+    """Accounts of one instance for windows; each field of shape (windows,)."""
 
     has_a_say: Bools
     heard: Bools
@@ -205,7 +207,7 @@ def absorb(book: Book, facts: NDArray[np.void], drops: Sequence[DropFact] = ()) 
     return written, is_new
 
 
-def accounts(book: Book, starts_us: Int64s, ends_us: Int64s, horizons_us: Int64s) -> Accounts:
+def judge_book(book: Book, starts_us: Int64s, ends_us: Int64s, horizons_us: Int64s) -> Accounts:
     """Judge a book against windows, each given by its start, end and horizon; SEMANTICS.md, "Books"."""
     alive_from_us, through_us = book.alive_from_us, book.complete_through_us
     life = alive_from_us, through_us + (0 if book.said_bye else AFTERLIFE_US)
@@ -253,7 +255,7 @@ def _meet(span_us: tuple[int, int], firsts_us: Int64s, lasts_us: Int64s) -> Bool
     return np.asarray((from_us <= to_us) & (from_us <= lasts_us) & (to_us >= firsts_us))
 
 
-def _covered(runs: Sequence[Run], seqs: Int64s) -> Bools:
+def _covered(runs: Sequence[BatchRun], seqs: Int64s) -> Bools:
     """Whether each number lies in a run."""
     if not runs:
         return np.zeros(len(seqs), bool)
@@ -262,7 +264,7 @@ def _covered(runs: Sequence[Run], seqs: Int64s) -> Bools:
     return np.asarray((place >= 0) & (seqs <= lasts[np.maximum(place, 0)]))
 
 
-def _extend(runs: Sequence[Run], new: NDArray[np.void]) -> tuple[Run, ...]:
+def _extend(runs: Sequence[BatchRun], new: NDArray[np.void]) -> tuple[BatchRun, ...]:
     """Merge new batches, in order of their numbers and none of them in a run, into the runs."""
     if not len(new):
         return tuple(runs)
@@ -270,30 +272,32 @@ def _extend(runs: Sequence[Run], new: NDArray[np.void]) -> tuple[Run, ...]:
     sent_us = np.maximum(through_us, np.minimum(new["sent_at_us"], new["arrival_us"]))
     begins = np.concatenate(([0], np.flatnonzero(np.diff(seqs) != 1) + 1))
     ends = np.append(begins[1:], len(seqs)) - 1
-    added = map(Run, seqs[begins].tolist(), seqs[ends].tolist(), sent_us[begins].tolist(), through_us[ends].tolist())
-    merged: list[Run] = []
+    added = map(
+        BatchRun, seqs[begins].tolist(), seqs[ends].tolist(), sent_us[begins].tolist(), through_us[ends].tolist()
+    )
+    merged: list[BatchRun] = []
     for run in sorted((*runs, *added)):
         if merged and merged[-1].last + 1 == run.first:
-            run = Run(merged[-1].first, run.last, merged.pop().sent_first_us, run.complete_last_us)  # noqa: PLW2901
+            run = BatchRun(merged[-1].first, run.last, merged.pop().sent_first_us, run.complete_last_us)  # noqa: PLW2901
         merged.append(run)
     return tuple(merged)
 
 
-def _has_a_later(book: Book, new: NDArray[np.void]) -> bool:
+def _has_later_batch(book: Book, new: NDArray[np.void]) -> bool:
     """Whether the last of the new batches, in order of their numbers, is the last of all."""
     return len(new) > 0 and (not book.runs or int(new["seq"][-1]) > book.runs[-1].last)
 
 
 def _said_bye(book: Book, new: NDArray[np.void]) -> bool:
     """Whether the batch with the highest number is a bye."""
-    return bool(new["kind"][-1] == Kind.BYE) if _has_a_later(book, new) else book.said_bye
+    return bool(new["kind"][-1] == Kind.BYE) if _has_later_batch(book, new) else book.said_bye
 
 
 def _skew_us(book: Book, new: NDArray[np.void]) -> int:
     """Return how far ahead of its arrival the batch with the highest number was sent, as far as 64 bits go."""
-    if not _has_a_later(book, new):
+    if not _has_later_batch(book, new):
         return book.skew_us
-    return max(-_MOST_US - 1, min(int(new["sent_at_us"][-1]) - int(new["arrival_us"][-1]), _MOST_US))
+    return max(-_MAX_US - 1, min(int(new["sent_at_us"][-1]) - int(new["arrival_us"][-1]), _MAX_US))
 
 
 def _with_drops(known: Mapping[tuple[int, str], int], drops: Sequence[DropFact]) -> Mapping[tuple[int, str], int]:
@@ -311,9 +315,9 @@ def _with_sent(known: Mapping[int, bool], new: NDArray[np.void]) -> Mapping[int,
     return {**known, **{start: start in set_aside or known.get(start, False) for start in starts}}
 
 
-def _count(facts: NDArray[np.void], is_new: Bools) -> Tallies:
+def _count(facts: NDArray[np.void], is_new: Bools) -> InstanceCounts:
     counts, standing = facts["count"].astype(np.int64), facts["standing"]
-    return Tallies(
+    return InstanceCounts(
         batches=len(facts),
         duplicate_batches=int((~is_new).sum()),
         observations=int(counts.sum()),
@@ -323,14 +327,16 @@ def _count(facts: NDArray[np.void], is_new: Bools) -> Tallies:
     )
 
 
-def _with_aside(known: Mapping[int, Aside], new: NDArray[np.void]) -> Mapping[int, Aside]:
+def _with_aside(known: Mapping[int, ImplausibleSpan], new: NDArray[np.void]) -> Mapping[int, ImplausibleSpan]:
     """Add implausible observations by the minute in which their stamping began, however far back that is said to be."""
     asides = dict(known)
     implausible = new[(new["standing"] == IMPLAUSIBLE) & (new["kind"] == Kind.OBSERVATIONS)]
     for from_us, to_us, count in implausible[["stamped_from_us", "arrival_us", "count"]].tolist():
         minute_us = max(from_us, to_us - NEAR_US) // WINDOW_US * WINDOW_US
-        before = asides.get(minute_us, Aside(from_us, to_us, 0))
-        asides[minute_us] = Aside(min(from_us, before.from_us), max(to_us, before.to_us), before.count + count)
+        before = asides.get(minute_us, ImplausibleSpan(from_us, to_us, 0))
+        asides[minute_us] = ImplausibleSpan(
+            min(from_us, before.from_us), max(to_us, before.to_us), before.count + count
+        )
     return asides
 
 
@@ -338,14 +344,14 @@ def _aside(book: Book, starts_us: Int64s, horizons_us: Int64s) -> Int64s:
     """Return how many observations with event times that cannot be may be of each window, by when they were stamped."""
     counts = np.zeros(len(starts_us), np.int64)
     for aside in book.aside.values():
-        counts += _meet((aside.from_us, aside.to_us), starts_us, horizons_us) * np.int64(min(aside.count, MOST_DROPPED))
+        counts += _meet((aside.from_us, aside.to_us), starts_us, horizons_us) * np.int64(min(aside.count, MAX_DROPPED))
     for (start_ms, cause), count in book.drops.items():
         if cause in TIMELESS_CAUSES:
             minute = start_ms * 1_000, start_ms * 1_000 + WINDOW_US - 1
             # Of the window of that minute itself they are drops.
             meets = _meet(minute, starts_us, horizons_us) & (starts_us != minute[0])
-            counts += meets * np.int64(min(count, MOST_DROPPED))
-    return np.minimum(counts, MOST_DROPPED)
+            counts += meets * np.int64(min(count, MAX_DROPPED))
+    return np.minimum(counts, MAX_DROPPED)
 
 
 def _dropped(book: Book, starts_us: Int64s) -> Int64s:
@@ -353,10 +359,10 @@ def _dropped(book: Book, starts_us: Int64s) -> Int64s:
 
 
 def _by_start(counts: Iterable[tuple[int, int]], starts_us: Int64s) -> Int64s:
-    """Return the sum of the counts under each window's start, ms; at most MOST_DROPPED."""
+    """Return the sum of the counts under each window's start, ms; at most MAX_DROPPED."""
     by_start: dict[int, int] = {}
     for start_ms, count in counts:
         by_start[start_ms * 1_000] = by_start.get(start_ms * 1_000, 0) + count
     if not by_start:
         return np.zeros(len(starts_us), np.int64)
-    return np.array([min(by_start.get(start, 0), MOST_DROPPED) for start in starts_us.tolist()], np.int64)
+    return np.array([min(by_start.get(start, 0), MAX_DROPPED) for start in starts_us.tolist()], np.int64)

@@ -1,4 +1,4 @@
-"""What a digest is: centroids in order, and the two bounds. How one comes about is in :mod:`monitor.kernel.tdigest`."""
+"""Digest: centroids in order, and the two bounds. Digests are built in :mod:`monitor.kernel.tdigest`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Digest:
 EMPTY: Final = Digest(np.empty(0), np.empty(0, np.int64), np.empty(0, np.bool_), 0, 0)
 
 
-def grouped(digest: Digest) -> Digest:
+def group_equal(digest: Digest) -> Digest:
     """Return ``digest`` with centroids of one mean and one purity, which must be neighbours, joined into one.
 
     Without that, equal values that came in different parts would leave a trace of how they were parted.
@@ -55,7 +55,7 @@ def grouped(digest: Digest) -> Digest:
     return Digest(means[starts], np.add.reduceat(digest.weights, starts), pure[starts], digest.min, digest.max)
 
 
-def sizes(starts: NDArray[np.intp], total: int) -> Ints:
+def run_lengths(starts: NDArray[np.intp], total: int) -> Ints:
     """Return how long each of the runs is that begin at ``starts``, the last one ending at ``total``."""
     lengths = np.empty_like(starts)
     lengths[:-1] = starts[1:] - starts[:-1]

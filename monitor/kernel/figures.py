@@ -1,4 +1,4 @@
-"""Figures made of digests and counts: what a window, an hour and a day say of their lags and losses."""
+"""Figures of lags and losses for a window, an hour or a day, from digests and counts."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.masks import Groups
 
 MAX_STAMPS: Final = 256
-"""How many stamps of a message are kept, beyond which they are counted: enough for one of every node of a pathway."""
+"""Stamps of a message that are kept at most, others are only counted: enough for one of every node of a pathway."""
 STAMPS: Final = np.dtype(
     [
         *((name, "<u4") for name in ("node", "probe", "reason")),
@@ -29,8 +29,8 @@ _VALUES: Final = ("event_time_us", "lag_in_us", "lag_out_us", "outcome")
 _HEADER_LENGTH: Final = struct.Struct("<I")
 
 
-class Recorded(NamedTuple):
-    """What a record says of some of its observations: arrays of shape (n,), none of them empty for no value."""
+class RecordColumns(NamedTuple):
+    """Columns of some observations of a record: arrays of shape (n,), none of them empty for no value."""
 
     probe: str
     event_time_us: NDArray[np.int64]
@@ -39,21 +39,21 @@ class Recorded(NamedTuple):
     outcome: NDArray[np.uint8]
     reason: NDArray[np.uint8]
     reasons: Sequence[str]
-    """What the numbers of ``reason`` stand for; any number beyond them stands for none."""
+    """Texts of the numbers in ``reason``; any number beyond them means no reason."""
 
 
-Record = Callable[[NDArray[Any]], Recorded]
-"""Reads a record again: what it says of the observations at some places of the batch."""
+RecordReader = Callable[[NDArray[Any]], RecordColumns]
+"""Reads the columns of the observations at some indexes of a batch."""
 
 
-class Source(NamedTuple):
-    """Where the observations of one batch come from: its node, and its record, None where it cannot be read again.
+class BatchSource(NamedTuple):
+    """Source of the observations of one batch: its node, and a reader of its record, None if it cannot be read again.
 
     ``rows`` are the places in the record of the observations at hand, None for all.
     """
 
     node: str
-    record: Record | None
+    record: RecordReader | None
     rows: NDArray[np.uint16] | None
 
 
@@ -77,7 +77,7 @@ class Journeys(NamedTuple):
 
     def pack(self) -> bytes:
         """Return them as bytes, the same for equal ones."""
-        return self.packed if self.chosen is None or not self.packed else _packed(self.table())
+        return self.packed if self.chosen is None or not self.packed else _pack_table(self.table())
 
     def of(self, place: int) -> tuple[int, list[dict[str, Any]]]:
         """Return how many stamps the message at a place has, and those that are kept, the fields of STAMPS by names."""
@@ -86,13 +86,13 @@ class Journeys(NamedTuple):
         one = self.taken(np.array([place])).table()
         return int(one.counts[0]), list(one.told())
 
-    def table(self) -> Table:
+    def table(self) -> StampTable:
         """Return the stamps as arrays; there are some."""
-        table = _unpacked(self.packed)
+        table = _unpack_table(self.packed)
         return table if self.chosen is None else table.taken(self.chosen)
 
 
-class Table(NamedTuple):
+class StampTable(NamedTuple):
     """The stamps of some messages, one message's behind the other's.
 
     ``counts`` says how many each has, shape (messages,); of more than MAX_STAMPS the first are in ``stamps``, of dtype
@@ -103,12 +103,12 @@ class Table(NamedTuple):
     stamps: NDArray[np.void]
     words: tuple[str, ...]
 
-    def taken(self, places: NDArray[np.int64]) -> Table:
+    def taken(self, places: NDArray[np.int64]) -> StampTable:
         """Return the messages at some places."""
         kept = np.minimum(self.counts, MAX_STAMPS).astype(np.int64)
         groups = Groups(np.arange(len(self.stamps)), np.cumsum(kept) - kept)
-        _, chosen = masks.observations(groups, places)
-        return Table(self.counts[places], self.stamps[chosen], self.words)
+        _, chosen = masks.find_observations(groups, places)
+        return StampTable(self.counts[places], self.stamps[chosen], self.words)
 
     def told(self) -> Iterator[dict[str, Any]]:
         """Yield the stamps, with their words."""
@@ -117,21 +117,25 @@ class Table(NamedTuple):
             yield told | {name: self.words[told[name]] for name in _WORDS}
 
 
-def joined(parts: Sequence[tuple[int, Journeys]]) -> Journeys:
+def join_journeys(parts: Sequence[tuple[int, Journeys]]) -> Journeys:
     """Return journeys one behind the other; of each part it is said how many messages it is of."""
     if not any(part.packed for _, part in parts):
         return Journeys()
     tables = [
-        part.table() if part.packed else Table(np.zeros(count, np.uint32), np.empty(0, STAMPS), ())
+        part.table() if part.packed else StampTable(np.zeros(count, np.uint32), np.empty(0, STAMPS), ())
         for count, part in parts
     ]
     words = tuple(sorted({word for table in tables for word in table.words}))
-    stamps = np.concatenate([_renumbered(table.stamps, table.words, words) for table in tables])
-    return Journeys(_packed(Table(np.concatenate([table.counts for table in tables]), stamps, words)))
+    stamps = np.concatenate([_renumber_words(table.stamps, table.words, words) for table in tables])
+    return Journeys(_pack_table(StampTable(np.concatenate([table.counts for table in tables]), stamps, words)))
 
 
-def of(
-    count: int, message: NDArray[np.int64], batch: NDArray[np.int64], row: NDArray[np.int64], sources: Sequence[Source]
+def build_journeys(
+    count: int,
+    message: NDArray[np.int64],
+    batch: NDArray[np.int64],
+    row: NDArray[np.int64],
+    sources: Sequence[BatchSource],
 ) -> Journeys:
     """Return the journeys of so many messages.
 
@@ -148,19 +152,19 @@ def of(
         source = sources[int(batch[start])]
         if source.record is not None:
             rows = row[start:end] if source.rows is None else source.rows[row[start:end]]
-            _tell(stamps[start:end], source.node, source.record(rows), words)
+            _write_stamps(stamps[start:end], source.node, source.record(rows), words)
             is_told[start:end] = True
     if not is_told.any():
         return Journeys()
     in_order = tuple(sorted(words))
-    stamps, message = _renumbered(stamps[is_told], tuple(words), in_order), message[is_told]
+    stamps, message = _renumber_words(stamps[is_told], tuple(words), in_order), message[is_told]
     ranks = {source.node: rank for rank, source in reversed(list(enumerate(sources)))}
     node = np.array([ranks.get(word, 0) for word in in_order], np.int64)[stamps["node"]]
     counts = np.bincount(message, minlength=count).astype(np.uint32)
-    return Journeys(_packed(Table(counts, _first(stamps, message, node), in_order)))
+    return Journeys(_pack_table(StampTable(counts, _select_first(stamps, message, node), in_order)))
 
 
-def _tell(stamps: NDArray[np.void], node: str, told: Recorded, words: dict[str, int]) -> None:
+def _write_stamps(stamps: NDArray[np.void], node: str, told: RecordColumns, words: dict[str, int]) -> None:
     """Write what a record says into the stamps; words that are new are numbered as they come."""
     for name in _VALUES:
         stamps[name] = getattr(told, name)
@@ -170,7 +174,7 @@ def _tell(stamps: NDArray[np.void], node: str, told: Recorded, words: dict[str, 
     stamps["reason"] = np.array(reasons_at, np.uint32)[np.minimum(told.reason, len(told.reasons))]
 
 
-def _renumbered(stamps: NDArray[np.void], words: Sequence[str], others: Sequence[str]) -> NDArray[np.void]:
+def _renumber_words(stamps: NDArray[np.void], words: Sequence[str], others: Sequence[str]) -> NDArray[np.void]:
     """Let stamps name words by their places among others, which hold them all; they are the stamps that are given."""
     places = {word: place for place, word in enumerate(others)}
     there = np.array([places[word] for word in words], np.uint32)
@@ -179,7 +183,7 @@ def _renumbered(stamps: NDArray[np.void], words: Sequence[str], others: Sequence
     return stamps
 
 
-def _first(stamps: NDArray[np.void], message: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.void]:
+def _select_first(stamps: NDArray[np.void], message: NDArray[np.int64], node: NDArray[np.int64]) -> NDArray[np.void]:
     """Return the stamps message by message and node by node, of more than MAX_STAMPS the first of each node first."""
     by = ("reason", "probe", "outcome", "lag_out_us", "lag_in_us", "event_time_us")
     order = np.lexsort((*(stamps[name] for name in by), node, message))
@@ -199,7 +203,7 @@ def _place_in_run(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.arange(len(values)) - np.repeat(starts, np.diff(np.append(starts, len(values))))
 
 
-def _packed(table: Table) -> bytes:
+def _pack_table(table: StampTable) -> bytes:
     """Return stamps compressed, column by column, with the words that they use."""
     used = np.unique(np.concatenate([table.stamps[name] for name in _WORDS]))
     header = json.dumps([len(table.counts), len(table.stamps), [table.words[at] for at in used.tolist()]]).encode()
@@ -210,7 +214,7 @@ def _packed(table: Table) -> bytes:
     return zlib.compress(_HEADER_LENGTH.pack(len(header)) + header + body, 1)
 
 
-def _unpacked(packed: bytes) -> Table:
+def _unpack_table(packed: bytes) -> StampTable:
     body = zlib.decompress(packed)
     (length,) = _HEADER_LENGTH.unpack_from(body)
     position = _HEADER_LENGTH.size + length
@@ -221,4 +225,4 @@ def _unpacked(packed: bytes) -> Table:
     for name in (*_WORDS, *_VALUES):
         stamps[name] = np.frombuffer(body, STAMPS[name], count, position)
         position += stamps[name].nbytes
-    return Table(counts, stamps, tuple(words))
+    return StampTable(counts, stamps, tuple(words))

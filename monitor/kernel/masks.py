@@ -1,4 +1,4 @@
-"""One sort gives each message its mask: which stamps it has at which node.
+"""Masks: the stamps of each message at each node, built by one sort.
 
 A mask holds four bits a node, so 16 nodes fill one 64-bit word; pathways with more nodes use more words. Each set of
 SEMANTICS.md is a function of a mask, and so a window's millions of messages shrink to a few distinct masks with counts.
@@ -18,8 +18,8 @@ IN: Final = 1
 OUT: Final = 2
 FILTERED: Final = 4
 REJECTED: Final = 8
-BITS_A_NODE: Final = 4
-NODES_A_WORD: Final = 64 // BITS_A_NODE
+BITS_PER_NODE: Final = 4
+NODES_PER_WORD: Final = 64 // BITS_PER_NODE
 
 _MIX_FIRST: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_BOTH: Final = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -42,7 +42,7 @@ class Groups(NamedTuple):
     starts: NDArray[np.int64]
 
 
-def ids_of(packed: bytes | NDArray[np.uint8]) -> Ids:
+def ids_from_bytes(packed: bytes | NDArray[np.uint8]) -> Ids:
     """Return the ids in a packed field of 16 bytes each, without a copy; shape (n, 2)."""
     return np.frombuffer(packed, "<u8").reshape(-1, 2)
 
@@ -64,7 +64,7 @@ def shard_of(ids: Ids, shards: int) -> NDArray[np.uint64]:
     return ((fold(ids) & np.uint64(0xFFFFFFFF)) * np.uint64(shards)) >> _HALF_BITS
 
 
-def group(ids: Ids) -> Groups:
+def group_by_id(ids: Ids) -> Groups:
     """Bring equal ids together; equal means all 16 bytes. Shape of ``ids``: (observations, 2)."""
     count = len(ids)
     if count == 0:
@@ -78,13 +78,13 @@ def group(ids: Ids) -> Groups:
     order = (keys & ((np.uint64(1) << index_bits) - np.uint64(1))).view(np.int64)
     keys >>= index_bits
     new_prefix = keys[1:] != keys[:-1]
-    new_id = _differs(_taken(ids, order))
+    new_id = _differs(_gather_ids(ids, order))
     if np.array_equal(new_id, new_prefix):
         return Groups(order, _starts(new_prefix))
     return _separate(ids, order, _starts(new_prefix), np.flatnonzero(new_id & ~new_prefix) + 1)
 
 
-def observations(groups: Groups, messages: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def find_observations(groups: Groups, messages: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return for each observation of some messages, given by their places, which of them it is of, and its index."""
     ends = np.append(groups.starts[1:], len(groups.order))
     sizes = ends[messages] - groups.starts[messages]
@@ -94,7 +94,7 @@ def observations(groups: Groups, messages: NDArray[np.int64]) -> tuple[NDArray[n
     return which, groups.order[np.repeat(groups.starts[messages], sizes) + within]
 
 
-def messages(groups: Groups, observations: NDArray[np.int64]) -> NDArray[np.int64]:
+def find_messages(groups: Groups, observations: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the place of the message of each of a few observations, none of which is named twice."""
     is_wanted = np.zeros(len(groups.order), bool)
     is_wanted[observations] = True
@@ -106,7 +106,7 @@ def messages(groups: Groups, observations: NDArray[np.int64]) -> NDArray[np.int6
     return found
 
 
-def _taken(ids: Ids, order: NDArray[np.int64]) -> Ids:
+def _gather_ids(ids: Ids, order: NDArray[np.int64]) -> Ids:
     """Return ids in order. As items of 16 bytes that numpy knows, of which the values do not matter: twice as fast."""
     return ids.view(np.complex128).reshape(-1).take(order, mode="clip").view(np.uint64).reshape(-1, 2)
 
@@ -140,10 +140,10 @@ def _separate(ids: Ids, order: NDArray[np.int64], runs: NDArray[np.int64], mixed
 
 def mask_words(nodes: int) -> int:
     """Return how many 64-bit words a mask over so many nodes takes."""
-    return -(-nodes // NODES_A_WORD)
+    return -(-nodes // NODES_PER_WORD)
 
 
-def masks(groups: Groups, codes: NDArray[np.uint8], node_of: NDArray[np.uint8], nodes: int) -> NDArray[np.uint64]:
+def build_masks(groups: Groups, codes: NDArray[np.uint8], node_of: NDArray[np.uint8], nodes: int) -> NDArray[np.uint64]:
     """Return each message's mask, shape (messages, words): its observations' codes, or-ed at their node's place.
 
     ``codes`` holds the four bits of each observation, ``node_of`` the number of its node: both of shape
@@ -153,25 +153,25 @@ def masks(groups: Groups, codes: NDArray[np.uint8], node_of: NDArray[np.uint8], 
     if not len(groups.starts):
         return words
     for word in range(words.shape[1]):
-        first = word * NODES_A_WORD
-        narrow = _narrowest(min(nodes - first, NODES_A_WORD))
+        first = word * NODES_PER_WORD
+        narrow = _narrowest(min(nodes - first, NODES_PER_WORD))
         bits: NDArray[Any] = codes.astype(narrow)
-        if nodes > NODES_A_WORD:
-            bits[(node_of < first) | (node_of >= first + NODES_A_WORD)] = 0
-        bits <<= ((node_of - np.uint8(first)) % np.uint8(NODES_A_WORD) * np.uint8(BITS_A_NODE)).astype(narrow)
+        if nodes > NODES_PER_WORD:
+            bits[(node_of < first) | (node_of >= first + NODES_PER_WORD)] = 0
+        bits <<= ((node_of - np.uint8(first)) % np.uint8(NODES_PER_WORD) * np.uint8(BITS_PER_NODE)).astype(narrow)
         words[:, word] = np.bitwise_or.reduceat(bits[groups.order], groups.starts)
     return words
 
 
 def _narrowest(nodes: int) -> type[np.uint16 | np.uint32 | np.uint64]:
     """Return the smallest type that holds the bits of so many nodes: the gather's cost goes with its width."""
-    bits = nodes * BITS_A_NODE
+    bits = nodes * BITS_PER_NODE
     if bits <= np.iinfo(np.uint16).bits:
         return np.uint16
     return np.uint32 if bits <= np.iinfo(np.uint32).bits else np.uint64
 
 
-def distinct(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def find_distinct(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return the distinct masks, shape (distinct, words), and for each message the place of its own among them."""
     if words.shape[1] == 1 and words.max(initial=0) < _FEW_MASKS:
         # So few can be told apart by a table, an order of magnitude faster than by a sort.
@@ -187,11 +187,11 @@ def distinct(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.
     return several, place.reshape(-1).astype(np.int64)
 
 
-def has(words: NDArray[np.uint64], bit: int, nodes: int) -> NDArray[np.bool_]:
+def has_bit(words: NDArray[np.uint64], bit: int, nodes: int) -> NDArray[np.bool_]:
     """Return whether each mask has ``bit`` at each node; shape (masks, nodes)."""
     node = np.arange(nodes)
-    shifts = ((node % NODES_A_WORD) * BITS_A_NODE).astype(np.uint64)
-    return np.asarray((words[:, node // NODES_A_WORD] >> shifts) & np.uint64(bit), bool)
+    shifts = ((node % NODES_PER_WORD) * BITS_PER_NODE).astype(np.uint64)
+    return np.asarray((words[:, node // NODES_PER_WORD] >> shifts) & np.uint64(bit), bool)
 
 
 def byte_order(ids: Ids) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""What messages were called by their owners: of which kind an id is, and the text of one that is a text.
+"""Names of messages: the kind of each id, and the text of a text id.
 
 Sets know sixteen bytes alone. Kinds and texts are looked up for the few ids that are shown.
 """
@@ -18,7 +18,7 @@ from hopwatch.probes.contract.ids import digest
 
 MAX_TEXT_BYTES: Final = 256
 """A text that is longer is not kept with the ids that were lost: it is shown as its hash."""
-HASH_OF_A_TEXT: Final = " (hash of a text)"
+HASH_SUFFIX: Final = " (hash of a text)"
 """Stands behind the hash where the text is not known."""
 
 _TEXT_LEFT_OUT: Final = 5
@@ -38,8 +38,8 @@ class Names(NamedTuple):
         return Names(self.kinds[chosen], self.texts[chosen])
 
 
-class Said(NamedTuple):
-    """What one batch says of its ids; ``rows`` are the places in it of the observations at hand, None for all."""
+class BatchIds(NamedTuple):
+    """Ids of one batch: their kind and texts; ``rows`` are the indexes of the chosen observations, None for all."""
 
     node: int
     kind: int
@@ -54,18 +54,18 @@ class Said(NamedTuple):
         return self.texts[start : int(self.ends[row])].tobytes()
 
 
-def unknown(count: int) -> Names:
+def unknown_names(count: int) -> Names:
     """Return names of so many ids of which nothing is known but their bytes."""
     return Names(np.full(count, IdKind.UNKNOWN, np.uint8), np.full(count, None, object))
 
 
-def joined(parts: Sequence[Names]) -> Names:
+def join_names(parts: Sequence[Names]) -> Names:
     """Return names one behind the other."""
     return Names(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def of(
-    ids: Ids, message: NDArray[np.int64], batch: NDArray[np.int64], row: NDArray[np.int64], said: Sequence[Said]
+def resolve_names(
+    ids: Ids, message: NDArray[np.int64], batch: NDArray[np.int64], row: NDArray[np.int64], said: Sequence[BatchIds]
 ) -> Names:
     """Return the names of some ids.
 
@@ -73,7 +73,7 @@ def of(
     place in the batch. A message is of the kind that the first node of the pathway gives which says one; its text is
     any whose hash it is.
     """
-    names = unknown(len(ids))
+    names = unknown_names(len(ids))
     ranks = np.array([_rank(one) for one in said], np.int64)
     if not len(ids) or (ranks >= _NO_KIND).all():
         return names
@@ -86,12 +86,12 @@ def of(
         # The first that is its own counts, and all such are equal.
         if names.texts[place] is None:
             text = said[of_batch].text(at)
-            if len(text) <= MAX_TEXT_BYTES and known(packed[place].tobytes(), text) is not None:
+            if len(text) <= MAX_TEXT_BYTES and verify_text(packed[place].tobytes(), text) is not None:
                 names.texts[place] = text
     return Names(kinds.astype(np.uint8), names.texts)
 
 
-def pack(names: Names) -> tuple[bytes, bytes, bytes]:
+def pack_names(names: Names) -> tuple[bytes, bytes, bytes]:
     """Return kinds, uint8 each, ends of texts, uint32 each, and the texts end to end."""
     texts = [text or b"" for text in names.texts.tolist()]
     is_left_out = (names.kinds == IdKind.TEXT) & np.array([text is None for text in names.texts.tolist()], bool)
@@ -99,7 +99,7 @@ def pack(names: Names) -> tuple[bytes, bytes, bytes]:
     return kinds.tobytes(), np.cumsum(list(map(len, texts)), dtype="<u4").tobytes(), b"".join(texts)
 
 
-def unpack(kinds: bytes, ends: bytes, texts: bytes) -> Names:
+def unpack_names(kinds: bytes, ends: bytes, texts: bytes) -> Names:
     """Return names that were packed; of texts so many bytes as the ends say are needed."""
     packed = np.frombuffer(kinds, np.uint8)
     found = np.full(len(packed), None, object)
@@ -109,7 +109,7 @@ def unpack(kinds: bytes, ends: bytes, texts: bytes) -> Names:
     return Names(np.where(packed == _TEXT_LEFT_OUT, IdKind.TEXT, packed).astype(np.uint8), found)
 
 
-def shown(message_id: bytes, kind: int, text: bytes | None = None) -> str:
+def format_id(message_id: bytes, kind: int, text: bytes | None = None) -> str:
     """Return an id as it was given: a UUID with hyphens, an integer in decimal, a text as it is, bytes in hexadecimal.
 
     A text that is not known is shown as its hash, and says so.
@@ -120,11 +120,11 @@ def shown(message_id: bytes, kind: int, text: bytes | None = None) -> str:
         return str(int.from_bytes(message_id))
     if kind != IdKind.TEXT:
         return bytes(message_id).hex()
-    told = known(message_id, text)
-    return bytes(message_id).hex() + HASH_OF_A_TEXT if told is None else told
+    told = verify_text(message_id, text)
+    return bytes(message_id).hex() + HASH_SUFFIX if told is None else told
 
 
-def known(message_id: bytes, text: bytes | None) -> str | None:
+def verify_text(message_id: bytes, text: bytes | None) -> str | None:
     """Return a text if it is the id's own and can be read; a batch may say anything."""
     if text is None or digest(text) != message_id:
         return None
@@ -134,7 +134,7 @@ def known(message_id: bytes, text: bytes | None) -> str | None:
         return None
 
 
-def _rank(one: Said) -> int:
+def _rank(one: BatchIds) -> int:
     """Return a number that is the lower the earlier in the pathway a kind was said; its rest is the kind."""
     said = one.node * _KINDS + one.kind
     return said if one.kind != IdKind.UNKNOWN else _NO_KIND + IdKind.UNKNOWN

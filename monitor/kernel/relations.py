@@ -1,4 +1,4 @@
-"""Relations of a probe instance to the nodes around its own: whether it calls messages by other ids than they do."""
+"""Relations of a probe instance to neighbouring nodes: they show if the instance uses other message ids."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hopwatch.monitor.kernel.masks import Groups
 from hopwatch.monitor.kernel.sets import Sets
 from hopwatch.monitor.pathway import Pathway
 
-NONE: Final = -1
-"""Stands where there is nothing to tell."""
+NO_COUNT: Final = -1
+"""In place of a count that is not known."""
 
 
 class Relation(NamedTuple):
-    """Which messages of a probe instance no other node names: a sign that ids change from one node to the next.
+    """Messages of a probe instance that no other node knows: a sign that ids change between nodes.
 
     ``came`` counts the messages of its arrivals if no node before saw any of them, ``left`` those of its departures if
     none of them arrived there or was seen before, ``unfollowed`` those of its departures if no node behind saw any of
@@ -39,11 +39,11 @@ class Relation(NamedTuple):
 
     @property
     def strange(self) -> int:
-        """How many messages it names as nobody before it does."""
+        """Number of messages under ids that no earlier node knows."""
         return max(self.came, 0) + max(self.left, 0)
 
 
-class Stamped(NamedTuple):
+class WindowStamps(NamedTuple):
     """The observations of a window, batch by batch.
 
     ``keys`` has node and instance of each batch, ``counts`` how many observations, shape (batches,); ``code`` the bits
@@ -55,8 +55,8 @@ class Stamped(NamedTuple):
     code: NDArray[np.uint8]
 
 
-def of(
-    pathway: Pathway, stamped: Stamped, sets: Sets, place: NDArray[np.int64], groups: Groups
+def find_relations(
+    pathway: Pathway, stamped: WindowStamps, sets: Sets, place: NDArray[np.int64], groups: Groups
 ) -> tuple[Relation, ...]:
     """Return how each instance relates to the nodes around its own; ``place`` is the mask of each message.
 
@@ -69,14 +69,14 @@ def of(
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(stamped.counts)))
     came, left = (code & ~np.uint8(masks.OUT)).astype(bool), (code & np.uint8(masks.OUT)).astype(bool)
     sides = came, left, left
-    totals = np.stack([_counted(side, starts, number, len(numbers)) for side in sides])
-    odd = np.stack(_odd(pathway, sets))
+    totals = np.stack([_count_side(side, starts, number, len(numbers)) for side in sides])
+    odd = np.stack(_find_odd(pathway, sets))
     odds = np.zeros((len(sides), len(numbers)), np.int64)
     messages = np.zeros_like(odds)
     is_looked_into: NDArray[np.bool_] = np.any(odd, axis=(0, 2))
     chosen = np.flatnonzero(is_looked_into[place])
     if len(chosen):
-        which, at = masks.observations(groups, chosen)
+        which, at = masks.find_observations(groups, chosen)
         message = chosen[which]
         instance = number[np.searchsorted(starts, at, side="right") - 1]
         node = np.array([key[0] for key in numbers], np.int64)[instance]
@@ -87,11 +87,11 @@ def of(
             pairs = np.sort(instance[is_odd] * len(groups.starts) + message[is_odd])
             pairs = pairs[np.diff(pairs, prepend=-1) > 0]
             messages[kind] = np.bincount(pairs // len(groups.starts), minlength=len(numbers))
-    told = np.where(totals == 0, NONE, np.where(odds == totals, messages, 0))
+    told = np.where(totals == 0, NO_COUNT, np.where(odds == totals, messages, 0))
     return tuple(Relation(*key, *told[:, at].tolist()) for key, at in numbers.items())
 
 
-def _counted(
+def _count_side(
     side: NDArray[np.bool_], starts: NDArray[np.int64], number: NDArray[np.int64], numbers: int
 ) -> NDArray[np.int64]:
     """Return how many observations of the numbered instances are of a side, shape (numbers,)."""
@@ -100,21 +100,21 @@ def _counted(
     return np.bincount(number, of_batches * (np.diff(starts) > 0), numbers).astype(np.int64)
 
 
-def _odd(pathway: Pathway, sets: Sets) -> tuple[NDArray[np.bool_], ...]:
+def _find_odd(pathway: Pathway, sets: Sets) -> tuple[NDArray[np.bool_], ...]:
     """Return which messages are odd at each node: came, left, and unfollowed; each of shape (masks, nodes)."""
     before, after = sets.seen @ pathway.downstream, sets.seen @ pathway.downstream.T
     came = sets.seen & ~before & ~pathway.origins
     return came, sets.departed & ~before & ~sets.arrived, sets.departed & ~after & ~pathway.terminals
 
 
-def merge(relations: Iterable[Relation]) -> tuple[Relation, ...]:
+def merge_relations(relations: Iterable[Relation]) -> tuple[Relation, ...]:
     """Add what the shards tell of each instance; one message that is known in any of them is enough."""
     found: dict[tuple[int, str], list[Relation]] = {}
     for one in relations:
         found.setdefault((one.node, one.instance), []).append(one)
-    return tuple(Relation(*key, *map(_added, *(one[2:] for one in parts))) for key, parts in sorted(found.items()))
+    return tuple(Relation(*key, *map(_add_counts, *(one[2:] for one in parts))) for key, parts in sorted(found.items()))
 
 
-def _added(*parts: int) -> int:
-    told = [part for part in parts if part != NONE]
-    return NONE if not told else sum(told) if all(told) else 0
+def _add_counts(*parts: int) -> int:
+    told = [part for part in parts if part != NO_COUNT]
+    return NO_COUNT if not told else sum(told) if all(told) else 0

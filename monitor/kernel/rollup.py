@@ -28,15 +28,15 @@ _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What of a pathway a roll-up depends on, by the places of its nodes."""
+class PathwayShape:
+    """Properties of a pathway's nodes that a roll-up depends on, in the order of the nodes."""
 
     is_terminal: tuple[bool, ...]
     is_one_sided: tuple[bool, ...]
 
-    def of(self, places: Sequence[int]) -> Shape:
+    def of(self, places: Sequence[int]) -> PathwayShape:
         """Return it for some of the nodes."""
-        return Shape(
+        return PathwayShape(
             tuple(self.is_terminal[place] for place in places), tuple(self.is_one_sided[place] for place in places)
         )
 
@@ -45,7 +45,7 @@ Figures = TypeVar("Figures", WindowResult, RollUp)
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[Figures]):
+class SpanPart(Generic[Figures]):
     """A window or a span, and the digests of its nodes in order."""
 
     figures: Figures
@@ -54,7 +54,7 @@ class Part(Generic[Figures]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """What parts come to before anything is told of it: counts by name, those of each node in order, and digests.
+    """Sums of several parts: counts by name, those of each node in order, and digests.
 
     ``counts`` are windows, those of each verdict, ``COUNTS`` and the upper bound; ``nodes`` have ``NODE_COUNTS`` and
     the upper bound. A bound is none where it is unknown of a part.
@@ -67,25 +67,28 @@ class Sums:
 
 
 def roll_up(
-    shape: Shape, stream: str, start_us: int, parts: Sequence[Part[WindowResult]] | Sequence[Part[RollUp]]
-) -> Part[RollUp]:
+    shape: PathwayShape,
+    stream: str,
+    start_us: int,
+    parts: Sequence[SpanPart[WindowResult]] | Sequence[SpanPart[RollUp]],
+) -> SpanPart[RollUp]:
     """Return the span that begins at ``start_us`` and is made of these parts, windows or shorter spans; at least one.
 
     What is unknown of one part is unknown of the whole.
     """
-    return told(shape, stream, start_us, added([_sums(part) for part in parts]))
+    return build_roll_up(shape, stream, start_us, add_sums([_sum_part(part) for part in parts]))
 
 
-def added(parts: Sequence[Sums]) -> Sums:
+def add_sums(parts: Sequence[Sums]) -> Sums:
     """Return the sums of parts, at least one, of the same nodes."""
     first, *others = parts
     if not others:
         return first
     places = range(len(first.names))
     return Sums(
-        _added([part.counts for part in parts]),
+        _add_counts([part.counts for part in parts]),
         first.names,
-        tuple(_added([part.nodes[place] for part in parts]) for place in places),
+        tuple(_add_counts([part.nodes[place] for part in parts]) for place in places),
         tuple(
             NodeLags(*(tdigest.merge([getattr(part.lags[place], name) for part in parts]) for name in _LAGS))
             for place in places
@@ -93,7 +96,7 @@ def added(parts: Sequence[Sums]) -> Sums:
     )
 
 
-def picked(sums: Sums, places: Sequence[int]) -> Sums:
+def select_nodes(sums: Sums, places: Sequence[int]) -> Sums:
     """Return sums with some of their nodes."""
     return Sums(
         sums.counts,
@@ -103,7 +106,7 @@ def picked(sums: Sums, places: Sequence[int]) -> Sums:
     )
 
 
-def told(shape: Shape, stream: str, start_us: int, sums: Sums) -> Part[RollUp]:
+def build_roll_up(shape: PathwayShape, stream: str, start_us: int, sums: Sums) -> SpanPart[RollUp]:
     """Return the span that begins at ``start_us`` and comes to these sums."""
     ends = [of_node.lag_out_us for of_node, ends in zip(sums.lags, shape.is_terminal, strict=True) if ends]
     whole = RollUp(
@@ -112,25 +115,25 @@ def told(shape: Shape, stream: str, start_us: int, sums: Sums) -> Part[RollUp]:
         **cast("dict[str, Any]", dict(sums.counts)),
         loss_ratio=ratio(_known(sums.counts["lost"]), _known(sums.counts["known"])),
         lag_us=quantiles_of(tdigest.merge(ends)),
-        nodes=tuple(_node(shape, place, sums) for place in range(len(sums.names))),
+        nodes=tuple(_build_node(shape, place, sums) for place in range(len(sums.names))),
     )
-    return Part(whole, sums.lags)
+    return SpanPart(whole, sums.lags)
 
 
-def _sums(part: Part[WindowResult] | Part[RollUp]) -> Sums:
+def _sum_part(part: SpanPart[WindowResult] | SpanPart[RollUp]) -> Sums:
     one = part.figures
     counts: dict[str, int | None] = {"windows": 1 if isinstance(one, WindowResult) else one.windows}
-    counts |= {verdict.value.lower(): _judged(one, verdict) for verdict in Verdict}
+    counts |= {verdict.value.lower(): _count_verdict(one, verdict) for verdict in Verdict}
     counts |= {name: getattr(one, name) for name in (*COUNTS, "lost_upper")}
     nodes = tuple({name: getattr(node, name) for name in (*NODE_COUNTS, "loss_upper")} for node in one.nodes)
     return Sums(counts, tuple(node.node for node in one.nodes), nodes, part.lags)
 
 
-def _added(counts: Sequence[Mapping[str, int | None]]) -> dict[str, int | None]:
-    return {name: _sum([one[name] for one in counts]) for name in counts[0]}
+def _add_counts(counts: Sequence[Mapping[str, int | None]]) -> dict[str, int | None]:
+    return {name: _add_bounds([one[name] for one in counts]) for name in counts[0]}
 
 
-def _node(shape: Shape, place: int, sums: Sums) -> NodeRollUp:
+def _build_node(shape: PathwayShape, place: int, sums: Sums) -> NodeRollUp:
     counts = sums.nodes[place]
     # Expected or seen: what was expected and not seen is lost on the way, or was not observed.
     eligible = sum(_known(counts[name]) for name in ("seen", "lost_in_transit", "unobserved"))
@@ -147,10 +150,10 @@ def _known(count: int | None) -> int:
     return 0 if count is None else count
 
 
-def _judged(one: WindowResult | RollUp, verdict: Verdict) -> int:
+def _count_verdict(one: WindowResult | RollUp, verdict: Verdict) -> int:
     return int(one.verdict is verdict) if isinstance(one, WindowResult) else int(getattr(one, verdict.value.lower()))
 
 
-def _sum(bounds: Sequence[int | None]) -> int | None:
+def _add_bounds(bounds: Sequence[int | None]) -> int | None:
     known = [bound for bound in bounds if bound is not None]
     return sum(known) if len(known) == len(bounds) else None

@@ -1,4 +1,4 @@
-"""What is lost, and the other sets of SEMANTICS.md, as functions of a message's mask and the pathway.
+"""Lost messages, and the other sets of SEMANTICS.md, as functions of a message's mask and the pathway.
 
 Each field of :class:`Sets` is one set of the page, written once: whether a message with the row's mask belongs to it.
 """
@@ -47,8 +47,11 @@ class Sets:
 def classify(pathway: Pathway, words: NDArray[np.uint64]) -> Sets:
     """Evaluate every set once for each distinct mask; ``words`` has the shape (masks, words)."""
     nodes = len(pathway.nodes)
-    arrived, departed = masks.has(words, masks.IN, nodes), masks.has(words, masks.OUT, nodes)
-    said_filtered, said_rejected = masks.has(words, masks.FILTERED, nodes), masks.has(words, masks.REJECTED, nodes)
+    arrived, departed = masks.has_bit(words, masks.IN, nodes), masks.has_bit(words, masks.OUT, nodes)
+    said_filtered, said_rejected = (
+        masks.has_bit(words, masks.FILTERED, nodes),
+        masks.has_bit(words, masks.REJECTED, nodes),
+    )
     seen = arrived | departed | said_filtered | said_rejected
     after, before = seen @ pathway.downstream.T, seen @ pathway.downstream
     expected = np.where(pathway.must.any(axis=0), departed @ pathway.must, seen)

@@ -19,7 +19,7 @@ from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.naming import Names
 
 MAX_SLOWEST_IDS: Final = 5
-"""How many of its slowest messages a node-window keeps."""
+"""Slowest messages that a node keeps in a window at most."""
 
 _AT_FIRST: Final = 4 * MAX_SLOWEST_IDS
 """So many departures, or a few more, are looked at first: few messages depart more than four times."""
@@ -39,7 +39,7 @@ class Slowest(NamedTuple):
     names: Names
 
 
-def first(lag_us: NDArray[np.int64], ids: Ids, rows: Rows | None = None) -> tuple[Rows, NDArray[np.int64]]:
+def find_slowest(lag_us: NDArray[np.int64], ids: Ids, rows: Rows | None = None) -> tuple[Rows, NDArray[np.int64]]:
     """Return the slowest departures, one a message, MAX_SLOWEST_IDS at most: their rows of ``ids``, and their lags.
 
     ``lag_us`` has the shape (departures,); ``rows`` says in which row of ``ids`` the message of each stands, in its own
@@ -57,11 +57,11 @@ def first(lag_us: NDArray[np.int64], ids: Ids, rows: Rows | None = None) -> tupl
         wanted *= _MORE
 
 
-def merge(parts: Sequence[Slowest]) -> Slowest:
+def merge_slowest(parts: Sequence[Slowest]) -> Slowest:
     """Return the slowest of several shards, whose messages are apart."""
     ids, lag_us = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
     chosen = _order(lag_us, ids)
-    return Slowest(ids[chosen], lag_us[chosen], naming.joined([part.names for part in parts]).taken(chosen))
+    return Slowest(ids[chosen], lag_us[chosen], naming.join_names([part.names for part in parts]).taken(chosen))
 
 
 def _order(lag_us: NDArray[np.int64], ids: Ids) -> Rows:
@@ -78,7 +78,7 @@ def _foremost(values: NDArray[Any], halves: Sequence[NDArray[np.uint64]], rows: 
     """Return the places of the least values, as many as are wanted or a few more; ids decide between equal ones.
 
     No other one is before any of them. Of those that are equal in value and id there is one. ``halves`` of the ids are
-    left to be compared; ``rows`` is as in :func:`first`.
+    left to be compared; ``rows`` is as in :func:`find_slowest`.
     """
     is_long = len(values) > wanted * _BLOCK
     least = np.minimum.reduceat(values, np.arange(0, len(values), _BLOCK)) if is_long else values

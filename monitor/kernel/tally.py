@@ -1,4 +1,4 @@
-"""The tally: all that a window, or one shard of it, is reduced to before anything is judged.
+"""Tally: the summary of a window's observations, or of one shard of it, from which the window is judged.
 
 A few distinct masks with counts, stamps by node, the lag digests, the ids behind a loss and those of the slowest
 messages. Tallies of shards merge.
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import journeys, masks, naming, relations, slowest, tdigest
-from hopwatch.monitor.kernel.journeys import Journeys, Record, Source
+from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordReader
 from hopwatch.monitor.kernel.masks import Ids
-from hopwatch.monitor.kernel.naming import Names, Said
-from hopwatch.monitor.kernel.relations import Relation, Stamped
+from hopwatch.monitor.kernel.naming import BatchIds, Names
+from hopwatch.monitor.kernel.relations import Relation, WindowStamps
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.pathway import Pathway
@@ -27,10 +27,10 @@ from hopwatch.probes.contract.batch import IdKind, Outcome
 from hopwatch.probes.contract.limits import NOT_STAMPED
 
 MAX_LOST_IDS: Final = 10_000
-"""How many lost ids a node-window keeps, the first in byte order; beyond them they are counted."""
+"""Lost ids that a node keeps in a window at most, the first in byte order; others are only counted."""
 
 NEVER_US: Final = 2**63 - 1
-"""A moment after all others: at it nothing is in flight any more."""
+"""Time after all others, when nothing is in flight any more."""
 ALWAYS_US: Final = -(2**63)
 """The sighting of messages that were sighted by the end of their window: whoever judges it, they are settled."""
 _HALF_WAY_US: Final = 2**62 - 1
@@ -38,7 +38,7 @@ _NO_TEXTS: Final = np.empty(0, np.uint8)
 _NO_ENDS: Final = np.empty(0, np.uint32)
 
 
-class Observed(NamedTuple):
+class ObservedBatch(NamedTuple):
     """The observations of one batch, as arrays over where they were read; empty arrays as on the wire.
 
     ``instance`` tells the probe instance that sent it from all others of its stream.
@@ -57,7 +57,7 @@ class Observed(NamedTuple):
     id_texts: NDArray[np.uint8] = _NO_TEXTS
     id_text_ends: NDArray[np.uint32] = _NO_ENDS
     rows: NDArray[np.uint16] | None = None
-    record: Record | None = None
+    record: RecordReader | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ class LostIds(NamedTuple):
     def of(cls, message_ids: Ids) -> LostIds:
         """Return ids that were settled by the end of their window, and of which no more is known."""
         count = len(message_ids)
-        return cls(message_ids, np.full(count, ALWAYS_US), naming.unknown(count), Journeys())
+        return cls(message_ids, np.full(count, ALWAYS_US), naming.unknown_names(count), Journeys())
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What the observations of one window come to.
+    """Summary of the observations of one window.
 
     ``masks`` has the shape (rows, words), ``counts`` and ``sighted_us`` the shape (rows,): how many messages have the
     row's mask and were first sighted then. Sightings by the end of the window are all ALWAYS_US, so that there are few
@@ -126,52 +126,52 @@ class Tally:
         return self.lost_ids[node].before(before_us)
 
 
-class _Alike(NamedTuple):
+class _UniformBatches(NamedTuple):
     """Batches of one node whose packed fields are given or empty alike, laid end to end."""
 
     node: int
     arrival_us: NDArray[np.int64]
     counts: NDArray[np.int64]
     instances: tuple[str, ...]
-    said: list[Said]
-    records: list[tuple[Record | None, NDArray[np.uint16] | None]]
+    said: list[BatchIds]
+    records: list[tuple[RecordReader | None, NDArray[np.uint16] | None]]
     message_ids: Ids
     lag_in_us: NDArray[np.int64]
     lag_out_us: NDArray[np.int64]
     outcome: NDArray[np.uint8]
 
 
-def take(pathway: Pathway, batches: Iterable[Observed], window_end_us: int) -> Tally:
+def build_tally(pathway: Pathway, batches: Iterable[ObservedBatch], window_end_us: int) -> Tally:
     """Reduce the observations of the window that ends at ``window_end_us`` to a tally.
 
     Order and batching change nothing.
     """
     nodes = len(pathway.nodes)
-    alike = _lay_out(batches)
+    alike = _group_batches(batches)
     stamps, negative = np.zeros((nodes, 2), np.int64), np.zeros(nodes, np.int64)
     values: list[tuple[list[NDArray[np.int64]], ...]] = [([], [], []) for _ in range(nodes)]
     codes = [_stamp(pathway, part, stamps, values[part.node]) for part in alike]
-    lags = tuple(_digests(lists, negative, node) for node, lists in enumerate(values))
-    ids = _joined([part.message_ids for part in alike], (0, 2), np.uint64)
-    groups = masks.group(ids)
+    lags = tuple(_build_digests(lists, negative, node) for node, lists in enumerate(values))
+    ids = _concatenate([part.message_ids for part in alike], (0, 2), np.uint64)
+    groups = masks.group_by_id(ids)
     node_of = np.repeat(
         np.array([part.node for part in alike], np.uint8), np.array([len(part.message_ids) for part in alike], np.int64)
     )
-    code = _joined(codes, (0,), np.uint8)
-    words = masks.masks(groups, code, node_of, nodes)
-    distinct, place = masks.distinct(words)
-    moments_us, moment = _first_sightings(alike, groups, window_end_us)
+    code = _concatenate(codes, (0,), np.uint8)
+    words = masks.build_masks(groups, code, node_of, nodes)
+    distinct, place = masks.find_distinct(words)
+    moments_us, moment = _find_first_sightings(alike, groups, window_end_us)
     sighted_us = moments_us[moment]
     sets = classify(pathway, distinct)
     keys = [(part.node, instance) for part in alike for instance in part.instances]
-    counts = _joined([part.counts for part in alike], (0,), np.int64)
+    counts = _concatenate([part.counts for part in alike], (0,), np.int64)
     said = [said for part in alike for said in part.said]
-    sources = [Source(pathway.nodes[part.node], *record) for part in alike for record in part.records]
-    of = _Of(ids, groups, counts, said, sources)
-    lost = _lost_ids(sets.loss, place, sighted_us, of)
-    late = _slowest([lag_out_us for _, lag_out_us, _ in values], node_of, code, of)
-    related = relations.of(pathway, Stamped(keys, counts, code), sets, place, groups)
-    rows = _rows(distinct, place, moments_us, moment)
+    sources = [BatchSource(pathway.nodes[part.node], *record) for part in alike for record in part.records]
+    of = _WindowObservations(ids, groups, counts, said, sources)
+    lost = _find_lost_ids(sets.loss, place, sighted_us, of)
+    late = _find_slowest([lag_out_us for _, lag_out_us, _ in values], node_of, code, of)
+    related = relations.find_relations(pathway, WindowStamps(keys, counts, code), sets, place, groups)
+    rows = _count_rows(distinct, place, moments_us, moment)
     return Tally(*rows, stamps, negative, lags, lost, int(sighted_us.max(initial=0)), len(ids), related, late)
 
 
@@ -180,7 +180,7 @@ def instance_name(node: str, probe: str, epoch_us: int) -> str:
     return json.dumps([node, probe, epoch_us])
 
 
-def _rows(
+def _count_rows(
     distinct: NDArray[np.uint64],
     place: NDArray[np.int64],
     moments_us: NDArray[np.int64],
@@ -194,42 +194,42 @@ def _rows(
     return distinct[mask], cells[filled], moments_us[sighting]
 
 
-def merge(tallies: Sequence[Tally]) -> Tally:
+def merge_tallies(tallies: Sequence[Tally]) -> Tally:
     """Merge the tallies of a window's shards, whose messages are apart."""
     if len(tallies) == 1:
         return tallies[0]
-    words, place = masks.distinct(np.concatenate([tally.masks for tally in tallies]))
+    words, place = masks.find_distinct(np.concatenate([tally.masks for tally in tallies]))
     counts, sighted_us = (np.concatenate([getattr(t, name) for t in tallies]) for name in ("counts", "sighted_us"))
     moments_us, moment = np.unique(sighted_us, return_inverse=True)
     return Tally(
-        *_rows(words, place, moments_us, moment, counts),
+        *_count_rows(words, place, moments_us, moment, counts),
         np.sum([tally.stamps for tally in tallies], axis=0),
         np.sum([tally.negative for tally in tallies], axis=0),
         tuple(_merge_lags(parts) for parts in zip(*(tally.lags for tally in tallies), strict=True)),
         tuple(_merge_lost(parts) for parts in zip(*(tally.lost_ids for tally in tallies), strict=True)),
         max(tally.last_first_sighting_us for tally in tallies),
         sum(tally.observations for tally in tallies),
-        relations.merge(one for tally in tallies for one in tally.relations),
+        relations.merge_relations(one for tally in tallies for one in tally.relations),
         _merge_slowest([tally.slowest for tally in tallies]),
     )
 
 
 @lru_cache(maxsize=1_024)
-def empty(pathway: Pathway) -> Tally:
+def empty_tally(pathway: Pathway) -> Tally:
     """Return the tally of a window in which nothing was observed."""
-    return take(pathway, (), NEVER_US)
+    return build_tally(pathway, (), NEVER_US)
 
 
-def _lay_out(batches: Iterable[Observed]) -> list[_Alike]:
+def _group_batches(batches: Iterable[ObservedBatch]) -> list[_UniformBatches]:
     """Lay batches of one kind end to end: what is left to Python is a step a batch, whatever it holds."""
-    kinds: dict[tuple[int, int, int, int], list[Observed]] = {}
+    kinds: dict[tuple[int, int, int, int], list[ObservedBatch]] = {}
     for batch in batches:
         kind = (batch.node, len(batch.lag_in_us) > 0, len(batch.lag_out_us) > 0, len(batch.outcome) > 0)
         kinds.setdefault(kind, []).append(batch)
-    return [_alike(*kinds[kind]) for kind in sorted(kinds)]
+    return [_join_batches(*kinds[kind]) for kind in sorted(kinds)]
 
 
-def _alike(*batches: Observed) -> _Alike:
+def _join_batches(*batches: ObservedBatch) -> _UniformBatches:
     ids, lag_in, lag_out, outcome = (
         np.concatenate([getattr(batch, name) for batch in batches])
         for name in ("message_ids", "lag_in_us", "lag_out_us", "outcome")
@@ -237,22 +237,24 @@ def _alike(*batches: Observed) -> _Alike:
     arrivals_us = np.array([batch.arrival_us for batch in batches], np.int64)
     counts = np.array([len(batch.message_ids) for batch in batches], np.int64)
     instances = tuple(batch.instance for batch in batches)
-    said = [Said(batch.node, batch.id_kind, batch.id_texts, batch.id_text_ends, batch.rows) for batch in batches]
+    said = [BatchIds(batch.node, batch.id_kind, batch.id_texts, batch.id_text_ends, batch.rows) for batch in batches]
     records = [(batch.record, batch.rows) for batch in batches]
-    return _Alike(batches[0].node, arrivals_us, counts, instances, said, records, ids, lag_in, lag_out, outcome)
+    return _UniformBatches(
+        batches[0].node, arrivals_us, counts, instances, said, records, ids, lag_in, lag_out, outcome
+    )
 
 
 def _stamp(
-    pathway: Pathway, part: _Alike, stamps: NDArray[np.int64], values: tuple[list[NDArray[np.int64]], ...]
+    pathway: Pathway, part: _UniformBatches, stamps: NDArray[np.int64], values: tuple[list[NDArray[np.int64]], ...]
 ) -> NDArray[np.uint8]:
     """Return the code of each observation, and add its stamps and lags to those of its node."""
     count = len(part.message_ids)
     lag_in, lag_out = part.lag_in_us, part.lag_out_us
-    has_in, has_out = _given(lag_in, count), _given(lag_out, count)
+    has_in, has_out = _is_stamped(lag_in, count), _is_stamped(lag_out, count)
     inside = has_in & has_out
     if pathway.stamps[part.node] != "both":
         # One stamp stands for both sides; the side that is missing takes the lag of the one that is there.
-        lag_in, lag_out = _either(lag_in, lag_out, has_in), _either(lag_out, lag_in, has_out)
+        lag_in, lag_out = _fill_missing(lag_in, lag_out, has_in), _fill_missing(lag_out, lag_in, has_out)
         has_in = has_out = has_in | has_out
         inside = np.zeros(count, bool)
     passed = part.outcome == Outcome.PASSED if len(part.outcome) else np.ones(count, bool)
@@ -278,30 +280,30 @@ def _between(earlier_us: NDArray[np.int64], later_us: NDArray[np.int64]) -> NDAr
     return later_us - earlier_us
 
 
-def _given(lags: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
+def _is_stamped(lags: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
     return lags != NOT_STAMPED if len(lags) else np.zeros(count, bool)
 
 
-def _either(lags: NDArray[np.int64], instead: NDArray[np.int64], given: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _fill_missing(lags: NDArray[np.int64], instead: NDArray[np.int64], given: NDArray[np.bool_]) -> NDArray[np.int64]:
     if not len(lags) or not len(instead):
         return lags if len(lags) else instead
     return np.where(given, lags, instead)
 
 
-def _digests(lists: tuple[list[NDArray[np.int64]], ...], negative: NDArray[np.int64], node: int) -> NodeLags:
-    joined = [_joined(parts, (0,), np.int64) for parts in lists]
+def _build_digests(lists: tuple[list[NDArray[np.int64]], ...], negative: NDArray[np.int64], node: int) -> NodeLags:
+    joined = [_concatenate(parts, (0,), np.int64) for parts in lists]
     negative[node] = sum(int(np.count_nonzero(values < 0)) for values in joined[:2])
     return NodeLags(*(tdigest.build(values) for values in joined))
 
 
-def _first_sightings(
-    alike: list[_Alike], groups: masks.Groups, window_end_us: int
+def _find_first_sightings(
+    alike: list[_UniformBatches], groups: masks.Groups, window_end_us: int
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return moments, ascending, and for each message the place among them of the earliest arrival of it.
 
     Shapes (moments,) and (messages,). All arrivals by the end of the window are one moment, ALWAYS_US.
     """
-    arrivals_us = _joined([part.arrival_us for part in alike], (0,), np.int64)
+    arrivals_us = _concatenate([part.arrival_us for part in alike], (0,), np.int64)
     moments_us, moment = np.unique(np.where(arrivals_us > window_end_us, arrivals_us, ALWAYS_US), return_inverse=True)
     if len(moments_us) <= 1:
         return moments_us, np.zeros(len(groups.starts), np.uint8)
@@ -311,27 +313,27 @@ def _first_sightings(
     return moments_us, np.minimum.reduceat(of_observation[groups.order], groups.starts)
 
 
-class _Of(NamedTuple):
-    """What ids are taken from: all observations, brought together by message, and what each batch says of them."""
+class _WindowObservations(NamedTuple):
+    """All observations of a window, grouped by message, and the ids of each batch."""
 
     ids: Ids
     groups: masks.Groups
     counts: NDArray[np.int64]
-    said: list[Said]
-    sources: list[Source]
+    said: list[BatchIds]
+    sources: list[BatchSource]
 
     def observations(
         self, messages: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return of each observation of some messages which of them it is of, its batch, and its row there."""
         begins = np.cumsum(self.counts) - self.counts
-        message, at = masks.observations(self.groups, messages)
+        message, at = masks.find_observations(self.groups, messages)
         batch = np.searchsorted(begins, at, "right") - 1
         return message, batch, at - begins[batch]
 
 
-def _lost_ids(
-    loss: NDArray[np.bool_], place: NDArray[np.int64], sighted_us: NDArray[np.int64], of: _Of
+def _find_lost_ids(
+    loss: NDArray[np.bool_], place: NDArray[np.int64], sighted_us: NDArray[np.int64], of: _WindowObservations
 ) -> tuple[LostIds, ...]:
     found = []
     for of_node in loss.T:
@@ -342,28 +344,31 @@ def _lost_ids(
         ids = of.ids[of.groups.order[of.groups.starts[lost]]]
         first = masks.byte_order(ids)[:MAX_LOST_IDS]
         seen = of.observations(lost[first])
-        names = naming.of(ids[first], *seen, of.said)
-        way = journeys.of(len(first), *seen, of.sources)
+        names = naming.resolve_names(ids[first], *seen, of.said)
+        way = journeys.build_journeys(len(first), *seen, of.sources)
         found.append(LostIds(ids[first], sighted_us[lost[first]], names, way))
     return tuple(found)
 
 
-def _slowest(
-    lags_out_us: list[list[NDArray[np.int64]]], node_of: NDArray[np.uint8], code: NDArray[np.uint8], of: _Of
+def _find_slowest(
+    lags_out_us: list[list[NDArray[np.int64]]],
+    node_of: NDArray[np.uint8],
+    code: NDArray[np.uint8],
+    of: _WindowObservations,
 ) -> tuple[Slowest, ...]:
     """Return the slowest messages of each node; its departures are in the order of their lags, node after node."""
     starts = np.searchsorted(node_of, np.arange(len(lags_out_us) + 1)).tolist()
     rows, lags_us = [], []
     for parts, start, end in zip(lags_out_us, starts, starts[1:], strict=False):
-        lag_us = _joined(parts, (0,), np.int64)
+        lag_us = _concatenate(parts, (0,), np.int64)
         departed = None if len(lag_us) == end - start else np.flatnonzero(code[start:end] & masks.OUT)
-        row, slow_us = slowest.first(lag_us, of.ids[start:end], departed)
+        row, slow_us = slowest.find_slowest(lag_us, of.ids[start:end], departed)
         rows.append(row + start)
         lags_us.append(slow_us)
     every = np.concatenate(rows)
-    messages, place = np.unique(masks.messages(of.groups, every), return_inverse=True)
+    messages, place = np.unique(masks.find_messages(of.groups, every), return_inverse=True)
     ids = of.ids[of.groups.order[of.groups.starts[messages]]]
-    names = naming.of(ids, *of.observations(messages), of.said).taken(place)
+    names = naming.resolve_names(ids, *of.observations(messages), of.said).taken(place)
     found, end = [], 0
     for row, slow_us in zip(rows, lags_us, strict=True):
         start, end = end, end + len(row)
@@ -375,13 +380,13 @@ def _merge_slowest(parts: Sequence[tuple[Slowest, ...] | None]) -> tuple[Slowest
     kept = [part for part in parts if part is not None]
     if len(kept) < len(parts):
         return None
-    return tuple(slowest.merge(of_node) for of_node in zip(*kept, strict=True))
+    return tuple(slowest.merge_slowest(of_node) for of_node in zip(*kept, strict=True))
 
 
 def _merge_lost(parts: Sequence[LostIds]) -> LostIds:
     ids, sighted_us = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
-    names = naming.joined([part.names for part in parts])
-    ways = journeys.joined([(len(part.message_ids), part.journeys) for part in parts])
+    names = naming.join_names([part.names for part in parts])
+    ways = journeys.join_journeys([(len(part.message_ids), part.journeys) for part in parts])
     return LostIds(ids, sighted_us, names, ways).taken(masks.byte_order(ids)[:MAX_LOST_IDS])
 
 
@@ -393,7 +398,7 @@ def _merge_lags(parts: Sequence[NodeLags]) -> NodeLags:
     )
 
 
-def _joined(parts: list, shape: tuple[int, ...], dtype: type) -> NDArray:  # type: ignore[type-arg]
+def _concatenate(parts: list, shape: tuple[int, ...], dtype: type) -> NDArray:  # type: ignore[type-arg]
     if len(parts) == 1:
         return parts[0]  # type: ignore[no-any-return]
     return np.concatenate(parts) if parts else np.empty(shape, dtype)

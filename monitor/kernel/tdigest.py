@@ -35,7 +35,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hopwatch.monitor.kernel.centroids import EMPTY, Bools, Digest, DigestError, Floats, Ints, grouped, sizes
+from hopwatch.monitor.kernel.centroids import EMPTY, Bools, Digest, DigestError, Floats, Ints, group_equal, run_lengths
 from hopwatch.monitor.kernel.tdigest_forms import from_bytes, from_dict, to_bytes, to_dict
 
 __all__ = [
@@ -49,7 +49,7 @@ __all__ = [
     "cdf",
     "from_bytes",
     "from_dict",
-    "joined",
+    "join_centroids",
     "merge",
     "quantile",
     "quantiles",
@@ -95,9 +95,9 @@ def build(values: NDArray[np.int64]) -> Digest:
     # numpy's stable sort is a radix sort for narrow types, and slow for wide ones.
     offsets.sort(kind="stable" if offsets.itemsize <= _RADIX_BYTES else "quicksort")
     starts = _starts(offsets)
-    weights = sizes(starts, offsets.size)
+    weights = run_lengths(starts, offsets.size)
     means = (_whole_means(offsets, starts, weights) + base).view(np.int64).astype(np.float64)
-    return grouped(Digest(means, weights, offsets[starts] == offsets[starts + weights - 1], low, high))
+    return group_equal(Digest(means, weights, offsets[starts] == offsets[starts + weights - 1], low, high))
 
 
 def merge(digests: Sequence[Digest]) -> Digest:
@@ -111,14 +111,14 @@ def merge(digests: Sequence[Digest]) -> Digest:
     means, weights = np.concatenate([part.means for part in parts]), np.concatenate([part.weights for part in parts])
     pure = np.concatenate([part.pure for part in parts])
     low, high = min(part.min for part in parts), max(part.max for part in parts)
-    return joined(Digest(means, weights, pure, low, high))
+    return join_centroids(Digest(means, weights, pure, low, high))
 
 
-def joined(laid: Digest) -> Digest:
+def join_centroids(laid: Digest) -> Digest:
     """Return the digest of the centroids of several, laid end to end in any order."""
     order = np.lexsort((laid.pure, laid.means))
-    together = grouped(Digest(laid.means[order], laid.weights[order], laid.pure[order], laid.min, laid.max))
-    return together if together.means.size <= EXACT_UP_TO else _joined(together)
+    together = group_equal(Digest(laid.means[order], laid.weights[order], laid.pure[order], laid.min, laid.max))
+    return together if together.means.size <= EXACT_UP_TO else _join_neighbours(together)
 
 
 def quantile(digest: Digest, q: float) -> float:
@@ -187,7 +187,7 @@ def _cut_at_gaps(is_start: Bools, ordered: NDArray[Any], gaps: NDArray[Any]) -> 
     off by the whole cluster.
     """
     starts = np.flatnonzero(is_start[:-1])
-    counts = sizes(starts, ordered.size)
+    counts = run_lengths(starts, ordered.size)
     third = ((ordered[starts + counts - 1] - ordered[starts]) / 3).astype(ordered.dtype)
     is_start[1:-1] |= gaps > np.repeat(third, counts)[:-1]
 
@@ -206,7 +206,7 @@ def _whole_means(offsets: Offsets, starts: Places, weights: Ints) -> NDArray[np.
     return ((upper // counts) << _HALF) + (((upper % counts) << _HALF) + lower + counts // 2) // counts
 
 
-def _joined(digest: Digest) -> Digest:
+def _join_neighbours(digest: Digest) -> Digest:
     """Return ``digest`` with its centroids joined where the middles of their ranks fall between the same boundaries."""
     means, weights = digest.means, digest.weights
     upto = np.cumsum(weights)
@@ -218,14 +218,14 @@ def _joined(digest: Digest) -> Digest:
     is_start[reported] = is_start[reported + 1] = True
     _cut_at_gaps(is_start, means, means[1:] - means[:-1])
     starts = np.flatnonzero(is_start[:-1])
-    merged = sizes(starts, means.size)
+    merged = run_lengths(starts, means.size)
     first, last = means[starts], means[starts + merged - 1]
     heavier = np.add.reduceat(weights, starts)
     centres = first + np.add.reduceat((means - np.repeat(first, merged)) * weights, starts) / heavier
     if _are_whole(means):
         centres = np.rint(centres)
     pure: Bools = digest.pure[starts] & (merged == 1)
-    return grouped(Digest(np.clip(centres, first, last), heavier, pure, digest.min, digest.max))
+    return group_equal(Digest(np.clip(centres, first, last), heavier, pure, digest.min, digest.max))
 
 
 def _are_whole(means: Floats) -> bool:

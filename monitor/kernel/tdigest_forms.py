@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hopwatch.monitor.kernel.centroids import EMPTY, Digest, DigestError, grouped
+from hopwatch.monitor.kernel.centroids import EMPTY, Digest, DigestError, group_equal
 
 MAX_CENTROIDS: Final = 65_535
 MAX_COUNT: Final = 2**53
@@ -88,7 +88,7 @@ def from_bytes(data: bytes) -> Digest:
         means = np.cumsum(np.concatenate((first, numbers[3 : size + 2]))).view(np.int64).astype(np.float64)
     packed = np.zeros(size, np.uint64) if form & _ALL_ONE else numbers[-size:]
     weights = (packed >> np.uint64(1)).astype(np.int64) + 1
-    return _checked(Digest(means, weights, packed & np.uint64(1) == 0, low, high))
+    return _check_digest(Digest(means, weights, packed & np.uint64(1) == 0, low, high))
 
 
 def to_dict(digest: Digest) -> dict[str, Any]:
@@ -135,10 +135,10 @@ def from_dict(form: Mapping[str, Any]) -> Digest:
         return EMPTY
     pure = is_int | (weights == 1) | (weights > 2 * delta * count)
     low, high = math.floor(means[kept[0]]), min(math.ceil(means[kept[-1]]), _MAX_MEAN - 1)
-    return grouped(Digest(means[kept], weights[kept], pure[kept], low, high))
+    return group_equal(Digest(means[kept], weights[kept], pure[kept], low, high))
 
 
-def _checked(digest: Digest) -> Digest:
+def _check_digest(digest: Digest) -> Digest:
     """Return ``digest`` if it keeps what every digest keeps: order, bounds, a countable count."""
     means, weights = digest.means, digest.weights
     if not np.isfinite(means).all() or (means[1:] < means[:-1]).any():

@@ -1,4 +1,4 @@
-"""The verdict on a window, its bounds and the reasons: what the tally shows, weighed by what the books are worth.
+"""Verdict on a window, with bounds and reasons: the tally, weighed by how complete the books are.
 
 The promise: no false loss. A lower bound counts only what was seen to leave one place and was not seen at the next by
 probes whose accounts have no hole, less all that is known to be missing by count.
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import sets, tdigest
-from hopwatch.monitor.kernel.books import MOST_DROPPED
+from hopwatch.monitor.kernel.books import MAX_DROPPED
 from hopwatch.monitor.kernel.figures import lag_fields, quantiles_of, ratio
 from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.tally import NEVER_US, Tally
@@ -24,15 +24,15 @@ from hopwatch.monitor.results import NodeResult, Status, Verdict, WindowResult
 Bools = NDArray[np.bool_]
 Int64s = NDArray[np.int64]
 
-QUESTION_OF_IDS: Final = "do the nodes use one type of id?"
-"""Ends the reason of a probe instance whose ids nobody before it knows."""
-MOST_NAMED: Final = 3
+ID_TYPE_QUESTION: Final = "do the nodes use one type of id?"
+"""End of the reason for a probe instance whose ids no earlier node knows."""
+MAX_NAMED: Final = 3
 """So many probes of a node, and so many nodes, a reason names."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeBooks:
-    """What a window's books say of each node; all of shape (nodes,).
+    """Summary of a window's books by node; all of shape (nodes,).
 
     ``having_a_say`` counts the instances whose account matters, ``told`` and ``complete`` those of them with such an
     account, ``heard`` those that were heard, ``dropped`` the observations that they had to drop, ``aside`` those that
@@ -59,13 +59,13 @@ class NodeBooks:
 
     @property
     def missing(self) -> Int64s:
-        """How many messages of each node are missing by count: each of them may look like a loss."""
+        """Number of messages of each node that are missing by count: each may look like a loss."""
         return self.dropped + self.aside + self.unplaced
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Which window is judged, and where it stands in its life.
+class WindowStage:
+    """Window to judge, and its stage of life.
 
     What was first sighted at ``settled_before_us`` or later is in flight.
     """
@@ -86,8 +86,8 @@ class _Bounds:
     upper: int | None
 
 
-class _Misnamed(NamedTuple):
-    """How many messages may have another name at a node than before it, shape (nodes,).
+class _MisnamedMessages(NamedTuple):
+    """Number of messages that may have another id at a node than before it, shape (nodes,).
 
     What one node names otherwise, any node behind it may name otherwise again. Where ways meet behind it, a message may
     come by two names: there no loss is sure.
@@ -97,8 +97,8 @@ class _Misnamed(NamedTuple):
     is_confused: Bools
 
 
-def conclude(
-    pathway: Pathway, standing: Standing, tally: Tally, books: NodeBooks, undeclared: Sequence[str] = ()
+def conclude_window(
+    pathway: Pathway, standing: WindowStage, tally: Tally, books: NodeBooks, undeclared: Sequence[str] = ()
 ) -> WindowResult:
     """Return all that is said of a window. Until it is final, nothing is lost: what is missing is in flight.
 
@@ -108,8 +108,8 @@ def conclude(
     final = standing.status.is_final
     all_counts = tally.counts
     judged = tally.settled(standing.settled_before_us) if final else np.zeros_like(all_counts)
-    strangers = _strangers(pathway, found, tally)
-    bounds = _bounds(pathway, found, judged, books, _misnamed(pathway, found, tally, strangers))
+    strangers = _find_strangers(pathway, found, tally)
+    bounds = _bounds(pathway, found, judged, books, _count_misnamed(pathway, found, tally, strangers))
     lost, known = int(judged @ found.lost), int(all_counts.sum())
     verdict = _verdict(pathway, known, int((judged @ found.loss).sum()), bounds, books) if final else None
     return WindowResult(
@@ -135,12 +135,14 @@ def conclude(
     )
 
 
-def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks, misnamed: _Misnamed) -> _Bounds:
+def _bounds(
+    pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks, misnamed: _MisnamedMessages
+) -> _Bounds:
     told = books.are_bounded
     shown = sets.shown_lost(pathway, found, told)
     of_nodes = judged @ shown
     # Any of a node's loss may be what is missing there by count.
-    explained = _explained(pathway, told, of_nodes, books.missing, misnamed)
+    explained = _count_explained(pathway, told, of_nodes, books.missing, misnamed)
     lower = int(judged @ (found.lost & shown.any(axis=1))) - int(np.minimum(of_nodes, explained).sum())
     if pathway.sends_to_several and not told[pathway.terminals].all():
         # What one way lost, another may have delivered to a terminal that cannot tell.
@@ -153,14 +155,16 @@ def _bounds(pathway: Pathway, found: sets.Sets, judged: Int64s, books: NodeBooks
     return _Bounds(np.maximum(of_nodes - explained, 0), node_upper, max(0, lower), upper)
 
 
-def _strangers(pathway: Pathway, found: sets.Sets, tally: Tally) -> list[Relation]:
+def _find_strangers(pathway: Pathway, found: sets.Sets, tally: Tally) -> list[Relation]:
     """Return the instances that name messages otherwise than all before them; an origin may stamp departures alone."""
     arrives = (found.arrived & (tally.counts > 0)[:, None]).any(axis=0)
     may_be = ~pathway.origins | arrives
     return [one for one in tally.relations if one.strange and may_be[one.node]]
 
 
-def _misnamed(pathway: Pathway, found: sets.Sets, tally: Tally, strangers: Sequence[Relation]) -> _Misnamed:
+def _count_misnamed(
+    pathway: Pathway, found: sets.Sets, tally: Tally, strangers: Sequence[Relation]
+) -> _MisnamedMessages:
     """Return how many messages may have another name at each node than before it."""
     strange, unfollowed = np.zeros((2, len(pathway.nodes)), np.int64)
     for one in strangers:
@@ -172,10 +176,12 @@ def _misnamed(pathway: Pathway, found: sets.Sets, tally: Tally, strangers: Seque
     here = strange + before + np.minimum(orphans, gone)
     orphans_so_far = orphans + orphans @ pathway.downstream
     is_confused = (before + np.minimum(orphans_so_far, gone) > 0) & (pathway.edges.sum(axis=0) > 1)
-    return _Misnamed(here, is_confused)
+    return _MisnamedMessages(here, is_confused)
 
 
-def _explained(pathway: Pathway, told: Bools, of_nodes: Int64s, missing: Int64s, misnamed: _Misnamed) -> Int64s:
+def _count_explained(
+    pathway: Pathway, told: Bools, of_nodes: Int64s, missing: Int64s, misnamed: _MisnamedMessages
+) -> Int64s:
     """Return how much of each node's shown loss what is missing by count can explain, shape (nodes,).
 
     What was lost behind a branch may have been at any of its next nodes.
@@ -183,7 +189,7 @@ def _explained(pathway: Pathway, told: Bools, of_nodes: Int64s, missing: Int64s,
     targets = np.zeros_like(pathway.edges)
     for _, branch in sets.told_branches(pathway, told):
         targets[branch.source, list(branch.targets)] = True
-    missing = np.minimum(missing + misnamed.messages, MOST_DROPPED)
+    missing = np.minimum(missing + misnamed.messages, MAX_DROPPED)
     is_confused = misnamed.is_confused | (targets @ misnamed.is_confused)
     return np.where(is_confused, of_nodes, missing + targets @ missing)
 
@@ -229,18 +235,18 @@ def _reasons(
             said.append(f"{node}: its probes dropped {int(books.dropped[place])} observations")
         if books.aside[place]:
             said.append(f"{node}: {int(books.aside[place])} observations have event times that cannot be")
-        said += [_strange(node, one) for one in strangers if one.node == place][:MOST_NAMED]
+        said += [_describe_stranger(node, one) for one in strangers if one.node == place][:MAX_NAMED]
     if undeclared:
-        names = ", ".join(undeclared[:MOST_NAMED]) + (", …" if len(undeclared) > MOST_NAMED else "")
+        names = ", ".join(undeclared[:MAX_NAMED]) + (", …" if len(undeclared) > MAX_NAMED else "")
         said.append(
             f"probes report nodes that the path does not have: {names}; correct them, or list them in ignore_nodes"
         )
     return tuple(said)
 
 
-def _strange(node: str, one: Relation) -> str:
+def _describe_stranger(node: str, one: Relation) -> str:
     what = f"none of the {one.strange} messages of the probe {one.probe} was seen before {node}"
-    return f"{node}: {what}: {QUESTION_OF_IDS}"
+    return f"{node}: {what}: {ID_TYPE_QUESTION}"
 
 
 def _node_results(  # noqa: PLR0913, PLR0917 - the six inputs of a row, each needed

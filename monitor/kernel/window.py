@@ -1,4 +1,4 @@
-"""A window's life: when it is open, provisional, final, amendable and forgotten, on the clock of arrival times."""
+"""Life of a window: open, provisional, final, amendable and forgotten, on the clock of arrival times."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hopwatch.monitor.results import Status
 from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
 
 AHEAD_US: Final = 300_000_000
-"""How far ahead of its arrival a batch's window may start."""
+"""Time that a batch's window may start after its arrival at most."""
 
 STRAGGLING_US: Final = 60_000_000
-"""How long after its amendments end a window is kept, for what was read out of order."""
+"""Time that a window is kept after its amendments end, for records read out of order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """The spans of time that a stream's windows live by, µs."""
+class WindowPolicy:
+    """Time limits of a stream's windows, µs."""
 
     transit_us: int
     settle_us: int
@@ -69,12 +69,12 @@ class Terms:
         return AHEAD_US < window_start_ms * 1_000 - arrival_us <= self.max_age_us
 
     def standing(self, window_start_ms: int, arrival_us: int) -> int:
-        """Return the standing of a batch's observations: by its own arrival, whatever was read before it."""
+        """Return IN_WINDOW, TOO_LATE or IMPLAUSIBLE for a batch, by its own arrival alone."""
         if not self.is_plausible(window_start_ms, arrival_us):
             return IMPLAUSIBLE
         return TOO_LATE if arrival_us > self.amendable_until_us(window_start_ms * 1_000) else IN_WINDOW
 
 
-def minutes(first_start_ms: int, last_start_ms: int) -> range:
+def window_starts(first_start_ms: int, last_start_ms: int) -> range:
     """Return the starts of all windows from the first to the last, gaps included, in ms."""
     return range(first_start_ms, last_start_ms + WINDOW_MS, WINDOW_MS)

@@ -1,1 +1,1 @@
-"""What the monitor tells Prometheus: values, then samples, then a page; strictly one way."""
+"""Metrics of the monitor for Prometheus: values, then samples, then a page; strictly one way."""

@@ -1,4 +1,4 @@
-"""Which streams and nodes have series of their own, and which are one, ``__other__``.
+"""Folding of series: streams and nodes beyond the limit share one series, ``__other__``.
 
 It is decided once, from the configuration alone, in its order: so no series ever changes between the two, and whoever
 wants another choice moves a stream up in ``hopwatch.toml``. All streams come before the first node.
@@ -10,44 +10,44 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hopwatch.monitor.metrics.declared import OF_NODES, OF_STREAMS, OF_THE_MONITOR
+from hopwatch.monitor.metrics.catalog import MONITOR_METRICS, NODE_METRICS, STREAM_METRICS
 from hopwatch.monitor.metrics.metric import Metric
 
 
-def _series(metrics: Iterable[Metric]) -> int:
+def _count_series(metrics: Iterable[Metric]) -> int:
     return sum(metric.series for metric in metrics)
 
 
-A_NODE: Final = _series(OF_NODES)
-A_STREAM: Final = _series(OF_STREAMS)
-OF_ITS_OWN: Final = _series(OF_THE_MONITOR)
-"""How many series a node, a stream and the monitor itself have at most."""
-LEAST_SERIES: Final = 1_000
+SERIES_PER_NODE: Final = _count_series(NODE_METRICS)
+SERIES_PER_STREAM: Final = _count_series(STREAM_METRICS)
+MONITOR_SERIES: Final = _count_series(MONITOR_METRICS)
+"""Series of a node, a stream and the monitor itself at most."""
+MIN_SERIES: Final = 1_000
 """With which there is room for some streams, whatever the monitor says of itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is shown by its name: streams, and nodes by stream; how many series those have that are not."""
+class FoldingPlan:
+    """Streams and nodes with series of their own, and the number of series folded into one."""
 
     streams: frozenset[str]
     nodes: Mapping[str, frozenset[str]]
     folded_series: int
 
 
-def plan(nodes: Mapping[str, Sequence[str]], most_series: int) -> Plan:
+def plan_folding(nodes: Mapping[str, Sequence[str]], most_series: int) -> FoldingPlan:
     """Return what is shown by its name, so that there are at most ``most_series`` in all.
 
     ``nodes`` are those of each stream, in the order of the configuration.
     """
-    room = most_series - OF_ITS_OWN - A_STREAM - A_NODE
-    streams = list(nodes)[: room // A_STREAM]
-    room_for_nodes = (room - len(streams) * A_STREAM) // A_NODE
+    room = most_series - MONITOR_SERIES - SERIES_PER_STREAM - SERIES_PER_NODE
+    streams = list(nodes)[: room // SERIES_PER_STREAM]
+    room_for_nodes = (room - len(streams) * SERIES_PER_STREAM) // SERIES_PER_NODE
     named: dict[str, frozenset[str]] = {}
     for stream in streams:
         of_stream = nodes[stream][:room_for_nodes]
         room_for_nodes -= len(of_stream)
         named[stream] = frozenset(of_stream)
     folded_nodes = sum(map(len, nodes.values())) - sum(map(len, named.values()))
-    folded = (len(nodes) - len(streams)) * A_STREAM + folded_nodes * A_NODE
-    return Plan(frozenset(streams), named, folded)
+    folded = (len(nodes) - len(streams)) * SERIES_PER_STREAM + folded_nodes * SERIES_PER_NODE
+    return FoldingPlan(frozenset(streams), named, folded)

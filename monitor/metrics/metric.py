@@ -1,4 +1,4 @@
-"""What a metric is, before it has values: its name, type, labels and meaning."""
+"""Definition of a metric: name, type, labels and help text."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from enum import StrEnum
 from math import prod
 from typing import Final, NamedTuple
 
-MOST_OPEN: Final = 100
-"""How many label sets a metric of the monitor's own has at most; those beyond are one, ``OTHER`` in each label."""
+MAX_OPEN_SERIES: Final = 100
+"""Label sets of one of the monitor's own metrics at most; those beyond are one, ``OTHER`` in each label."""
 OTHER: Final = "__other__"
 
 
-class Type(StrEnum):
+class MetricType(StrEnum):
     """The types that Prometheus knows and the monitor has."""
 
     COUNTER = "counter"
@@ -34,7 +34,7 @@ class Metric:
     """One metric. Its name ends in its unit, or in ``_total`` where it only ever grows."""
 
     name: str
-    type: Type
+    type: MetricType
     help: str
     labels: tuple[Label, ...] = ()
 
@@ -46,11 +46,11 @@ class Metric:
 
     @property
     def series(self) -> int:
-        """How many series there are at most for one stream, one node, or the monitor itself."""
+        """Number of series at most for one stream, one node, or the monitor itself."""
         closed = prod(len(label.values) for label in self.labels if label.values)
-        more = 2 if self.type is Type.HISTOGRAM else 0
+        more = 2 if self.type is MetricType.HISTOGRAM else 0
         is_open = any(not label.values and label.name not in {"stream", "node"} for label in self.labels)
-        return closed * (MOST_OPEN + 1 if is_open else 1) + more
+        return closed * (MAX_OPEN_SERIES + 1 if is_open else 1) + more
 
 
 class Sample(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.outliers import step
-from hopwatch.monitor.outliers.state import VIEWS, States
+from hopwatch.monitor.outliers.state import VIEW_COUNT, States
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ OUTLIER: Final = step.OUTLIER
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What was found, one place a value.
+    """Scores of values, one row per value.
 
     ``score``: how rare, in decades; NaN for a gap; below half of ``NOTICE`` while an episode goes on that has been
     told. ``notice``, ``outlier``: here an episode begins; here it becomes one that deserves attention. ``since_us``:
@@ -42,9 +42,9 @@ class Scores:
     surprises: NDArray[np.float32]
 
 
-def lasts(states: States) -> Bools:
+def is_episode_ongoing(states: States) -> Bools:
     """Return of each series whether the episode that began last still goes on."""
-    cool = np.clip((step.COOL_SHARE * states["seen"]).astype(np.int64), step.LEAST_COOL, step.MOST_COOL)
+    cool = np.clip((step.COOL_SHARE * states["seen"]).astype(np.int64), step.MIN_COOL, step.MAX_COOL)
     return np.asarray(states["quiet"] <= cool)
 
 
@@ -52,25 +52,25 @@ class DetectorError(ValueError):
     """Arrays that do not belong together."""
 
 
-def follow(states: States, rows: Ints, moments_us: Ints, values: Floats) -> tuple[States, Scores]:
+def score_values(states: States, rows: Ints, moments_us: Ints, values: Floats) -> tuple[States, Scores]:
     """Return the memory and the scores after each value has entered the series of its row, in order.
 
-    ``states``, see :func:`monitor.outliers.state.new`, stays as it is. ``rows``, ``moments_us`` and ``values`` have
-    shape (n,): a minute of many series, many minutes of one, or both mixed. ``values`` are on the scale of
+    ``states``, see :func:`monitor.outliers.state.new_states`, stays as it is. ``rows``, ``moments_us`` and ``values``
+    have shape (n,): a window of many series, many windows of one, or both mixed. ``values`` are on the scale of
     :func:`monitor.outliers.quantities.to_scale`; one that is not finite is a gap, from which nothing is learnt.
 
     Raises:
         DetectorError: the arrays differ in length, or a row is none of ``states``.
     """
     after = states.copy()
-    return after, advance(after, rows, moments_us, values)
+    return after, score_in_place(after, rows, moments_us, values)
 
 
-def advance(states: States, rows: Ints, moments_us: Ints, values: Floats) -> Scores:
-    """Do what :func:`follow` does, in ``states`` themselves: for whoever owns them, and has too many to copy.
+def score_in_place(states: States, rows: Ints, moments_us: Ints, values: Floats) -> Scores:
+    """Score values as :func:`score_values` does, but update ``states`` in place, without a copy.
 
     Raises:
-        DetectorError: as :func:`follow` does; ``states`` are as they were.
+        DetectorError: as :func:`score_values` does; ``states`` are as they were.
     """
     if not len(rows) == len(moments_us) == len(values):
         lengths = f"{len(rows)}, {len(moments_us)} and {len(values)}"
@@ -80,8 +80,8 @@ def advance(states: States, rows: Ints, moments_us: Ints, values: Floats) -> Sco
     count = len(values)
     score, expected = np.empty(count), np.empty((count, 2))
     marks, since_us = np.empty(count, np.uint8), np.empty(count, np.int64)
-    surprises = np.empty((count, VIEWS), np.float32)
-    step.follow(
+    surprises = np.empty((count, VIEW_COUNT), np.float32)
+    step.score_series(
         states.view(np.recarray),
         np.ascontiguousarray(rows, np.int64),
         np.ascontiguousarray(moments_us, np.int64),
@@ -92,5 +92,5 @@ def advance(states: States, rows: Ints, moments_us: Ints, values: Floats) -> Sco
         expected,
         surprises,
     )
-    notice, outlier = (marks & step.BEGAN) > 0, (marks & step.BECAME) > 0
+    notice, outlier = (marks & step.EPISODE_BEGAN) > 0, (marks & step.OUTLIER_BEGAN) > 0
     return Scores(score, notice, outlier, since_us, expected[:, 0], expected[:, 1], surprises)

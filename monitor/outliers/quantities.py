@@ -1,4 +1,4 @@
-"""Which series there are, and on which scale each is judged.
+"""Quantities of the series, and the scale on which each is judged.
 
 Counts and lags spread over orders of magnitude and are judged by their logarithm; a ratio by its log odds, with half a
 message added on both sides, so that 0 of 10 and 0 of 10,000 differ. What a series is shown in stays as it is.
@@ -18,7 +18,7 @@ PSEUDO_COUNT: Final = 0.5
 
 
 class Quantity(StrEnum):
-    """What a series is of; one series is a stream's node and one of these."""
+    """Quantity of a series; a series is one quantity of one node."""
 
     LAG_IN_P95_US = "lag_in_p95_us"
     LAG_OUT_P95_US = "lag_out_p95_us"

@@ -1,4 +1,4 @@
-"""What the detector remembers: one record a series, of the same 7.5 KiB whatever its age.
+"""Memory of the detector: one record per series, always of 7.5 KiB.
 
 All values of a series are kept as distances from its first one, its anchor, so that single precision is enough for a
 series that moves little and far from zero. Moments are µs since 1970, spans end in their unit, all else is in the
@@ -13,11 +13,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-VIEWS: Final = 25
+VIEW_COUNT: Final = 25
 """Ways in which a value may be strange; :mod:`monitor.outliers.views` names them."""
-RECENT: Final = 192
+RECENT_VALUES: Final = 192
 """Values of the near past that are kept as they are: two windows of the longest shift of mean."""
-KEPT: Final = 24
+TAIL_VALUES: Final = 24
 """The largest values of a view that make up its tail, and as many that wait to be learnt."""
 HALF_HOURS: Final = 48
 HOURS: Final = 168
@@ -69,24 +69,24 @@ STATE: Final = np.dtype(
         ("told", "<i8"),
         # Values that wait to be learnt; of each view how many values its tail speaks for, and their mean.
         ("unlearnt", "<i8"),
-        ("means", "<f8", (VIEWS,)),
-        ("views_seen", "<i4", (VIEWS,)),
+        ("means", "<f8", (VIEW_COUNT,)),
+        ("views_seen", "<i4", (VIEW_COUNT,)),
         # The tail of each view: from where on, the two parameters beyond, and -log10 of the share beyond.
-        ("edges", "<f4", (VIEWS,)),
-        ("shapes", "<f4", (VIEWS,)),
-        ("scales", "<f4", (VIEWS,)),
-        ("rates", "<f4", (VIEWS,)),
+        ("edges", "<f4", (VIEW_COUNT,)),
+        ("shapes", "<f4", (VIEW_COUNT,)),
+        ("scales", "<f4", (VIEW_COUNT,)),
+        ("rates", "<f4", (VIEW_COUNT,)),
         # The largest values of each view, falling: those learnt, and those that wait.
-        ("tops", "<f4", (VIEWS, KEPT)),
-        ("waiting", "<f4", (VIEWS, KEPT)),
+        ("tops", "<f4", (VIEW_COUNT, TAIL_VALUES)),
+        ("waiting", "<f4", (VIEW_COUNT, TAIL_VALUES)),
         # The newest values, newest last; the usual half-hours of a day and hours of a week.
-        ("recent", "<f4", (RECENT,)),
+        ("recent", "<f4", (RECENT_VALUES,)),
         ("day", "<f4", (HALF_HOURS,)),
         ("week", "<f4", (HOURS,)),
         # Of how many days and weeks; how often a tail was halved, odd or even.
         ("day_days", "u1", (HALF_HOURS,)),
         ("week_weeks", "u1", (HOURS,)),
-        ("thinned", "u1", (VIEWS,)),
+        ("thinned", "u1", (VIEW_COUNT,)),
         # No byte is left to chance: the same memory is the same bytes.
         ("spare", "u1", (3,)),
     ],
@@ -95,7 +95,7 @@ STATE: Final = np.dtype(
 """The memory of one series."""
 
 
-def new(count: int) -> States:
+def new_states(count: int) -> States:
     """Return the memory of ``count`` series of which nothing has been seen."""
     states = np.zeros(count, STATE)
     states["tops"] = states["waiting"] = -np.inf

@@ -7,7 +7,7 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import BeforeValidator
 
-from hopwatch.monitor.metrics.folding import LEAST_SERIES
+from hopwatch.monitor.metrics.folding import MIN_SERIES
 from hopwatch.monitor.settings.table import Table
 
 MOST_SERIES: Final = 100_000
@@ -31,9 +31,9 @@ def _address(value: object) -> Address:
 
 
 def _series(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and LEAST_SERIES <= value <= MOST_SERIES:
+    if isinstance(value, int) and not isinstance(value, bool) and MIN_SERIES <= value <= MOST_SERIES:
         return value
-    msg = f"most_series is a whole number from {LEAST_SERIES:,} to {MOST_SERIES:,}, got {value!r:.80}"
+    msg = f"most_series is a whole number from {MIN_SERIES:,} to {MOST_SERIES:,}, got {value!r:.80}"
     raise ValueError(msg)
 
 

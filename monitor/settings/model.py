@@ -21,10 +21,9 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.metrics.metric import OTHER
 from hopwatch.monitor.pathway import Pathway, PathwayError
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.settings import misfits, together
 from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.settings.dashboard import DashboardSettings
@@ -34,6 +33,7 @@ from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.metrics import MetricsSettings
 from hopwatch.monitor.settings.places import folder, store_url, transport_url
 from hopwatch.monitor.settings.table import Table
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.contract.limits import MONITOR_STREAM, NAME_PATTERN
@@ -186,10 +186,10 @@ class StreamSettings(Table):
         return Pathway.parse(self.path, self.stamps)
 
     @property
-    def rules(self) -> StreamRules:
+    def rules(self) -> StreamConfig:
         """What the job needs to know of the stream."""
-        terms = Terms(self.transit_us, self.settle_us, self.amend_for_us, self.max_age_us)
-        return StreamRules(self.pathway, terms, self.shards, self.ignore_nodes)
+        terms = WindowPolicy(self.transit_us, self.settle_us, self.amend_for_us, self.max_age_us)
+        return StreamConfig(self.pathway, terms, self.shards, self.ignore_nodes)
 
 
 def _again(details: ErrorDetails) -> InitErrorDetails:

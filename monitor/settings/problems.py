@@ -11,7 +11,6 @@ from typing import Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from hopwatch.monitor import wrong
 from hopwatch.monitor.errors import Problem
 from hopwatch.monitor.settings import channels, gate
 from hopwatch.monitor.settings.alerting import KINDS, AlertsSettings, BurnWindow
@@ -23,6 +22,7 @@ from hopwatch.monitor.settings.lines import Key
 from hopwatch.monitor.settings.metrics import MetricsSettings
 from hopwatch.monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
 from hopwatch.monitor.settings.places import shown
+from hopwatch.monitor.texts import validation
 from hopwatch.probes.contract.kafka import SECRETS
 
 _TABLES: Final[dict[str | int, type[BaseModel]]] = {
@@ -111,7 +111,7 @@ def _message(key: Key, details: ErrorDetails) -> str:
         case "model_type" | "dict_type" | "mapping_type" | "model_attributes_type":
             return f"this is a table, {got}"
         case _:
-            return f"{wrong.said(details['type'], details.get('ctx', {}), details['msg'])}, {got}"
+            return f"{validation.describe_error(details['type'], details.get('ctx', {}), details['msg'])}, {got}"
 
 
 def _unknown(key: Key) -> str:

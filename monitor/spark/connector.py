@@ -10,7 +10,7 @@ JARS: Final = Path(sys.prefix) / "jars" / "connector"
 PACKAGES: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 
 
-def settings(jars: Path = JARS) -> dict[str, str]:
-    """Return what tells Spark where the connector is."""
+def connector_settings(jars: Path = JARS) -> dict[str, str]:
+    """Return the Spark settings that locate the connector."""
     found = sorted(map(str, jars.glob("*.jar")))
     return {"spark.jars": ",".join(found)} if found else {"spark.jars.packages": PACKAGES}

@@ -1,4 +1,4 @@
-"""The process that Spark's Python workers are forked from: what they all need is imported here, once.
+"""Process that Spark forks its Python workers from: imports what they all need, once.
 
 A worker otherwise spends its first second on imports, and the first trigger of a stream waits for several of them.
 """
@@ -16,7 +16,7 @@ from pyspark import daemon  # noqa: E402
 from pyspark.sql.pandas import serializers  # noqa: E402, F401
 from pyspark.sql.streaming import stateful_processor_util  # noqa: E402, F401
 
-from hopwatch.monitor.spark import decode, redeem, state  # noqa: E402, F401
+from hopwatch.monitor.spark import claim_reader, decoder, window_state  # noqa: E402, F401
 
 if __name__ == "__main__":
     daemon.manager()

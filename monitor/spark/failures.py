@@ -1,4 +1,4 @@
-"""What a stream died of, in one line: the cause inside Spark's long report, and what to do."""
+"""Failures of Spark in one line: the cause inside its long report, and what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from hopwatch.monitor.spark.job import Place
+    from hopwatch.monitor.spark.job import JobContext
 
 _DAMAGED: Final = "|".join(
     rf"{beginning}[^\n]*"
@@ -54,11 +54,11 @@ _CAUSES: Final[tuple[tuple[str, type[HopwatchError], str], ...]] = (
 
 _IS_CAUSE: Final = re.compile("Error|Exception|Invalid")
 _OF_JAVA: Final = re.compile(r"^(Caused by|Exception in thread \"\w+\"):? ")
-"""What Java says before a cause."""
+"""Prefix of a cause in Java's reports."""
 _JAVA_ENDED: Final = "JAVA_GATEWAY_EXITED"
 
 
-def known(failure: Exception, place: Place) -> HopwatchError | None:
+def find_known_cause(failure: Exception, place: JobContext) -> HopwatchError | None:
     """Return the error to raise for a failure of Spark's: the first known cause, none if there is none."""
     text = str(failure)
     for pattern, error, message in _CAUSES:
@@ -68,16 +68,16 @@ def known(failure: Exception, place: Place) -> HopwatchError | None:
     return None
 
 
-def named(failure: Exception, place: Place) -> HopwatchError:
+def stream_error(failure: Exception, place: JobContext) -> HopwatchError:
     """Return the error to raise for a stream that died: the first known cause, else the end of Spark's own report."""
-    cause = known(failure, place)
+    cause = find_known_cause(failure, place)
     if cause is not None:
         return cause
     advice = "the whole report is in Spark's log, nothing is lost: start again"
     return DependencyError(f"the stream died: {_last_cause(str(failure))}; {advice}")
 
 
-def of_start(raised: str, printed: str, log: Path) -> DependencyError:
+def start_error(raised: str, printed: str, log: Path) -> DependencyError:
     """Return the error to raise for a Spark that did not start; a Java that ended told the log alone."""
     unresolved = re.search(r"unresolved dependency: ([^\]\s]*)", printed)
     if unresolved:
@@ -88,7 +88,7 @@ def of_start(raised: str, printed: str, log: Path) -> DependencyError:
     return DependencyError(f"Spark does not start: {cause}; its log is {log}")
 
 
-def of_java(status: int | None, log: Path) -> DependencyError:
+def java_error(status: int | None, log: Path) -> DependencyError:
     """Return the error to raise for a Java that answers no more; ``status`` is what it ended with, if it has."""
     match status:
         case None:

@@ -1,4 +1,4 @@
-"""The monitor's two ways to run: as a stream that goes on, and once over all that is there."""
+"""Spark job of the monitor: a continuous stream, or one run over all records that exist."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Engine
 
-from hopwatch.monitor import commit
-from hopwatch.monitor.commit import Follower, Observer
-from hopwatch.monitor.ledger import Ledger
-from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor import micro_batch
+from hopwatch.monitor.accounting.ledger import Ledger
+from hopwatch.monitor.micro_batch import BatchFollower, BatchObserver
 from hopwatch.monitor.spark import cluster, session
-from hopwatch.monitor.spark.once import WATERMARK_US, tallied
-from hopwatch.monitor.spark.rows import KEY, TALLIED
-from hopwatch.monitor.spark.sink import Report, Sink
-from hopwatch.monitor.spark.source import Source
-from hopwatch.monitor.spark.state import WindowState
+from hopwatch.monitor.spark.one_shot import WATERMARK_US, tally_rows
+from hopwatch.monitor.spark.rows import KEY_COLUMNS, TALLIED_COLUMNS
+from hopwatch.monitor.spark.sink import MicroBatchSink, ResultReporter
+from hopwatch.monitor.spark.sources.record_source import RecordSource
+from hopwatch.monitor.spark.window_state import WindowShardProcessor
 from hopwatch.monitor.store import lineage, writer
 from hopwatch.monitor.store.dialect import Hold
 from hopwatch.monitor.store.dialect.hold import LastingHold
+from hopwatch.monitor.stream_config import StreamConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,21 +32,21 @@ NEVER_STOPPED: Final = threading.Event()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a job reads and writes, for how long it waits for a store that fails, and who follows and observes it."""
+class JobContext:
+    """Context of a job: its source, store, streams, working folder, retry limit, follower and observer."""
 
-    source: Source
+    source: RecordSource
     engine: Engine
-    rules: Mapping[str, StreamRules]
+    rules: Mapping[str, StreamConfig]
     workdir: Path
     hold: Hold = field(default_factory=LastingHold)
     retry_for_s: float = 600.0
     transport: str = ""
-    """What tells the transport from another one of its name."""
+    """Identity of the transport, to recognise another one of the same name."""
     run: str = ""
     """The token by which the store knows this run from any other one."""
-    follower: Follower | None = None
-    observer: Observer = commit.unobserved
+    follower: BatchFollower | None = None
+    observer: BatchObserver = micro_batch.ignore_batch
 
     @property
     def checkpoint(self) -> Path:
@@ -54,17 +54,17 @@ class Place:
         return self.workdir / "checkpoint"
 
 
-def run_once(spark: SparkSession, place: Place, report: Report) -> None:
+def run_once(spark: SparkSession, place: JobContext, report: ResultReporter) -> None:
     """Read all that is there, make every window final as if time had passed, and write it in one transaction."""
-    rows = tallied(place.source.batch(spark, place.rules), place.rules).persist()
+    rows = tally_rows(place.source.batch(spark, place.rules), place.rules).persist()
     rows.count()
     place.hold.renew()
     with place.engine.execution_options(writes=True).begin() as connection:
         lineage.begin_once(connection, place.rules)
         ledger = Ledger(place.rules)
         folders = place.source.folders()
-        windows = commit.take_in(connection, ledger, rows.toLocalIterator(), WATERMARK_US, folders=folders)
-        for piece in commit.conclude(connection, ledger, windows, WATERMARK_US):
+        windows = micro_batch.absorb_rows(connection, ledger, rows.toLocalIterator(), WATERMARK_US, folders=folders)
+        for piece in micro_batch.conclude_windows(connection, ledger, windows, WATERMARK_US):
             report([conclusion.result for conclusion in piece])
             ledger.let_go()
         writer.forget_all(connection)
@@ -73,7 +73,7 @@ def run_once(spark: SparkSession, place: Place, report: Report) -> None:
 
 
 def start_stream(
-    spark: SparkSession, place: Place, trigger: str, report: Report, stop: threading.Event = NEVER_STOPPED
+    spark: SparkSession, place: JobContext, trigger: str, report: ResultReporter, stop: threading.Event = NEVER_STOPPED
 ) -> StreamingQuery:
     """Start the stream: it goes on from its checkpoint, or from the beginning where there is none.
 
@@ -82,9 +82,9 @@ def start_stream(
     if cluster.is_local(str(spark.sparkContext.master)):
         place.checkpoint.mkdir(session.PRIVATE_FOLDER, parents=True, exist_ok=True)
     decoded = place.source.stream(spark, place.rules)
-    rows = decoded.withWatermark("clock", "0 seconds").groupBy(*KEY)
-    state = WindowState(place.rules)
-    out = rows.transformWithState(state, TALLIED, outputMode="Update", timeMode="EventTime")
-    sink = Sink(place, report, spark, stop.is_set)
+    rows = decoded.withWatermark("clock", "0 seconds").groupBy(*KEY_COLUMNS)
+    state = WindowShardProcessor(place.rules)
+    out = rows.transformWithState(state, TALLIED_COLUMNS, outputMode="Update", timeMode="EventTime")
+    sink = MicroBatchSink(place, report, spark, stop.is_set)
     writing = out.writeStream.outputMode("update").foreachBatch(sink.commit)
     return writing.option("checkpointLocation", str(place.checkpoint)).trigger(processingTime=trigger).start()

@@ -1,4 +1,4 @@
-"""Records out of Kafka, landed: what windows will point to is written to segments on the disk that all workers share.
+"""Landing of Kafka records: those that windows point to are written to segments on a disk shared by all workers.
 
 One task lands the records of a range of offsets in one segment, named by them: whoever lands the range again, after a
 crash or beside a straggler, writes the same bytes under the same name. What the windows need is there, synced, before a
@@ -17,12 +17,12 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
 from hopwatch.monitor.kernel.window import STRAGGLING_US
-from hopwatch.monitor.parcels import NOT_LANDED, Offsets, Sender, SetAside
-from hopwatch.monitor.rules import StreamRules
-from hopwatch.monitor.spark.intake import Intake, checked, sender, undeclared
-from hopwatch.monitor.spark.rows import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Batches, Row, arrow
-from hopwatch.monitor.undeclared import UNKNOWN_NODE
+from hopwatch.monitor.payloads import NOT_LANDED, OffsetRun, SendingInstance, SetAside
+from hopwatch.monitor.spark.rows import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Batches, JobRow, to_arrow
+from hopwatch.monitor.spark.segment_accumulator import SegmentAccumulator, find_undeclared, parse_record, sender_of
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import Kind
 
@@ -31,12 +31,12 @@ LOG_APPEND_TIME: Final = 1
 READ_THROUGH: Final = "read-through"
 """The file in which the driver tells the workers how far all partitions were read, µs; without it nothing is known."""
 _NAME_CHARS: Final = 100
-"""How much of a topic's name a segment's has: a file's may have 255 characters, and a topic's has up to 249."""
-COLUMNS: Final = ("partition", "offset", "timestamp", "timestampType", "value")
-"""What the workers need of Kafka's columns, in this order."""
+"""Characters of the topic's name in a segment's name: a file's may have 255, and a topic's up to 249."""
+KAFKA_COLUMNS: Final = ("partition", "offset", "timestamp", "timestampType", "value")
+"""Kafka's columns that the workers need, in this order."""
 
 
-class _Arrived(NamedTuple):
+class _ArrivedRecord(NamedTuple):
     offset: int
     arrival_us: int
     is_of_broker: bool
@@ -44,15 +44,15 @@ class _Arrived(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Range:
+class _OffsetRange:
     """The records of one partition that a task has read, as far as it is."""
 
     topic: str
     partition: int
-    intake: Intake
+    intake: SegmentAccumulator
     file: BufferedWriter | None = None
     size: int = 0
-    runs: list[Offsets] = field(default_factory=list)
+    runs: list[OffsetRun] = field(default_factory=list)
     broken: list[SetAside] = field(default_factory=list)
 
     @property
@@ -67,43 +67,43 @@ class _Range:
         return f"{self.topic:.{_NAME_CHARS}}-{self.partition}-{first:020d}-{last:020d}{segment.SEGMENT_SUFFIX}"
 
 
-def lander(topic: str, folder: Path, rules: Mapping[str, StreamRules]) -> Callable[[Batches], Batches]:
+def build_lander(topic: str, folder: Path, rules: Mapping[str, StreamConfig]) -> Callable[[Batches], Batches]:
     """Return the function for ``mapInArrow`` that lands records in a folder and yields batches of rows."""
 
     def land_batches(batches: Batches) -> Batches:
-        yield from arrow(land(batches, topic, folder, rules))
+        yield from to_arrow(land_records(batches, topic, folder, rules))
 
     return land_batches
 
 
-def land(batches: Batches, topic: str, folder: Path, rules: Mapping[str, StreamRules]) -> Iterator[Row]:
+def land_records(batches: Batches, topic: str, folder: Path, rules: Mapping[str, StreamConfig]) -> Iterator[JobRow]:
     """Land the records of all batches; yield what they come to, and last a clock row.
 
-    That is the latest arrival, but not much later than the moment up to which all partitions were read by the batches
-    before: Spark's watermark is the latest of all tasks, and once it is past the last moment at which a window can be
-    amended, Spark's state takes nothing for it, which a partition that is behind may still bring.
+    The clock row has the latest arrival, capped shortly after the time up to which all partitions were read before.
+    Spark's watermark is the latest of all tasks. Without the cap, a fast partition would close windows for which a
+    slow partition still brings records.
     """
-    ranges: dict[int, _Range] = {}
+    ranges: dict[int, _OffsetRange] = {}
     try:
         for batch in batches:
-            for partition, record in _records(batch):
+            for partition, record in _parse_batch(batch):
                 if partition not in ranges:
-                    ranges[partition] = _Range(topic, partition, Intake(rules))
-                _take(ranges[partition], record, folder, rules)
+                    ranges[partition] = _OffsetRange(topic, partition, SegmentAccumulator(rules))
+                _land_record(ranges[partition], record, folder, rules)
         for one in ranges.values():
-            yield from _landed(one, folder)
+            yield from _publish(one, folder)
     finally:
         for one in ranges.values():
             _discard(one)
     latest_us = max((run.last_arrival_us for one in ranges.values() for run in one.runs), default=None)
     if latest_us is not None:
-        through_us = read_through_us(folder)
-        # A minute beyond nothing would be a moment of 1970, since when no stream has spoken.
+        through_us = load_read_through_us(folder)
+        # With no known position, emit 0 rather than 1970 + 1 min.
         most_us = through_us + STRAGGLING_US if through_us else 0
-        yield Row(CLOCK_ROW, "", 0, 0, min(latest_us, most_us), b"")
+        yield JobRow(CLOCK_ROW, "", 0, 0, min(latest_us, most_us), b"")
 
 
-def read_through_us(folder: Path) -> int:
+def load_read_through_us(folder: Path) -> int:
     """Return the moment up to which all partitions were read, 0 where that is not known."""
     try:
         return int((folder / READ_THROUGH).read_text("ascii"))
@@ -111,7 +111,7 @@ def read_through_us(folder: Path) -> int:
         return 0
 
 
-def note_read_through(folder: Path, moment_us: int) -> None:
+def save_read_through(folder: Path, moment_us: int) -> None:
     """Tell the workers of the next batch up to which moment all partitions were read."""
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f"{READ_THROUGH}.new"
@@ -119,27 +119,27 @@ def note_read_through(folder: Path, moment_us: int) -> None:
     draft.replace(folder / READ_THROUGH)
 
 
-def _records(batch: pa.RecordBatch) -> Iterator[tuple[int, _Arrived]]:
-    partitions, offsets, moments, kinds, values = (batch.column(name) for name in COLUMNS)
+def _parse_batch(batch: pa.RecordBatch) -> Iterator[tuple[int, _ArrivedRecord]]:
+    partitions, offsets, moments, kinds, values = (batch.column(name) for name in KAFKA_COLUMNS)
     moments_us = moments.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
     told = zip(partitions.to_pylist(), offsets.to_pylist(), moments_us, kinds.to_pylist(), values, strict=True)
     for partition, offset, arrival_us, kind, value in told:
-        yield partition, _Arrived(offset, arrival_us, kind == LOG_APPEND_TIME, value.as_py() or b"")
+        yield partition, _ArrivedRecord(offset, arrival_us, kind == LOG_APPEND_TIME, value.as_py() or b"")
 
 
-def _take(one: _Range, record: _Arrived, folder: Path, rules: Mapping[str, StreamRules]) -> None:
+def _land_record(one: _OffsetRange, record: _ArrivedRecord, folder: Path, rules: Mapping[str, StreamConfig]) -> None:
     if one.runs and one.runs[-1].last + 1 == record.offset:
         one.runs[-1] = one.runs[-1].longer(record.offset, record.arrival_us)
     else:
-        one.runs.append(Offsets(one.place, record.offset, record.offset, record.arrival_us, record.arrival_us))
+        one.runs.append(OffsetRun(one.place, record.offset, record.offset, record.arrival_us, record.arrival_us))
     try:
-        view = _view(record)
+        view = _parse_arrived(record)
     except envelope.RecordError as error:
         _set_aside(one, record, error)
         return
-    fault = undeclared(view, rules)
+    fault = find_undeclared(view, rules)
     if fault is not None:
-        _set_aside(one, record, fault, sender(view))
+        _set_aside(one, record, fault, sender_of(view))
         if fault.reason == UNKNOWN_NODE:
             one.intake.take(record.value, view, 0, len(record.value), record.arrival_us)
         return
@@ -147,20 +147,22 @@ def _take(one: _Range, record: _Arrived, folder: Path, rules: Mapping[str, Strea
     one.intake.take(record.value, view, start, start + len(record.value), record.arrival_us, moved=start)
 
 
-def _set_aside(one: _Range, record: _Arrived, fault: envelope.RecordError, sent_by: Sender | None = None) -> None:
+def _set_aside(
+    one: _OffsetRange, record: _ArrivedRecord, fault: envelope.RecordError, sent_by: SendingInstance | None = None
+) -> None:
     where = (one.place, record.offset, len(record.value), record.arrival_us)
     one.broken.append(SetAside(*where, fault.reason, str(fault), sent_by))
 
 
-def _view(record: _Arrived) -> envelope.RecordView:
+def _parse_arrived(record: _ArrivedRecord) -> envelope.RecordView:
     if not record.is_of_broker:
         # The producer's clock may say anything, and the arrival clock of all streams goes by it.
         what = "the topic's message.timestamp.type is LogAppendTime, got a record with its producer's time"
         raise envelope.RecordError("no_arrival_time", what)
-    return checked(record.value, 0, len(record.value))
+    return parse_record(record.value, 0, len(record.value))
 
 
-def _append(one: _Range, record: bytes, folder: Path) -> int:
+def _append(one: _OffsetRange, record: bytes, folder: Path) -> int:
     """Write a record behind the others; return where it starts."""
     if one.file is None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -172,7 +174,7 @@ def _append(one: _Range, record: bytes, folder: Path) -> int:
     return start
 
 
-def _landed(one: _Range, folder: Path) -> Iterator[Row]:
+def _publish(one: _OffsetRange, folder: Path) -> Iterator[JobRow]:
     """Publish a range's segment, if anything was landed, and yield its rows."""
     path = NOT_LANDED
     if one.file is not None:
@@ -183,12 +185,12 @@ def _landed(one: _Range, folder: Path) -> Iterator[Row]:
         sync_folder(folder)
     yield from one.intake.rows(path)
     for place in one.broken:
-        yield Row(SET_ASIDE_ROW, "", 0, 0, None, place.pack())
+        yield JobRow(SET_ASIDE_ROW, "", 0, 0, None, place.pack())
     for run in one.runs:
-        yield Row(OFFSETS_ROW, "", 0, 0, None, run.pack())
+        yield JobRow(OFFSETS_ROW, "", 0, 0, None, run.pack())
 
 
-def _discard(one: _Range) -> None:
+def _discard(one: _OffsetRange) -> None:
     """Close a range's file, and delete what was not published."""
     if one.file is not None:
         one.file.close()

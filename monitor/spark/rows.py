@@ -8,20 +8,20 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-DECODED: Final = "kind string, stream string, window_start_ms long, shard int, clock timestamp, payload binary"
-"""What the decoder yields."""
+DECODED_COLUMNS: Final = "kind string, stream string, window_start_ms long, shard int, clock timestamp, payload binary"
+"""Columns of the decoder's rows."""
 
-TALLIED: Final = (
+TALLIED_COLUMNS: Final = (
     "kind string, stream string, window_start_ms long, shard int, "
     "watermark_us long, last_first_sighting_us long, payload binary"
 )
-"""What leaves the job: tallies of window shards, and what passed by."""
+"""Columns of the job's output: tallies of window shards, and all rows that need no state."""
 
-KEY: Final = ("kind", "stream", "window_start_ms", "shard")
+KEY_COLUMNS: Final = ("kind", "stream", "window_start_ms", "shard")
 CLAIMS_ROW: Final = "claims"
 """Claim checks on batches of one window: for the window shard that the row names."""
 FACTS_ROW: Final = "facts"
-"""What the books need of the batches of one segment."""
+"""Facts for the books, of the batches of one segment."""
 SET_ASIDE_ROW: Final = "set_aside"
 """A record that cannot be counted."""
 OFFSETS_ROW: Final = "offsets"
@@ -33,7 +33,7 @@ TALLY_ROW: Final = "tally"
 TICK_ROW: Final = "tick"
 """Nothing but the watermark."""
 
-ROWS_A_BATCH: Final = 256
+ROWS_PER_BATCH: Final = 256
 _ARROW: Final = pa.schema(
     [
         ("kind", pa.string()),
@@ -48,7 +48,7 @@ _ARROW: Final = pa.schema(
 Batches = Iterator[pa.RecordBatch]
 
 
-class Row(NamedTuple):
+class JobRow(NamedTuple):
     """One row of the job. Claims go to the window shard that the three middle fields name, all else passes by.
 
     ``clock_us`` is null but in clock rows: Spark drops rows below its watermark, and keeps those without a value.
@@ -62,10 +62,10 @@ class Row(NamedTuple):
     payload: bytes
 
 
-def arrow(rows: Iterable[Row]) -> Batches:
+def to_arrow(rows: Iterable[JobRow]) -> Batches:
     """Yield rows as Arrow batches."""
     left = iter(rows)
-    while chunk := list(islice(left, ROWS_A_BATCH)):
+    while chunk := list(islice(left, ROWS_PER_BATCH)):
         columns = [list(column) for column in zip(*chunk, strict=True)]
         yield pa.record_batch(
             [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW

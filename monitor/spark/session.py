@@ -1,35 +1,41 @@
-"""The Spark session: settings that the job relies on, each with its reason."""
+"""Spark session of the job, with the reason for each setting."""
 
 from __future__ import annotations
-
 import logging
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
+from typing import TYPE_CHECKING
+from typing import Final
 from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.spark import archive, cluster, failures, simd
+from hopwatch.monitor.spark import archive
+from hopwatch.monitor.spark import cluster
+from hopwatch.monitor.spark import failures
+from hopwatch.monitor.spark import simd
+
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-READS_A_CORE: Final = 4
+READS_PER_CORE: Final = 4
 """Into how many tasks a core ``--once`` deals out the segments, so that progress is seen."""
 ATTEMPTS: Final = 4
-"""How often a task is tried, as on a cluster; by itself Spark ends a local query at a task's first failure.
+"""Attempts of a task, as on a cluster; by itself Spark ends a local query at a task's first failure.
 
 Its Kafka connector can fail for a moment: after records aged out it gives a consumer back that it goes on to use.
 """
-LOOK_S: Final = 0.25
-BRIEFLY_S: Final = 0.2
+POLL_S: Final = 0.25
+JAVA_EXIT_WAIT_S: Final = 0.2
 """For so long a Java that answers no more may take to be gone."""
 PRIVATE_FOLDER: Final = 0o700
-"""What ids and names stand in is for this user alone; on a cluster the workers may be others."""
+"""Mode of folders with ids and names: for this user alone, unless workers of a cluster run as other users."""
 
 JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The work is done in Python and in native code: Java's optimising compiler and its parallel collector only compete."""
@@ -41,7 +47,7 @@ def log_file(workdir: Path) -> Path:
     return workdir / "spark.log"
 
 
-def start(
+def start_session(
     workdir: Path, *, master: str = cluster.LOCAL, cores: int | None = None, more: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Start Spark, with log and scratch files below ``workdir``; ``more`` settings win.
@@ -68,18 +74,20 @@ def start(
     # Elsewhere Python may be in another place, which PYSPARK_PYTHON tells.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Python workers inherit the environment of the process that starts Spark.
-    os.environ.setdefault(simd.VARIABLE, simd.for_this_machine())
-    with log, _named(log_file(workdir)), _standard_streams_to(log.fileno()):
+    os.environ.setdefault(simd.VARIABLE, simd.detect_disabled_features())
+    with log, _name_start_errors(log_file(workdir)), _standard_streams_to(log.fileno()):
         if cluster.is_local(master):
-            cores = cores or _cores_of(master)
-            return _builder(
-                f"local[{cores},{ATTEMPTS}]", cores, {**_settings(cores), **_local(scratch, cores), **(more or {})}
+            cores = cores or _parse_cores(master)
+            return _build_session(
+                f"local[{cores},{ATTEMPTS}]",
+                cores,
+                {**_common_settings(cores), **_local_settings(scratch, cores), **(more or {})},
             )
-        return _of_cluster(master, cores, scratch, more or {})
+        return _start_on_cluster(master, cores, scratch, more or {})
 
 
 @contextmanager
-def _named(log: Path) -> Iterator[None]:
+def _name_start_errors(log: Path) -> Iterator[None]:
     """Name what keeps Spark from starting, which is in its log, where Java has told of it, or in what it raises."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - they come with Spark
     from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -88,29 +96,29 @@ def _named(log: Path) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, OSError) as error:
-        status = java_status(BRIEFLY_S)
+        status = java_status(JAVA_EXIT_WAIT_S)
         if status is not None and status < 0:
-            raise failures.of_java(status, log) from None
+            raise failures.java_error(status, log) from None
         told = log.read_bytes()[before_bytes:].decode("utf-8", "replace")
-        raise failures.of_start(str(error), told, log) from None
+        raise failures.start_error(str(error), told, log) from None
 
 
-def _cores_of(master: str) -> int:
+def _parse_cores(master: str) -> int:
     told = master.removeprefix(cluster.LOCAL).strip("[]*")
     return int(told or os.cpu_count() or 1)
 
 
-def _of_cluster(master: str, cores: int | None, scratch: Path, more: Mapping[str, str]) -> SparkSession:
+def _start_on_cluster(master: str, cores: int | None, scratch: Path, more: Mapping[str, str]) -> SparkSession:
     """Start Spark on a cluster; how many cores it has is known when its workers are there."""
-    started = _builder(master, 1, {**_settings(cores or 1), **cluster.settings(), **more})
-    started.sparkContext.addPyFile(str(cluster.archive(scratch)))
+    started = _build_session(master, 1, {**_common_settings(cores or 1), **cluster.cluster_settings(), **more})
+    started.sparkContext.addPyFile(str(cluster.write_archive(scratch)))
     if cores is None:
         _call_workers(started, 1)
         started.conf.set("spark.sql.shuffle.partitions", str(started.sparkContext.defaultParallelism))
     return started
 
 
-def _builder(master: str, cores: int, settings: Mapping[str, str]) -> SparkSession:
+def _build_session(master: str, cores: int, settings: Mapping[str, str]) -> SparkSession:
     # What is imported with the module is imported by --help too.
     from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -142,18 +150,18 @@ def _do_nothing(*_: object) -> None:
     """Take what is of no interest."""
 
 
-def _local(scratch: Path, cores: int) -> dict[str, str]:
+def _local_settings(scratch: Path, cores: int) -> dict[str, str]:
     """Return what makes a Spark in this process keep to itself."""
     return {
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.default.parallelism": str(cores * READS_A_CORE),
+        "spark.default.parallelism": str(cores * READS_PER_CORE),
     }
 
 
-def _settings(cores: int) -> dict[str, str]:
+def _common_settings(cores: int) -> dict[str, str]:
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -205,7 +213,7 @@ def _standard_streams_to(descriptor: int) -> Iterator[None]:
 
 
 @contextmanager
-def watched(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
+def report_progress(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
     """Say how far Spark is while the block runs: tasks done of all tasks of the stage at work."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - it comes with Spark
 
@@ -215,7 +223,7 @@ def watched(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
     def look() -> None:
         # Of a Java that is gone the block itself tells.
         with suppress(Py4JError, OSError):
-            while not done.wait(LOOK_S):
+            while not done.wait(POLL_S):
                 for stage in tracker.getActiveStageIds():
                     info = tracker.getStageInfo(stage)
                     if info:
@@ -241,7 +249,7 @@ def java_status(patience_s: float = 2.0) -> int | None:
         return None
 
 
-def end(stop: Callable[[], None]) -> None:
+def stop_quietly(stop: Callable[[], None]) -> None:
     """Call a stop of Spark's; when Spark is gone already, that is what was wanted."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - it comes with Spark
 

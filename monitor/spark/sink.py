@@ -1,4 +1,4 @@
-"""Where a micro-batch ends: in the store's transaction, which is tried again as a whole when it fails in passing."""
+"""Sink of micro-batches: one transaction of the store each, retried as a whole after a transient error."""
 
 from __future__ import annotations
 
@@ -12,57 +12,58 @@ import stamina
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from hopwatch.monitor import commit, unheard
+from hopwatch.monitor import micro_batch
+from hopwatch.monitor.accounting import unheard_instances
+from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.clock import Clock, SystemClock
-from hopwatch.monitor.commit import Committed, Written
 from hopwatch.monitor.errors import StoreTakenError
-from hopwatch.monitor.ledger import Ledger
+from hopwatch.monitor.micro_batch import BatchResult, CommittedBatch
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.store import dialect, lineage, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from hopwatch.monitor.spark.job import Place
+    from hopwatch.monitor.spark.job import JobContext
 
 FIRST_WAIT_S: Final = 0.2
-LONGEST_WAIT_S: Final = 5.0
+MAX_WAIT_S: Final = 5.0
 """Between two attempts, so that a stop is heeded soon."""
 SWEEP_EVERY_US: Final = 600_000_000
-"""How often, by the watermark, folders are looked for that nothing needs."""
+"""Interval, by the watermark, between two searches for folders that can be removed."""
 LOG_BYTES: Final = 4 * 1024 * 1024
-"""How much Spark's log of segments grows until those that are gone are forgotten: some 29,000 segments.
+"""Growth of Spark's log of segments before deleted ones are forgotten: some 29,000 segments.
 
 Each tenth batch reads and writes all of it.
 """
 
-_NOTHING: Final = Written((), ())
+_NO_RESULT: Final = BatchResult((), ())
 _log = structlog.get_logger("hopwatch")
 
-Report = Callable[[Sequence[WindowResult]], None]
+ResultReporter = Callable[[Sequence[WindowResult]], None]
 
 
 @dataclass(slots=True)
-class Sink:
+class MicroBatchSink:
     """Commits micro-batches: each one transaction, fenced by query and batch, so that a replay changes nothing.
 
     The connection may die with the transaction, or with the answer to its COMMIT. Either way the next attempt begins
     with what the store holds: the fence says whether the batch was written, and the ledger is restored.
     """
 
-    place: Place
-    report: Report
+    place: JobContext
+    report: ResultReporter
     spark: SparkSession
     """The session that the stream was started in; a batch has a clone of it, which knows of no stream."""
     is_stopping: Callable[[], bool] = lambda: False
     ledger: Ledger | None = None
-    written: Written = field(default=_NOTHING)
-    """What the last attempt has written, or may have."""
+    written: BatchResult = field(default=_NO_RESULT)
+    """Result of the last attempt, which may have been written or not."""
     clock: Clock = field(default_factory=SystemClock)
     removed_before_us: int = 0
     """Folders that were last changed before were removed."""
     most_log_bytes: int = LOG_BYTES
-    """How long Spark's log may become until what is gone is forgotten."""
+    """Size of Spark's log at which deleted segments are forgotten."""
 
     def commit(self, batch: DataFrame, batch_id: int) -> None:
         """Write one micro-batch; Spark may call this again with the same batch after a crash.
@@ -74,13 +75,13 @@ class Sink:
         # Here Spark does all of its work.
         rows = [SimpleNamespace(**row) for row in batch.toArrow().to_pylist()]
         query_id = lineage.query_id(self.place.checkpoint)
-        self.written = _NOTHING
+        self.written = _NO_RESULT
         attempts = stamina.retry_context(
             self._may_pass,
             attempts=None,
             timeout=self.place.retry_for_s,
             wait_initial=FIRST_WAIT_S,
-            wait_max=LONGEST_WAIT_S,
+            wait_max=MAX_WAIT_S,
         )
         with dialect.errors_named(self.place.engine.url):
             for attempt in attempts:
@@ -89,13 +90,13 @@ class Sink:
         if self.written.read_through_us:
             self.place.source.note_read_through(self.written.read_through_us)
         took_s = self.clock.monotonic_s() - began_s
-        self.place.observer(Committed(self.written.results, self.written.watermark_us, took_s))
+        self.place.observer(CommittedBatch(self.written.results, self.written.watermark_us, took_s))
         self.report(self.written.results)
         if self.written.spent:
             # What was written into a file that is gone meanwhile is nowhere but in the segments. Nothing is asked of
             # a server here: these segments are struck out in the store, and nobody else would delete them.
             self.place.hold.check_place()
-        _delete(self.written.spent)
+        _delete_segments(self.written.spent)
         self._remove_folders()
         self._forget(query_id)
 
@@ -107,17 +108,19 @@ class Sink:
             lineage.require_run(connection, self.place.run)
             if not lineage.enter(connection, query_id, batch_id, self.place.rules, self.place.transport):
                 # Its state is made anew, and may point into segments with other names than those of the first time.
-                commit.keep_segments(connection, Ledger(self.place.rules), rows, batch_id)
+                micro_batch.keep_segments(connection, Ledger(self.place.rules), rows, batch_id)
                 return
-            ledger = ledger or commit.restore(connection, self.place.rules)
+            ledger = ledger or micro_batch.restore_ledger(connection, self.place.rules)
             expected = self.place.source.expected(self.place.checkpoint, batch_id)
             folders = self.place.source.folders()
-            self.written = commit.batch(connection, ledger, rows, batch_id, expected, self.place.follower, folders)
+            self.written = micro_batch.write_micro_batch(
+                connection, ledger, rows, batch_id, expected, self.place.follower, folders
+            )
         self.ledger = ledger
 
     def _remove_folders(self) -> None:
         """Remove now and then the folders that probe instances have left, once no window needs them."""
-        before_us = self.written.watermark_us - unheard.needed_us(self.place.rules)
+        before_us = self.written.watermark_us - unheard_instances.folder_retention_us(self.place.rules)
         if before_us >= self.removed_before_us + SWEEP_EVERY_US:
             self.removed_before_us = before_us
             self.place.source.remove_folders(before_us)
@@ -143,7 +146,7 @@ class Sink:
         return is_passing and not self.is_stopping()
 
 
-def _delete(paths: Sequence[str]) -> None:
+def _delete_segments(paths: Sequence[str]) -> None:
     for path in paths:
         try:
             Path(path).unlink(missing_ok=True)

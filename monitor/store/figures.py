@@ -8,24 +8,24 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
-from hopwatch.monitor.instances import ALIVE_US
+from hopwatch.monitor.accounting.instances import ALIVE_WITHIN_US
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
-from hopwatch.monitor.metrics.known import Beginning, StoreFigures
-from hopwatch.monitor.parcels import REASONS
+from hopwatch.monitor.metrics.snapshot import InitialState, StoreFigures
+from hopwatch.monitor.payloads import SET_ASIDE_REASONS
 from hopwatch.monitor.results import Status, WindowResult
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import lineage, reader, tables
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 _WAITING: Final = [status.value for status in Status if not status.is_final]
 
 
-def read(connection: Connection, rules: Mapping[str, StreamRules]) -> StoreFigures:
+def read(connection: Connection, rules: Mapping[str, StreamConfig]) -> StoreFigures:
     """Return what the store says of the monitor's own work."""
     accounts = reader.accounts(connection)
     counted = ("records", "observations", "duplicate_batches", "too_late", "implausible")
     # A counter that is not there before its first record shows no increase when that comes.
-    set_aside = dict.fromkeys(REASONS, 0) | accounts["set_aside"]
+    set_aside = dict.fromkeys(SET_ASIDE_REASONS, 0) | accounts["set_aside"]
     aged_out = sum(hole["to_offset"] - hole["from_offset"] + 1 for hole in accounts.get("aged_out", ()))
     waiting = dict.fromkeys(_WAITING, 0) | _waiting(connection, rules)
     return StoreFigures(
@@ -37,7 +37,7 @@ def read(connection: Connection, rules: Mapping[str, StreamRules]) -> StoreFigur
     )
 
 
-def beginning(connection: Connection, rules: Mapping[str, StreamRules]) -> Beginning:
+def beginning(connection: Connection, rules: Mapping[str, StreamConfig]) -> InitialState:
     """Return where the store stands: the newest final window of each stream, and which can be judged again."""
     window, watermark_us = tables.windows.c, lineage.watermark_us(connection)
     found = (_newest(connection, stream) for stream in rules)
@@ -47,7 +47,7 @@ def beginning(connection: Connection, rules: Mapping[str, StreamRules]) -> Begin
         from_us = watermark_us - of_stream.terms.judged_until_us(0)
         wanted = _since(stream, from_us, window.window_start_us).where(window.is_live, window.status.in_(reader.FINAL))
         judged |= {(stream, start_us) for start_us in connection.execute(wanted).scalars()}
-    return Beginning(watermark_us, tuple(result for result in found if result is not None), judged)
+    return InitialState(watermark_us, tuple(result for result in found if result is not None), judged)
 
 
 def _newest(connection: Connection, stream: str) -> WindowResult | None:
@@ -61,7 +61,7 @@ def _since(stream: str, from_us: int, *columns: ColumnElement[Any]) -> Select[An
     return select(*columns).where(window.stream == stream, window.window_start_us >= from_us)
 
 
-def _waiting(connection: Connection, rules: Mapping[str, StreamRules]) -> dict[str, int]:
+def _waiting(connection: Connection, rules: Mapping[str, StreamConfig]) -> dict[str, int]:
     window, watermark_us = tables.windows.c, lineage.watermark_us(connection)
     found: Counter[str] = Counter()
     for stream, of_stream in rules.items():
@@ -80,7 +80,7 @@ def _instances(connection: Connection) -> dict[str, Any]:
         ~book.said_bye,
         book.complete_through_us >= watermark_us - RETIRED_AFTER_US,
     )
-    is_alive = (book.complete_through_us >= watermark_us - ALIVE_US).label("is_alive")
+    is_alive = (book.complete_through_us >= watermark_us - ALIVE_WITHIN_US).label("is_alive")
     wanted = select(is_alive, func.count(), func.sum(book.missing_batches)).where(*of_late).group_by(is_alive)
     found = {bool(alive): (int(count), int(missing)) for alive, count, missing in connection.execute(wanted)}
     instances = {name: found.get(alive, (0, 0))[0] for name, alive in (("alive", True), ("silent", False))}

@@ -8,10 +8,18 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
-from hopwatch.monitor.instances import AHEAD_US, ALIVE_US, BYE_US, GONE_US, Instance, Roll, State
+from hopwatch.monitor.accounting.instances import (
+    AHEAD_US,
+    ALIVE_WITHIN_US,
+    BYE_LISTED_US,
+    SILENT_LISTED_US,
+    Instance,
+    InstancePage,
+    InstanceState,
+)
 from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
-from hopwatch.monitor.reached import Reached
 from hopwatch.monitor.store import lineage, reader, tables, writer
+from hopwatch.monitor.texts.read_progress import ReadProgress
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 _book = tables.books.c
@@ -27,23 +35,25 @@ class Asked:
     is_all: bool = False
 
 
-def roll(connection: Connection, asked: Asked, first: int, most: int) -> Roll:
+def roll(connection: Connection, asked: Asked, first: int, most: int) -> InstancePage:
     """Return at most ``most`` of the instances that are asked for, without the ``first`` so many."""
     moment = moment_us(connection)
     state, is_gone = _state(moment), _is_gone(moment)
-    counts: dict[State, int] = {}
-    folded: dict[State, int] = {}
+    counts: dict[InstanceState, int] = {}
+    folded: dict[InstanceState, int] = {}
     chosen = list(_chosen(asked))
     wanted = select(state, is_gone, func.count()).where(*chosen).group_by(state, is_gone)
     for name, gone, count in connection.execute(wanted):
         of = folded if gone and not asked.is_all else counts
-        of[State(name)] = of.get(State(name), 0) + int(count)
+        of[InstanceState(name)] = of.get(InstanceState(name), 0) + int(count)
     listed = select(tables.books, state).where(*chosen)
     listed = listed if asked.is_all else listed.where(~is_gone)
     # Of two in the same state the one that was heard last comes first.
     ordered = listed.order_by(_rank(state), _book.last_arrival_us.desc(), *_KEY).offset(first).limit(most)
-    found = tuple(Instance(reader.book(row), State(row["state"])) for row in connection.execute(ordered).mappings())
-    return Roll(found, counts, sum(counts.values()), folded, moment)
+    found = tuple(
+        Instance(reader.book(row), InstanceState(row["state"])) for row in connection.execute(ordered).mappings()
+    )
+    return InstancePage(found, counts, sum(counts.values()), folded, moment)
 
 
 def moment_us(connection: Connection) -> int:
@@ -54,10 +64,10 @@ def moment_us(connection: Connection) -> int:
     return int(connection.execute(newest_us).scalar() or 0)
 
 
-def reached(connection: Connection) -> Reached:
+def reached(connection: Connection) -> ReadProgress:
     """Return up to when the store was read, whether it was filled once, and when its monitor was stopped."""
     is_once = writer.value(connection, "query_id") == lineage.ONCE
-    return Reached(moment_us(connection), is_once, lineage.stopped_us(connection))
+    return ReadProgress(moment_us(connection), is_once, lineage.stopped_us(connection))
 
 
 def _chosen(asked: Asked) -> Iterator[ColumnElement[bool]]:
@@ -80,19 +90,22 @@ def _state(moment_us: int) -> ColumnElement[str]:
         _book.skew_us > AHEAD_US,
     )
     return case(
-        (_book.said_bye, State.BYE.value),
-        (told_us < moment_us - RETIRED_AFTER_US, State.RETIRED.value),
-        (told_us < moment_us - ALIVE_US, State.SILENT.value),
-        (is_off, State.TROUBLED.value),
-        else_=State.ALIVE.value,
+        (_book.said_bye, InstanceState.BYE.value),
+        (told_us < moment_us - RETIRED_AFTER_US, InstanceState.RETIRED.value),
+        (told_us < moment_us - ALIVE_WITHIN_US, InstanceState.SILENT.value),
+        (is_off, InstanceState.TROUBLED.value),
+        else_=InstanceState.ALIVE.value,
     ).label("state")
 
 
 def _rank(state: ColumnElement[str]) -> ColumnElement[int]:
-    return case({one.value: place for place, one in enumerate(State)}, value=state)
+    return case({one.value: place for place, one in enumerate(InstanceState)}, value=state)
 
 
 def _is_gone(moment_us: int) -> ColumnElement[bool]:
     told_us = _book.complete_through_us
-    gone = and_(_book.said_bye, told_us < moment_us - BYE_US), and_(~_book.said_bye, told_us < moment_us - GONE_US)
+    gone = (
+        and_(_book.said_bye, told_us < moment_us - BYE_LISTED_US),
+        and_(~_book.said_bye, told_us < moment_us - SILENT_LISTED_US),
+    )
     return or_(*gone).label("is_gone")

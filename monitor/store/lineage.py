@@ -15,9 +15,9 @@ from typing import Final
 from sqlalchemy import Connection, Engine
 
 from hopwatch.monitor.errors import CheckpointError, StoreError
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import dialect, schema, writer
 from hopwatch.monitor.store.writer import set_values, value
+from hopwatch.monitor.stream_config import StreamConfig
 
 ONCE: Final = "once"
 _NO_BATCH: Final = -1
@@ -36,7 +36,7 @@ def check_once(connection: Connection) -> None:
         raise StoreError(f"{what}: name another store in [store] url")
 
 
-def begin_once(connection: Connection, rules: Mapping[str, StreamRules]) -> None:
+def begin_once(connection: Connection, rules: Mapping[str, StreamConfig]) -> None:
     """Empty the store for a run over all that is there; such a run is complete in itself.
 
     Raises:
@@ -60,7 +60,7 @@ def begin_anew(engine: Engine, checkpoint: Path) -> int:
 
 
 def check(
-    engine: Engine, checkpoint: Path, rules: Mapping[str, StreamRules], transport: str = "", run: str = ""
+    engine: Engine, checkpoint: Path, rules: Mapping[str, StreamConfig], transport: str = "", run: str = ""
 ) -> None:
     """Check that store, checkpoint, configuration and transport belong together, before a stream starts.
 
@@ -106,7 +106,7 @@ def require_run(connection: Connection, run: str) -> None:
         raise StoreError(f"{what}: {advice}")
 
 
-def _check(connection: Connection, checkpoint: Path, rules: Mapping[str, StreamRules], transport: str) -> None:
+def _check(connection: Connection, checkpoint: Path, rules: Mapping[str, StreamConfig], transport: str) -> None:
     wrote, last = value(connection, "query_id"), int(value(connection, "batch_id") or _NO_BATCH)
     kept = json.loads(value(connection, "rules") or "{}")
     was = value(connection, "transport")
@@ -134,7 +134,7 @@ def _check(connection: Connection, checkpoint: Path, rules: Mapping[str, StreamR
 
 
 def enter(
-    connection: Connection, query: str, batch_id: int, rules: Mapping[str, StreamRules], transport: str = ""
+    connection: Connection, query: str, batch_id: int, rules: Mapping[str, StreamConfig], transport: str = ""
 ) -> bool:
     """Pass the fence: return whether this batch is new, and note it as written if so."""
     if value(connection, "query_id") == query and int(value(connection, "batch_id") or _NO_BATCH) >= batch_id:
@@ -164,7 +164,7 @@ def query_id(checkpoint: Path) -> str:
         raise CheckpointError(f"{what}: put it and the store aside to begin anew") from None
 
 
-def _refuse_changed(kept: Mapping[str, object], rules: Mapping[str, StreamRules]) -> None:
+def _refuse_changed(kept: Mapping[str, object], rules: Mapping[str, StreamConfig]) -> None:
     """Refuse other nodes, arrows or shards under the same name: what is kept of open windows counts by them."""
     now = json.loads(_rules_text(rules))
     for stream in kept:
@@ -173,7 +173,7 @@ def _refuse_changed(kept: Mapping[str, object], rules: Mapping[str, StreamRules]
             raise StoreError(f"{what}: give it a new name, or begin with a new store and workdir")
 
 
-def _rules_text(rules: Mapping[str, StreamRules]) -> str:
+def _rules_text(rules: Mapping[str, StreamConfig]) -> str:
     told = {
         stream: [
             of_stream.pathway.nodes,

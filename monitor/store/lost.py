@@ -40,7 +40,7 @@ def named(row: Any) -> Iterator[tuple[bytes, str]]:  # noqa: ANN401 - a row with
     ids = apart(row.message_ids)
     names = _names(row, len(ids))
     for message_id, kind, text in zip(ids, names.kinds.tolist(), names.texts.tolist(), strict=True):
-        yield message_id, naming.shown(message_id, kind, text)
+        yield message_id, naming.format_id(message_id, kind, text)
 
 
 class Message(NamedTuple):
@@ -69,9 +69,9 @@ def found(row: Any, message_id: bytes) -> Message | None:  # noqa: ANN401 - a ro
 def _names(row: Any, count: int) -> Names:  # noqa: ANN401 - a row
     if row.id_kinds is None:
         # It was written before ids had kinds.
-        return naming.unknown(count)
+        return naming.unknown_names(count)
     # A part of nothing is null to SQLite.
-    return naming.unpack(bytes(row.id_kinds), bytes(row.id_text_ends or b""), bytes(row.id_texts or b""))
+    return naming.unpack_names(bytes(row.id_kinds), bytes(row.id_text_ends or b""), bytes(row.id_texts or b""))
 
 
 def packed(connection: Connection, stream: str | None = None) -> Iterator[tuple[str, int, str, Ids]]:
@@ -81,4 +81,4 @@ def packed(connection: Connection, stream: str | None = None) -> Iterator[tuple[
     if stream is not None:
         wanted = wanted.where(column.stream == stream)
     for row in connection.execute(wanted.execution_options(yield_per=_ROWS)):
-        yield row.stream, row.window_start_us, row.node, masks.ids_of(bytes(row.message_ids))
+        yield row.stream, row.window_start_us, row.node, masks.ids_from_bytes(bytes(row.message_ids))

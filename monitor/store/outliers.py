@@ -10,15 +10,15 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Connection, Engine, RowMapping, Select, bindparam, delete, func, select, tuple_
 
-from hopwatch.monitor.ledger import Conclusion, Ledger
+from hopwatch.monitor.accounting.ledger import Conclusion, Ledger
 from hopwatch.monitor.outliers import state
-from hopwatch.monitor.outliers.explain import Explanation, Reason
+from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
 from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.series_tracker import FindingChanges, Ints, OutlierFinding, Retraction, SeriesTracker
 from hopwatch.monitor.outliers.state import States
-from hopwatch.monitor.outliers.windows import WATCHED, observed
+from hopwatch.monitor.outliers.window_values import TRACKED_QUANTITIES, extract_values
 from hopwatch.monitor.store import dialect, reader, schema, tables
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
-from hopwatch.monitor.watch import Erased, Finding, Ints, News, Watched
 from hopwatch.probes.contract.limits import WINDOW_US
 
 LEARNT_US: Final = DAY_US
@@ -33,20 +33,22 @@ _states, _outliers = tables.outlier_states.c, tables.outliers.c
 
 @dataclass(frozen=True, slots=True)
 class StoredSeries:
-    """The :class:`monitor.watch.Kept` of one stream."""
+    """The :class:`monitor.outliers.series_tracker.SavedMemory` of one stream."""
 
     connection: Connection
     stream: str
 
     def states(self, rows: Ints) -> States:
         """Return the memory of some series; new where none is kept."""
-        places = np.unique(rows // len(WATCHED))
+        places = np.unique(rows // len(TRACKED_QUANTITIES))
         wanted = select(_states.place, _states.states).where(_states.stream == self.stream)
         chosen = wanted.where(_states.place.in_(places.tolist())).order_by(_states.place)
         packed = [state.from_bytes(row.states) for row in self.connection.execute(chosen)]
         if not packed:
-            return state.new(len(rows))
-        at = np.searchsorted(places, rows // len(WATCHED)) * len(WATCHED) + rows % len(WATCHED)
+            return state.new_states(len(rows))
+        at = np.searchsorted(places, rows // len(TRACKED_QUANTITIES)) * len(TRACKED_QUANTITIES) + rows % len(
+            TRACKED_QUANTITIES
+        )
         found: States = np.concatenate(packed)[at]
         return found
 
@@ -84,7 +86,7 @@ def keep(connection: Connection, ledger: Ledger) -> None:
         hour_us = oldest_us // HOUR_US * HOUR_US
         if min(watched.values, default=hour_us) < hour_us:
             kept = watched.base_at(hour_us, StoredSeries(connection, stream))
-            of_nodes = kept.reshape(len(watched.nodes), len(WATCHED))
+            of_nodes = kept.reshape(len(watched.nodes), len(TRACKED_QUANTITIES))
             key = {"stream": stream, "before_us": hour_us}
             rows = [key | {"place": place, "states": state.to_bytes(own)} for place, own in enumerate(of_nodes)]
             connection.execute(dialect.upsert(connection, tables.outlier_states), rows)
@@ -92,7 +94,7 @@ def keep(connection: Connection, ledger: Ledger) -> None:
             return
 
 
-def taken_up(connection: Connection, stream: str, nodes: tuple[str, ...], came: Collection[int] = ()) -> Watched:
+def taken_up(connection: Connection, stream: str, nodes: tuple[str, ...], came: Collection[int] = ()) -> SeriesTracker:
     """Return the series of a stream as they were before the windows that came now, which are written already."""
     kept = StoredSeries(connection, stream)
     base_us = kept.before_us()
@@ -102,14 +104,16 @@ def taken_up(connection: Connection, stream: str, nodes: tuple[str, ...], came: 
         # Whoever is started before any memory is kept begins where this one does.
         begun = {"stream": stream, "place": _NOBODY, "before_us": base_us, "states": b""}
         connection.execute(dialect.upsert(connection, tables.outlier_states), [begun])
-    watched = Watched(nodes, base_us)
+    watched = SeriesTracker(nodes, base_us)
     results = reader.finals(connection, stream, base_us)
-    values = {result.window_start_us: observed(result) for result in results if result.window_start_us not in came}
+    values = {
+        result.window_start_us: extract_values(result) for result in results if result.window_start_us not in came
+    }
     watched.take_up(values, list(_told_before(connection, stream, base_us)), kept)
     return watched
 
 
-def write(connection: Connection, stream: str, news: News) -> None:
+def write(connection: Connection, stream: str, news: FindingChanges) -> None:
     """Strike out what holds no more, and write what is found."""
     of_series = (_outliers.node == bindparam("of_node")) & (_outliers.quantity == bindparam("of_quantity"))
     behind = _outliers.window_start_us >= bindparam("from_us")
@@ -123,7 +127,7 @@ def write(connection: Connection, stream: str, news: News) -> None:
 
 def found(
     engine: Engine, stream: str | None = None, from_us: int | None = None, to_us: int | None = None
-) -> list[tuple[str, Finding]]:
+) -> list[tuple[str, OutlierFinding]]:
     """Return what was found in windows that start in ``[from_us, to_us)``, in order of stream and time.
 
     Raises:
@@ -134,14 +138,14 @@ def found(
         return [(row["stream"], _finding(row)) for row in connection.execute(wanted).mappings()]
 
 
-def findings(connection: Connection, stream: str, from_us: int, to_us: int) -> list[Finding]:
+def findings(connection: Connection, stream: str, from_us: int, to_us: int) -> list[OutlierFinding]:
     """Return what was found in windows of a stream that start in ``[from_us, to_us)``, in order of time."""
     return [_finding(row) for row in connection.execute(_in_range(stream, from_us, to_us)).mappings()]
 
 
 def newest(
     connection: Connection, stream: str | None, span_us: tuple[int, int], most: int, *, is_all: bool
-) -> tuple[int, list[tuple[str, Finding]]]:
+) -> tuple[int, list[tuple[str, OutlierFinding]]]:
     """Return how many outliers there are in windows that start in a span, its end not included, and the newest ones.
 
     ``is_all`` counts and returns what was only noticed too.
@@ -168,7 +172,7 @@ def _with_findings(ledger: Ledger, conclusion: Conclusion) -> Conclusion:
     return conclusion._replace(outliers=ledger.watched[result.stream].said(result.window_start_us))
 
 
-def _told_before(connection: Connection, stream: str, before_us: int) -> Iterator[Finding]:
+def _told_before(connection: Connection, stream: str, before_us: int) -> Iterator[OutlierFinding]:
     """Yield the latest outlier of each series before a moment."""
     chosen = (_outliers.stream == stream) & _outliers.is_outlier & (_outliers.window_start_us < before_us)
     latest = select(_outliers.node, _outliers.quantity, func.max(_outliers.window_start_us)).where(chosen)
@@ -178,11 +182,11 @@ def _told_before(connection: Connection, stream: str, before_us: int) -> Iterato
         yield _finding(row)
 
 
-def _bound(erased: Erased) -> dict[str, Any]:
+def _bound(erased: Retraction) -> dict[str, Any]:
     return {"of_node": erased.node, "of_quantity": erased.quantity.value, "from_us": erased.from_us}
 
 
-def _row(stream: str, finding: Finding) -> dict[str, Any]:
+def _row(stream: str, finding: OutlierFinding) -> dict[str, Any]:
     why = finding.why
     return {
         "stream": stream,
@@ -199,14 +203,14 @@ def _row(stream: str, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _finding(row: RowMapping | Mapping[str, Any]) -> Finding:
+def _finding(row: RowMapping | Mapping[str, Any]) -> OutlierFinding:
     why = Explanation(
         Quantity(row["quantity"]),
         row["observed"],
         row["low"],
         row["high"],
-        tuple(Reason(*reason) for reason in json.loads(row["reasons"])),
+        tuple(SurpriseReason(*reason) for reason in json.loads(row["reasons"])),
         row["since_us"],
         row["score"],
     )
-    return Finding(row["window_start_us"], row["node"], row["is_outlier"], why)
+    return OutlierFinding(row["window_start_us"], row["node"], row["is_outlier"], why)

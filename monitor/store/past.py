@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.parcels import unpack_tally
+from hopwatch.monitor.payloads import unpack_tally
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import reader
+from hopwatch.monitor.stream_config import StreamConfig
 
 Parcels = dict[tuple[str, int], dict[int, bytes]]
 """Packed tallies by window, that is stream and start in µs, and by shard."""
@@ -19,10 +19,10 @@ Parcels = dict[tuple[str, int], dict[int, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class StoredPast:
-    """The :class:`monitor.ledger.Past` of one transaction, and the tallies that it has written itself."""
+    """The :class:`PriorResults` of one transaction, and the tallies that it has written itself."""
 
     connection: Connection
-    rules: Mapping[str, StreamRules]
+    rules: Mapping[str, StreamConfig]
     tallied: Parcels = field(default_factory=dict)
 
     def tallies(self, stream: str, start_us: int) -> list[Tally]:

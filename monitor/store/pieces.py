@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, case, false,
 
 from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS, Sums
 from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.kernel.tdigest_stored import merged
+from hopwatch.monitor.kernel.tdigest_bulk_merge import merge_stored
 from hopwatch.monitor.results import Status, Verdict
 from hopwatch.monitor.store import rollups, tables
 from hopwatch.monitor.store.plan import Plan, Ranges
@@ -180,7 +180,7 @@ def _merged(
     for number, place, *digests in connection.execute(wanted):
         for kept, digest in zip(stored[number * unit, place], digests, strict=True):
             kept.append(digest)
-    found = iter(merged([of_lag for of_node in stored.values() for of_lag in of_node]))
+    found = iter(merge_stored([of_lag for of_node in stored.values() for of_lag in of_node]))
     return {key: NodeLags(next(found), next(found), next(found)) for key in stored}
 
 

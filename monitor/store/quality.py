@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, exists, func, select
 
-from hopwatch.monitor.holes import Hole
-from hopwatch.monitor.parcels import SetAside
-from hopwatch.monitor.quality import Quality, Reason, Stopped
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.accounting.quality import Quality, SetAsideReason, StoppedMessages
+from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.store import reader, tables, undeclared
 from hopwatch.monitor.store.rollups import HOUR, HOUR_US
 from hopwatch.probes.contract.limits import MONITOR_STREAM
@@ -24,7 +24,7 @@ Sums = Counter[tuple[str, str, str]]
 """By stream, node and what is summed."""
 
 
-def of(connection: Connection, summed: Sequence[Stopped], from_us: int, to_us: int, most: int) -> Quality:
+def of(connection: Connection, summed: Sequence[StoppedMessages], from_us: int, to_us: int, most: int) -> Quality:
     """Return what was set aside of what arrived in ``[from_us, to_us)``, with the nodes that :func:`stopped` found.
 
     Of each list there are at most ``most``.
@@ -47,7 +47,7 @@ def of(connection: Connection, summed: Sequence[Stopped], from_us: int, to_us: i
     )
 
 
-def stopped(connection: Connection, stream: str, from_us: int, to_us: int, step_us: int) -> list[Stopped]:
+def stopped(connection: Connection, stream: str, from_us: int, to_us: int, step_us: int) -> list[StoppedMessages]:
     """Return the sums of final windows at every node that saw a message in ``[from_us, to_us)``."""
     sums: Sums = Counter()
     if step_us < HOUR_US:
@@ -58,15 +58,15 @@ def stopped(connection: Connection, stream: str, from_us: int, to_us: int, step_
         for name, start_us in connection.execute(_to_roll(stream, from_us, to_us)).all():
             _add(connection, sums, _of_windows(name, start_us, start_us + HOUR_US))
     nodes = dict.fromkeys((of_stream, node) for of_stream, node, _ in sums)
-    found = (Stopped(*one, *(sums[*one, what] for what in _SUMMED)) for one in nodes)
+    found = (StoppedMessages(*one, *(sums[*one, what] for what in _SUMMED)) for one in nodes)
     return [one for one in found if one.seen or one.filtered or one.rejected]
 
 
-def _reasons(connection: Connection, from_us: int, to_us: int) -> tuple[Reason, ...]:
+def _reasons(connection: Connection, from_us: int, to_us: int) -> tuple[SetAsideReason, ...]:
     of_range = select(_set_aside.reason, func.count()).where(*_arrived(from_us, to_us)).group_by(_set_aside.reason)
     lately = {name: int(count) for name, count in connection.execute(of_range)}
     ever = reader.set_aside_by_reason(connection)
-    made = (Reason(name, lately.get(name, 0), count) for name, count in ever.items())
+    made = (SetAsideReason(name, lately.get(name, 0), count) for name, count in ever.items())
     return tuple(sorted(made, key=lambda one: (-one.in_range, -one.ever, one.name)))
 
 

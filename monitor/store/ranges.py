@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from hopwatch.monitor.kernel.rollup import Shape, Sums, added, picked, told
+from hopwatch.monitor.kernel.rollup import PathwayShape, Sums, add_sums, build_roll_up, select_nodes
 from hopwatch.monitor.results import RollUp, WindowResult
 from hopwatch.monitor.store import pieces, reader, rollups
 from hopwatch.monitor.store.pieces import Kept, Source
@@ -73,12 +73,14 @@ def _sums(source: Source, plan: Plan) -> Sums | None:
     parts = (*(blocks[at] for at in sorted(blocks)), *([rest] if rest else []))
     if len(parts) <= 1:
         return parts[0] if parts else None
-    return source.kept.of((Sums, parts), lambda: added(parts))
+    return source.kept.of((Sums, parts), lambda: add_sums(parts))
 
 
-def _whole(source: Source, shape: Shape, at_us: int, sums: Sums) -> RollUp:
+def _whole(source: Source, shape: PathwayShape, at_us: int, sums: Sums) -> RollUp:
     """Return what these sums say of all nodes."""
-    return source.kept.of((RollUp, shape, at_us, sums), lambda: told(shape, source.stream, at_us, sums).figures)
+    return source.kept.of(
+        (RollUp, shape, at_us, sums), lambda: build_roll_up(shape, source.stream, at_us, sums).figures
+    )
 
 
 def _rolled(source: Source, where: Where, places: frozenset[int]) -> dict[int, RollUp]:
@@ -95,13 +97,13 @@ def _rolled(source: Source, where: Where, places: frozenset[int]) -> dict[int, R
     return source.kept.of(key, make)
 
 
-def _step(source: Source, shape: Shape, at_us: int, sums: Sums, places: frozenset[int]) -> RollUp:
+def _step(source: Source, shape: PathwayShape, at_us: int, sums: Sums, places: frozenset[int]) -> RollUp:
     """Return an hour or a day of these sums, with some of its nodes."""
     # Those that end the pathway say when messages arrive end to end.
     needed = [place for place, ends in enumerate(shape.is_terminal) if ends or place in places]
 
     def make() -> RollUp:
-        one = told(shape.of(needed), source.stream, at_us, picked(sums, needed)).figures
+        one = build_roll_up(shape.of(needed), source.stream, at_us, select_nodes(sums, needed)).figures
         nodes = tuple(node for place, node in zip(needed, one.nodes, strict=True) if place in places)
         return replace(one, nodes=nodes)
 

@@ -10,16 +10,16 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Column, Connection, Engine, FromClause, Row, RowMapping, Select, Table, and_, func, or_, select
 
-from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, describe_name
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Aside, Book, Run, Tallies
-from hopwatch.monitor.kernel.rollup import Part
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, BatchRun, Book, ImplausibleSpan, InstanceCounts
+from hopwatch.monitor.kernel.rollup import SpanPart
 from hopwatch.monitor.kernel.tally import NodeLags, Tally
-from hopwatch.monitor.parcels import SetAside, unpack_tally
-from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, as_json, iso
+from hopwatch.monitor.payloads import SetAside, unpack_tally
+from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult, format_iso, window_to_json
 from hopwatch.monitor.store import dialect, lost, schema, tables, undeclared
 from hopwatch.monitor.store.tables import NODE_LAGS, QUANTILES, TALLIES
-from hopwatch.monitor.undeclared import Undeclared, said
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 REPORTED_IDS: Final = 100
@@ -53,7 +53,7 @@ def report(engine: Engine, stream: str | None = None, from_us: int | None = None
             result = _result(row, nodes[key])
             lost_of_nodes = [ids[*key, node.node] for node in result.nodes]
             slowest = [json.loads(node["slowest"] or "null") for node in nodes[key]]
-            streams[row["stream"]].append(as_json(result, lost_of_nodes, slowest))
+            streams[row["stream"]].append(window_to_json(result, lost_of_nodes, slowest))
         return {
             "streams": [{"stream": name, "windows": windows} for name, windows in streams.items()],
             "accounts": accounts(connection),
@@ -81,9 +81,9 @@ def accounts(connection: Connection) -> Json:
     return told | ({"undeclared": names} if names else {}) | ({"aged_out": aged_out} if aged_out else {})
 
 
-def _undeclared(one: Undeclared) -> Json:
+def _undeclared(one: UndeclaredName) -> Json:
     told = {name: getattr(one, name) for name in ("reason", "stream", "node", "probe", "nearest", "records")}
-    return told | {"last_arrival": iso(one.last_arrival_us), "text": said(one)}
+    return told | {"last_arrival": format_iso(one.last_arrival_us), "text": describe_name(one)}
 
 
 def set_aside_by_reason(connection: Connection) -> dict[str, int]:
@@ -160,14 +160,14 @@ def book(row: RowMapping) -> Book:
     return Book(
         **{name: row[name] for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")},
         last_arrival_us=row["last_arrival_us"],
-        runs=tuple(Run(*run) for run in json.loads(row["runs"])),
+        runs=tuple(BatchRun(*run) for run in json.loads(row["runs"])),
         said_bye=row["said_bye"],
         skew_us=row["skew_us"],
         drops={(start_ms, cause): count for start_ms, cause, count in json.loads(row["drops"])},
         sent=dict(json.loads(row["sent"])),
-        aside={minute_us: Aside(*aside) for minute_us, *aside in json.loads(row["aside"])},
+        aside={minute_us: ImplausibleSpan(*aside) for minute_us, *aside in json.loads(row["aside"])},
         unplaced=dict(json.loads(row["unplaced"])),
-        tallies=Tallies(*(row[name] for name in TALLIES)),
+        tallies=InstanceCounts(*(row[name] for name in TALLIES)),
     )
 
 
@@ -226,12 +226,12 @@ def window(connection: Connection, stream: str, start_us: int) -> WindowResult |
     return _result(row, _by_window(connection, stream, start_us, start_us + 1)[stream, start_us]) if row else None
 
 
-def parts(connection: Connection, stream: str, from_us: int, to_us: int) -> list[Part[WindowResult]]:
+def parts(connection: Connection, stream: str, from_us: int, to_us: int) -> list[SpanPart[WindowResult]]:
     """Return the final windows of a stream in a range, with the digests of their nodes."""
     nodes = _by_window(connection, stream, from_us, to_us)
     wanted = _in_range(tables.windows, stream, from_us, to_us).where(tables.windows.c.status.in_(FINAL))
     found = [(row, nodes[stream, row["window_start_us"]]) for row in connection.execute(wanted).mappings()]
-    return [Part(_result(row, of_window), tuple(digests(node) for node in of_window)) for row, of_window in found]
+    return [SpanPart(_result(row, of_window), tuple(digests(node) for node in of_window)) for row, of_window in found]
 
 
 def finals(connection: Connection, stream: str, from_us: int) -> Iterator[WindowResult]:

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
+from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE, UNKNOWN_STREAM, UndeclaredName
 from hopwatch.monitor.store import instances, reader, tables, undeclared
-from hopwatch.monitor.undeclared import UNKNOWN_NODE, UNKNOWN_STREAM, Undeclared
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 NAMED: Final = ("ignored_node", UNKNOWN_NODE, UNKNOWN_STREAM)
@@ -46,7 +46,7 @@ class Recent(NamedTuple):
 
     implausible: tuple[Implausible, ...]
     unread: tuple[tuple[str, int], ...]
-    names: tuple[Undeclared, ...]
+    names: tuple[UndeclaredName, ...]
     nodes: tuple[NodeSums, ...]
     empty: tuple[str, ...]
 

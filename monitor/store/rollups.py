@@ -15,9 +15,9 @@ from typing import Any, Final
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, exists, select, update
 
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.rollup import Part, Shape, roll_up
+from hopwatch.monitor.kernel.rollup import PathwayShape, SpanPart, roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
-from hopwatch.monitor.results import NodeRollUp, RollUp, rolled_as_json
+from hopwatch.monitor.results import NodeRollUp, RollUp, roll_up_to_json
 from hopwatch.monitor.store import dialect, reader, schema, tables
 from hopwatch.monitor.store.tables import NODE_LAGS, quantile_columns
 
@@ -46,7 +46,7 @@ def report(
     with schema.reading(engine) as connection:
         return {
             "streams": [
-                {"stream": name, f"{by}s": [rolled_as_json(one) for one in spans(connection, name, from_us, to_us)]}
+                {"stream": name, f"{by}s": [roll_up_to_json(one) for one in spans(connection, name, from_us, to_us)]}
                 for name in reader.stream_names(connection, stream)
             ],
             "accounts": reader.accounts(connection),
@@ -104,7 +104,7 @@ def hours(connection: Connection, stream: str, from_us: int | None, to_us: int |
 def days(connection: Connection, stream: str, from_us: int | None, to_us: int | None) -> list[RollUp]:
     """Return the days of a stream, UTC, that start in ``[from_us, to_us)``, in order of time."""
     made = {start_us: _figures(*one) for start_us, one in _stored(connection, DAY, stream, from_us, to_us).items()}
-    fresh: dict[int, dict[int, Part[RollUp]]] = defaultdict(dict)
+    fresh: dict[int, dict[int, SpanPart[RollUp]]] = defaultdict(dict)
     for start_us, hour in _fresh(connection, stream, from_us, None if to_us is None else to_us + DAY_US):
         fresh[start_us - start_us % DAY_US][start_us] = hour
     for day_us, of_day in fresh.items():
@@ -136,16 +136,18 @@ def live(connection: Connection, stream: str) -> list[int]:
     return list(connection.execute(found).scalars())
 
 
-def shape_of(rules: Sequence[Any]) -> Shape:
+def shape_of(rules: Sequence[Any]) -> PathwayShape:
     """Return what the rules of a stream, as the store keeps them, say of its nodes."""
     nodes, groups, stamps, _ = rules
     sources = {group[0] for group in groups}
-    return Shape(tuple(place not in sources for place in range(len(nodes))), tuple(side != "both" for side in stamps))
+    return PathwayShape(
+        tuple(place not in sources for place in range(len(nodes))), tuple(side != "both" for side in stamps)
+    )
 
 
 def _fresh(
     connection: Connection, stream: str, from_us: int | None, to_us: int | None
-) -> Iterator[tuple[int, Part[RollUp]]]:
+) -> Iterator[tuple[int, SpanPart[RollUp]]]:
     """Yield the hours in a range that are to be rolled up yet, as their windows stand now."""
     shape = None
     for name, start_us in stale(connection):
@@ -157,13 +159,13 @@ def _fresh(
             yield start_us, hour
 
 
-def _of_windows(connection: Connection, shape: Shape, stream: str, hour_us: int) -> Part[RollUp] | None:
+def _of_windows(connection: Connection, shape: PathwayShape, stream: str, hour_us: int) -> SpanPart[RollUp] | None:
     """Return an hour as its final windows say; none without any."""
     parts = reader.parts(connection, stream, hour_us, hour_us + HOUR_US)
     return roll_up(shape, stream, hour_us, parts) if parts else None
 
 
-def _shape(connection: Connection, stream: str) -> Shape:
+def _shape(connection: Connection, stream: str) -> PathwayShape:
     return shape_of(reader.rules(connection, stream))
 
 
@@ -212,11 +214,11 @@ def _node_figures(row: RowMapping) -> NodeRollUp:
     return NodeRollUp(**values)
 
 
-def _part(row: RowMapping, nodes: list[RowMapping]) -> Part[RollUp]:
-    return Part(_figures(row, nodes), tuple(reader.digests(node) for node in nodes))
+def _part(row: RowMapping, nodes: list[RowMapping]) -> SpanPart[RollUp]:
+    return SpanPart(_figures(row, nodes), tuple(reader.digests(node) for node in nodes))
 
 
-def _write(connection: Connection, span: str, rolled: Part[RollUp]) -> None:
+def _write(connection: Connection, span: str, rolled: SpanPart[RollUp]) -> None:
     figures = rolled.figures
     key = {"stream": figures.stream, "span": span, "start_us": figures.start_us}
     row = {name: getattr(figures, name) for name in _FIGURES if name not in ("lag_us", "nodes")}

@@ -23,14 +23,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from hopwatch.monitor.kernel.books import Tallies
+from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.results import Quantiles
 
 SCHEMA_VERSION: Final = "0012"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 QUANTILES: Final = tuple(field.name for field in fields(Quantiles))
-TALLIES: Final = tuple(field.name for field in fields(Tallies))
+TALLIES: Final = tuple(field.name for field in fields(InstanceCounts))
 NODE_LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
 
 metadata: Final = MetaData()

@@ -7,31 +7,31 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, delete, select
 
-from hopwatch.monitor.parcels import SetAside
-from hopwatch.monitor.rules import StreamRules
+from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, merge_records
+from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.store import dialect, tables
-from hopwatch.monitor.undeclared import Undeclared, merged
+from hopwatch.monitor.stream_config import StreamConfig
 
 _column = tables.undeclared.c
 
 
-def note(connection: Connection, records: Iterable[SetAside], rules: Mapping[str, StreamRules]) -> None:
+def note(connection: Connection, records: Iterable[SetAside], rules: Mapping[str, StreamConfig]) -> None:
     """Count records that were set aside for a name that is not declared."""
     named = [record for record in records if record.sender is not None]
     if not named:
         return
     known = {one.key: one for one in names(connection)}
-    changed = [asdict(one) for key, one in merged(known, named, rules).items() if one != known.get(key)]
+    changed = [asdict(one) for key, one in merge_records(known, named, rules).items() if one != known.get(key)]
     if changed:
         connection.execute(dialect.upsert(connection, tables.undeclared), changed)
 
 
-def names(connection: Connection, since_us: int | None = None) -> tuple[Undeclared, ...]:
+def names(connection: Connection, since_us: int | None = None) -> tuple[UndeclaredName, ...]:
     """Return the names, those of most records first; those alone that came since a moment, if one is given."""
     wanted = select(tables.undeclared).order_by(_column.records.desc(), *tables.undeclared.primary_key)
     if since_us is not None:
         wanted = wanted.where(_column.last_arrival_us >= since_us)
-    return tuple(Undeclared(**row) for row in connection.execute(wanted).mappings())
+    return tuple(UndeclaredName(**row) for row in connection.execute(wanted).mappings())
 
 
 def forget(connection: Connection, before_us: int) -> None:

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Table, bindparam, delete, func, select, update
 
-from hopwatch.monitor.holes import Hole
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import naming, tdigest
 from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.kernel.slowest import Slowest
-from hopwatch.monitor.ledger import Conclusion
-from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.results import NodeResult, WindowResult
 from hopwatch.monitor.store import dialect, rollups, tables
 from hopwatch.monitor.store.tables import NODE_LAGS, quantile_columns
@@ -186,7 +186,7 @@ def _told(slowest: Slowest) -> list[dict[str, Any]]:
     """Return the slowest messages as the report has them; what follows is ASCII, whatever an id says."""
     columns = (slowest.message_ids, slowest.names.kinds.tolist(), slowest.names.texts, slowest.lag_us.tolist())
     return [
-        {"id": naming.shown(message_id.tobytes(), kind, text), "lag_out_us": lag_us}
+        {"id": naming.format_id(message_id.tobytes(), kind, text), "lag_out_us": lag_us}
         for message_id, kind, text, lag_us in zip(*columns, strict=True)
     ]
 
@@ -195,7 +195,7 @@ def _lost_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
     key = {"stream": conclusion.result.stream, "window_start_us": conclusion.result.window_start_us}
     for node, of_node in zip(conclusion.result.nodes, conclusion.lost, strict=True):
         if len(of_node.message_ids):
-            names = dict(zip(("id_kinds", "id_text_ends", "id_texts"), naming.pack(of_node.names), strict=True))
+            names = dict(zip(("id_kinds", "id_text_ends", "id_texts"), naming.pack_names(of_node.names), strict=True))
             ids = {"message_ids": of_node.message_ids.tobytes(), "journeys": of_node.journeys.pack() or None}
             yield key | {"node": node.node} | ids | names
 

@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from hopwatch.monitor.metrics import declared
-from hopwatch.monitor.metrics.metric import Metric, Type
+from hopwatch.monitor.metrics import catalog
+from hopwatch.monitor.metrics.metric import Metric, MetricType
 
 OF_A_SCRAPE: Final = frozenset({"job", "instance"})
 """Labels that Prometheus adds itself."""
 EXPORTED: Final[Mapping[str, Metric]] = {
     name: metric
-    for metric in declared.ALL
+    for metric in catalog.ALL_METRICS
     for name in (
         [f"{metric.name}_bucket", f"{metric.name}_count", f"{metric.name}_sum"]
-        if metric.type is Type.HISTOGRAM
+        if metric.type is MetricType.HISTOGRAM
         else [metric.name]
     )
 }

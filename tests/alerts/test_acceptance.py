@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hopwatch.alerts.events import Unit, Word
-from hopwatch.monitor.results import Verdict, iso
+from hopwatch.monitor.results import Verdict, format_iso
 from tests.alerts.play import FIRING, RESOLVED, Play, rules_of
 from tests.alerts.windows import at, lag
 
@@ -24,7 +24,8 @@ def test_a_drop_at_one_node_is_one_page_that_names_it_and_ends() -> None:
     assert (alert.observed, alert.threshold, alert.unit) == (0.02, 0.01, Unit.RATIO)
     assert (alert.since_us, len(alert.lost_ids), alert.runbook) == (at(10), 5, "docs/runbooks/loss.md")
     assert alert.summary == (
-        f"lost: 20 of 1,000 messages (2.00%) surely lost at b of orders on a -> b, over 1.00%, since {iso(at(10))}"
+        "lost: 20 of 1,000 messages (2.00%) surely lost at b of orders on a -> b, over 1.00%, "
+        f"since {format_iso(at(10))}"
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.alerts import kept
-from hopwatch.monitor.results import Verdict, iso
+from hopwatch.monitor.results import Verdict, format_iso
 from tests.alerts.play import FIRING, RESOLVED, Play, rules_of
 from tests.alerts.windows import at, lag
 
@@ -39,7 +39,7 @@ def test_an_alert_says_that_its_window_was_amended(fields: dict[str, Any], now: 
     assert not told.is_news
     (alert,) = told.alerts
     assert (alert.observed, alert.affected, alert.out_of, alert.lost_ids, alert.edge) == (0, 0, 0, (), "")
-    minute = iso(at(10))
+    minute = format_iso(at(10))
     assert told.summary == f"loss: window {minute} at b of orders was amended, and is {now} now, since {minute}"
 
 

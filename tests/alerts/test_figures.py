@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 
 from hopwatch.alerts import figures, outbox
 from hopwatch.alerts.events import Event
-from hopwatch.monitor.metrics.known import AlertFigures
+from hopwatch.monitor.metrics.snapshot import AlertFigures
 from hopwatch.monitor.store import schema
 from tests.alerts.test_outbox import put
 from tests.alerts.told import notification

@@ -17,17 +17,17 @@ from hopwatch.alerts.events import Event, Kind, Notification
 from hopwatch.alerts.follow import Alerting
 from hopwatch.alerts.minute import Counts
 from hopwatch.alerts.rules import Rules
-from hopwatch.monitor.commit import Follower
-from hopwatch.monitor.outliers.explain import Explanation
+from hopwatch.monitor.micro_batch import BatchFollower
+from hopwatch.monitor.outliers.explanation import Explanation
 from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.store import tables
-from hopwatch.monitor.watch import Finding
 from tests.alerts.play import rules_of
 from tests.micro_batches import MicroBatches
 from tests.monitor.spark.test_sink import ATTEMPTS, BEFORE, BEHIND, Stream, Trouble
-from tests.monitor.spooled import RULES, START_US
+from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
 from tests.monitor.store.stored import dump
-from tests.monitor.test_commit import traffic
+from tests.monitor.test_micro_batch import traffic
 
 PATIENT: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1h"\n' for kind in ("lag", "end_to_end_lag"))
 PAGE: Final = "loss/page/orders"
@@ -38,11 +38,11 @@ BEFORE_AMENDED: Final = 11
 def rules(text: str = "") -> Rules:
     """Return the default rules for the stream that the spooled traffic is of."""
     made = rules_of(text or PATIENT)
-    streams = {"orders": replace(made.streams["orders"], terms=RULES["orders"].terms)}
+    streams = {"orders": replace(made.streams["orders"], terms=STREAM_CONFIGS["orders"].terms)}
     return Rules(made.rules, streams, made.dashboard)
 
 
-def alerting(text: str = "") -> Follower:
+def alerting(text: str = "") -> BatchFollower:
     """Return what follows a micro-batch: pages go to two channels, all else to none."""
     return Alerting(rules(text), lambda one: ("pager", "chat") if one.severity == "page" else ())
 
@@ -65,7 +65,7 @@ def play(stream: MicroBatches, folder: Path, most: int | None = None, **crash: b
 
 def test_a_loss_is_told_in_the_transaction_that_writes_it(engine: Engine, tmp_path: Path) -> None:
     """History and outbox have it, and the counts that budgets are summed from."""
-    play(MicroBatches(RULES, engine, follower=alerting()), tmp_path, BEFORE_AMENDED)
+    play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path, BEFORE_AMENDED)
     assert history(engine) == [("firing", "heartbeat/ticket/*"), ("firing", "set_aside/ticket/*"), ("firing", PAGE)]
     found = outbox.due(engine, 0)
     assert [(one.channel, one.notification.key) for one in found] == [("chat", PAGE), ("pager", PAGE)]
@@ -84,12 +84,12 @@ def test_a_loss_is_told_in_the_transaction_that_writes_it(engine: Engine, tmp_pa
 
 def test_a_replayed_batch_adds_nothing(tmp_path: Path, engine: Engine) -> None:
     """A process that is killed after every transaction, and given its batch again, tells what a calm one does."""
-    play(MicroBatches(RULES, engine, follower=alerting()), tmp_path / "calm", crash_after_store=True)
+    play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path / "calm", crash_after_store=True)
     first = dump(engine)
     with engine.execution_options(writes=True).begin() as connection:
         for table in tables.metadata.sorted_tables:
             connection.execute(table.delete())
-    play(MicroBatches(RULES, engine, follower=alerting()), tmp_path / "again")
+    play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path / "again")
     second = dump(engine)
     names = [name for name in first if name.startswith("alert_") or name == "objective_minutes"]
     assert {name: first[name] for name in names} == {name: second[name] for name in names}
@@ -107,7 +107,7 @@ def _no_waiting() -> Iterator[None]:
 @pytest.mark.parametrize("at", [BEFORE, BEHIND, 20, 30, 40])
 def test_a_batch_that_fails_anywhere_is_told_once(at: int | str, engine: Engine, tmp_path: Path) -> None:
     """At a statement, before the COMMIT, or when its answer is lost: as if nothing had been."""
-    stream = Stream(RULES, engine, folder=tmp_path / "work")
+    stream = Stream(STREAM_CONFIGS, engine, folder=tmp_path / "work")
     stream.sink.place = replace(stream.sink.place, follower=alerting())
     trouble = Trouble(engine)
     for paths in traffic(tmp_path / "spool"):
@@ -119,7 +119,7 @@ def test_a_batch_that_fails_anywhere_is_told_once(at: int | str, engine: Engine,
 
 def test_what_is_remembered_is_read_back_as_it_was(engine: Engine, tmp_path: Path) -> None:
     """States, incidents, and the two moments, to the last field."""
-    stream = play(MicroBatches(RULES, engine, follower=alerting()), tmp_path)
+    stream = play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path)
     with engine.execution_options(writes=True).begin() as connection:
         kept = store.standing(connection)
         assert {Kind(state.series.rule) for state in kept.states.values()} >= {Kind.LOSS, Kind.HEARTBEAT}
@@ -135,7 +135,7 @@ def test_what_is_remembered_is_read_back_as_it_was(engine: Engine, tmp_path: Pat
 
 def test_a_page_whose_windows_are_amended_to_unknown_says_so(engine: Engine, tmp_path: Path) -> None:
     """However often its transaction is killed; nothing that is open or to be sent calls the messages lost."""
-    play(MicroBatches(RULES, engine, follower=alerting()), tmp_path, crash_after_store=True)
+    play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path, crash_after_store=True)
     with engine.begin() as connection:
         (page,) = [one for one in recorded.open_incidents(connection) if one.notification.key == PAGE]
     for notification in (page.notification, outbox.due(engine, 0)[0].notification):
@@ -159,7 +159,7 @@ def test_what_says_nothing_any_more_is_counted_no_more(engine: Engine) -> None:
 
 def test_alerts_of_rules_that_are_gone_end(engine: Engine, tmp_path: Path) -> None:
     """Within a minute, whatever windows that brings."""
-    stream = play(MicroBatches(RULES, engine, follower=alerting()), tmp_path)
+    stream = play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path)
     with engine.execution_options(writes=True).begin() as connection:
         alerting("[alerts]\ndefaults = false").follow(connection, [], stream.watermark_us + 60_000_000)
     told = history(engine)[3:]
@@ -171,13 +171,13 @@ def test_alerts_of_rules_that_are_gone_end(engine: Engine, tmp_path: Path) -> No
 
 def test_without_a_channel_there_is_a_history_alone(engine: Engine, tmp_path: Path) -> None:
     """What nobody is sent is kept all the same."""
-    play(MicroBatches(RULES, engine, follower=Alerting(rules())), tmp_path)
+    play(MicroBatches(STREAM_CONFIGS, engine, follower=Alerting(rules())), tmp_path)
     assert (len(dump(engine)["alert_history"]), dump(engine)["alert_outbox"]) == (3, [])
 
 
 def test_within_a_minute_there_is_nothing_to_decide_without_a_window(engine: Engine, tmp_path: Path) -> None:
     """A trigger of five seconds does not read and write an hour-long storm twelve times a minute."""
-    stream = play(MicroBatches(RULES, engine, follower=alerting()), tmp_path)
+    stream = play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), tmp_path)
     before, minute_us = dump(engine), stream.watermark_us - stream.watermark_us % 60_000_000
     for later_us in (minute_us + 59_999_999, minute_us + 60_000_000):
         assert dump(engine) == before
@@ -206,14 +206,14 @@ def test_a_window_that_is_not_final_is_not_noted(tmp_path: Path, engine: Engine)
             seen.append((conclusion.result.status.is_final, found is not None))
             return found
 
-    play(MicroBatches(RULES, engine, follower=Watching(rules())), tmp_path)
+    play(MicroBatches(STREAM_CONFIGS, engine, follower=Watching(rules())), tmp_path)
     assert set(seen) == {(True, True), (False, False)}
 
 
 def test_what_the_watch_has_found_is_told(engine: Engine, tmp_path: Path) -> None:
     """An outlier of a window that is judged goes by the rule of outliers."""
     why = Explanation(Quantity.MESSAGES, 40, 90, 110, (), START_US, 8.0)
-    found = {"b": (Finding(START_US, "b", is_outlier=True, why=why),)}
+    found = {"b": (OutlierFinding(START_US, "b", is_outlier=True, why=why),)}
 
     class Odd(Alerting):
         """Let every window be odd."""
@@ -222,7 +222,7 @@ def test_what_the_watch_has_found_is_told(engine: Engine, tmp_path: Path) -> Non
             return super().note(conclusion._replace(outliers=found))
 
     only = rules('[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "outlier"\n')
-    play(MicroBatches(RULES, engine, follower=Odd(only)), tmp_path)
+    play(MicroBatches(STREAM_CONFIGS, engine, follower=Odd(only)), tmp_path)
     assert history(engine) == [("firing", "outlier/ticket/orders")]
 
 
@@ -234,7 +234,7 @@ def test_a_notification_says_who_it_is_about(engine: Engine, tmp_path: Path) -> 
         said.append(one)
         return ()
 
-    play(MicroBatches(RULES, engine, follower=Alerting(rules(), routes)), tmp_path)
+    play(MicroBatches(STREAM_CONFIGS, engine, follower=Alerting(rules(), routes)), tmp_path)
     begun = [one for one in said if one.is_news and one.event is Event.FIRING]
     assert len({one.key for one in begun}) == len(begun)
     assert begun[-1].labels == {"rule": "loss", "severity": "page", "stream": "orders"}

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from hopwatch.monitor.metrics import declared
+from hopwatch.monitor.metrics import catalog
 from tests.alerts import promql, shipped
 from tests.alerts.shipped import ALERTS, DASHBOARD, PROMETHEUS, RECORDED
 from tests.real.servers.prometheus import promtool
@@ -97,7 +97,7 @@ def test_every_panel_asks_for_what_is_exported(panel: dict[str, Any]) -> None:
 def test_every_metric_is_on_the_dashboard() -> None:
     """What nobody would look at need not be exported."""
     shown = {name for query in shipped.dashboard_queries() for name in promql.metrics(query)}
-    assert {promql.EXPORTED[name] for name in shown} == set(declared.ALL)
+    assert {promql.EXPORTED[name] for name in shown} == set(catalog.ALL_METRICS)
 
 
 def test_variables_of_the_dashboard_ask_for_what_is_exported() -> None:
@@ -116,7 +116,7 @@ def test_unknown_is_a_state_of_its_own() -> None:
     (timeline,) = [panel for panel in shipped.panels() if panel["type"] == "state-timeline"]
     states, nothing = timeline["fieldConfig"]["defaults"]["mappings"]
     colours = {one["text"]: one["color"] for one in states["options"].values()}
-    assert set(colours) == set(declared.VERDICT.values)
+    assert set(colours) == set(catalog.VERDICT.values)
     assert len(set(colours.values())) == len(colours)
     assert nothing["options"]["match"] == "null"
     (query,) = [target["expr"] for target in timeline["targets"]]

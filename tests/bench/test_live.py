@@ -1,30 +1,31 @@
 """Tests of what live measures hold against what was sent, and of what they tell."""
 
 from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
 import pytest
-
-from bench import busy_triggers, finality
+from bench import busy_triggers
+from bench import finality
 from bench.busy_triggers import TriggerRounds
-from bench.live import _late, _triggers
+from bench.live import _late
+from bench.live import _triggers
 from bench.progress import Trigger
 from bench.truth import WrongResultError
-from bench.work import Work, rules
-from hopwatch.monitor.spark.job import Place
-from hopwatch.monitor.spark.source import SpoolSource
-from hopwatch.monitor.store import dialect, schema
+from bench.work import Work
+from bench.work import rules
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.segment import walk
 from tests.micro_batches import MicroBatches
+from hopwatch.monitor.spark.job import JobContext
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> JobContext:
     """Return a place with an empty store and spool."""
     engine = dialect.engine(f"sqlite:///{tmp_path}/store.db")
     schema.prepare(engine)
@@ -32,10 +33,10 @@ def place(tmp_path: Path) -> Place:
     work = Work(
         busy_triggers.STREAMS * busy_triggers.WINDOWS * 1_000, busy_triggers.STREAMS, minutes=busy_triggers.WINDOWS
     )
-    return Place(SpoolSource(tmp_path / "spool"), engine, rules(work), tmp_path)
+    return JobContext(SpoolSource(tmp_path / "spool"), engine, rules(work), tmp_path)
 
 
-def test_a_round_brings_the_same_messages_to_every_node_of_its_windows(place: Place) -> None:
+def test_a_round_brings_the_same_messages_to_every_node_of_its_windows(place: JobContext) -> None:
     """After a round for all of 400 windows and one for the newest, these have 64 messages; less is refused."""
     rounds = TriggerRounds(place.workdir / "spool", place.workdir / "staging")
     stream = MicroBatches(place.rules, place.engine)
@@ -48,13 +49,13 @@ def test_a_round_brings_the_same_messages_to_every_node_of_its_windows(place: Pl
         busy_triggers._check(place, [32, 32, 32, 96])
 
 
-def test_an_empty_store_is_refused(place: Place) -> None:
+def test_an_empty_store_is_refused(place: JobContext) -> None:
     """Windows that are not there are told by their number."""
     with pytest.raises(WrongResultError, match=r"^the windows of s0 have \[32\] messages, got none$"):
         busy_triggers._check(place, [32])
 
 
-def test_a_beat_is_the_pulse_alone(place: Place) -> None:
+def test_a_beat_is_the_pulse_alone(place: JobContext) -> None:
     """One segment with one heartbeat."""
     rounds = TriggerRounds(place.workdir / "spool", place.workdir / "staging")
     rounds.beat()

@@ -15,7 +15,7 @@ from hopwatch.alerts.follow import Alerting
 from hopwatch.alerts.outbox import Delivery
 from hopwatch.alerts.ways import Ways
 from hopwatch.cli.main import main
-from hopwatch.monitor import rules, settings
+from hopwatch.monitor import settings, stream_config
 from hopwatch.monitor.store import dialect, schema, tables
 from tests.alerts.receiver import Receiver, Spell
 from tests.alerts.test_follow import BEFORE_AMENDED
@@ -23,7 +23,7 @@ from tests.alerts.windows import at
 from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.test_commit import traffic
+from tests.monitor.test_micro_batch import traffic
 
 Captured = pytest.CaptureFixture[str]
 RULES = """
@@ -46,7 +46,7 @@ def watched(workplace: Workplace) -> Workplace:
     schema.prepare(engine)
     chosen = settings.load(workplace.config, flags={}, environ={})
     follower = Alerting(configured.of(chosen), lambda one: ("chat", "pager") if one.severity == "page" else ())
-    stream = MicroBatches(rules.of(chosen), engine, follower=follower)
+    stream = MicroBatches(stream_config.from_settings(chosen), engine, follower=follower)
     for paths in traffic(workplace.folder / "spool")[:BEFORE_AMENDED]:
         stream.run(paths)
     engine.dispose()

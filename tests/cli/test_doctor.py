@@ -17,7 +17,7 @@ from hopwatch.monitor.settings.alerting import AlertsSettings
 from hopwatch.monitor.store import dialect, writer
 from hopwatch.probes.contract.batch import Batch, Drop, Kind
 from tests.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
-from tests.monitor.spooled import START_MS, at, minute, observed, said, write_segment
+from tests.monitor.spool_builder import START_MS, at_us, make_batch, observation_batch, window_ms, write_segment
 
 CHECKS = ["config", "python", "java", "spark", "transport", "clocks", "store", "data", "alerts", "workdir"]
 TOLD = """
@@ -77,7 +77,7 @@ def test_before_the_first_probe_nothing_has_failed(place: Path, capsys: pytest.C
 @pytest.mark.usefixtures("place")
 def test_findings_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """One object with the same checks, and the same exit code."""
-    monkeypatch.setattr(java, "executable", lambda: None)
+    monkeypatch.setattr(java, "find_executable", lambda: None)
     assert main(["doctor", "--json"]) == 3
     checks = json.loads(capsys.readouterr().out)["checks"]
     assert [check["check"] for check in checks] == CHECKS
@@ -176,7 +176,7 @@ def test_the_worst_level_is_the_exit_code(levels: list[Level], code: int) -> Non
 def test_ids_that_change_on_the_way_are_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A node that calls messages by ids that no node before it knows is named, with stream and window; exit 1."""
     place = Workplace(tmp_path).configure()
-    place.watch(observed([1, 2]), observed([101, 102], "b"), *all_told(seq=1))
+    place.watch(observation_batch([1, 2]), observation_batch([101, 102], "b"), *all_told(seq=1))
     assert place.run("doctor") == 1
     lines = capsys.readouterr().out.splitlines()
     (at,) = [number for number, line in enumerate(lines) if line.split()[:2] == ["WARN", "ids"]]
@@ -188,7 +188,7 @@ def test_ids_that_change_on_the_way_are_a_warning(tmp_path: Path, capsys: pytest
 def test_ids_that_stay_are_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As far as the windows of the last hour say that was judged."""
     place = Workplace(tmp_path).configure()
-    place.watch(observed([1, 2]), observed([1, 2], "b"), *all_told(seq=1))
+    place.watch(observation_batch([1, 2]), observation_batch([1, 2], "b"), *all_told(seq=1))
     assert place.run("doctor") == 0
     told = "OK   ids        in the last hour that was judged no probe has ids that only it knows"
     assert told in capsys.readouterr().out
@@ -208,19 +208,19 @@ def test_where_no_monitor_has_worked_it_is_said(workplace: Workplace, capsys: py
 
 STILL = {
     "stuck": (
-        {"watermark_us": str(at(400))},
+        {"watermark_us": str(at_us(400))},
         "WARN",
         1,
         "The monitor has read nothing that came after 2026-01-01T00:06:40Z (",
     ),
     "stopped": (
-        {"watermark_us": str(at(400)), "stopped_us": str(SystemClock().now_us())},
+        {"watermark_us": str(at_us(400)), "stopped_us": str(SystemClock().now_us())},
         "NOTE",
         0,
         "The monitor was stopped at ",
     ),
     "stopped long ago": (
-        {"watermark_us": str(at(400)), "stopped_us": str(at(401))},
+        {"watermark_us": str(at_us(400)), "stopped_us": str(at_us(401))},
         "WARN",
         1,
         "The monitor was stopped at 2026-01-01T00:06:41Z (",
@@ -280,21 +280,21 @@ def test_data_that_is_in_order_is_said_to_be(tmp_path: Path, capsys: pytest.Capt
     assert data_of(place, capsys) == [("OK", told)]
 
 
-MINUTES_OLD = minute(-10_000)
+MINUTES_OLD = window_ms(-10_000)
 ODD: dict[str, tuple[list[Batch | bytes], list[str]]] = {
     "implausible": (
-        [observed([1]), observed([2, 3, 4], seq=1, window_start_ms=MINUTES_OLD)],
+        [observation_batch([1]), observation_batch([2, 3, 4], seq=1, window_start_ms=MINUTES_OLD)],
         ["orders, node a: 3 observations have an event time that cannot be"],
     ),
     "all of it": (
-        [said(Kind.HEARTBEAT), observed([2, 3, 4], seq=1, window_start_ms=MINUTES_OLD)],
+        [make_batch(Kind.HEARTBEAT), observation_batch([2, 3, 4], seq=1, window_start_ms=MINUTES_OLD)],
         [
             "orders has no message in the last hour: all that came was set aside: 3 observations are implausible",
             "orders, node a: 3 observations have an event time that cannot be",
         ],
     ),
     "a misspelt node": (
-        [observed([1]), said(Kind.HEARTBEAT, "bb")],
+        [observation_batch([1]), make_batch(Kind.HEARTBEAT, "bb")],
         [
             (
                 "1 record of 'orders' names the node 'bb', which its path does not have: did you mean 'b'? Newest "
@@ -302,20 +302,20 @@ ODD: dict[str, tuple[list[Batch | bytes], list[str]]] = {
             ),
         ],
     ),
-    "unreadable": ([observed([1]), b"broken", b"broken too"], ["2 records cannot be counted: bad_marker"]),
+    "unreadable": ([observation_batch([1]), b"broken", b"broken too"], ["2 records cannot be counted: bad_marker"]),
     "dropped": (
-        [observed([1], drops=(Drop(START_MS, 3, "queue full"),))],
+        [observation_batch([1], drops=(Drop(START_MS, 3, "queue full"),))],
         ["orders, node a: probes dropped 3 observations"],
     ),
     "orphans": (
-        [observed([1]), observed([1, 2], "b"), *all_told(seq=1)],
+        [observation_batch([1]), observation_batch([1, 2], "b"), *all_told(seq=1)],
         ["orders, node b: 1 of 2 messages were seen at none before it"],
     ),
     "twice": (
-        [observed([1, 2]), observed([1, 2], seq=1), *all_told(seq=2)],
+        [observation_batch([1, 2]), observation_batch([1, 2], seq=1), *all_told(seq=2)],
         ["orders, node a: 4 stamps came 4 times more"],
     ),
-    "a retry": ([observed([1, 2, 3, 4]), observed([1], seq=1), *all_told(seq=2)], []),
+    "a retry": ([observation_batch([1, 2, 3, 4]), observation_batch([1], seq=1), *all_told(seq=2)], []),
 }
 
 
@@ -331,8 +331,8 @@ def test_what_the_data_says_is_told_with_what_to_do(
 
 def test_of_many_names_some_are_told_and_the_others_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Strangers may make up any number of them."""
-    records = [said(Kind.HEARTBEAT, f"made-up-{number}") for number in range(9)]
-    place = Workplace(tmp_path).configure().watch(observed([1]), *records)
+    records = [make_batch(Kind.HEARTBEAT, f"made-up-{number}") for number in range(9)]
+    place = Workplace(tmp_path).configure().watch(observation_batch([1]), *records)
     told = data_of(place, capsys)
     assert (len(told), told[-1]) == (6, ("WARN", "and 4 more of this kind"))
 
@@ -340,6 +340,6 @@ def test_of_many_names_some_are_told_and_the_others_counted(tmp_path: Path, caps
 def test_what_is_older_than_an_hour_is_told_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the arrivals in the store: what was mended then is of no interest."""
     place = Workplace(tmp_path).configure()
-    old = write_segment(tmp_path / "spool" / "1" / "0000000000.seg", b"broken", arrival_us=at(-3_300))
-    place.watch(observed([1]), more=[old])
+    old = write_segment(tmp_path / "spool" / "1" / "0000000000.seg", b"broken", arrival_us=at_us(-3_300))
+    place.watch(observation_batch([1]), more=[old])
     assert data_of(place, capsys)[0][0] == "OK"

@@ -14,7 +14,7 @@ from hopwatch.probes.contract.id_texts import laid_out
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
 from tests.cli.workplace import Workplace, all_told, one_of_ten_lost
-from tests.monitor.spooled import at, lags, minute, observed, write_segment
+from tests.monitor.spool_builder import at_us, observation_batch, pack_lags, window_ms, write_segment
 
 Captured = pytest.CaptureFixture[str]
 UUID = uuid.UUID("0189d1a2-0000-7000-8000-00000000abcd")
@@ -22,7 +22,7 @@ UUID = uuid.UUID("0189d1a2-0000-7000-8000-00000000abcd")
 
 def stamped(message_id: uuid.UUID | bytes | int | str, node: str = "a", **fields: Any) -> Batch:  # noqa: ANN401
     """Return a batch with one message."""
-    return observed([0], node, message_ids=id_bytes(message_id), **fields)
+    return observation_batch([0], node, message_ids=id_bytes(message_id), **fields)
 
 
 def found(workplace: Workplace, capsys: Captured, *arguments: str) -> Any:  # noqa: ANN401 - what JSON holds
@@ -70,7 +70,7 @@ def test_a_stamp_tells_all_that_was_observed(workplace: Workplace, capsys: Captu
     workplace.watch(stamped(7, event_offset_us=offset), stamped(7, "b", event_offset_us=offset, **rejected))
     first, second = found(workplace, capsys, "7")["stamps"]
     assert first == {
-        "event_time_us": at(1.5),
+        "event_time_us": at_us(1.5),
         "event_time": "2026-01-01T00:00:01.500000Z",
         "message_id": f"{7:032x}",
         "stream": "orders",
@@ -89,7 +89,10 @@ def test_ids_are_told_as_they_were_given(workplace: Workplace, capsys: Captured)
     """By each batch; what version 1 said of an id, or a text that was not sent, is its bytes."""
     texts, ends = laid_out(["größe\n".encode()])
     named = {"id_kind": IdKind.TEXT, "id_texts": texts, "id_text_ends": ends}
-    batches = [stamped("größe\n", "a", **named), stamped("größe\n", "b", id_kind=IdKind.TEXT, lag_in_us=lags(9_000))]
+    batches = [
+        stamped("größe\n", "a", **named),
+        stamped("größe\n", "b", id_kind=IdKind.TEXT, lag_in_us=pack_lags(9_000)),
+    ]
     workplace.watch(
         *batches, stamped(UUID, "a", seq=1, id_kind=IdKind.UUID), stamped(7, "a", seq=2, id_kind=IdKind.INT)
     )
@@ -102,7 +105,7 @@ def test_ids_are_told_as_they_were_given(workplace: Workplace, capsys: Captured)
 
 def test_stamps_come_in_the_order_of_the_journey(workplace: Workplace, capsys: Captured) -> None:
     """By lag, whatever segment they lie in."""
-    workplace.watch(stamped(7, "b", lag_in_us=lags(9_000), lag_out_us=lags(9_500)), stamped(7))
+    workplace.watch(stamped(7, "b", lag_in_us=pack_lags(9_000), lag_out_us=pack_lags(9_500)), stamped(7))
     assert [stamp["node"] for stamp in found(workplace, capsys, "7")["stamps"]] == ["a", "b"]
 
 
@@ -128,8 +131,8 @@ def test_a_loss_outlives_its_segments(workplace: Workplace, capsys: Captured) ->
 
 def test_of_very_many_stamps_some_are_kept_and_all_are_counted(workplace: Workplace, capsys: Captured) -> None:
     """Of a message that was sent 300 times, and lost inside b: what is kept still says where."""
-    alone = {"lag_in_us": lags(1_500), "lag_out_us": b""}
-    workplace.watch(observed([9] * 300), observed([9], "b", **alone), *all_told(seq=1))
+    alone = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
+    workplace.watch(observation_batch([9] * 300), observation_batch([9], "b", **alone), *all_told(seq=1))
     (workplace.folder / "spool" / "0" / "0000000000.seg").unlink()
     told = found(workplace, capsys, "9")
     assert (told["lost"][0]["stamp_count"], len(told["stamps"])) == (301, 256)
@@ -148,8 +151,12 @@ def test_a_message_that_may_not_be_lost_is_not_called_so(workplace: Workplace, c
 
 
 WHERE = "of orders, window 2026-01-01T00:00:00Z"
-ARRIVED: dict[str, Any] = {"lag_in_us": lags(1_500), "lag_out_us": b""}
-INSIDE: tuple[Batch, ...] = (observed([8, 9]), observed([8], "b"), observed([9], "b", seq=1, **ARRIVED))
+ARRIVED: dict[str, Any] = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
+INSIDE: tuple[Batch, ...] = (
+    observation_batch([8, 9]),
+    observation_batch([8], "b"),
+    observation_batch([9], "b", seq=1, **ARRIVED),
+)
 
 
 def last_line(workplace: Workplace, capsys: Captured, *arguments: str) -> str:
@@ -179,7 +186,13 @@ def test_a_message_that_was_lost_at_a_branch_was_seen_leaving(workplace: Workpla
     """It left a, and neither of the ways behind it has seen it."""
     workplace.configure(workplace.config.read_text().replace("a -> b", "a -> b | c"))
     told = all_told(seq=1, nodes=("a", "b")), all_told(seq=1, nodes=("c",))
-    workplace.watch(observed(range(10)), observed(range(5), "b"), observed(range(5, 9), "c"), *told[0], *told[1])
+    workplace.watch(
+        observation_batch(range(10)),
+        observation_batch(range(5), "b"),
+        observation_batch(range(5, 9), "c"),
+        *told[0],
+        *told[1],
+    )
     assert last_line(workplace, capsys, "9") == f"lost after a {WHERE}: it left and was not seen behind it"
 
 
@@ -277,6 +290,6 @@ def test_a_spool_that_is_not_there_is_told(workplace: Workplace, capsys: Capture
 
 def test_an_old_message_is_found_in_its_window(workplace: Workplace, capsys: Captured) -> None:
     """Its event time is that of its window, whenever it arrived."""
-    workplace.watch(stamped(7, window_start_ms=minute(-600)), arrival_us=at(400))
+    workplace.watch(stamped(7, window_start_ms=window_ms(-600)), arrival_us=at_us(400))
     (stamp,) = found(workplace, capsys, "7")["stamps"]
     assert stamp["event_time"] == "2025-12-31T14:00:00Z"

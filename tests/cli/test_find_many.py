@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from hopwatch.monitor import fates
+from hopwatch.monitor.lookup import fates
 from hopwatch.probes.contract.batch import Batch, IdKind
 from hopwatch.probes.contract.id_texts import laid_out
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
 from tests.cli.workplace import Workplace, all_told
-from tests.monitor.spooled import lags, observed
+from tests.monitor.spool_builder import observation_batch, pack_lags
 
 Captured = pytest.CaptureFixture[str]
 TEXTS = ("order-1", "order-2", "order-3", "größe")
@@ -28,7 +28,7 @@ def called(texts: tuple[str, ...], node: str, **fields: Any) -> Batch:  # noqa: 
     """Return a batch of messages that are called by texts, all of which passed the node."""
     joined, ends = laid_out([text.encode() for text in texts])
     named = {"id_kind": IdKind.TEXT, "id_texts": joined, "id_text_ends": ends}
-    return observed(range(len(texts)), node, message_ids=b"".join(map(id_bytes, texts)), **named | fields)
+    return observation_batch(range(len(texts)), node, message_ids=b"".join(map(id_bytes, texts)), **named | fields)
 
 
 def told(workplace: Workplace, capsys: Captured, lines: str, *more: str) -> tuple[int, dict[str, list[Any]]]:
@@ -45,7 +45,9 @@ def told(workplace: Workplace, capsys: Captured, lines: str, *more: str) -> tupl
 def watched(workplace: Workplace) -> Workplace:
     """Return a place where one of four is lost, one was filtered, and two were delivered."""
     reason = bytes([NO_REASON, NO_REASON, 0])
-    at_b = called(TEXTS[:3], "b", outcome=b"\0\0\1", reason=reason, reasons=("test traffic",), lag_out_us=lags(5, 5, 5))
+    at_b = called(
+        TEXTS[:3], "b", outcome=b"\0\0\1", reason=reason, reasons=("test traffic",), lag_out_us=pack_lags(5, 5, 5)
+    )
     return workplace.watch(called(TEXTS, "a"), at_b, *all_told(seq=1))
 
 
@@ -82,7 +84,7 @@ def test_what_is_not_surely_lost_is_not_called_lost(workplace: Workplace, capsys
 
 def test_what_was_lost_inside_a_node_arrived_there(workplace: Workplace, capsys: Captured) -> None:
     """By the counts of its node, so that it is told when its segments are gone too; of a mixed loss by its stamps."""
-    arrived: dict[str, Any] = {"lag_in_us": lags(1_500), "lag_out_us": b""}
+    arrived: dict[str, Any] = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
     texts = (*TEXTS[:2], "größe")
     ends = all_told(seq=1, nodes=("a",)), all_told(seq=2, nodes=("b",))
     workplace.watch(
@@ -100,7 +102,7 @@ def test_what_was_lost_inside_a_node_arrived_there(workplace: Workplace, capsys:
 
 def test_of_losses_in_several_parts_each_is_told_by_its_stamps(workplace: Workplace, capsys: Captured) -> None:
     """One was lost on its way to b and one inside it; without their segments they are lost at b."""
-    arrived: dict[str, Any] = {"lag_in_us": lags(1_500), "lag_out_us": b""}
+    arrived: dict[str, Any] = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
     ends = all_told(seq=1, nodes=("a",)), all_told(seq=2, nodes=("b",))
     at_b = called(TEXTS[:2], "b"), called(TEXTS[2:3], "b", seq=1, **arrived)
     workplace.watch(called(TEXTS, "a"), *at_b, *ends[0], *ends[1])
@@ -127,7 +129,7 @@ def test_a_loss_is_told_when_its_segments_are_gone(watched: Workplace, capsys: C
 
 def test_thousands_of_ids_are_looked_for_at_once(workplace: Workplace, capsys: Captured) -> None:
     """Each as the one by itself; ids in one batch with thousands of others."""
-    workplace.watch(observed(range(3_000)), observed(range(2_999), "b"), *all_told(seq=1))
+    workplace.watch(observation_batch(range(3_000)), observation_batch(range(2_999), "b"), *all_told(seq=1))
     code, found = told(workplace, capsys, "".join(f"{number}\n" for number in range(1_000, 3_001)))
     words = {number: [one["fate"] for one in found[str(number)]] for number in (1_000, 2_998, 2_999, 3_000)}
     assert (code, len(found)) == (1, 2_001)
@@ -136,7 +138,7 @@ def test_thousands_of_ids_are_looked_for_at_once(workplace: Workplace, capsys: C
 
 def test_memory_has_a_bound(watched: Workplace, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is beyond it is told to be left out."""
-    monkeypatch.setattr(fates, "MOST_MESSAGES", 1)
+    monkeypatch.setattr(fates, "MAX_MESSAGES", 1)
     watched.run("find", "--ids-from", str(_file(watched, "order-1\norder-2\n")))
     assert "ask for fewer ids at once" in capsys.readouterr().err
 

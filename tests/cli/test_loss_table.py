@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 
 from hopwatch.cli import loss_table
-from hopwatch.monitor.kernel.window import Terms
-from tests.monitor.spooled import START_US, at
+from hopwatch.monitor.kernel.window import WindowPolicy
+from tests.monitor.spool_builder import START_US, at_us
 
 Json = dict[str, Any]
 LAG = {"count": 9, "min": 1, "p50": 2, "p95": 1_500, "p99": 2_500, "max": 3_000_000}
 SHOWN = (("p50", "2 µs"), ("p95", "1.5 ms"), ("p99", "2.5 ms"), ("max", "3.0 s"))
-TERMS = {"orders": Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)}
+TERMS = {"orders": WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)}
 
 
 def node(name: str, **figures: object) -> Json:
@@ -161,8 +161,8 @@ def test_a_window_that_is_not_final_says_when_it_is(status: str) -> None:
 def test_a_moment_that_is_past_is_promised_to_nobody() -> None:
     """The monitor stands still, or is behind: a window that is not final by then is so at a moment nobody knows."""
     coming = told(window(status="OPEN", verdict=None))
-    assert "OPEN, final at 00:04:00Z" in drawn(coming, now_us=at(239))
-    assert "final at" not in drawn(coming, now_us=at(240))
+    assert "OPEN, final at 00:04:00Z" in drawn(coming, now_us=at_us(239))
+    assert "final at" not in drawn(coming, now_us=at_us(240))
 
 
 def test_a_window_of_no_stream_that_is_configured_or_of_no_year_says_no_time() -> None:

@@ -12,12 +12,12 @@ from sqlalchemy import text
 
 from hopwatch.alerts import outbox
 from hopwatch.cli import measuring
-from hopwatch.monitor import rules, settings
-from hopwatch.monitor.commit import Committed, unobserved
+from hopwatch.monitor import settings, stream_config
 from hopwatch.monitor.errors import DependencyError
-from hopwatch.monitor.metrics import reading
+from hopwatch.monitor.metrics import store_poller
+from hopwatch.monitor.micro_batch import CommittedBatch, ignore_batch
 from hopwatch.monitor.spark import job, session
-from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, schema
 from tests.alerts.told import notification
 from tests.alerts.windows import at, window
@@ -26,12 +26,14 @@ from tests.real.servers.process import free_ports, until
 
 
 @contextmanager
-def measured(workplace: Workplace) -> Iterator[job.Place]:
+def measured(workplace: Workplace) -> Iterator[job.JobContext]:
     """Yield the place of a job as the command makes it."""
     chosen = settings.load(workplace.config, flags={}, environ={})
     engine = dialect.engine(workplace.store_url)
     schema.prepare(engine)
-    place = job.Place(SpoolSource(workplace.folder / "spool"), engine, rules.of(chosen), workplace.folder / "work")
+    place = job.JobContext(
+        SpoolSource(workplace.folder / "spool"), engine, stream_config.from_settings(chosen), workplace.folder / "work"
+    )
     with measuring.measured(place, chosen) as observed:
         yield observed
     engine.dispose()
@@ -56,7 +58,7 @@ def served(workplace: Workplace) -> int:
 def test_without_an_address_nothing_is_served(workplace: Workplace) -> None:
     """And nobody observes the job."""
     with measured(workplace.configure()) as place:
-        assert place.observer is unobserved
+        assert place.observer is ignore_batch
 
 
 def test_a_monitor_that_starts_shows_what_its_store_holds(workplace: Workplace) -> None:
@@ -82,7 +84,7 @@ def test_a_micro_batch_is_on_the_page_once_it_is_written(
     port = served(workplace)
     with measured(workplace) as place:
         assert capsys.readouterr().err == f"hopwatch: metrics are at http://127.0.0.1:{port}/metrics\n"
-        place.observer(Committed((window(0, lost={"b": 20}),), at(5), 0.5))
+        place.observer(CommittedBatch((window(0, lost={"b": 20}),), at(5), 0.5))
         assert 'hopwatch_lost_messages_total{stream="orders"} 20.0' in page(port)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
@@ -90,7 +92,7 @@ def test_a_micro_batch_is_on_the_page_once_it_is_written(
 
 def test_a_store_that_goes_away_breaks_no_scrape(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page says so."""
-    monkeypatch.setattr(reading, "EVERY_S", 0.05)
+    monkeypatch.setattr(store_poller, "POLL_EVERY_S", 0.05)
     port = served(workplace)
     with measured(workplace):
         until(lambda: "hopwatch_store_read_timestamp_seconds 1" in page(port), "the first figures")
@@ -108,7 +110,7 @@ def test_a_port_that_is_taken_ends_the_command_before_spark_starts(
     def start(*_: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(session, "_builder", start)
+    monkeypatch.setattr(session, "_build_session", start)
     (workplace.folder / "spool").mkdir()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -13,12 +13,12 @@ import pytest
 
 from bench.noises import DAY, MONDAY_US
 from hopwatch.cli.main import main
-from hopwatch.monitor.outliers.explain import Explanation, Reason
+from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
 from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
 from hopwatch.monitor.store import dialect, outliers, schema
-from hopwatch.monitor.watch import Finding, News
 from tests.cli.workplace import Workplace
-from tests.monitor.spooled import START_US
+from tests.monitor.spool_builder import START_US
 
 Captured = pytest.CaptureFixture[str]
 
@@ -129,12 +129,14 @@ def found(workplace: Workplace) -> Workplace:
     """Return a place where a monitor has noticed something, and found an outlier in the minute behind it."""
     engine = dialect.engine(workplace.store_url)
     schema.prepare(engine)
-    reason = Reason("level_up", "high", 2_000.0)
+    reason = SurpriseReason("level_up", "high", 2_000.0)
     why = Explanation(Quantity.MESSAGES, 40, 90, 110, (reason,), START_US, 4.0)
-    notice = Finding(START_US, "b", is_outlier=False, why=why)
-    outlier = Finding(START_US + 60_000_000, "b", is_outlier=True, why=replace(why, score=8.0, low=None, high=None))
+    notice = OutlierFinding(START_US, "b", is_outlier=False, why=why)
+    outlier = OutlierFinding(
+        START_US + 60_000_000, "b", is_outlier=True, why=replace(why, score=8.0, low=None, high=None)
+    )
     with engine.execution_options(writes=True).begin() as connection:
-        outliers.write(connection, "orders", News([], [notice, outlier]))
+        outliers.write(connection, "orders", FindingChanges([], [notice, outlier]))
     engine.dispose()
     return workplace
 

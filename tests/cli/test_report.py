@@ -12,7 +12,7 @@ from hopwatch.cli.main import main
 from hopwatch.monitor.store import dialect, schema, writer
 from hopwatch.probes.contract.batch import Drop, Kind
 from tests.cli.workplace import CONFIGURATION, Workplace, all_told, one_of_ten_lost
-from tests.monitor.spooled import START_MS, at, minute, observed, said
+from tests.monitor.spool_builder import START_MS, at_us, make_batch, observation_batch, window_ms
 
 Captured = pytest.CaptureFixture[str]
 
@@ -125,7 +125,10 @@ def test_json_is_what_the_interface_says_key_by_key(workplace: Workplace, capsys
 
 def test_what_is_not_known_is_null(workplace: Workplace, capsys: Captured) -> None:
     """No probe was heard at b, nothing was known in the second minute: no ratio, no bound, no lag, and never 0."""
-    workplace.watch(observed([1]), said(Kind.HEARTBEAT, seq=1, window_start_ms=minute(1), complete_through_us=at(90)))
+    workplace.watch(
+        observation_batch([1]),
+        make_batch(Kind.HEARTBEAT, seq=1, window_start_ms=window_ms(1), complete_through_us=at_us(90)),
+    )
     first, second = reported(workplace, capsys)["streams"][0]["windows"]
     assert (first["verdict"], first["lost"], first["lost_lower"], first["nodes"][1]["coverage"]) == (
         "UNKNOWN",
@@ -140,8 +143,15 @@ def test_what_is_not_known_is_null(workplace: Workplace, capsys: Captured) -> No
 
 def test_accounts_say_what_became_of_every_record(workplace: Workplace, capsys: Captured) -> None:
     """Duplicate batches, implausible ones, and broken records by their reason."""
-    odd = observed([5], seq=2, window_start_ms=0)
-    workplace.watch(observed([1]), observed([1]), odd, b"broken", replace(odd, stream="ordres"), arrival_us=at(70))
+    odd = observation_batch([5], seq=2, window_start_ms=0)
+    workplace.watch(
+        observation_batch([1]),
+        observation_batch([1]),
+        odd,
+        b"broken",
+        replace(odd, stream="ordres"),
+        arrival_us=at_us(70),
+    )
     assert reported(workplace, capsys)["accounts"] == {
         "records": 5,
         "batches": 3,
@@ -184,14 +194,14 @@ def test_windows_that_start_in_the_range_are_reported(
     flags: list[str], minutes: list[str], workplace: Workplace, capsys: Captured
 ) -> None:
     """From is inclusive, to is exclusive; a time without a zone is UTC."""
-    workplace.watch(observed([1]), said(Kind.HEARTBEAT, seq=1, window_start_ms=minute(3)))
+    workplace.watch(observation_batch([1]), make_batch(Kind.HEARTBEAT, seq=1, window_start_ms=window_ms(3)))
     assert starts(reported(workplace, capsys, *flags)) == minutes
 
 
 def test_only_the_named_stream_is_reported(workplace: Workplace, capsys: Captured) -> None:
     """Others stay out, the accounts are those of the whole monitor."""
     workplace.configure(workplace.config.read_text() + '[streams.trades]\npath = "a -> b"\n')
-    workplace.watch(observed([1]), observed([2], stream="trades"))
+    workplace.watch(observation_batch([1]), observation_batch([2], stream="trades"))
     assert [stream["stream"] for stream in reported(workplace, capsys)["streams"]] == ["orders", "trades"]
     told = reported(workplace, capsys, "--stream", "trades")
     assert ([stream["stream"] for stream in told["streams"]], told["accounts"]["batches"]) == (["trades"], 2)
@@ -273,7 +283,7 @@ def test_a_monitor_that_stands_still_is_told(flags: tuple[str, ...], workplace: 
     workplace.watch(*one_of_ten_lost())
     engine = dialect.engine(workplace.store_url)
     with engine.execution_options(writes=True).begin() as connection:
-        writer.set_values(connection, {"query_id": "a-query", "watermark_us": str(at(500))})
+        writer.set_values(connection, {"query_id": "a-query", "watermark_us": str(at_us(500))})
     assert workplace.run("report", *flags) == 0
     told = capsys.readouterr().out.splitlines()[-1]
     assert told.startswith("The monitor has read nothing that came after 2026-01-01T00:08:20Z (")
@@ -295,15 +305,15 @@ def test_fail_on_loss_ends_with_1_when_more_was_lost(ratio: str, code: int, work
 
 def test_fail_on_loss_looks_at_the_windows_that_are_reported(workplace: Workplace) -> None:
     """Another minute's loss is nothing to this one."""
-    second = [observed([50], node, seq=1, window_start_ms=minute(1)) for node in "ab"]
-    workplace.watch(observed(range(10)), observed(range(9), "b"), *second, *all_told(seq=2))
+    second = [observation_batch([50], node, seq=1, window_start_ms=window_ms(1)) for node in "ab"]
+    workplace.watch(observation_batch(range(10)), observation_batch(range(9), "b"), *second, *all_told(seq=2))
     assert workplace.run("report", "--fail-on-loss", "0", "--to", "2026-01-01T00:01Z") == 1
     assert workplace.run("report", "--fail-on-loss", "0", "--from", "2026-01-01T00:01Z") == 0
 
 
 def test_what_nobody_can_know_is_held_against_nobody(workplace: Workplace, capsys: Captured) -> None:
     """With a hole in the books the missing message is no sure loss."""
-    workplace.watch(observed([1, 2]), observed([1], "b", seq=1), *all_told(seq=3))
+    workplace.watch(observation_batch([1, 2]), observation_batch([1], "b", seq=1), *all_told(seq=3))
     assert workplace.run("report", "--fail-on-loss", "0") == 0
     assert workplace.run("report", "--json") == 0
     assert '"verdict": "UNKNOWN"' in capsys.readouterr().out
@@ -312,7 +322,7 @@ def test_what_nobody_can_know_is_held_against_nobody(workplace: Workplace, capsy
 def test_drops_of_a_probe_are_no_sure_loss(workplace: Workplace) -> None:
     """They raise the upper bound alone."""
     drops = (Drop(START_MS, 5, "queue full"),)
-    workplace.watch(observed([1], drops=drops), observed([1], "b"), *all_told(seq=1))
+    workplace.watch(observation_batch([1], drops=drops), observation_batch([1], "b"), *all_told(seq=1))
     assert workplace.run("report", "--fail-on-loss", "0") == 0
 
 

@@ -20,16 +20,16 @@ from hopwatch.monitor.errors import DependencyError, TransportError
 from hopwatch.monitor.results import Status, Verdict
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.spark import job, session
-from hopwatch.monitor.spark.source import SpoolSource
 from hopwatch.monitor.spark.sources import spool
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, instances, schema, writer
 from tests.alerts.receiver import Receiver
 from tests.alerts.test_outbox import put, states
 from tests.alerts.told import notification
 from tests.cli.workplace import CONFIGURATION, Workplace
+from tests.monitor.file_permissions import without_root
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.permissions import without_root
-from tests.monitor.spooled import RULES
+from tests.monitor.spool_builder import STREAM_CONFIGS
 from tests.monitor.store.stored import concluded
 
 Captured = pytest.CaptureFixture[str]
@@ -50,7 +50,7 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(_: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(session, "_builder", lambda *_: start(None))
+    monkeypatch.setattr(session, "_build_session", lambda *_: start(None))
 
 
 def refusal(workplace: Workplace, capsys: Captured, code: int, *flags: str) -> str:
@@ -151,7 +151,7 @@ def test_a_stream_that_starts_before_the_first_probe_makes_the_spool_and_waits(
             f"hopwatch: no probe has written to the spool {workplace.folder}/spool yet; "
             f"the monitor waits for one with the sink spool:{workplace.folder}/spool"
         ),
-        f"hopwatch: who may write to the spool: {spool.rights(workplace.folder / 'spool')}",
+        f"hopwatch: who may write to the spool: {spool.describe_rights(workplace.folder / 'spool')}",
     ]
 
 
@@ -380,10 +380,12 @@ def test_what_is_logged_goes_to_stderr(ready: Workplace, capsys: Captured) -> No
 
 
 @pytest.fixture
-def place(ready: Workplace) -> job.Place:
+def place(ready: Workplace) -> job.JobContext:
     """Return where a job reads and writes."""
     folder = ready.folder
-    return job.Place(SpoolSource(folder / "spool"), dialect.engine(ready.store_url), RULES, folder / "work")
+    return job.JobContext(
+        SpoolSource(folder / "spool"), dialect.engine(ready.store_url), STREAM_CONFIGS, folder / "work"
+    )
 
 
 def query(**answers: Any) -> Any:  # noqa: ANN401 - a query of Spark's, as far as it is asked
@@ -392,12 +394,12 @@ def query(**answers: Any) -> Any:  # noqa: ANN401 - a query of Spark's, as far a
     return SimpleNamespace(**(given | answers))
 
 
-def test_a_stream_that_runs_raises_nothing(place: job.Place) -> None:
+def test_a_stream_that_runs_raises_nothing(place: job.JobContext) -> None:
     """It is asked twice a second."""
     run._raise_failure(query(), place)
 
 
-def test_a_stream_that_died_is_told_by_its_cause(place: job.Place) -> None:
+def test_a_stream_that_died_is_told_by_its_cause(place: job.JobContext) -> None:
     """As a dependency that is down."""
     gone = RuntimeError("FileNotFoundError: [Errno 2] No such file or directory: '/spool/1.seg'")
     with pytest.raises(TransportError, match=r"the segment /spool/1\.seg is gone before its windows were judged"):
@@ -407,7 +409,7 @@ def test_a_stream_that_died_is_told_by_its_cause(place: job.Place) -> None:
 @pytest.mark.parametrize(
     "error", [ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("empty")], ids=str
 )
-def test_a_java_that_is_gone_is_told(error: Exception, place: job.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_that_is_gone_is_told(error: Exception, place: job.JobContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one line, with what ended it: exit code 3."""
     monkeypatch.setattr(session, "java_status", lambda: -9)
 
@@ -422,10 +424,12 @@ def test_a_java_that_is_gone_is_told(error: Exception, place: job.Place, monkeyp
     )
 
 
-def test_a_run_over_everything_whose_java_is_gone_is_told(place: job.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_over_everything_whose_java_is_gone_is_told(
+    place: job.JobContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As of a stream."""
     spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=list), stop=lambda: None)
-    monkeypatch.setattr(session, "start", lambda *_, **__: spark)
+    monkeypatch.setattr(session, "start_session", lambda *_, **__: spark)
     monkeypatch.setattr(session, "java_status", lambda: -9)
 
     def fail(*_: object) -> None:
@@ -436,7 +440,7 @@ def test_a_run_over_everything_whose_java_is_gone_is_told(place: job.Place, monk
         run._once(place, load(None, flags={}, environ={}))
 
 
-def test_a_stream_that_stopped_by_itself_is_told(place: job.Place) -> None:
+def test_a_stream_that_stopped_by_itself_is_told(place: job.JobContext) -> None:
     """Even when Spark does not say why."""
     with pytest.raises(DependencyError) as caught:
         run._raise_failure(query(isActive=False), place)
@@ -447,11 +451,11 @@ def test_a_stream_that_stopped_by_itself_is_told(place: job.Place) -> None:
 
 @pytest.mark.parametrize("cause", ["No space left on device", "odd"])
 def test_a_run_over_everything_that_fails_is_told_by_its_cause(
-    cause: str, place: job.Place, monkeypatch: pytest.MonkeyPatch
+    cause: str, place: job.JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cause that has a name is a dependency that is down, any other is told as it is."""
     spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=list))
-    monkeypatch.setattr(session, "start", lambda *_, **__: spark)
+    monkeypatch.setattr(session, "start_session", lambda *_, **__: spark)
 
     def fail(*_: object) -> None:
         raise PySparkException(cause)

@@ -15,7 +15,7 @@ from hopwatch.monitor.store import dialect, schema, tables
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.cli.workplace import Workplace, one_of_ten_lost
-from tests.monitor.spooled import START_US
+from tests.monitor.spool_builder import START_US
 
 Captured = pytest.CaptureFixture[str]
 

@@ -24,11 +24,11 @@ from hopwatch.gate import ids
 from hopwatch.gate.bodies import Sent
 from hopwatch.gate.codecs import Codecs
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.monitor import rules, settings
-from hopwatch.monitor.outliers.explain import Explanation, Reason
+from hopwatch.monitor import settings, stream_config
+from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
 from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
 from hopwatch.monitor.store import dialect, outliers, schema, tables
-from hopwatch.monitor.watch import Finding, News
 from hopwatch.probes.contract.batch import IdKind
 from hopwatch.probes.contract.id_texts import laid_out
 from hopwatch.probes.contract.ids import digest
@@ -36,8 +36,8 @@ from hopwatch.probes.marks import new_id
 from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.gate.registry.schemas import record
 from tests.micro_batches import MicroBatches
-from tests.monitor.spooled import START_US, observed, write_segment
-from tests.monitor.test_commit import traffic
+from tests.monitor.spool_builder import START_US, observation_batch, write_segment
+from tests.monitor.test_micro_batch import traffic
 
 Captured = pytest.CaptureFixture[str]
 
@@ -174,18 +174,22 @@ def _watched(place: Workplace) -> None:
     chosen = settings.load(place.config, flags={}, environ={})
     engine = dialect.engine(place.store_url)
     schema.prepare(engine)
-    stream = MicroBatches(rules.of(chosen), engine, follower=Alerting(configured.of(chosen), lambda _: ("chat",)))
+    stream = MicroBatches(
+        stream_config.from_settings(chosen), engine, follower=Alerting(configured.of(chosen), lambda _: ("chat",))
+    )
     for paths in traffic(place.folder / "spool"):
         stream.run(paths)
-    why = Explanation(Quantity.MESSAGES, 40, 90, 110, (Reason("level_up", "high", 2_000.0),), START_US, 8.0)
+    why = Explanation(Quantity.MESSAGES, 40, 90, 110, (SurpriseReason("level_up", "high", 2_000.0),), START_US, 8.0)
     with engine.execution_options(writes=True).begin() as connection:
-        outliers.write(connection, "orders", News([], [Finding(START_US, "b", is_outlier=True, why=why)]))
+        outliers.write(
+            connection, "orders", FindingChanges([], [OutlierFinding(START_US, "b", is_outlier=True, why=why)])
+        )
     engine.dispose()
     named = STRANGE.encode()
     texts, ends = laid_out([named])
-    stamped = observed([0], message_ids=digest(named), id_kind=IdKind.TEXT, id_texts=texts, id_text_ends=ends)
+    stamped = observation_batch([0], message_ids=digest(named), id_kind=IdKind.TEXT, id_texts=texts, id_text_ends=ends)
     why_not = {"outcome": b"\2", "reason": b"\0", "reasons": (STRANGE,)}
-    refused = observed([0], "b", message_ids=digest(named), lag_out_us=b"", **why_not)
+    refused = observation_batch([0], "b", message_ids=digest(named), lag_out_us=b"", **why_not)
     write_segment(place.folder / "spool" / "9" / "0000000000.seg", stamped, refused)
 
 

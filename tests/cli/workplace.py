@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from hopwatch.cli.main import main
-from hopwatch.monitor import rules, settings
+from hopwatch.monitor import settings, stream_config
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import Batch, Kind
 from tests.micro_batches import run_once
-from tests.monitor.spooled import at, observed, said, write_segment
+from tests.monitor.spool_builder import at_us, make_batch, observation_batch, write_segment
 
 CONFIGURATION: Final = """
 [transport]
@@ -47,12 +47,12 @@ class Workplace:
         self.config.write_text(text)
         return self
 
-    def watch(self, *records: Batch | bytes, arrival_us: int = at(400), more: Sequence[Path] = ()) -> Workplace:
+    def watch(self, *records: Batch | bytes, arrival_us: int = at_us(400), more: Sequence[Path] = ()) -> Workplace:
         """Let records arrive in the spool, and make every window of them final, as ``run --once`` does."""
         path = write_segment(self.folder / "spool" / "0" / "0000000000.seg", *records, arrival_us=arrival_us)
         engine = dialect.engine(self.store_url)
         schema.prepare(engine)
-        run_once(engine, rules.of(settings.load(self.config, flags={}, environ={})), [path, *more])
+        run_once(engine, stream_config.from_settings(settings.load(self.config, flags={}, environ={})), [path, *more])
         engine.dispose()
         return self
 
@@ -63,9 +63,9 @@ class Workplace:
 
 def all_told(seq: int, nodes: Sequence[str] = ("a", "b")) -> list[Batch]:
     """Return the last words of the probes, so that their accounts are complete."""
-    return [said(Kind.BYE, node, seq=seq, complete_through_us=at(400)) for node in nodes]
+    return [make_batch(Kind.BYE, node, seq=seq, complete_through_us=at_us(400)) for node in nodes]
 
 
 def one_of_ten_lost() -> list[Batch]:
     """Return what two probes say of ten messages, of which the last is lost between them."""
-    return [observed(range(10)), observed(range(9), "b"), *all_told(seq=1)]
+    return [observation_batch(range(10)), observation_batch(range(9), "b"), *all_told(seq=1)]

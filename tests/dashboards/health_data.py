@@ -1,30 +1,38 @@
 """What is wrong in a store, made to measure: probe instances, incidents, outliers, records set aside."""
 
 from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 from sqlalchemy import Engine
-
-from hopwatch.alerts import outbox, store
-from hopwatch.alerts.episode import Phase, Run, Series, State
+from hopwatch.alerts import outbox
+from hopwatch.alerts import store
+from hopwatch.alerts.episode import Phase
+from hopwatch.alerts.episode import Run
+from hopwatch.alerts.episode import Series
+from hopwatch.alerts.episode import State
 from hopwatch.alerts.evaluate import Standing
-from hopwatch.alerts.events import Event, Notification
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.events import Notification
 from hopwatch.alerts.incidents import Incident
 from hopwatch.alerts.reading import bad
-from hopwatch.monitor.holes import Hole
-from hopwatch.monitor.kernel.books import Book, Tallies
-from hopwatch.monitor.kernel.books import Run as Batches
-from hopwatch.monitor.outliers.explain import Explanation, Reason
+from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.parcels import SetAside
-from hopwatch.monitor.store import outliers, writer
+from hopwatch.monitor.store import outliers
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.writer import Changes
-from hopwatch.monitor.watch import Finding, News
 from tests.alerts.windows import at
 from tests.dashboards.stores import NOW_MINUTE
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.kernel.books import BatchRun as Batches
+from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.monitor.outliers.explanation import Explanation
+from hopwatch.monitor.outliers.explanation import SurpriseReason
+from hopwatch.monitor.outliers.series_tracker import FindingChanges
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.payloads import SetAside
+
 
 WATERMARK_US: Final = at(NOW_MINUTE) - 5_000_000
 SECOND_US: Final = 1_000_000
@@ -39,7 +47,7 @@ def book(node: str = "b", probe: str = "probe-1", *, told_ago_s: float = 5, **fi
         "first_arrival_us": at(0) + SECOND_US,
         "last_arrival_us": through_us + SECOND_US,
         "runs": (Batches(0, 59, at(0), through_us),),
-        "tallies": Tallies(batches=60, observations=6_000),
+        "tallies": InstanceCounts(batches=60, observations=6_000),
         "skew_us": -SECOND_US,
     }
     return Book(node=node, probe=probe, **given | fields)
@@ -106,21 +114,21 @@ def bad_since(minute: float, phase: Phase, rule: str = "lag", **series: str) -> 
     return State(Series(**names), run=run, worst=reading, worst_us=at(minute))
 
 
-def finding(minute: int = 5, *, is_outlier: bool = True, node: str = "b", **fields: Any) -> Finding:  # noqa: ANN401
+def finding(minute: int = 5, *, is_outlier: bool = True, node: str = "b", **fields: Any) -> OutlierFinding:  # noqa: ANN401
     """Return a lag that is odd."""
     given: dict[str, Any] = {
         "quantity": Quantity.LAG_OUT_P95_US,
         "observed": 2_500_000.0,
         "low": 1_000.0,
         "high": 3_000.0,
-        "reasons": (Reason("level", "far from its usual level", 100_000.0),),
+        "reasons": (SurpriseReason("level", "far from its usual level", 100_000.0),),
         "since_us": at(minute - 2),
         "score": 12.0,
     }
-    return Finding(at(minute), node, is_outlier, Explanation(**given | fields))
+    return OutlierFinding(at(minute), node, is_outlier, Explanation(**given | fields))
 
 
-def find(engine: Engine, *findings: Finding, stream: str = "orders") -> None:
+def find(engine: Engine, *findings: OutlierFinding, stream: str = "orders") -> None:
     """Write what is odd."""
     with engine.execution_options(writes=True).begin() as connection:
-        outliers.write(connection, stream, News([], list(findings)))
+        outliers.write(connection, stream, FindingChanges([], list(findings)))

@@ -1,28 +1,35 @@
 """Stores in every state that a page may meet, and the app over one of them without a browser."""
 
 from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import numpy as np
 from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
-
 from hopwatch.dashboards.queries.query_cache import QueryCache
-from hopwatch.monitor.kernel.tally import empty
-from hopwatch.monitor.ledger import Conclusion
-from hopwatch.monitor.pathway import Group, Pathway, Stamps
+from hopwatch.monitor.pathway import Group
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.pathway import Stamps
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.rules import StreamRules
-from hopwatch.monitor.store import dialect, lineage, schema, tables, writer
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.writer import set_values
-from tests.alerts.windows import at, window
+from tests.alerts.windows import at
+from tests.alerts.windows import window
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spooled import TERMS
-from tests.monitor.store.stored import PATHWAY, concluded
+from tests.monitor.store.stored import PATHWAY
+from tests.monitor.store.stored import concluded
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.stream_config import StreamConfig
+from tests.monitor.spool_builder import WINDOW_POLICY
+
 
 HOSTILE: Final = ("<img src=x onerror=alert(1)>", "**bold**", ":red[x]", "[a](javascript:alert(1))", "$x$ {b} `c`")
 """Names that mean something to whoever takes them for more than text."""
@@ -42,7 +49,7 @@ def fill(url: str, *results: WindowResult, pathways: Mapping[str, Pathway] | Non
     engine = dialect.engine(url)
     schema.prepare(engine)
     found = {one.stream: chain(*(node.node for node in one.nodes)) for one in results} | dict(pathways or {})
-    rules = {stream: StreamRules(pathway, TERMS) for stream, pathway in found.items()}
+    rules = {stream: StreamConfig(pathway, WINDOW_POLICY) for stream, pathway in found.items()}
     with engine.execution_options(writes=True).begin() as connection:
         lineage.enter(connection, "q", 0, rules)
         writer.write_conclusions(connection, [_concluded(one, found[one.stream]) for one in results], at(NOW_MINUTE))
@@ -57,7 +64,7 @@ def fill(url: str, *results: WindowResult, pathways: Mapping[str, Pathway] | Non
 def _concluded(result: WindowResult, pathway: Pathway) -> Conclusion:
     made = concluded(result if len(result.nodes) == len(PATHWAY.nodes) else None)
     nothing = tuple(made.lost[0].taken(np.zeros(0, np.int64)) for _ in pathway.nodes)
-    return made._replace(result=result, tally=empty(pathway), lost=nothing)
+    return made._replace(result=result, tally=empty_tally(pathway), lost=nothing)
 
 
 def clock(minute: float = NOW_MINUTE) -> ManualClock:

@@ -1,44 +1,45 @@
 """Tests of the pages of probes, of outliers and alerts, and of quality, in every state that they may meet."""
 
 from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
-
 import pytest
 from sqlalchemy import Engine
-
 from hopwatch.alerts import outbox
 from hopwatch.alerts.episode import Phase
-from hopwatch.alerts.events import Kind, Severity
+from hopwatch.alerts.events import Kind
+from hopwatch.alerts.events import Severity
 from hopwatch.dashboards.queries.health import MAX_ROWS
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
-from hopwatch.dashboards.views import address, texts
-from hopwatch.monitor.holes import Hole
-from hopwatch.monitor.kernel.books import Tallies
-from hopwatch.monitor.parcels import Sender
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
+from hopwatch.dashboards.queries.query_cache import QueryCache
+from hopwatch.dashboards.views import address
+from hopwatch.dashboards.views import texts
 from hopwatch.monitor.results import Verdict
 from hopwatch.monitor.store import undeclared
 from hopwatch.monitor.store.writer import set_values
 from tests.alerts import told
-from tests.alerts.told import alert, notification
-from tests.alerts.windows import at, window
+from tests.alerts.told import alert
+from tests.alerts.told import notification
+from tests.alerts.windows import at
+from tests.alerts.windows import window
 from tests.dashboards import health_data
-from tests.dashboards.stores import (
-    HOSTILE,
-    build_windows,
-    chain,
-    clock,
-    fill,
-    open_page,
-    read_elements,
-    read_page,
-    run_app,
-    store_url,
-)
-from tests.monitor.spooled import RULES
+from tests.dashboards.stores import HOSTILE
+from tests.dashboards.stores import build_windows
+from tests.dashboards.stores import chain
+from tests.dashboards.stores import clock
+from tests.dashboards.stores import fill
+from tests.dashboards.stores import open_page
+from tests.dashboards.stores import read_elements
+from tests.dashboards.stores import read_page
+from tests.dashboards.stores import run_app
+from tests.dashboards.stores import store_url
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.monitor.payloads import SendingInstance
+from tests.monitor.spool_builder import STREAM_CONFIGS
+
 
 PAGES: Final = ("probes", "alerts", "quality")
 LOSS: Final = notification(
@@ -127,7 +128,7 @@ def test_instances_that_need_a_person_come_first(healthy: Engine, tmp_path: Path
 
 def test_a_row_tells_books_holes_drops_and_clock(healthy: Engine, tmp_path: Path) -> None:
     """What was read of what is due, what is missing and where, drops by cause, and how far a clock is ahead."""
-    tallies = Tallies(62, 2, 6_000, 20, 14, 3)
+    tallies = InstanceCounts(62, 2, 6_000, 20, 14, 3)
     health_data.write(healthy, health_data.holed(tallies=tallies, skew_us=4_200_000))
     row = plain(read_page(open_page(store_url(tmp_path), page="probes")))
     assert "60 of 63 due, 2 twice" in row
@@ -332,13 +333,13 @@ def test_what_is_set_aside_is_told_by_reason_with_where_the_bytes_are(healthy: E
 
 def test_names_that_are_not_declared_are_told_with_the_nearest_and_the_probe(healthy: Engine, tmp_path: Path) -> None:
     """Whatever the probe is called; of a stream and of a node."""
-    sent = [Sender("orders", "c", "<b>p</b>", at(0)), Sender("oders", "a", "h-1", at(0))]
+    sent = [SendingInstance("orders", "c", "<b>p</b>", at(0)), SendingInstance("oders", "a", "h-1", at(0))]
     records = [
         health_data.record(n, reason=("unknown_node", "unknown_stream")[n], message="why", sender=one)
         for n, one in enumerate(sent)
     ]
     with healthy.execution_options(writes=True).begin() as connection:
-        undeclared.note(connection, records, RULES)
+        undeclared.note(connection, records, STREAM_CONFIGS)
     html = read_page(open_page(store_url(tmp_path), page="quality"))
     row = plain(html)
     assert "Names that are not declared" in row

@@ -1,26 +1,37 @@
 """Tests of what the pages of probes, alerts and quality show: words, units and marks, before anything is drawn."""
 
 from __future__ import annotations
-
 from datetime import UTC
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hopwatch.alerts.events import Event, Severity, Unit
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.events import Severity
+from hopwatch.alerts.events import Unit
 from hopwatch.alerts.outbox import Fate
-from hopwatch.alerts.record import Open, Sending, Taken, Told
+from hopwatch.alerts.record import Open
+from hopwatch.alerts.record import Sending
+from hopwatch.alerts.record import Taken
+from hopwatch.alerts.record import Told
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
-from hopwatch.dashboards.views import incident_history, incidents, instances, outliers, quality, texts
-from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, compute_contrast
-from hopwatch.monitor.instances import State
+from hopwatch.dashboards.views import incident_history
+from hopwatch.dashboards.views import incidents
+from hopwatch.dashboards.views import instances
+from hopwatch.dashboards.views import outliers
+from hopwatch.dashboards.views import quality
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views.colours import DARK
+from hopwatch.dashboards.views.colours import LIGHT
+from hopwatch.dashboards.views.colours import Palette
+from hopwatch.dashboards.views.colours import compute_contrast
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.parcels import REASONS
-from tests.alerts.told import alert, notification
+from tests.alerts.told import alert
+from tests.alerts.told import notification
 from tests.alerts.windows import at
 from tests.dashboards.health_data import over
+from hopwatch.monitor.accounting.instances import InstanceState
+from hopwatch.monitor.payloads import SET_ASIDE_REASONS
 
 
 def of(*told: Told, lasting: tuple[Open, ...] = ()) -> AlertsInRange:
@@ -30,10 +41,10 @@ def of(*told: Told, lasting: tuple[Open, ...] = ()) -> AlertsInRange:
 
 def test_every_reason_severity_fate_state_and_quantity_has_its_words() -> None:
     """None is shown by a name that nobody explains."""
-    assert set(quality.MEANINGS) == set(REASONS)
+    assert set(quality.MEANINGS) == set(SET_ASIDE_REASONS)
     assert set(incidents.SEVERITIES) == set(Severity)
     assert set(incidents.FATES) == set(Fate)
-    assert set(instances.MARKS) == set(State)
+    assert set(instances.MARKS) == set(InstanceState)
     assert all(outliers.format_figure(one, 1.0) for one in Quantity)
 
 

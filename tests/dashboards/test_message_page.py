@@ -1,30 +1,30 @@
 """Tests of the page of a message in every state that it may meet, as Streamlit runs it, without a browser."""
 
 from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any
-
 import pytest
 from streamlit.testing.v1 import AppTest
-
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
+from hopwatch.dashboards.queries.query_cache import QueryCache
 from hopwatch.monitor import settings
-from tests.cli.workplace import Workplace, all_told, one_of_ten_lost
-from tests.dashboards.stores import (
-    HOSTILE,
-    build_windows,
-    clock,
-    fill,
-    open_page,
-    read_elements,
-    read_page,
-    run_app,
-    store_url,
-)
+from tests.cli.workplace import Workplace
+from tests.cli.workplace import all_told
+from tests.cli.workplace import one_of_ten_lost
+from tests.dashboards.stores import HOSTILE
+from tests.dashboards.stores import build_windows
+from tests.dashboards.stores import clock
+from tests.dashboards.stores import fill
+from tests.dashboards.stores import open_page
+from tests.dashboards.stores import read_elements
+from tests.dashboards.stores import read_page
+from tests.dashboards.stores import run_app
+from tests.dashboards.stores import store_url
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spooled import lags, observed
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import pack_lags
+
 
 LOST_ID = f"{9:032x}"
 
@@ -83,7 +83,7 @@ def test_a_lost_message_says_where_and_leads_to_its_window(written: str, tmp_pat
 
 def test_digits_that_are_a_number_too_are_both(tmp_path: Path) -> None:
     """What hopwatch find takes them for, each with a journey of its own."""
-    told = read_page(found(watched(tmp_path, observed([10, 16])), f"{16:032x}"))
+    told = read_page(found(watched(tmp_path, observation_batch([10, 16])), f"{16:032x}"))
     assert told.index(f">{16:032x}<") < told.index(f">{10:032x}<")
 
 
@@ -97,16 +97,16 @@ def test_a_message_that_arrived_is_delivered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("outcome", "word"), [(b"\1", "filtered"), (b"\2", "rejected")])
 def test_a_message_that_was_stopped_says_why(outcome: bytes, word: str, tmp_path: Path) -> None:
     """With the reason that the service gave, as text."""
-    stopped = observed([0], "b", outcome=outcome, reason=b"\0", reasons=("<b>no price</b>",), lag_out_us=b"")
-    told = read_page(found(watched(tmp_path, observed([0]), stopped, *all_told(seq=1)), "0"))
+    stopped = observation_batch([0], "b", outcome=outcome, reason=b"\0", reasons=("<b>no price</b>",), lag_out_us=b"")
+    told = read_page(found(watched(tmp_path, observation_batch([0]), stopped, *all_told(seq=1)), "0"))
     assert word.upper() in told
     assert f"It was {word} at b: &lt;b&gt;no price&lt;/b&gt;." in told
 
 
 def test_clocks_that_differ_are_told_and_the_order_is_that_of_the_pathway(tmp_path: Path) -> None:
     """What lies before the stamp before it is negative, and never 0."""
-    early = observed([0], "b", lag_in_us=lags(-9_000), lag_out_us=lags(-8_000))
-    told = read_page(found(watched(tmp_path, observed([0]), early, *all_told(seq=1)), "0"))
+    early = observation_batch([0], "b", lag_in_us=pack_lags(-9_000), lag_out_us=pack_lags(-8_000))
+    told = read_page(found(watched(tmp_path, observation_batch([0]), early, *all_told(seq=1)), "0"))
     assert "-11.0 ms, clocks differ" in told
     assert told.index("probe-of-a") < told.index("probe-of-b")
 
@@ -124,8 +124,8 @@ def test_the_journey_of_a_lost_message_outlives_its_segments(tmp_path: Path) -> 
 
 def test_of_very_many_stamps_of_a_lost_message_some_are_kept(tmp_path: Path) -> None:
     """They still say where it was lost, and the page how many there were."""
-    alone = {"lag_in_us": lags(1_500), "lag_out_us": b""}
-    place = watched(tmp_path, observed([9] * 300), observed([9], "b", **alone), *all_told(seq=1))
+    alone = {"lag_in_us": pack_lags(1_500), "lag_out_us": b""}
+    place = watched(tmp_path, observation_batch([9] * 300), observation_batch([9], "b", **alone), *all_told(seq=1))
     for path in (tmp_path / "spool").rglob("*.seg"):
         path.unlink()
     told = read_page(found(place, "9"))
@@ -158,7 +158,7 @@ def test_only_the_named_stream_is_searched(tmp_path: Path) -> None:
     """And one that nobody knows is told, as everywhere."""
     place = Workplace(tmp_path).configure()
     place.configure(place.config.read_text() + '[streams.trades]\npath = "a -> b"\n')
-    place.watch(*one_of_ten_lost(), observed([9], stream="trades"))
+    place.watch(*one_of_ten_lost(), observation_batch([9], stream="trades"))
     assert "trades, window" in read_page(found(place, "9"))
     assert "trades, window" not in read_page(found(place, "9", stream="orders"))
     assert "there is no stream" in "".join(read_elements(found(place, "9", stream="nobody"), "warning"))
@@ -195,7 +195,7 @@ def test_when_the_store_goes_away_the_page_says_so(tmp_path: Path) -> None:
 def test_hostile_names_are_text(name: str, tmp_path: Path) -> None:
     """Of probes, reasons and ids."""
     filtered: dict[str, Any] = {"outcome": b"\1", "reason": b"\0", "reasons": (name,)}
-    place = watched(tmp_path, observed([0], probe=name, **filtered))
+    place = watched(tmp_path, observation_batch([0], probe=name, **filtered))
     for text in ("0", name):
         tested = found(place, text)
         assert "<img src=x" not in "".join(read_elements(tested, "html"))

@@ -1,24 +1,28 @@
 """Tests of searches: kept for a while, for as long as they may take, and never raised into a page."""
 
 from __future__ import annotations
-
 from pathlib import Path
-
-from hopwatch.dashboards.queries.message_search import (
-    MAX_ENTRIES,
-    MIN_KEPT_S,
-    SEARCH_TIMEOUT_S,
-    MessagePathsQuery,
-    MessageSearch,
-    _SegmentScan,
-)
+from hopwatch.dashboards.queries.message_search import MAX_ENTRIES
+from hopwatch.dashboards.queries.message_search import MIN_KEPT_S
+from hopwatch.dashboards.queries.message_search import SEARCH_TIMEOUT_S
+from hopwatch.dashboards.queries.message_search import MessagePathsQuery
+from hopwatch.dashboards.queries.message_search import MessageSearch
+from hopwatch.dashboards.queries.message_search import _SegmentScan
 from hopwatch.dashboards.queries.window_detail import WindowDetailQuery
 from hopwatch.monitor import settings
-from hopwatch.monitor.store import dialect, reader, schema
-from tests.cli.workplace import Workplace, one_of_ten_lost
-from tests.dashboards.stores import build_windows, clock, fill, store_url
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
+from tests.cli.workplace import Workplace
+from tests.cli.workplace import one_of_ten_lost
+from tests.dashboards.stores import build_windows
+from tests.dashboards.stores import clock
+from tests.dashboards.stores import fill
+from tests.dashboards.stores import store_url
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spooled import START_US, TERMS, ids
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import WINDOW_POLICY
+from tests.monitor.spool_builder import pack_ids
 
 
 class SlowClock(ManualClock):
@@ -90,27 +94,27 @@ def test_without_a_configuration_nothing_is_searched() -> None:
 def test_until_when_stamps_are_kept_goes_by_the_terms(tmp_path: Path) -> None:
     """A store that was filled once keeps them, as far as anybody knows, for ever."""
     place = Workplace(tmp_path).configure().watch(*one_of_ten_lost())
-    asked = MessagePathsQuery((("orders", START_US, TERMS), ("orders", 0, None)))
+    asked = MessagePathsQuery((("orders", START_US, WINDOW_POLICY), ("orders", 0, None)))
     with schema.reading(dialect.engine(place.store_url)) as connection:
         here, nowhere = asked.run(connection)
     assert (here.kept_until_us, here.sides, nowhere.window) == (None, ("both", "both"), None)
     (tmp_path / "live").mkdir()
     with schema.reading(fill(store_url(tmp_path / "live"), *build_windows(2))) as connection:
         here, nowhere = asked.run(connection)
-    assert (here.kept_until_us, nowhere.kept_until_us) == (TERMS.kept_until_us(START_US), None)
+    assert (here.kept_until_us, nowhere.kept_until_us) == (WINDOW_POLICY.kept_until_us(START_US), None)
 
 
 def test_a_whole_window_is_that_of_the_reader(tmp_path: Path) -> None:
     """Its result, its lost ids; without terms no probe has to tell more than the minute."""
     place = Workplace(tmp_path).configure().watch(*one_of_ten_lost()[:2])
     with schema.reading(dialect.engine(place.store_url)) as connection:
-        whole = WindowDetailQuery("orders", START_US, "", TERMS).run(connection)
+        whole = WindowDetailQuery("orders", START_US, "", WINDOW_POLICY).run(connection)
         without = WindowDetailQuery("orders", START_US, "b", None).run(connection)
-        assert WindowDetailQuery("orders", START_US + 1, "", TERMS).run(connection) is None
+        assert WindowDetailQuery("orders", START_US + 1, "", WINDOW_POLICY).run(connection) is None
         expected = reader.window(connection, "orders", START_US)
     assert whole is not None
     assert without is not None
     assert whole.result == expected
-    assert [(one.node, one.count, one.ids) for one in whole.lost_ids] == [("b", 1, ((ids(9), ids(9).hex()),))]
+    assert [(one.node, one.count, one.ids) for one in whole.lost_ids] == [("b", 1, ((pack_ids(9), pack_ids(9).hex()),))]
     assert [hole.node for hole in whole.holes] == ["a", "b"]
     assert without.holes == ()

@@ -1,7 +1,6 @@
 """Tests of the report that is a file: the numbers of the JSON, no network, no script, no Streamlit, names as text."""
 
 from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -9,19 +8,32 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-
 import pytest
-
 from hopwatch.cli.main import main
-from hopwatch.dashboards.queries.report import MAX_STEPS, ReportQuery
-from hopwatch.dashboards.report import page, tables
-from hopwatch.dashboards.views import display_range, texts
-from hopwatch.monitor import bounds
-from hopwatch.monitor.results import Status, Verdict, WindowResult
-from hopwatch.monitor.store import dialect, rollups, schema
-from tests.alerts.windows import at, lag, window
-from tests.cli.workplace import Workplace, one_of_ten_lost
-from tests.dashboards.stores import HOSTILE, build_windows, chain, fill, without_verdict
+from hopwatch.dashboards.queries.report import MAX_STEPS
+from hopwatch.dashboards.queries.report import ReportQuery
+from hopwatch.dashboards.report import page
+from hopwatch.dashboards.report import tables
+from hopwatch.dashboards.views import display_range
+from hopwatch.dashboards.views import texts
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import schema
+from tests.alerts.windows import at
+from tests.alerts.windows import lag
+from tests.alerts.windows import window
+from tests.cli.workplace import Workplace
+from tests.cli.workplace import one_of_ten_lost
+from tests.dashboards.stores import HOSTILE
+from tests.dashboards.stores import build_windows
+from tests.dashboards.stores import chain
+from tests.dashboards.stores import fill
+from tests.dashboards.stores import without_verdict
+from hopwatch.monitor.texts import loss_bounds
+
 
 BARE = """
 import importlib.abc, sys
@@ -109,7 +121,7 @@ def assert_same(row: list[str], one: dict[str, Any]) -> None:
     """Check that a row of the file says what the JSON says of a step."""
     counts = {name: texts.format_count(one[name]) for name in COUNTS}
     # Bounds come first; where no loss is seen and more may be lost, nobody knows.
-    counts["lost"] = bounds.said(one["lost"], one["lost_lower"], one["lost_upper"])
+    counts["lost"] = loss_bounds.format_bounds(one["lost"], one["lost_lower"], one["lost_upper"])
     assert row[2:10] == list(counts.values())
     assert row[10] == (texts.format_count(one["lost"]) if one["lost"] != one["lost_lower"] else texts.NONE)
     assert row[11] == texts.format_lag(one["lag_us"]["p95"] if one["lag_us"] else None)
@@ -184,7 +196,7 @@ def test_nodes_and_lost_ids_are_those_of_the_json(tmp_path: Path, capsys: pytest
         found = {line[0]: line[1:] for line in lines}
         assert found["count"] == [texts.format_count(node["seen"]) for node in one["nodes"]]
         losses = [(node["loss"], node["loss_lower"], node["loss_upper"]) for node in one["nodes"]]
-        assert found["loss of node"] == [bounds.said(*loss) for loss in losses]
+        assert found["loss of node"] == [loss_bounds.format_bounds(*loss) for loss in losses]
 
 
 def test_it_fetches_nothing_and_runs_nothing(tmp_path: Path) -> None:

@@ -1,20 +1,26 @@
 """Tests of sheets: exact numbers with units in the names of their columns, and names that run nothing."""
 
 from __future__ import annotations
-
 import csv
 import io
-
 import pytest
-
-from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview, StreamSummary
+from hopwatch.dashboards.queries.models import Edge
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.models import StreamRange
+from hopwatch.dashboards.queries.models import StreamsOverview
+from hopwatch.dashboards.queries.models import StreamSummary
 from hopwatch.dashboards.views import sheets
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.sheets import Sheet
-from hopwatch.monitor.reached import Reached
-from hopwatch.monitor.results import Status, Verdict, WindowResult
-from tests.alerts.windows import at, lag, window
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from tests.alerts.windows import at
+from tests.alerts.windows import lag
+from tests.alerts.windows import window
 from tests.dashboards.stores import without_verdict
+from hopwatch.monitor.texts.read_progress import ReadProgress
+
 
 TIMED = {
     "a": {"process_duration_p95_us": 2_000, "lag_out_us": lag(5_000)},
@@ -103,7 +109,7 @@ def test_the_overview_is_a_row_a_stream() -> None:
     """One without a final window has a name alone; what is unknown is empty."""
     blind = window(3, verdict=Verdict.UNKNOWN)
     streams = StreamSummary("a", None), StreamSummary("b", blind, first_us=at(0), last_us=at(3))
-    first, second = read(sheets.build_overview(StreamsOverview(streams, Reached(0, is_once=True))))
+    first, second = read(sheets.build_overview(StreamsOverview(streams, ReadProgress(0, is_once=True))))
     assert [first["stream"], first["verdict"], first["known_messages"]] == ["a", "", ""]
     assert [second["verdict"], second["window_start"], second["lost_upper_messages"]] == [
         "UNKNOWN",

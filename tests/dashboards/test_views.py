@@ -1,27 +1,47 @@
 """Tests of what is shown: tables of what was read, and the words, figures and marks that come of it."""
 
 from __future__ import annotations
-
-from dataclasses import fields, replace
+from dataclasses import fields
+from dataclasses import replace
 from datetime import UTC
 from itertools import product
 from typing import Any
 from zoneinfo import ZoneInfo
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts import pathway as drawn
-from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview, StreamSummary, WindowSummary
-from hopwatch.dashboards.views import colours, conservation, freshness, loss_table, overview, pathway, series, texts
+from hopwatch.dashboards.queries.models import Edge
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.models import StreamRange
+from hopwatch.dashboards.queries.models import StreamsOverview
+from hopwatch.dashboards.queries.models import StreamSummary
+from hopwatch.dashboards.queries.models import WindowSummary
+from hopwatch.dashboards.views import colours
+from hopwatch.dashboards.views import conservation
+from hopwatch.dashboards.views import freshness
+from hopwatch.dashboards.views import loss_table
+from hopwatch.dashboards.views import overview
+from hopwatch.dashboards.views import pathway
+from hopwatch.dashboards.views import series
+from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.address import HeatMeasure
-from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, compute_contrast
-from hopwatch.monitor.reached import Reached
-from hopwatch.monitor.results import Quantiles, RollUp, Status, Verdict, WindowResult
-from tests.alerts.windows import at, lag, window
+from hopwatch.dashboards.views.colours import DARK
+from hopwatch.dashboards.views.colours import LIGHT
+from hopwatch.dashboards.views.colours import Palette
+from hopwatch.dashboards.views.colours import compute_contrast
+from hopwatch.monitor.results import Quantiles
+from hopwatch.monitor.results import RollUp
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from tests.alerts.windows import at
+from tests.alerts.windows import lag
+from tests.alerts.windows import window
 from tests.dashboards.stores import without_verdict
+from hopwatch.monitor.texts.read_progress import ReadProgress
+
 
 MINUTE_US = 60_000_000
 
@@ -135,7 +155,7 @@ def test_verdicts_differ_by_word_and_icon() -> None:
 def test_a_banner_says_what_is_wrong(behind_s: int, trouble: str, told: list[tuple[bool, str]]) -> None:
     """Nothing while all is well."""
     now_us = at(60)
-    reached = Reached(now_us - behind_s * 1_000_000)
+    reached = ReadProgress(now_us - behind_s * 1_000_000)
     found = freshness.build_notices(now_us, now_us - 7_000_000, reached, trouble, ZoneInfo("Europe/Berlin"))
     assert [one.is_grave for one in found] == [grave for grave, _ in told]
     assert all(one.words.startswith(words) for one, (_, words) in zip(found, told, strict=True))
@@ -143,7 +163,7 @@ def test_a_banner_says_what_is_wrong(behind_s: int, trouble: str, told: list[tup
 
 def test_a_store_that_was_filled_once_is_never_behind() -> None:
     """Nothing moves its watermark."""
-    once = Reached(at(12), is_once=True)
+    once = ReadProgress(at(12), is_once=True)
     assert freshness.build_notices(at(60), at(60), once, "", UTC) == ()
     told = "read 0 s ago · a store that was filled once, as of 2026-01-01 00:12:00 UTC"
     assert freshness.format_freshness(at(60), at(60), once, UTC) == told
@@ -151,7 +171,7 @@ def test_a_store_that_was_filled_once_is_never_behind() -> None:
 
 def test_a_monitor_that_was_stopped_is_not_said_to_lag() -> None:
     """The banner has the moment; the line says what it is."""
-    stopped = Reached(at(12), stopped_us=at(12))
+    stopped = ReadProgress(at(12), stopped_us=at(12))
     (found,) = freshness.build_notices(at(60), at(60), stopped, "", UTC)
     assert found.words.startswith("The monitor was stopped at 2026-01-01 00:12:00 UTC (48 min 0 s ago).")
     assert freshness.format_freshness(at(60), at(60), stopped, UTC) == "read 0 s ago · monitor stopped"
@@ -163,7 +183,7 @@ def test_a_monitor_that_was_stopped_is_not_said_to_lag() -> None:
 def row(newest: WindowResult | None, **fields: object) -> overview.StreamRow:
     """Return the row of one stream, seen at minute 12."""
     first = {"first_us": at(0), "last_us": at(9)} | fields
-    standing = StreamsOverview((StreamSummary("orders", newest, **first),), Reached(at(12)))  # type: ignore[arg-type]  # as it is given
+    standing = StreamsOverview((StreamSummary("orders", newest, **first),), ReadProgress(at(12)))  # type: ignore[arg-type]  # as it is given
     (only,) = overview.build_rows(standing, at(12))
     return only
 
@@ -206,9 +226,9 @@ def test_one_that_was_well_long_ago_comes_before_those_that_are() -> None:
         "e-idle-gone": window(0, known=0),
     }
     found = tuple(StreamSummary(name, one, first_us=at(0), last_us=one.window_start_us) for name, one in newest.items())
-    shown = [one.stream for one in overview.build_rows(StreamsOverview(found, Reached(at(30))), at(30))]
+    shown = [one.stream for one in overview.build_rows(StreamsOverview(found, ReadProgress(at(30))), at(30))]
     assert shown == ["c-lossy", "d-lossy-gone", "b-gone", "e-idle-gone", "a-well"]
-    once = [one.stream for one in overview.build_rows(StreamsOverview(found, Reached(at(9), is_once=True)), at(30))]
+    once = [one.stream for one in overview.build_rows(StreamsOverview(found, ReadProgress(at(9), is_once=True)), at(30))]
     assert once == ["c-lossy", "d-lossy-gone", "a-well", "b-gone", "e-idle-gone"]
 
 
@@ -491,5 +511,5 @@ def test_streams_stand_by_the_worst_of_their_last_hour() -> None:
         stream("d-unknown", window(29), (Verdict.UNKNOWN, 0), (Verdict.CLEAN, 0)),
         stream("e-loses-little", window(29, lost={"b": 1}), (Verdict.LOSSY, 1)),
     )
-    shown = [one.stream for one in overview.build_rows(StreamsOverview(found, Reached(at(30))), at(30))]
+    shown = [one.stream for one in overview.build_rows(StreamsOverview(found, ReadProgress(at(30))), at(30))]
     assert shown == ["c-lost-much", "e-loses-little", "b-lost-little", "d-unknown", "a-well"]

@@ -1,38 +1,39 @@
 """Tests of the page of a window in every state that it may meet, as Streamlit runs it, without a browser."""
 
 from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
-
 import pytest
 from sqlalchemy import Engine
 from streamlit.testing.v1 import AppTest
-
-from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
+from hopwatch.dashboards.queries.query_cache import QueryCache
 from hopwatch.monitor import settings
-from hopwatch.monitor.kernel.masks import ids_of
-from hopwatch.monitor.kernel.tally import LostIds, empty
-from hopwatch.monitor.results import Status, Verdict
+from hopwatch.monitor.kernel.tally import LostIds
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
 from tests.alerts.windows import window
-from tests.cli.workplace import Workplace, one_of_ten_lost
-from tests.dashboards.stores import (
-    HOSTILE,
-    build_windows,
-    chain,
-    clock,
-    fill,
-    open_page,
-    read_elements,
-    read_page,
-    run_app,
-    store_url,
-    without_verdict,
-)
-from tests.monitor.spooled import ids
-from tests.monitor.store.stored import concluded, write
+from tests.cli.workplace import Workplace
+from tests.cli.workplace import one_of_ten_lost
+from tests.dashboards.stores import HOSTILE
+from tests.dashboards.stores import build_windows
+from tests.dashboards.stores import chain
+from tests.dashboards.stores import clock
+from tests.dashboards.stores import fill
+from tests.dashboards.stores import open_page
+from tests.dashboards.stores import read_elements
+from tests.dashboards.stores import read_page
+from tests.dashboards.stores import run_app
+from tests.dashboards.stores import store_url
+from tests.dashboards.stores import without_verdict
+from tests.monitor.store.stored import concluded
+from tests.monitor.store.stored import write
+from hopwatch.monitor.kernel.masks import ids_from_bytes
+from hopwatch.monitor.kernel.tally import empty_tally
+from tests.monitor.spool_builder import pack_ids
+
 
 AT_3 = "2026-01-01T00:03:00Z"
 
@@ -48,7 +49,7 @@ def with_lost(folder: Path, numbers: range, **fields: Any) -> Engine:  # noqa: A
     """Fill a store whose window of minute 3 has lost these messages at b."""
     lossy = window(3, lost={"b": len(numbers)}, **fields)
     engine = fill(store_url(folder), *build_windows(10))
-    write(engine, concluded(lossy, lost={"b": b"".join(sorted(ids(one) for one in numbers))}))
+    write(engine, concluded(lossy, lost={"b": b"".join(sorted(pack_ids(one) for one in numbers))}))
     return engine
 
 
@@ -246,9 +247,9 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
         (folder := tmp_path / str(HOSTILE.index(name))).mkdir()
         one = window(3, stream=name, names=HOSTILE, lost={HOSTILE[0]: 1}, reasons=(f"{name}: silent",))
         engine = fill(store_url(folder), one)
-        lost = tuple(LostIds.of(ids_of(ids(7))) for _ in HOSTILE)
+        lost = tuple(LostIds.of(ids_from_bytes(pack_ids(7))) for _ in HOSTILE)
         changed = {f"{name}.seen": [1, 2], "reasons": [[name], []]}
-        made = concluded()._replace(result=one, tally=empty(chain(*HOSTILE)), lost=lost, changed=changed)
+        made = concluded()._replace(result=one, tally=empty_tally(chain(*HOSTILE)), lost=lost, changed=changed)
         write(engine, made)
         tested = open_page(store_url(folder), page="window", stream=name, node=name, window=AT_3, find=name)
         assert not tested.exception

@@ -1,38 +1,49 @@
 """Tests of what the pages of a window and of a message show: laws of their parts, decided without a store."""
 
 from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hopwatch.dashboards.queries.models import Edge, Graph
-from hopwatch.dashboards.queries.search_models import MessagePath, SearchResult
-from hopwatch.dashboards.queries.window_models import AgedOutRecords, Revision, WindowHole
-from hopwatch.dashboards.views import conservation, journey, lost_ids, texts, window_detail
+from hopwatch.dashboards.queries.models import Edge
+from hopwatch.dashboards.queries.models import Graph
+from hopwatch.dashboards.queries.search_models import MessagePath
+from hopwatch.dashboards.queries.search_models import SearchResult
+from hopwatch.dashboards.queries.window_models import AgedOutRecords
+from hopwatch.dashboards.queries.window_models import Revision
+from hopwatch.dashboards.queries.window_models import WindowHole
+from hopwatch.dashboards.views import conservation
+from hopwatch.dashboards.views import journey
+from hopwatch.dashboards.views import lost_ids
+from hopwatch.dashboards.views import texts
+from hopwatch.dashboards.views import window_detail
 from hopwatch.dashboards.views.journey import JourneyKey
-from hopwatch.monitor.finding import Lost
-from hopwatch.monitor.journey import Stamp
-from hopwatch.monitor.results import Status, Verdict, WindowResult
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
 from hopwatch.probes.contract.ids import id_bytes
-from tests.alerts.windows import START_US, window
+from tests.alerts.windows import START_US
+from tests.alerts.windows import window
 from tests.dashboards.stores import HOSTILE
-from tests.monitor.spooled import TERMS, at, ids
+from hopwatch.monitor.lookup.journey import MessageStamp
+from hopwatch.monitor.lookup.search import LostMessage
+from tests.monitor.spool_builder import WINDOW_POLICY
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import pack_ids
+
 
 CHAIN = Graph(("a", "b"), (Edge(0, 1, is_required=True),))
 COUNTS = st.integers(0, 10**9)
 
 
-def stamp(node: str, lag_in_us: int | None, lag_out_us: int | None, outcome: str = "passed") -> Stamp:
+def stamp(node: str, lag_in_us: int | None, lag_out_us: int | None, outcome: str = "passed") -> MessageStamp:
     """Return a stamp of message 7."""
-    return Stamp(START_US, ids(7), "orders", node, "p", lag_in_us, lag_out_us, outcome, "")
+    return MessageStamp(START_US, pack_ids(7), "orders", node, "p", lag_in_us, lag_out_us, outcome, "")
 
 
 def way(*sides: str, status: Status = Status.FINAL, graph: Graph = CHAIN) -> MessagePath:
@@ -41,10 +52,10 @@ def way(*sides: str, status: Status = Status.FINAL, graph: Graph = CHAIN) -> Mes
     return MessagePath(graph, sides or ("both", "both"), judged if status.is_final else replace(judged, verdict=None))
 
 
-def told(stamps: tuple[Stamp, ...], of: MessagePath, *lost_at: str) -> journey.Journey:
+def told(stamps: tuple[MessageStamp, ...], of: MessagePath, *lost_at: str) -> journey.Journey:
     """Return the journey of these stamps."""
-    lost = tuple(Lost("orders", START_US, node, 1, 1, ids(7), ids(7).hex()) for node in lost_at)
-    return journey.build_journey(SearchResult(stamps, lost), JourneyKey("orders", START_US, ids(7)), of, START_US, UTC)
+    lost = tuple(LostMessage("orders", START_US, node, 1, 1, pack_ids(7), pack_ids(7).hex()) for node in lost_at)
+    return journey.build_journey(SearchResult(stamps, lost), JourneyKey("orders", START_US, pack_ids(7)), of, START_US, UTC)
 
 
 def named(packed: Sequence[bytes]) -> tuple[tuple[bytes, str], ...]:
@@ -105,7 +116,11 @@ def test_every_lost_id_is_found_by_itself(packed: list[bytes], data: st.DataObje
 
 def test_an_id_is_looked_for_as_it_is_shown() -> None:
     """By the text or a part of it, in either case, by its number, and by its hash."""
-    kept = [(id_bytes("Order-7"), "Order-7"), (id_bytes(1027), "1027"), (ids(3), f"{ids(3).hex()} (hash of a text)")]
+    kept = [
+        (id_bytes("Order-7"), "Order-7"),
+        (id_bytes(1027), "1027"),
+        (pack_ids(3), f"{pack_ids(3).hex()} (hash of a text)"),
+    ]
     for text, found in (("order-7", 0), ("RDER", 0), (id_bytes("Order-7").hex(), 0), ("1027", 1), ("hash of", 2)):
         assert lost_ids.select_page(kept, text, 1).ids == (kept[found],)
     assert "hopwatch find TEXT" in lost_ids.format_hash_note(lost_ids.select_page(kept, "", 1))
@@ -116,8 +131,8 @@ def test_an_id_is_looked_for_as_it_is_shown() -> None:
 def test_the_csv_holds_every_id_and_names_as_they_are(name: str) -> None:
     """Read back by a reader of such files; the name of the file is one that any system takes."""
     one = window(0, stream=name, names=(name, "z"), lost={name: 2})
-    rows = list(csv.DictReader(io.StringIO(lost_ids.build_csv(one, CHAIN, name, named([ids(1), ids(2)])))))
-    assert [row["message_id"] for row in rows] == [ids(1).hex(), ids(2).hex()]
+    rows = list(csv.DictReader(io.StringIO(lost_ids.build_csv(one, CHAIN, name, named([pack_ids(1), pack_ids(2)])))))
+    assert [row["message_id"] for row in rows] == [pack_ids(1).hex(), pack_ids(2).hex()]
     assert {(row["stream"], row["node"], row["window_start"]) for row in rows} == {(name, name, "2026-01-01T00:00:00Z")}
     assert all(char.isalnum() or char in "._-" for char in lost_ids.build_file_name(one, name))
 
@@ -125,7 +140,7 @@ def test_the_csv_holds_every_id_and_names_as_they_are(name: str) -> None:
 def test_no_name_in_the_csv_of_lost_ids_is_a_formula() -> None:
     """As in all other files."""
     one = window(0, stream="=1+1", names=("-1", "z"), lost={"-1": 1})
-    (row,) = csv.DictReader(io.StringIO(lost_ids.build_csv(one, CHAIN, "-1", [(ids(1), "=2+2")])))
+    (row,) = csv.DictReader(io.StringIO(lost_ids.build_csv(one, CHAIN, "-1", [(pack_ids(1), "=2+2")])))
     assert (row["stream"], row["node"], row["message_id"]) == ("'=1+1", "'-1", "'=2+2")
 
 
@@ -148,7 +163,7 @@ def test_where_an_id_was_seen_last_is_no_more_than_the_counts_tell(counts: dict[
 
 def test_holes_in_words() -> None:
     """Each kind in a line of its own, and a batch alone is one."""
-    hole = WindowHole("b", "p", at(-10), 2, {"queue_full": 3, "encode": 1_000}, at(65), has_set_aside=True)
+    hole = WindowHole("b", "p", at_us(-10), 2, {"queue_full": 3, "encode": 1_000}, at_us(65), has_set_aside=True)
     line = window_detail.build_hole_line(hole, UTC)
     assert (line.node, line.probe, line.since) == ("b", "p", "2025-12-31 23:59 UTC")
     assert line.holes == (
@@ -167,12 +182,12 @@ def test_holes_in_words() -> None:
 
 def test_where_a_window_stands_in_words() -> None:
     """With when it is judged where that is known, and what is in flight in a final one."""
-    assert window_detail.format_status(window(0, status=Status.OPEN), TERMS, UTC) == (
+    assert window_detail.format_status(window(0, status=Status.OPEN), WINDOW_POLICY, UTC) == (
         "It still receives: these are the counts so far. It is judged after 2026-01-01 00:04 UTC."
     )
     assert "judged after" not in window_detail.format_status(window(0, status=Status.PROVISIONAL), None, UTC)
-    assert "1,500 came late and are in flight" in window_detail.format_status(window(0, in_flight=1_500), TERMS, UTC)
-    assert window_detail.format_status(window(0, status=Status.AMENDED), TERMS, UTC).endswith("by what came after.")
+    assert "1,500 came late and are in flight" in window_detail.format_status(window(0, in_flight=1_500), WINDOW_POLICY, UTC)
+    assert window_detail.format_status(window(0, status=Status.AMENDED), WINDOW_POLICY, UTC).endswith("by what came after.")
 
 
 def test_what_was_dropped_is_not_denied_when_it_is_not_kept() -> None:
@@ -185,7 +200,7 @@ def test_what_was_dropped_is_not_denied_when_it_is_not_kept() -> None:
 def test_a_revision_of_many_nodes_is_cut() -> None:
     """And says by how much; a node's name may have dots."""
     changed = {f"node.{number:03d}.seen": (0, 1) for number in range(100)}
-    told = window_detail.build_amendment(Revision(2, at(0), changed), UTC)
+    told = window_detail.build_amendment(Revision(2, at_us(0), changed), UTC)
     assert len(told.lines) + told.left_out == 100
     assert told.lines[0] == ("node.000", "seen 0 → 1")
 
@@ -211,7 +226,7 @@ PASSED_A = stamp("a", 1_000, 2_000)
     ],
 )
 def test_what_became_of_a_message(
-    stamps: tuple[Stamp, ...], of: MessagePath, lost_at: tuple[str, ...], word: str, sentence: str
+    stamps: tuple[MessageStamp, ...], of: MessagePath, lost_at: tuple[str, ...], word: str, sentence: str
 ) -> None:
     """By its stamps, by the lost ids, and by how its window stands."""
     found = told(stamps, of, *lost_at)
@@ -258,10 +273,14 @@ def test_a_message_that_may_be_lost_inside_a_node_is_not_said_to_be_not_seen_the
 
 def test_two_messages_that_an_id_may_mean_are_two_journeys() -> None:
     """As it is read first comes first, whatever is newer; 16 hexadecimal digits may be a number too."""
-    other = stamp("b", 1_000, None)._replace(message_id=ids(8), event_time_us=at(70))
-    found = SearchResult((PASSED_A, other), (Lost("orders", START_US, "b", 1, 1, ids(8), ids(8).hex()),))
-    keys = journey.list_keys(found, (ids(7), ids(8)))
-    assert [(key.message_id, key.start_us) for key in keys] == [(ids(7), at(0)), (ids(8), at(60)), (ids(8), at(0))]
+    other = stamp("b", 1_000, None)._replace(message_id=pack_ids(8), event_time_us=at_us(70))
+    found = SearchResult((PASSED_A, other), (LostMessage("orders", START_US, "b", 1, 1, pack_ids(8), pack_ids(8).hex()),))
+    keys = journey.list_keys(found, (pack_ids(7), pack_ids(8)))
+    assert [(key.message_id, key.start_us) for key in keys] == [
+        (pack_ids(7), at_us(0)),
+        (pack_ids(8), at_us(60)),
+        (pack_ids(8), at_us(0)),
+    ]
     assert [step.node for step in journey.build_journey(found, keys[0], way(), 0, UTC).steps] == ["a", "a"]
     assert journey.build_journey(found, keys[2], way(), 0, UTC).lost_at == ("b",)
 
@@ -297,6 +316,6 @@ def test_what_was_not_searched_is_told() -> None:
         == "Nothing is kept of '7': not among the lost ids."
     )
     assert journey.format_partial_search(SearchResult(segments=2, searched_segments=2)) == ""
-    keys = [JourneyKey("orders", number, ids(7)) for number in range(journey.MAX_WINDOWS + 3)]
+    keys = [JourneyKey("orders", number, pack_ids(7)) for number in range(journey.MAX_WINDOWS + 3)]
     assert journey.format_older(keys) == "3 older windows have messages of this id too."
     assert journey.format_older(keys[:1]) == ""

@@ -16,5 +16,5 @@ def _die(paths: Sequence[str]) -> None:  # noqa: ARG001 - it stands for a functi
 
 if __name__ == "__main__":
     # What the sink does last: the store's transaction is over, and Spark hears of it when this returns.
-    sink._delete = _die
+    sink._delete_segments = _die
     main()

@@ -1,28 +1,35 @@
 """The demo's own pipeline with one node killed, judged at once: no Spark to start, no window to wait for."""
 
 from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
 from typing import Final
-
-from confluent_kafka import Consumer, TopicPartition
-
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition
 from hopwatch.demo.compare import compare
-from hopwatch.demo.config import Layout, lay_out
-from hopwatch.demo.faults import Faults, Kill, NodeFaults
+from hopwatch.demo.config import Layout
+from hopwatch.demo.config import lay_out
+from hopwatch.demo.faults import Faults
+from hopwatch.demo.faults import Kill
+from hopwatch.demo.faults import NodeFaults
 from hopwatch.demo.line import Line
 from hopwatch.demo.links.laid import links_through
 from hopwatch.demo.measured import Measured
 from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.pipeline import Pipeline
-from hopwatch.demo.truth import Truth, entry_count
-from hopwatch.monitor import rules, settings
-from hopwatch.monitor.store import dialect, reader, schema
+from hopwatch.demo.truth import Truth
+from hopwatch.demo.truth import entry_count
+from hopwatch.monitor import settings
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
 from hopwatch.probes.contract.kafka import KafkaPlace
-from hopwatch.probes.contract.segment import MAGIC, frame
+from hopwatch.probes.contract.segment import MAGIC
+from hopwatch.probes.contract.segment import frame
 from tests.micro_batches import run_once
+from hopwatch.monitor import stream_config
+
 
 RATE_PER_S: Final = 500
 TICK_S: Final = 0.02
@@ -75,7 +82,7 @@ def _run(pipeline: Pipeline, log: Path) -> None:
 
 
 def _measured(layout: Layout) -> Measured:
-    known = rules.of(settings.load(layout.config, flags={}, environ={}))
+    known = stream_config.from_settings(settings.load(layout.config, flags={}, environ={}))
     store = dialect.engine(layout.store_url)
     try:
         schema.prepare(store)

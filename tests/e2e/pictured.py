@@ -10,12 +10,21 @@ import numpy as np
 
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import dialect, schema, writer
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import Batch, Kind
 from tests.cli.workplace import Workplace
 from tests.micro_batches import run_once
-from tests.monitor.spooled import START_US, TERMS, at, ids, lags, minute, said, write_segment
+from tests.monitor.spool_builder import (
+    START_US,
+    WINDOW_POLICY,
+    at_us,
+    make_batch,
+    pack_ids,
+    pack_lags,
+    window_ms,
+    write_segment,
+)
 
 MINUTES: Final = 60
 AGO: Final = 4
@@ -43,7 +52,9 @@ def place(folder: Path) -> Workplace:
     made = Workplace(folder).configure(CONFIGURATION)
     engine = dialect.engine(made.store_url)
     schema.prepare(engine)
-    rules = {stream: StreamRules(Pathway.parse(" -> ".join(nodes)), TERMS) for stream, nodes in STREAMS.items()}
+    rules = {
+        stream: StreamConfig(Pathway.parse(" -> ".join(nodes)), WINDOW_POLICY) for stream, nodes in STREAMS.items()
+    }
     run_once(engine, rules, list(_segments(folder / "spool" / "0")))
     # As a monitor leaves it that runs on, so that it is not behind while pictures are taken.
     with engine.execution_options(writes=True).begin() as connection:
@@ -58,10 +69,12 @@ def _segments(folder: Path) -> Iterator[Path]:
     first = (SystemClock().now_us() - START_US) // 60_000_000 - MINUTES - AGO
     for number in range(MINUTES):
         batches = [batch for stream in STREAMS for batch in _minute(stream, first, number, chance)]
-        yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at(60 * (first + number) + 70))
-    end_us = at(60 * (first + MINUTES) + 150)
+        yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at_us(60 * (first + number) + 70))
+    end_us = at_us(60 * (first + MINUTES) + 150)
     byes = [
-        said(Kind.BYE, node, stream=stream, seq=MINUTES, epoch_us=at(60 * first - 10), complete_through_us=end_us)
+        make_batch(
+            Kind.BYE, node, stream=stream, seq=MINUTES, epoch_us=at_us(60 * first - 10), complete_through_us=end_us
+        )
         for stream, nodes in STREAMS.items()
         for node in nodes
     ]
@@ -82,14 +95,14 @@ def _minute(stream: str, first: int, number: int, chance: np.random.Generator) -
         told: dict[str, Any] = {
             "stream": stream,
             "seq": number,
-            "epoch_us": at(60 * first - 10),
-            "window_start_ms": minute(first + number),
-            "complete_through_us": at(60 * (first + number) + 65),
-            "message_ids": ids(*map(int, numbers)),
+            "epoch_us": at_us(60 * first - 10),
+            "window_start_ms": window_ms(first + number),
+            "complete_through_us": at_us(60 * (first + number) + 65),
+            "message_ids": pack_ids(*map(int, numbers)),
             "count": len(numbers),
-            "lag_in_us": lags(*lag_us.astype(int)),
-            "lag_out_us": lags(*out_us.astype(int)),
+            "lag_in_us": pack_lags(*lag_us.astype(int)),
+            "lag_out_us": pack_lags(*out_us.astype(int)),
         }
         lag_us = out_us + chance.gamma(2, 500, len(numbers))
         if not (stream == "clicks" and place == 2 and number == HOLE):
-            yield said(Kind.OBSERVATIONS, node, **told)
+            yield make_batch(Kind.OBSERVATIONS, node, **told)

@@ -1,26 +1,45 @@
 """The dashboard as a person meets it: a real Chromium over a store that the monitor's own code has filled."""
 
 from __future__ import annotations
-
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, Position, expect
-
-from hopwatch.dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
-from hopwatch.monitor.store import dialect, schema
+from playwright.sync_api import Browser
+from playwright.sync_api import Dialog
+from playwright.sync_api import Page
+from playwright.sync_api import Position
+from playwright.sync_api import expect
+from hopwatch.dashboards.charts.pathway import ABOVE_PX
+from hopwatch.dashboards.charts.pathway import BELOW_PX
+from hopwatch.dashboards.charts.pathway import SIDE_PX
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
 from hopwatch.probes.contract.batch import Kind
-from tests.cli.workplace import CONFIGURATION, Workplace
-from tests.dashboards.stores import HOSTILE, build_windows, fill
-from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, cell_at, dashboard, drag_across, new_page
+from tests.cli.workplace import CONFIGURATION
+from tests.cli.workplace import Workplace
+from tests.dashboards.stores import HOSTILE
+from tests.dashboards.stores import build_windows
+from tests.dashboards.stores import fill
+from tests.e2e.browser import REFRESH_MS
+from tests.e2e.browser import SEEN_WITHIN_MS
+from tests.e2e.browser import cell_at
+from tests.e2e.browser import dashboard
+from tests.e2e.browser import drag_across
+from tests.e2e.browser import new_page
 from tests.micro_batches import run_once
-from tests.monitor.spooled import RULES, at, minute, observed, said, write_segment
+from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import make_batch
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import window_ms
+from tests.monitor.spool_builder import write_segment
+
 
 MINUTES: Final = 12
 BAD_FROM: Final = 7
@@ -35,7 +54,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     made = Workplace(tmp_path_factory.mktemp("dashboard")).configure(CONFIGURATION)
     engine = dialect.engine(made.store_url)
     schema.prepare(engine)
-    run_once(engine, RULES, list(_segments(made.folder / "spool" / "0")))
+    run_once(engine, STREAM_CONFIGS, list(_segments(made.folder / "spool" / "0")))
     engine.dispose()
     return made
 
@@ -44,15 +63,17 @@ def _segments(folder: Path) -> Iterator[Path]:
     for number in range(MINUTES):
         numbers = range(number * 50, number * 50 + 50)
         told: dict[str, Any] = {
-            "window_start_ms": minute(number),
+            "window_start_ms": window_ms(number),
             "seq": number,
-            "complete_through_us": at(60 * number + 65),
+            "complete_through_us": at_us(60 * number + 65),
         }
         arrived = numbers[:-2] if number >= BAD_FROM else numbers
-        batches = [observed(numbers, **told), observed(arrived, "b", **told)]
-        yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at(60 * number + 70))
-    byes = [said(Kind.BYE, node, seq=MINUTES, complete_through_us=at(60 * MINUTES + 400)) for node in ("a", "b")]
-    yield write_segment(folder / "9000000000.seg", *byes, arrival_us=at(60 * MINUTES + 400))
+        batches = [observation_batch(numbers, **told), observation_batch(arrived, "b", **told)]
+        yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at_us(60 * number + 70))
+    byes = [
+        make_batch(Kind.BYE, node, seq=MINUTES, complete_through_us=at_us(60 * MINUTES + 400)) for node in ("a", "b")
+    ]
+    yield write_segment(folder / "9000000000.seg", *byes, arrival_us=at_us(60 * MINUTES + 400))
 
 
 def reported(place: Workplace, *flags: str) -> Any:  # noqa: ANN401 - what JSON holds
@@ -113,7 +134,7 @@ def test_a_person_finds_the_bad_node_by_clicking(place: Workplace, url: str, pag
     expect(page.locator(".hw-matrix th.hw-chosen")).to_have_text("b")
     # The charts of another node take the place of these.
     page.wait_for_timeout(REFRESH_MS)
-    heat, cell = cell_at(page, "b", at(8 * 60))
+    heat, cell = cell_at(page, "b", at_us(8 * 60))
     heat.hover(position=cell)
     expect(page.locator(".hw-live-tip").first).to_have_text(
         re.compile("^2026-01-01 00:08 UTC\nb: . LOSSY, 4.00 % lost$")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hopwatch.monitor.spark import job
-from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import reader
 from tests.against_model import comparable, prepared_store, rules_of
 from tests.model import model, scenario
@@ -28,5 +28,5 @@ def test_once_through_spark_says_what_the_model_says(
     made = scenario.generate(seed, spool)
     rules = rules_of(tmp_path, made.streams, shards=shards)
     engine = prepared_store(tmp_path, "once.db")
-    job.run_once(spark, job.Place(SpoolSource(spool), engine, rules, tmp_path), lambda _: None)
+    job.run_once(spark, job.JobContext(SpoolSource(spool), engine, rules, tmp_path), lambda _: None)
     assert comparable(reader.report(engine)) == comparable(model.report(made.streams, spool))

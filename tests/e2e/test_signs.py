@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from hopwatch.monitor import bounds
 from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.texts import loss_bounds
 from tests.alerts.test_follow import BEFORE_AMENDED, alerting, play
 from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
-from tests.monitor.spooled import RULES
+from tests.monitor.spool_builder import STREAM_CONFIGS
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     made = Workplace(tmp_path_factory.mktemp("signs")).configure(CONFIGURATION)
     engine = dialect.engine(made.store_url)
     schema.prepare(engine)
-    play(MicroBatches(RULES, engine, follower=alerting()), made.folder / "segments", BEFORE_AMENDED)
+    play(MicroBatches(STREAM_CONFIGS, engine, follower=alerting()), made.folder / "segments", BEFORE_AMENDED)
     engine.dispose()
     return made
 
@@ -56,7 +56,9 @@ def test_a_person_gets_from_an_alert_to_its_node_by_clicking(place: Workplace, u
     windows = told(place, "report")["streams"][0]["windows"]
     (window,) = [one for one in windows if one["window_start"] == alert["window_start"]]
     losses = page.locator(".hw-matrix tr").filter(has=page.locator("th", has_text=re.compile("^loss of node$")))
-    of_nodes = [bounds.said(node["loss"], node["loss_lower"], node["loss_upper"]) for node in window["nodes"]]
+    of_nodes = [
+        loss_bounds.format_bounds(node["loss"], node["loss_lower"], node["loss_upper"]) for node in window["nodes"]
+    ]
     assert losses.locator("td").all_inner_texts() == of_nodes
 
 

@@ -16,14 +16,22 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import Batch, Drop, Kind
 from hopwatch.probes.contract.ids import id_bytes
 from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches
-from tests.monitor.spooled import TERMS, at, lags, minute, observed, said, write_segment
+from tests.monitor.spool_builder import (
+    WINDOW_POLICY,
+    at_us,
+    make_batch,
+    observation_batch,
+    pack_lags,
+    window_ms,
+    write_segment,
+)
 
 NODES: Final = ("a", "b", "c")
 HOPS: Final = {
@@ -46,11 +54,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     made = Workplace(tmp_path_factory.mktemp("window")).configure(CONFIGURATION.replace("a -> b", " -> ".join(NODES)))
     engine = dialect.engine(made.store_url)
     schema.prepare(engine)
-    stream = MicroBatches({"orders": StreamRules(Pathway.parse(" -> ".join(NODES)), TERMS)}, engine)
+    stream = MicroBatches({"orders": StreamConfig(Pathway.parse(" -> ".join(NODES)), WINDOW_POLICY)}, engine)
     spool = made.folder / "spool" / "0"
     stream.run(list(_in_time(spool)))
     stream.run([_words(spool / "20.seg", 1_000, seq=MINUTES)])
-    stream.run([write_segment(spool / "30.seg", _told(LATE, "b"), arrival_us=at(1_060))])
+    stream.run([write_segment(spool / "30.seg", _told(LATE, "b"), arrival_us=at_us(1_060))])
     stream.run([_words(spool / "40.seg", 1_200, seq=MINUTES + 1)])
     engine.dispose()
     return made
@@ -69,22 +77,22 @@ def lost() -> list[str]:
 def _in_time(folder: Path) -> Iterator[Path]:
     for number in range(MINUTES):
         batches = [_told(number, node) for node in NODES if (number, node) not in {(LATE, "b"), (HOLED, "c")}]
-        yield write_segment(folder / f"{number:02d}.seg", *batches, arrival_us=at(60 * number + 70))
+        yield write_segment(folder / f"{number:02d}.seg", *batches, arrival_us=at_us(60 * number + 70))
 
 
 def _told(number: int, node: str) -> Batch:
     chosen = numbers(number)[:-LOST] if (number, node) == (LOSSY, "c") else numbers(number)
-    drops = (Drop(minute(number), 3, "queue_full"),) if (number, node) == (HOLED, "a") else ()
-    spans = {name: lags(*[lag_us] * len(chosen)) for name, lag_us in HOPS[node].items()}
-    through_us = at(60 * number + 65)
-    told: dict[str, Any] = {"window_start_ms": minute(number), "seq": number, "complete_through_us": through_us}
-    return observed(chosen, node, drops=drops, **told, **spans)
+    drops = (Drop(window_ms(number), 3, "queue_full"),) if (number, node) == (HOLED, "a") else ()
+    spans = {name: pack_lags(*[lag_us] * len(chosen)) for name, lag_us in HOPS[node].items()}
+    through_us = at_us(60 * number + 65)
+    told: dict[str, Any] = {"window_start_ms": window_ms(number), "seq": number, "complete_through_us": through_us}
+    return observation_batch(chosen, node, drops=drops, **told, **spans)
 
 
 def _words(path: Path, seconds: int, seq: int) -> Path:
     """Write that the probes are there, and that nothing happens."""
-    batches = [said(Kind.HEARTBEAT, node, seq=seq, complete_through_us=at(seconds)) for node in NODES]
-    return write_segment(path, *batches, arrival_us=at(seconds))
+    batches = [make_batch(Kind.HEARTBEAT, node, seq=seq, complete_through_us=at_us(seconds)) for node in NODES]
+    return write_segment(path, *batches, arrival_us=at_us(seconds))
 
 
 def said_by(place: Workplace, *command: str) -> Any:  # noqa: ANN401 - what JSON holds

@@ -18,11 +18,11 @@ from hopwatch.monitor.kernel.books import (
     TOO_LATE,
     Book,
     DropFact,
-    Tallies,
+    InstanceCounts,
     absorb,
-    accounts,
     forget,
     is_over,
+    judge_book,
 )
 from hopwatch.probes.contract.batch import Kind
 from tests.model import books as model
@@ -166,7 +166,7 @@ def test_an_account_is_what_the_page_says(sent: list[Sent], horizons_s: list[int
     starts_us = np.array(WINDOWS_MS, np.int64) * 1_000
     ends_us = starts_us + 60 * SECOND_US
     horizons_us = starts_us + np.array(horizons_s, np.int64) * SECOND_US
-    judged = accounts(book, starts_us, ends_us, horizons_us)
+    judged = judge_book(book, starts_us, ends_us, horizons_us)
     for place, moments in enumerate(zip(starts_us.tolist(), ends_us.tolist(), horizons_us.tolist(), strict=True)):
         window = model.Window(*moments)
         told = (instance.has_a_say(window), instance.heard(window), instance.told(window), instance.complete(window))
@@ -184,7 +184,7 @@ def test_what_is_forgotten_is_of_windows_gone(sent: list[Sent], before_ms: int, 
     kept = forget(book, before_ms)
     starts_us = np.array([start for start in WINDOWS_MS if start >= before_ms], np.int64) * 1_000
     windows = starts_us, starts_us + 60 * SECOND_US, starts_us + np.array(horizons_s[: len(starts_us)]) * SECOND_US
-    before, after = accounts(book, *windows), accounts(kept, *windows)
+    before, after = judge_book(book, *windows), judge_book(kept, *windows)
     assert [part.tolist() for part in before] == [part.tolist() for part in after]
     assert not _written(kept, sent)[1].any()
     assert all(start >= before_ms for start in (*kept.sent, *(start for start, _ in kept.drops)))
@@ -196,19 +196,19 @@ def test_who_is_over_has_no_say_any_more(sent: list[Sent], before_us: int, horiz
     book, _ = _written(EMPTY, sent)
     starts_us = np.arange(len(horizons_s), dtype=np.int64) * 60 * SECOND_US + before_us
     horizons_us = starts_us + np.array(horizons_s, np.int64) * SECOND_US
-    judged = accounts(book, starts_us, starts_us + 60 * SECOND_US, horizons_us)
+    judged = judge_book(book, starts_us, starts_us + 60 * SECOND_US, horizons_us)
     if is_over(book, before_us):
         parts = judged.has_a_say, judged.heard, judged.dropped, judged.aside, judged.unplaced
         assert not any(part.any() for part in parts)
     assert is_over(book, 4_000 * SECOND_US)
 
 
-TALLIES: Final = st.builds(Tallies, *[st.integers(0, 99)] * 6)
+TALLIES: Final = st.builds(InstanceCounts, *[st.integers(0, 99)] * 6)
 
 
 @given(TALLIES, TALLIES, TALLIES)
-def test_tallies_add_up(one: Tallies, other: Tallies, third: Tallies) -> None:
+def test_tallies_add_up(one: InstanceCounts, other: InstanceCounts, third: InstanceCounts) -> None:
     """Field by field, in any order."""
     assert one.plus(other).plus(third) == third.plus(one.plus(other))
     assert one.plus(other).in_windows == one.in_windows + other.in_windows
-    assert one.plus(Tallies()) == one
+    assert one.plus(InstanceCounts()) == one

@@ -21,11 +21,9 @@ from hopwatch.dashboards.views import series
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.address import Zone
 from hopwatch.dashboards.views.colours import LIGHT
-from hopwatch.monitor.outliers.explain import Explanation
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.results import Verdict
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.watch import Finding
 from tests.alerts.windows import lag
 from tests.alerts.windows import window
 from tests.examples import examples
@@ -40,6 +38,8 @@ from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.address import PageAddress
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.dashboards.views.address import RangePreset
+from hopwatch.monitor.outliers.explanation import Explanation
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 
 
 MOST_US: Final = 4_000_000_000_000_000
@@ -228,7 +228,7 @@ def test_no_chart_has_more_points_than_can_be_told_apart(steps: int, nodes: int,
     one = window(0, names=names, nodes=dict.fromkeys(names, lags))
     made = tuple(replace(one, window_start_us=one.window_start_us + 60_000_000 * step) for step in range(steps))
     why = Explanation(Quantity.LAG_IN_P95_US, 9_000, None, None, (), 0, 1.0)
-    findings = tuple(Finding(dice.randrange(steps), names[0], dice.random() < 0.5, why) for _ in range(odd))
+    findings = tuple(OutlierFinding(dice.randrange(steps), names[0], dice.random() < 0.5, why) for _ in range(odd))
     stretch = StreamRange("orders", Graph(names, ()), made, 60_000_000, None, findings)
     assert len(series.build_arrival_points(stretch.steps, "", UTC)) <= display_range.MAX_POINTS
     chosen = series.select_slowest(one, display_range.limit_lines(steps, series.MAX_COLOURS))

@@ -83,7 +83,7 @@ def test_a_window_with_a_drop_is_never_complete(steps: list[tuple[str, object]])
         return
     moments, starts = np.array(dropped, np.int64).T
     horizons = np.maximum(starts + WINDOW_US, moments) + TRANSIT_US
-    accounts = books.accounts(book_of(batches), starts, starts + WINDOW_US, horizons)
+    accounts = books.judge_book(book_of(batches), starts, starts + WINDOW_US, horizons)
     assert accounts.has_a_say.all()
     assert not accounts.complete.any()
 

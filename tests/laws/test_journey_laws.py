@@ -1,32 +1,36 @@
 """Laws of the journeys that are kept with lost ids: what the segments say, and the same in any order."""
 
 from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any
+from typing import Final
 from unittest import mock
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-
-from hopwatch.monitor import finding, journey
-from hopwatch.monitor.journey import Stamp
 from hopwatch.monitor.kernel import journeys
-from hopwatch.monitor.kernel.journeys import Journeys, Recorded, Source
+from hopwatch.monitor.kernel.journeys import Journeys
 from hopwatch.monitor.pathway import MAX_NODES
 from hopwatch.monitor.store import reader
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.against_model import prepared_store, rules_of
+from tests.against_model import prepared_store
+from tests.against_model import rules_of
 from tests.examples import examples
 from tests.micro_batches import run_once
 from tests.model import scenario
-from tests.model.dice import Dials, dials
+from tests.model.dice import Dials
+from tests.model.dice import dials
+from hopwatch.monitor.kernel.journeys import BatchSource
+from hopwatch.monitor.kernel.journeys import RecordColumns
+from hopwatch.monitor.lookup import journey
+from hopwatch.monitor.lookup import search
+from hopwatch.monitor.lookup.journey import MessageStamp
 
 
 @settings(max_examples=examples(25))
@@ -48,19 +52,19 @@ def test_a_kept_journey_is_what_the_segments_say(thrown: Dials, shards: int) -> 
         }  # fmt: skip
         for stream, message_id in sorted(lost)[:50]:
             nodes = rules[stream].pathway.nodes
-            here = [each for each in journey.stamps(paths, (message_id,), stream) if each.node in nodes]
-            for found in finding.where_lost(str(engine.url), (message_id,), stream):
+            here = [each for each in journey.read_stamps(paths, (message_id,), stream) if each.node in nodes]
+            for found in search.find_losses(str(engine.url), (message_id,), stream):
                 start_us = found.window_start_us
                 told = Counter(_said(each) for each in here if each.event_time_us // WINDOW_US * WINDOW_US == start_us)
                 kept = Counter(map(_said, found.stamps))
                 assert found.stamp_count == kept.total() > 0
                 assert kept <= told
                 assert kept == told or not all_count
-                assert set(journey.united(here, found.stamps)) == set(journey.united(here))
+                assert set(journey.unite_stamps(here, found.stamps)) == set(journey.unite_stamps(here))
 
 
-def _said(stamp: Stamp) -> tuple[Any, ...]:
-    return tuple(stamp[: Stamp._fields.index("id_kind")])
+def _said(stamp: MessageStamp) -> tuple[Any, ...]:
+    return tuple(stamp[: MessageStamp._fields.index("id_kind")])
 
 
 STAMP: Final = st.tuples(st.integers(0, 3), *[st.integers(-5, 5)] * 3, st.integers(0, 2), st.sampled_from((0, 1, 255)))
@@ -77,16 +81,16 @@ def _journeys(batches: list[Batch]) -> Journeys:
     """Return the journeys of four messages, the nodes in alphabetical order."""
     sources, places = [], []
     for number, (node, probe, stamps) in enumerate(sorted(batches, key=lambda batch: batch[0])):
-        sources.append(Source(node, partial(_recorded, probe, stamps), None))
+        sources.append(BatchSource(node, partial(_recorded, probe, stamps), None))
         places += [(stamp[0], number, row) for row, stamp in enumerate(stamps)]
     message, batch, row = np.array(sorted(places, key=lambda place: place[0]), np.int64).reshape(-1, 3).T
-    return journeys.of(4, message, batch, row, sources)
+    return journeys.build_journeys(4, message, batch, row, sources)
 
 
-def _recorded(probe: str, stamps: list[tuple[int, ...]], rows: NDArray[np.int64]) -> Recorded:
+def _recorded(probe: str, stamps: list[tuple[int, ...]], rows: NDArray[np.int64]) -> RecordColumns:
     columns = np.array([stamps[row] for row in rows.tolist()], np.int64).T[1:]
     event_time_us, lag_in_us, lag_out_us, outcome, reason = columns
-    return Recorded(
+    return RecordColumns(
         probe, event_time_us, lag_in_us, lag_out_us, outcome.astype(np.uint8), reason.astype(np.uint8), REASONS
     )
 
@@ -101,7 +105,7 @@ def test_batches_and_their_order_change_nothing(most: int, batches: list[Batch],
         chance.shuffle(alone)
         assert _journeys(alone).pack() == whole.pack()
         parts = [(1, whole.taken(np.array([place]))) for place in range(4)]
-        assert journeys.joined(parts).pack() == whole.pack()
+        assert journeys.join_journeys(parts).pack() == whole.pack()
         chosen = np.array([True, False, True, True])
         assert [whole.taken(chosen).of(place) for place in range(3)] == [whole.of(place) for place in (0, 2, 3)]
 

@@ -55,13 +55,13 @@ def _as_sets(groups: Groups, ids: Sequence[bytes]) -> dict[bytes, set[int]]:
 
 
 def _packed(ids: Sequence[bytes]) -> Ids:
-    return masks.ids_of(b"".join(ids))
+    return masks.ids_from_bytes(b"".join(ids))
 
 
 @given(IDS)
 def test_grouping_is_grouping_by_a_dict(ids: list[bytes]) -> None:
     """Each id has one group, and in it are the places where the id stands."""
-    assert _as_sets(masks.group(_packed(ids)), ids) == _as_dict(ids)
+    assert _as_sets(masks.group_by_id(_packed(ids)), ids) == _as_dict(ids)
 
 
 @given(IDS, st.integers(0, 64))
@@ -73,7 +73,7 @@ def test_ids_that_fold_alike_are_told_apart(ids: list[bytes], bits: int) -> None
         return mixed & np.uint64(2**64 - 2 ** (64 - bits)) if bits else np.zeros_like(mixed)
 
     with patch.object(masks, "fold", fold):
-        assert _as_sets(masks.group(_packed(ids)), ids) == _as_dict(ids)
+        assert _as_sets(masks.group_by_id(_packed(ids)), ids) == _as_dict(ids)
 
 
 @st.composite
@@ -88,8 +88,8 @@ def _masks(nodes: int, observations: Sequence[tuple[bytes, int, int]]) -> dict[b
     """Return each id's mask as one whole number, by the kernel."""
     ids = [message_id for message_id, _, _ in observations]
     node_of, codes = (np.array([o[column] for o in observations], np.uint8) for column in (1, 2))
-    groups = masks.group(_packed(ids))
-    words = masks.masks(groups, codes, node_of, nodes)
+    groups = masks.group_by_id(_packed(ids))
+    words = masks.build_masks(groups, codes, node_of, nodes)
     assert words.shape == (len(groups.starts), masks.mask_words(nodes))
     numbers = [sum(word << 64 * place for place, word in enumerate(row)) for row in words.tolist()]
     return {ids[groups.order[start]]: number for start, number in zip(groups.starts, numbers, strict=True)}
@@ -120,18 +120,18 @@ def test_distinct_masks_and_whose_they_are(drawn: tuple[int, list[list[int]]]) -
     """Each mask is listed once, in an order that depends on nothing else, and every message finds its own."""
     width, rows = drawn
     words = np.array(rows, np.uint64).reshape(-1, width)
-    found, place = masks.distinct(words)
+    found, place = masks.find_distinct(words)
     assert found[place].tolist() == rows
     assert len(found) == len(set(map(tuple, rows)))
-    assert found.tolist() == masks.distinct(words[::-1])[0].tolist()
+    assert found.tolist() == masks.find_distinct(words[::-1])[0].tolist()
 
 
 @given(IDS, st.data())
 def test_the_message_of_an_observation_is_the_group_that_holds_it(ids: list[bytes], data: st.DataObject) -> None:
     """Of any observations, in any order, each named once."""
-    groups = masks.group(_packed(ids))
+    groups = masks.group_by_id(_packed(ids))
     wanted = data.draw(st.permutations(range(len(ids))).map(lambda order: order[: len(ids) // 2 + 1]))
-    found = masks.messages(groups, np.array(wanted, np.int64))
+    found = masks.find_messages(groups, np.array(wanted, np.int64))
     first = groups.order[groups.starts[found]]
     assert [ids[place] for place in first.tolist()] == [ids[place] for place in wanted]
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.monitor.commit import Committed
-from hopwatch.monitor.metrics.folding import LEAST_SERIES
-from hopwatch.monitor.metrics.measured import Measured
-from hopwatch.monitor.metrics.metric import Type
-from hopwatch.monitor.metrics.samples import samples
+from hopwatch.monitor.metrics.folding import MIN_SERIES
+from hopwatch.monitor.metrics.metric import MetricType
+from hopwatch.monitor.metrics.recorder import MetricsRecorder
+from hopwatch.monitor.metrics.samples import build_samples
+from hopwatch.monitor.micro_batch import CommittedBatch
 from hopwatch.monitor.results import Quantiles, Status, Verdict, WindowResult
 from tests.alerts.windows import at, window
-from tests.monitor.metrics.pages import FIGURES, measured, shown
+from tests.monitor.metrics.metrics_page import STORE_SNAPSHOT, make_recorder, samples_of
 
 LAG = Quantiles(9, 1, 2, 3, 4, 5)
 COUNTS = st.integers(0, 30)
@@ -26,19 +26,19 @@ COUNTS = st.integers(0, 30)
 def test_there_are_never_more_series_than_allowed(streams: int, nodes: int, room: int) -> None:
     """Whatever the pathways, with every lag and every ratio there; and no two samples are the same series."""
     names = tuple(f"n{number}" for number in range(nodes))
-    of = measured(
-        *(f"s{number}" for number in range(streams)), path=" -> ".join(names), most_series=LEAST_SERIES + room
+    of = make_recorder(
+        *(f"s{number}" for number in range(streams)), path=" -> ".join(names), most_series=MIN_SERIES + room
     )
     lags = dict.fromkeys(("lag_in_us", "lag_out_us", "inside_us"), LAG)
     nodes_of = dict.fromkeys(names, lags)
     of.committed(
-        Committed(
+        CommittedBatch(
             tuple(window(0, stream=f"s{n}", names=names, nodes=nodes_of, lag_us=LAG) for n in range(streams)), at(5), 1
         )
     )
-    of.read(FIGURES)
-    found = [(sample.metric.name, sample.suffix, sample.labels) for sample in samples(of.known())]
-    assert len(found) == len(set(found)) <= LEAST_SERIES + room
+    of.read(STORE_SNAPSHOT)
+    found = [(sample.metric.name, sample.suffix, sample.labels) for sample in build_samples(of.known())]
+    assert len(found) == len(set(found)) <= MIN_SERIES + room
 
 
 revisions = st.lists(st.tuples(st.integers(0, 3), COUNTS, st.sampled_from(Verdict)), min_size=1, max_size=12)
@@ -51,21 +51,21 @@ def _windows(drawn: list[tuple[int, int, Verdict]]) -> list[WindowResult]:
     ]
 
 
-def _counters(of: Measured) -> dict[tuple[str, ...], float]:
+def _counters(of: MetricsRecorder) -> dict[tuple[str, ...], float]:
     return {
         (sample.metric.name, *sample.labels): sample.value
-        for sample in samples(of.known())
-        if sample.metric.type is Type.COUNTER
+        for sample in build_samples(of.known())
+        if sample.metric.type is MetricType.COUNTER
     }
 
 
 @given(drawn=revisions)
 def test_counters_never_fall(drawn: list[tuple[int, int, Verdict]]) -> None:
     """Whatever a revision takes back."""
-    of = measured()
+    of = make_recorder()
     before = _counters(of)
     for result in _windows(drawn):
-        of.committed(Committed((result,), at(5), 1))
+        of.committed(CommittedBatch((result,), at(5), 1))
         now = _counters(of)
         assert all(now[key] >= shows for key, shows in before.items())
         before = now
@@ -75,13 +75,13 @@ def test_counters_never_fall(drawn: list[tuple[int, int, Verdict]]) -> None:
 def test_counters_do_not_depend_on_order_or_batching(drawn: list[tuple[int, int, Verdict]], seed: int) -> None:
     """Each window counts for the most that any of its revisions said."""
     results = _windows(drawn)
-    one, other = measured(), measured()
-    one.committed(Committed(tuple(results), at(5), 1))
+    one, other = make_recorder(), make_recorder()
+    one.committed(CommittedBatch(tuple(results), at(5), 1))
     random.Random(seed).shuffle(results)
     for result in results:
-        other.committed(Committed((result,), at(5), 1))
+        other.committed(CommittedBatch((result,), at(5), 1))
     assert _counters(one) == _counters(other)
     most: Counter[int] = Counter()
     for minute, lost, _ in drawn:
         most[minute] = max(most[minute], lost)
-    assert shown(one.known(), "hopwatch_node_lost_messages_total")["orders", "b"] == sum(most.values())
+    assert samples_of(one.known(), "hopwatch_node_lost_messages_total")["orders", "b"] == sum(most.values())

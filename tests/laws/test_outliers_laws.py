@@ -1,18 +1,18 @@
 """Laws of the outlier detector: it never looks ahead, forgets nothing in a restart, and knows no names and no units."""
 
 from __future__ import annotations
-
 from typing import Final
-
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-
-from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers import detector
+from hopwatch.monitor.outliers import state
 from hopwatch.monitor.outliers.detector import Scores
 from hopwatch.monitor.outliers.state import States
 from tests.examples import examples
+
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,7 +42,7 @@ def histories(draw: st.DrawFn) -> tuple[Ints, Floats]:
 
 def followed(states: States, moments_us: Ints, values: Floats, row: int = 0) -> tuple[States, Scores]:
     """Let one series go on."""
-    return detector.follow(states, np.full(len(values), row), moments_us, values)
+    return detector.score_values(states, np.full(len(values), row), moments_us, values)
 
 
 def same(left: Scores, right: Scores, upto: slice = slice(None)) -> bool:
@@ -56,8 +56,8 @@ def test_the_past_does_not_depend_on_what_follows(history: tuple[Ints, Floats], 
     """The scores of a part alone are those of the whole on that part: nothing looks ahead or knows the length."""
     moments_us, values = history
     cut = round(share * len(values))
-    _, whole = followed(state.new(1), moments_us, values)
-    _, part = followed(state.new(1), moments_us[:cut], values[:cut])
+    _, whole = followed(state.new_states(1), moments_us, values)
+    _, part = followed(state.new_states(1), moments_us[:cut], values[:cut])
     assert same(whole, part, slice(cut))
 
 
@@ -65,8 +65,8 @@ def test_the_past_does_not_depend_on_what_follows(history: tuple[Ints, Floats], 
 def test_a_restart_from_bytes_changes_nothing(history: tuple[Ints, Floats], stops: list[int]) -> None:
     """Stopped anywhere, kept as bytes and begun again, it says and remembers what it would have said and remembered."""
     moments_us, values = history
-    after, whole = followed(state.new(1), moments_us, values)
-    states, scores = state.new(1), []
+    after, whole = followed(state.new_states(1), moments_us, values)
+    states, scores = state.new_states(1), []
     for part in np.split(np.arange(len(values)), sorted(min(stop, len(values)) for stop in stops)):
         states, said = followed(state.from_bytes(state.to_bytes(states)), moments_us[part], values[part])
         scores.append(said)
@@ -82,11 +82,13 @@ def test_a_stream_of_many_is_a_batch_of_each(
 ) -> None:
     """Minute by minute beside others, and in whatever row, a series gets the scores that it gets by itself."""
     count = min(len(one[1]), len(other[1]))
-    alone = [followed(state.new(1), moments_us[:count], values[:count])[1] for moments_us, values in (one, other)]
+    alone = [
+        followed(state.new_states(1), moments_us[:count], values[:count])[1] for moments_us, values in (one, other)
+    ]
     rows = np.tile(np.array(places[:2]), count)
     moments_us = np.stack((one[0][:count], other[0][:count]), axis=1).ravel()
     values = np.stack((one[1][:count], other[1][:count]), axis=1).ravel()
-    _, together = detector.follow(state.new(3), rows, moments_us, values)
+    _, together = detector.score_values(state.new_states(3), rows, moments_us, values)
     assert same_every_other(together, 0, alone[0])
     assert same_every_other(together, 1, alone[1])
 
@@ -106,8 +108,8 @@ def test_another_unit_gives_the_same_alarms(history: tuple[Ints, Floats], unit: 
     """A series times a factor plus a constant has the same episodes and, but for rounding, the same scores."""
     moments_us, values = history
     factor, constant = unit
-    _, plain = followed(state.new(1), moments_us, values)
-    _, other = followed(state.new(1), moments_us, values * factor + constant)
+    _, plain = followed(state.new_states(1), moments_us, values)
+    _, other = followed(state.new_states(1), moments_us, values * factor + constant)
     clear = ~np.isnan(plain.score) & (np.abs(plain.score - detector.NOTICE) > 0.05)
     assert np.mean(np.abs(plain.score - other.score)[clear] < 0.05) > 0.99
     assert plain.notice.sum() == other.notice.sum()
@@ -125,8 +127,8 @@ def test_a_gap_leaves_no_trace(history: tuple[Ints, Floats], seed: int) -> None:
     filled, at_us = np.full(len(is_gap), np.nan), np.full(len(is_gap), moments_us[0])
     filled[places], at_us[places] = values, moments_us
     filled[is_gap] = dice.choice([np.nan, np.inf, -np.inf], is_gap.sum())
-    bare, plain = followed(state.new(1), moments_us, values)
-    gapped, scores = followed(state.new(1), at_us, filled)
+    bare, plain = followed(state.new_states(1), moments_us, values)
+    gapped, scores = followed(state.new_states(1), at_us, filled)
     assert state.to_bytes(gapped) == state.to_bytes(bare)
     assert np.array_equal(scores.score[places], plain.score, equal_nan=True)
     assert np.isnan(scores.score[is_gap]).all()
@@ -137,7 +139,7 @@ def test_a_gap_leaves_no_trace(history: tuple[Ints, Floats], seed: int) -> None:
 def test_every_outlier_lies_in_an_episode_that_was_noticed(history: tuple[Ints, Floats]) -> None:
     """Between two notices there is at most one outlier, and none before the first; an episode begins at its notice."""
     moments_us, values = history
-    _, scores = followed(state.new(1), moments_us, values)
+    _, scores = followed(state.new_states(1), moments_us, values)
     episodes = np.cumsum(scores.notice)
     assert (np.bincount(episodes[scores.outlier], minlength=1)[1:] <= 1).all()
     assert not (scores.outlier & (episodes == 0)).any()
@@ -151,7 +153,7 @@ def test_every_outlier_lies_in_an_episode_that_was_noticed(history: tuple[Ints, 
 @given(histories())
 def test_what_goes_in_stays_as_it_was(history: tuple[Ints, Floats]) -> None:
     """The memory that was given is not written to, and the same input gives the same answer."""
-    before = state.new(2)
+    before = state.new_states(2)
     kept = state.to_bytes(before)
     first, scores = followed(before, *history, row=1)
     second, again = followed(before, *history, row=1)

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hopwatch.monitor.pathway import Pathway
-from tests.laws.drawn import Drawn, graphs, pathways
+from tests.laws.strategies import DrawnPathway, graphs, pathways
 
 
-def _pairs(drawn: Drawn, matrix: NDArray[np.bool_]) -> set[tuple[str, str]]:
+def _pairs(drawn: DrawnPathway, matrix: NDArray[np.bool_]) -> set[tuple[str, str]]:
     nodes = drawn.product.nodes
     return {(nodes[row], nodes[column]) for row, column in np.argwhere(matrix)}
 
 
 @given(pathways())
-def test_matrices_and_ends_are_those_of_the_model(drawn: Drawn) -> None:
+def test_matrices_and_ends_are_those_of_the_model(drawn: DrawnPathway) -> None:
     """Edges, what lies downstream, must edges, origins, terminals and the order of nodes are the reference model's."""
     product, model = drawn
     nodes = model.nodes
@@ -32,7 +32,7 @@ def test_matrices_and_ends_are_those_of_the_model(drawn: Drawn) -> None:
 
 
 @given(pathways())
-def test_branches_are_the_one_of_groups(drawn: Drawn) -> None:
+def test_branches_are_the_one_of_groups(drawn: DrawnPathway) -> None:
     """Each group keeps its source and all of its targets."""
     nodes = drawn.product.nodes
     branches = {(nodes[b.source], frozenset(nodes[t] for t in b.targets)) for b in drawn.product.branches}

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.rollup import COUNTS, Part, Shape, roll_up
+from hopwatch.monitor.kernel.rollup import COUNTS, PathwayShape, SpanPart, roll_up
 from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.results import NodeRollUp, RollUp, Status, Verdict, WindowResult
 from tests.distributions import rank_errors
 from tests.monitor.store.stored import PATHWAY, concluded
 
-SHAPE = Shape((False, True), (False, False))
+SHAPE = PathwayShape((False, True), (False, False))
 TOLERANCES = np.array([0.01, 0.002, 0.002])
 LAGS = st.lists(st.integers(-(10**6), 10**9), max_size=40)
-Made = list[tuple[Part[WindowResult], list[int]]]
+Made = list[tuple[SpanPart[WindowResult], list[int]]]
 BASE = concluded(status=Status.FINAL).result
 
 
@@ -38,7 +38,7 @@ def parts(draw: st.DrawFn) -> Made:
         lags = draw(LAGS)
         digest = tdigest.build(np.array(lags, np.int64))
         first, last = (NodeLags(one, one, one) for one in (tdigest.EMPTY, digest))
-        made.append((Part(result, (first, last)), lags))
+        made.append((SpanPart(result, (first, last)), lags))
     return made
 
 

@@ -8,17 +8,26 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel.masks import mask_words
 from hopwatch.monitor.kernel.sets import Bools, Sets, classify, shown_lost
-from tests.laws.drawn import ONE_PLACE, Drawn, Seen, as_model, mask_of, message_id, pathways, seen
+from tests.laws.strategies import (
+    ONE_PLACE,
+    DrawnPathway,
+    SeenMessage,
+    as_model,
+    mask_of,
+    message_id,
+    pathways,
+    seen_messages,
+)
 from tests.model.sets import Ids, WindowSets
 
-Case = tuple[Drawn, list[Seen]]
+Case = tuple[DrawnPathway, list[SeenMessage]]
 
 
 @st.composite
 def windows(draw: st.DrawFn) -> Case:
     """Draw a pathway and what was seen on it."""
     drawn = draw(pathways())
-    return drawn, draw(seen(drawn.product))
+    return drawn, draw(seen_messages(drawn.product))
 
 
 def _classified(case: Case) -> tuple[list[bytes], Sets]:
@@ -121,7 +130,7 @@ def test_the_parts_of_a_loss_are_apart(case: Case) -> None:
 def one_way_windows(draw: st.DrawFn) -> Case:
     """Draw a chain or a tree of one-of branches, and messages of which none takes two."""
     drawn = draw(pathways(st.sampled_from(ONE_PLACE)))
-    observations = draw(seen(drawn.product))
+    observations = draw(seen_messages(drawn.product))
     leaves = [draw(st.sampled_from(np.flatnonzero(drawn.product.terminals).tolist())) for _ in range(6)]
     above = drawn.product.downstream | np.eye(len(drawn.product.nodes), dtype=bool)
     return drawn, [one for one in observations if above[one.node, leaves[one.message]]]

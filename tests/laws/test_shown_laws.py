@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.monitor.journey import readings
 from hopwatch.monitor.kernel import masks, naming
-from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES, Names, Said
+from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES, BatchIds, Names
+from hopwatch.monitor.lookup.journey import parse_ids
 from hopwatch.probes.contract.batch import IdKind
 from hopwatch.probes.contract.ids import id_bytes, named
 
@@ -22,23 +22,23 @@ GIVEN = st.uuids() | st.binary(min_size=16, max_size=16) | st.integers(0, 2**128
 def test_what_is_shown_is_found(given_id: Any) -> None:  # noqa: ANN401 - any kind of id
     """Whoever looks for an id as it is shown finds it; a text that was left out too."""
     wire, kind, text = named(given_id)
-    assert wire in readings(naming.shown(wire, kind, text))
-    assert wire in readings(naming.shown(wire, kind))
+    assert wire in parse_ids(naming.format_id(wire, kind, text))
+    assert wire in parse_ids(naming.format_id(wire, kind))
 
 
 @given(st.uuids(), st.integers(0, 2**128 - 1), st.text(max_size=30), st.binary(min_size=16, max_size=16))
 def test_an_id_is_shown_as_it_was_given(one: uuid.UUID, number: int, text: str, raw: bytes) -> None:
     """A UUID with hyphens, an integer in decimal, a text as it is, and bytes in hexadecimal."""
-    assert naming.shown(one.bytes, IdKind.UUID) == str(one)
-    assert naming.shown(id_bytes(number), IdKind.INT) == str(number)
-    assert naming.shown(id_bytes(text), IdKind.TEXT, text.encode()) == text
-    assert naming.shown(raw, IdKind.BYTES) == naming.shown(raw, IdKind.UNKNOWN) == raw.hex()
+    assert naming.format_id(one.bytes, IdKind.UUID) == str(one)
+    assert naming.format_id(id_bytes(number), IdKind.INT) == str(number)
+    assert naming.format_id(id_bytes(text), IdKind.TEXT, text.encode()) == text
+    assert naming.format_id(raw, IdKind.BYTES) == naming.format_id(raw, IdKind.UNKNOWN) == raw.hex()
 
 
 @given(st.binary(min_size=16, max_size=16), st.none() | st.binary(max_size=20))
 def test_a_text_that_is_not_its_own_is_not_shown(message_id: bytes, text: bytes | None) -> None:
     """A batch may say anything: what does not hash to the id is shown as the hash of a text."""
-    assert naming.shown(message_id, IdKind.TEXT, text) == f"{message_id.hex()} (hash of a text)"
+    assert naming.format_id(message_id, IdKind.TEXT, text) == f"{message_id.hex()} (hash of a text)"
 
 
 NAMES = st.lists(
@@ -53,7 +53,7 @@ def test_names_that_are_packed_are_unpacked(rows: list[tuple[int, bytes | None]]
     texts = np.full(len(rows), None, object)
     texts[:] = [text for _, text in rows]
     names = Names(np.array([kind for kind, _ in rows], np.uint8), texts)
-    back = naming.unpack(*naming.pack(names))
+    back = naming.unpack_names(*naming.pack_names(names))
     assert (back.kinds.tolist(), back.texts.tolist()) == (names.kinds.tolist(), names.texts.tolist())
 
 
@@ -72,15 +72,15 @@ def _named(rows: list[tuple[int, int, list[str], bool]]) -> dict[bytes, tuple[in
         ends = np.cumsum(list(map(len, encoded))).astype(np.uint32)
         is_sent = has_texts and kind == IdKind.TEXT
         laid_out = np.frombuffer(b"".join(encoded), np.uint8)
-        said.append(Said(node, kind, laid_out if is_sent else laid_out[:0], ends if is_sent else ends[:0], None))
+        said.append(BatchIds(node, kind, laid_out if is_sent else laid_out[:0], ends if is_sent else ends[:0], None))
         ids += b"".join(map(id_bytes, texts))
-    of_all = masks.ids_of(ids)
-    groups = masks.group(of_all)
+    of_all = masks.ids_from_bytes(ids)
+    groups = masks.group_by_id(of_all)
     counts = np.array([len(texts) for _, _, texts, _ in rows], np.int64)
-    message, at = masks.observations(groups, np.arange(len(groups.starts)))
+    message, at = masks.find_observations(groups, np.arange(len(groups.starts)))
     batch = np.repeat(np.arange(len(rows)), counts)[at]
     mine = of_all[groups.order[groups.starts]]
-    names = naming.of(mine, message, batch, at - (np.cumsum(counts) - counts)[batch], said)
+    names = naming.resolve_names(mine, message, batch, at - (np.cumsum(counts) - counts)[batch], said)
     packed = [np.ascontiguousarray(one).tobytes() for one in mine]
     return dict(zip(packed, zip(names.kinds.tolist(), names.texts.tolist(), strict=True), strict=True))
 

@@ -1,17 +1,20 @@
 """Laws of the slowest messages: they are those of a plain sort, whatever the order, the batches and the shards."""
 
 from __future__ import annotations
-
 from typing import Final
-
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example
+from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
-
-from hopwatch.monitor.kernel import masks, naming, slowest
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel import naming
+from hopwatch.monitor.kernel import slowest
 from hopwatch.monitor.kernel.masks import Ids
-from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS, Slowest
+from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS
+from hopwatch.monitor.kernel.slowest import Slowest
 from tests.examples import examples
+
 
 Departures = list[tuple[int, bytes]]
 
@@ -47,14 +50,14 @@ def _expected(departures: Departures) -> list[tuple[int, bytes]]:
 
 
 def _arrays(departures: Departures) -> tuple[np.ndarray, Ids]:
-    return np.array([lag_us for lag_us, _ in departures], np.int64), masks.ids_of(
+    return np.array([lag_us for lag_us, _ in departures], np.int64), masks.ids_from_bytes(
         b"".join(one for _, one in departures)
     )
 
 
 def _found(departures: Departures) -> list[tuple[int, bytes]]:
     lags_us, ids = _arrays(departures)
-    rows, slow_us = slowest.first(lags_us, ids)
+    rows, slow_us = slowest.find_slowest(lags_us, ids)
     return [(lag_us, ids[row].tobytes()) for lag_us, row in zip(slow_us.tolist(), rows, strict=True)]
 
 
@@ -82,7 +85,7 @@ def test_order_changes_nothing_and_rows_are_looked_up(departures: Departures, se
     rows = np.sort(chance.permutation(2 * len(departures))[: len(departures)])
     every = np.full((2 * len(departures), 2), 2**64 - 1, np.uint64)
     every[rows] = ids[order]
-    found, slow_us = slowest.first(lags_us[order], every, rows)
+    found, slow_us = slowest.find_slowest(lags_us[order], every, rows)
     told = [(lag_us, every[row].tobytes()) for lag_us, row in zip(slow_us.tolist(), found.tolist(), strict=True)]
     assert told == _expected(departures)
     assert set(found.tolist()) <= set(rows.tolist())
@@ -93,13 +96,13 @@ def test_shards_merge_to_the_whole(departures: Departures, shards: int, chance: 
     """Messages shared out by a hash of their ids, and the shards merged in any order, are as slow as without."""
     parts: list[Departures] = [[] for _ in range(shards)]
     for lag_us, message_id in departures:
-        parts[int(masks.shard_of(masks.ids_of(message_id), shards)[0])].append((lag_us, message_id))
-    merged = slowest.merge([_kept(part) for part in parts[:: chance.choice([1, -1])]])  # type: ignore[attr-defined]
+        parts[int(masks.shard_of(masks.ids_from_bytes(message_id), shards)[0])].append((lag_us, message_id))
+    merged = slowest.merge_slowest([_kept(part) for part in parts[:: chance.choice([1, -1])]])  # type: ignore[attr-defined]
     ids = [one.tobytes() for one in merged.message_ids]
     assert list(zip(merged.lag_us.tolist(), ids, strict=True)) == _expected(departures)
 
 
 def _kept(departures: Departures) -> Slowest:
     lags_us, ids = _arrays(departures)
-    rows, slow_us = slowest.first(lags_us, ids)
-    return Slowest(ids[rows], slow_us, naming.unknown(len(rows)))
+    rows, slow_us = slowest.find_slowest(lags_us, ids)
+    return Slowest(ids[rows], slow_us, naming.unknown_names(len(rows)))

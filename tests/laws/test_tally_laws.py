@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel import masks, tdigest
 from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS
-from hopwatch.monitor.kernel.tally import ALWAYS_US, Observed, Tally, merge, take
-from hopwatch.monitor.parcels import pack_tally
-from tests.laws.drawn import Drawn, Seen, as_model, mask_of, message_id, pathways, seen
-from tests.monitor.kernel.batched import batch
+from hopwatch.monitor.kernel.tally import ALWAYS_US, ObservedBatch, Tally, build_tally, merge_tallies
+from hopwatch.monitor.payloads import pack_tally
+from tests.laws.strategies import DrawnPathway, SeenMessage, as_model, mask_of, message_id, pathways, seen_messages
+from tests.monitor.kernel.batch_builder import make_batch
 
 END_US: Final = 60
 
@@ -22,8 +22,8 @@ END_US: Final = 60
 class Case(NamedTuple):
     """A pathway, what was seen on it, and when each observation arrived, µs; the window ends at 60."""
 
-    drawn: Drawn
-    observations: list[Seen]
+    drawn: DrawnPathway
+    observations: list[SeenMessage]
     arrivals_us: list[int]
 
     @property
@@ -39,14 +39,14 @@ class Case(NamedTuple):
 def windows(draw: st.DrawFn) -> Case:
     """Draw a window whose messages are first sighted within it or later."""
     drawn = draw(pathways())
-    observations = draw(seen(drawn.product))
+    observations = draw(seen_messages(drawn.product))
     arrivals = st.sampled_from([1, 59, 60, 61, 75])
     return Case(drawn, observations, draw(st.lists(arrivals, min_size=len(observations), max_size=len(observations))))
 
 
-def _batch(observations: list[Seen], arrival_us: int) -> Observed:
+def _batch(observations: list[SeenMessage], arrival_us: int) -> ObservedBatch:
     says = [one.says for one in observations]
-    return batch(
+    return make_batch(
         observations[0].node,
         [message_id(one.message) for one in observations],
         [one.lag_in_us for one in says],
@@ -56,19 +56,19 @@ def _batch(observations: list[Seen], arrival_us: int) -> Observed:
     )
 
 
-def _one_by_one(case: Case) -> list[Observed]:
+def _one_by_one(case: Case) -> list[ObservedBatch]:
     return [_batch([one], arrival_us) for one, arrival_us in zip(case.observations, case.arrivals_us, strict=True)]
 
 
-def _of(case: Case, batches: list[Observed]) -> Tally:
-    return take(case.drawn.product, batches, END_US)
+def _of(case: Case, batches: list[ObservedBatch]) -> Tally:
+    return build_tally(case.drawn.product, batches, END_US)
 
 
 @given(windows(), st.data())
 def test_order_and_batching_change_nothing(case: Case, data: st.DataObject) -> None:
     """Observations of one node and arrival may share a batch or not, and come in any order: equal to the byte."""
     order = data.draw(st.permutations(range(len(case.observations))))
-    parts: dict[tuple[int, int, int], list[Seen]] = {}
+    parts: dict[tuple[int, int, int], list[SeenMessage]] = {}
     for place in order:
         one, arrival_us = case.observations[place], case.arrivals_us[place]
         parts.setdefault((one.node, arrival_us, data.draw(st.integers(0, 2))), []).append(one)
@@ -159,7 +159,7 @@ def _shards(case: Case, shards: int) -> list[Tally]:
 @given(windows(), st.integers(1, 4))
 def test_shards_that_are_merged_are_the_whole(case: Case, shards: int) -> None:
     """Messages shared out by a hash of their ids: all but the inside of the digests is as it was without shards."""
-    merged, whole = merge(_shards(case, shards)), _of(case, _one_by_one(case))
+    merged, whole = merge_tallies(_shards(case, shards)), _of(case, _one_by_one(case))
     exact = ("masks", "counts", "sighted_us", "stamps", "negative")
     assert [getattr(merged, name).tolist() for name in exact] == [getattr(whole, name).tolist() for name in exact]
     assert _lost(merged) == _lost(whole)
@@ -181,4 +181,4 @@ def _ends(tally: Tally) -> list[tuple[int, int, int]]:
 def test_shards_merge_in_any_order(case: Case, order: list[int]) -> None:
     """Which shard comes first plays no part, to the byte."""
     parts = _shards(case, 3)
-    assert pack_tally(merge([parts[place] for place in order])) == pack_tally(merge(parts))
+    assert pack_tally(merge_tallies([parts[place] for place in order])) == pack_tally(merge_tallies(parts))

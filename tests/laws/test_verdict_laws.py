@@ -1,21 +1,28 @@
 """Laws of the verdict: no false loss, whatever the monitor was not told."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
 from typing import Final
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
-from hopwatch.monitor.kernel.tally import NEVER_US, Observed, instance_name, take
-from hopwatch.monitor.kernel.verdict import NodeBooks, Standing, conclude
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.tally import instance_name
+from hopwatch.monitor.kernel.verdict import NodeBooks
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.results import Status, Verdict, WindowResult
-from tests.laws.drawn import ANY
-from tests.monitor.kernel.batched import messages
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.kernel.tally import ObservedBatch
+from hopwatch.monitor.kernel.tally import build_tally
+from hopwatch.monitor.kernel.verdict import WindowStage
+from hopwatch.monitor.kernel.verdict import conclude_window
+from tests.laws.strategies import ANY_PATH
+from tests.monitor.kernel.batch_builder import message_batches
 
 
 @dataclass
@@ -97,10 +104,10 @@ class Window:
     def concluded(self) -> WindowResult:
         """Judge what was told, when nothing is in flight any more."""
         ways = (" ".join(words) for words in self.told)
-        observed = [named for batch in messages(*ways) for named in _named(batch, self.names)]
-        tally = take(self.pathway, observed, NEVER_US)
+        observed = [named for batch in message_batches(*ways) for named in _named(batch, self.names)]
+        tally = build_tally(self.pathway, observed, NEVER_US)
         undeclared = ("elsewhere",) if "u" in self.accounts else ()
-        return conclude(self.pathway, Standing("s", 0, Status.FINAL), tally, self.books, undeclared)
+        return conclude_window(self.pathway, WindowStage("s", 0, Status.FINAL), tally, self.books, undeclared)
 
     @property
     def is_known(self) -> bool:
@@ -118,7 +125,7 @@ class Window:
 @st.composite
 def windows(draw: st.DrawFn, kinds: str = "cccdauhs-") -> Window:
     """Draw what happened, and what of it the probes of each node told."""
-    pathway = Pathway.parse(draw(ANY))
+    pathway = Pathway.parse(draw(ANY_PATH))
     nodes = range(len(pathway.nodes))
     accounts = [draw(st.sampled_from(kinds)) for _ in nodes]
     happened = draw(st.lists(truths(pathway), max_size=4))
@@ -144,7 +151,7 @@ def test_a_lower_bound_claims_no_more_than_was_lost(window: Window) -> None:
     assert result.lost_lower <= sum(bool(truth.lost_at) for truth in window.truths)
 
 
-def _named(batch: Observed, names: Mapping[tuple[int, int], tuple[int, int]]) -> Iterator[Observed]:
+def _named(batch: ObservedBatch, names: Mapping[tuple[int, int], tuple[int, int]]) -> Iterator[ObservedBatch]:
     """Yield what one of two replicas of a node tells of a message; arrival and departure apart, if by other ids."""
     replica = int(batch.message_ids[0, 1].byteswap()) % 2
     instance = instance_name(str(batch.node), f"p{replica}", 0)
@@ -159,7 +166,7 @@ def _named(batch: Observed, names: Mapping[tuple[int, int], tuple[int, int]]) ->
         yield _renamed(batch._replace(lag_in_us=none), left)
 
 
-def _renamed(batch: Observed, name: int) -> Observed:
+def _renamed(batch: ObservedBatch, name: int) -> ObservedBatch:
     return batch._replace(message_ids=batch.message_ids + RENAMED * np.uint64(name))
 
 

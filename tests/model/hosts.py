@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from tests.model.dice import MINUTE_US, SECOND_US, Dice, Fault
-from tests.model.given import Naming
+from tests.model.message_names import Naming
 from tests.model.record import FILTERED, NO_REASON, NOT_STAMPED, PASSED, Body
 
 MISNAMED = "misnamed"

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from tests.model.dice import Dice, Fault
-from tests.model.given import Given, as_text
+from tests.model.message_names import Given, as_text
 
 _NAMES = ("ingest", "router", "norm", "eu", "us", "connector", "sink", "A.b-c_1", "0", "archive", "n" * 128)
 _SHAPES: tuple[tuple[str, ...], ...] = (

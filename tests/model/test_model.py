@@ -3,27 +3,36 @@
 import tempfile
 from pathlib import Path
 from typing import Any
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
-
 from tests.examples import examples
-from tests.model.dice import Dials, dials
-from tests.model.handmade import Hand, Row, came, passed
-from tests.model.lag import quantile, quantiles, rank_interval
+from tests.model.dice import Dials
+from tests.model.dice import dials
+from tests.model.lag import quantile
+from tests.model.lag import quantiles
+from tests.model.lag import rank_interval
 from tests.model.model import report
 from tests.model.pathway import parse
-from tests.model.record import FILTERED, PASSED, REJECTED, Observation
+from tests.model.record import FILTERED
+from tests.model.record import PASSED
+from tests.model.record import REJECTED
+from tests.model.record import Observation
 from tests.model.scenario import generate
 from tests.model.sets import WindowSets
+from tests.model.spool_writer import Row
+from tests.model.spool_writer import SpoolWriter
+from tests.model.spool_writer import came
+from tests.model.spool_writer import passed
+
 
 CHAIN = {"path": "a -> b -> c -> d"}
 
 
 def test_the_worked_example(tmp_path: Path) -> None:
     """Ten messages, 10/9/7/5 seen: the nodes lose 0/1/2/2, end to end 5 of 10."""
-    hand = Hand(tmp_path, CHAIN)
+    hand = SpoolWriter(tmp_path, CHAIN)
     for node, ids in (
         ("a", range(1, 11)),
         ("b", (1, 2, 4, 5, 6, 7, 8, 9, 10)),
@@ -116,7 +125,7 @@ def test_nodes_come_in_pathway_order(path: str | list[str], order: str) -> None:
 
 def test_stopped_messages_are_not_lost(tmp_path: Path) -> None:
     """Filtered and rejected are counted apart, both is rejected, and one that went on is neither."""
-    hand = Hand(tmp_path, {"path": "a -> b"})
+    hand = SpoolWriter(tmp_path, {"path": "a -> b"})
     hand.say("a", 0, 30, passed(1, 2, 3, 4))
     stops = [
         Row(1, None, None, FILTERED),
@@ -140,7 +149,7 @@ def test_stopped_messages_are_not_lost(tmp_path: Path) -> None:
 
 def test_two_groups_are_judged_apart(tmp_path: Path) -> None:
     """A message that takes one of the first group and none of the second is lost after the branch, once."""
-    hand = Hand(tmp_path, {"path": ["a -> b | c", "a -> d | e"]})
+    hand = SpoolWriter(tmp_path, {"path": ["a -> b | c", "a -> d | e"]})
     hand.say("a", 0, 30, passed(1, 2, 3))
     hand.say("b", 0, 30, passed(1, 2))
     hand.say("d", 0, 30, passed(1))
@@ -152,7 +161,7 @@ def test_two_groups_are_judged_apart(tmp_path: Path) -> None:
 
 def test_what_one_way_lost_is_lost(tmp_path: Path) -> None:
     """With `&` a message is owed to both sides: one that a side lost is lost, and partial if the other let it out."""
-    hand = Hand(tmp_path, {"path": "a -> b & c"})
+    hand = SpoolWriter(tmp_path, {"path": "a -> b & c"})
     hand.say("a", 0, 30, passed(1, 2, 3, 4))
     hand.say("b", 0, 30, [*passed(1, 2), Row(4, outcome=FILTERED)])
     hand.say("c", 0, 30, passed(1))
@@ -163,7 +172,7 @@ def test_what_one_way_lost_is_lost(tmp_path: Path) -> None:
 
 def test_a_message_is_stopped_by_what_stopped_it(tmp_path: Path) -> None:
     """Rejected at a, sent again and filtered at b: one filtered, at b and end to end."""
-    hand = Hand(tmp_path, {"path": "a -> b"})
+    hand = SpoolWriter(tmp_path, {"path": "a -> b"})
     hand.say("a", 0, 30, [Row(1, outcome=REJECTED)])
     hand.say("b", 0, 30, [Row(1, outcome=FILTERED)])
     window = hand.window()
@@ -173,7 +182,7 @@ def test_a_message_is_stopped_by_what_stopped_it(tmp_path: Path) -> None:
 
 def test_missed_by_a_probe_is_not_lost(tmp_path: Path) -> None:
     """Seen below is unobserved where it was expected; seen nowhere above is an orphan, but not at an origin."""
-    hand = Hand(tmp_path, {"path": "a -> b -> c"})
+    hand = SpoolWriter(tmp_path, {"path": "a -> b -> c"})
     hand.say("a", 0, 30, passed(1))
     hand.say("c", 0, 30, passed(1, 2))
     nodes = hand.window()["nodes"]
@@ -186,7 +195,7 @@ def test_missed_by_a_probe_is_not_lost(tmp_path: Path) -> None:
 
 def test_any_stamp_counts_for_both_at_a_one_sided_node(tmp_path: Path) -> None:
     """It has arrived and departed, lags both ways, and no time inside."""
-    hand = Hand(tmp_path, {"path": "a -> b", "stamps": {"b": "in"}})
+    hand = SpoolWriter(tmp_path, {"path": "a -> b", "stamps": {"b": "in"}})
     hand.say("b", 0, 30, [Row(1, 5, None), Row(2, None, -7), Row(2, None, -7), Row(3, 4, None, FILTERED)])
     node = hand.window()["nodes"]["b"]
     assert (node["arrived"], node["departed"], node["duplicates_in"], node["duplicates_out"]) == (3, 2, 1, 1)
@@ -196,7 +205,7 @@ def test_any_stamp_counts_for_both_at_a_one_sided_node(tmp_path: Path) -> None:
 
 def test_a_batch_that_comes_twice_counts_once(tmp_path: Path) -> None:
     """Of two batches with one number the earlier arrival counts, wherever it lies; observations twice count twice."""
-    hand = Hand(tmp_path, {"path": "a"})
+    hand = SpoolWriter(tmp_path, {"path": "a"})
     hand.say("a", 0, 40, passed(9))
     hand.say("a", 0, 30, passed(1, 1))
     found, node = hand.report()["accounts"], hand.window()["nodes"]["a"]
@@ -206,7 +215,7 @@ def test_a_batch_that_comes_twice_counts_once(tmp_path: Path) -> None:
 
 def test_lag_end_to_end_is_that_of_the_terminals(tmp_path: Path) -> None:
     """All terminals are taken together; the time inside is theirs that carry both stamps and passed."""
-    hand = Hand(tmp_path, {"path": "a -> b & c"})
+    hand = SpoolWriter(tmp_path, {"path": "a -> b & c"})
     hand.say("b", 0, 30, [Row(1, 10, 30), Row(2, None, 50), Row(3, 1, 99, FILTERED)])
     hand.say("c", 0, 30, [Row(1, 10, 20)])
     window = hand.window()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.model.handmade import TEN_S, Hand, came, passed
 from tests.model.record import Body
+from tests.model.spool_writer import TEN_S, SpoolWriter, came, passed
 
 PAIR = {"path": "a -> b"}
 HORIZON_S = 60 + 150
@@ -14,52 +14,54 @@ FINAL_S = HORIZON_S + 30
 BYE = {"kind": "BYE"}
 
 
-def tells_all(hand: Hand, node: str, *message_ids: int, until_s: float = HORIZON_S, other: Body | None = None) -> None:
+def tells_all(
+    hand: SpoolWriter, node: str, *message_ids: int, until_s: float = HORIZON_S, other: Body | None = None
+) -> None:
     """Have a probe send a batch of the window, or a heartbeat, and a heartbeat that completes it."""
     hand.say(node, 0, 30, passed(*message_ids), other=other)
     hand.say(node, 1, until_s, minute=int(until_s // 60))
 
 
-def _silent(hand: Hand) -> None:
+def _silent(hand: SpoolWriter) -> None:
     hand.say("a", 0, -30, minute=-1, other=BYE)
     hand.say("b", 0, 70, minute=1, other={"epoch_us": (TEN_S + 61) * 1_000_000})
 
 
-def _idle(hand: Hand) -> None:
+def _idle(hand: SpoolWriter) -> None:
     tells_all(hand, "a")
 
 
-def _idle_but_an_origin_may_hold_stamps(hand: Hand) -> None:
+def _idle_but_an_origin_may_hold_stamps(hand: SpoolWriter) -> None:
     tells_all(hand, "a", until_s=HORIZON_S - 0.001)
 
 
-def _lossy(hand: Hand) -> None:
+def _lossy(hand: SpoolWriter) -> None:
     tells_all(hand, "a", 1, 2)
     tells_all(hand, "b", 1)
 
 
-def _lossy_by_a_node_alone(hand: Hand) -> None:
+def _lossy_by_a_node_alone(hand: SpoolWriter) -> None:
     hand.say("a", 0, 30, [*passed(1), *came(2)])
     hand.say("a", 1, HORIZON_S, minute=3, other=BYE)
     hand.say("b", 0, 30, passed(1))
 
 
-def _clean(hand: Hand) -> None:
+def _clean(hand: SpoolWriter) -> None:
     tells_all(hand, "a", 1, 2)
     hand.say("b", 0, 30, passed(1, 2))
 
 
-def _unknown_loss(hand: Hand) -> None:
+def _unknown_loss(hand: SpoolWriter) -> None:
     tells_all(hand, "a", 1, 2)
     hand.say("b", 0, 30, passed(1))
 
 
-def _unknown_origin(hand: Hand) -> None:
+def _unknown_origin(hand: SpoolWriter) -> None:
     hand.say("a", 0, 30, passed(1))
     tells_all(hand, "b", 1)
 
 
-def _unknown_by_drops(hand: Hand) -> None:
+def _unknown_by_drops(hand: SpoolWriter) -> None:
     tells_all(hand, "a", 1, other=hand.drop(3))
     tells_all(hand, "b", 1)
 
@@ -84,10 +86,10 @@ def test_verdicts(
     lower: int,
     upper: int | None,
     coverage: tuple[float | None, float | None],
-    case: Callable[[Hand], None],
+    case: Callable[[SpoolWriter], None],
 ) -> None:
     """Each verdict comes with the bounds and the coverage that it rests on."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     case(hand)
     window = hand.window()
     assert (window["verdict"], window["lost_lower"], window["lost_upper"]) == (verdict, lower, upper)
@@ -96,7 +98,7 @@ def test_verdicts(
 
 def test_a_bye_leaves_nothing_open(tmp_path: Path) -> None:
     """After a bye an account is told, however early it came; without one its instance may hold stamps."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     hand.say("a", 0, 30, passed(1, 2))
     hand.say("a", 1, 40, other=BYE)
     hand.say("b", 0, 30, passed(1))
@@ -109,7 +111,7 @@ def test_a_silent_instance_is_retired_after_ten_minutes(
     tmp_path: Path, through_s: float, coverage: float | None
 ) -> None:
     """The moment of its retirement is the last at which it may hold stamps."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     hand.say("b", 0, through_s, minute=-10)
     tells_all(hand, "a", 1)
     node = hand.window()["nodes"]["b"]
@@ -119,7 +121,7 @@ def test_a_silent_instance_is_retired_after_ten_minutes(
 @pytest.mark.parametrize(("through_s", "heard"), [(-10, True), (-10.000001, False)])
 def test_an_instance_lives_ten_seconds_on(tmp_path: Path, through_s: float, heard: bool) -> None:  # noqa: FBT001
     """Without a bye its life ends 10 s after its last completion, that moment among it."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     hand.say("a", 0, through_s, minute=-1)
     hand.say("b", 0, 90, minute=1, other={"epoch_us": (TEN_S + 60) * 1_000_000})
     assert hand.window()["verdict"] == ("UNKNOWN" if heard else "SILENT")
@@ -128,7 +130,7 @@ def test_an_instance_lives_ten_seconds_on(tmp_path: Path, through_s: float, hear
 @pytest.mark.parametrize(("until_s", "lower"), [(HORIZON_S, 1), (HORIZON_S - 0.000001, 0)])
 def test_an_account_is_told_at_the_horizon(tmp_path: Path, until_s: float, lower: int) -> None:
     """Completed up to the horizon itself is enough, and nothing less is."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     tells_all(hand, "a", 1, 2)
     tells_all(hand, "b", 1, until_s=until_s)
     assert hand.window()["nodes"]["b"]["loss_lower"] == lower
@@ -137,7 +139,7 @@ def test_an_account_is_told_at_the_horizon(tmp_path: Path, until_s: float, lower
 @pytest.mark.parametrize(("until_s", "lower"), [(400 + 150, 1), (400 + 149.999999, 0)])
 def test_the_horizon_follows_the_latest_first_sighting(tmp_path: Path, until_s: float, lower: int) -> None:
     """A message first seen at 400 s moves it to 550 s; one that was seen before does not."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     tells_all(hand, "a", 1)
     hand.say("a", 2, 400, passed(2))
     hand.say("a", 3, 560, passed(1), minute=0)
@@ -151,7 +153,7 @@ def test_the_horizon_follows_the_latest_first_sighting(tmp_path: Path, until_s: 
 ])  # fmt: skip
 def test_a_hole_touches_the_windows_of_its_span(tmp_path: Path, before_s: float, behind_s: float, told: bool) -> None:  # noqa: FBT001
     """Missing batches may belong to a window whose [start, horizon] meets the span between the batches around them."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     hand.say("a", 0, before_s, minute=-1)
     hand.say("a", 2, behind_s, minute=0)
     hand.say("a", 3, 300, minute=5)
@@ -161,14 +163,14 @@ def test_a_hole_touches_the_windows_of_its_span(tmp_path: Path, before_s: float,
 @pytest.mark.parametrize(("epoch_s", "told"), [(-120, False), (61, False), (211, True)])
 def test_a_hole_at_the_beginning_starts_at_the_epoch(tmp_path: Path, epoch_s: int, told: bool) -> None:  # noqa: FBT001
     """Without a batch before it, a hole reaches back to the epoch."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     hand.say("a", 1, 300, other={"epoch_us": (TEN_S + epoch_s) * 1_000_000})
     assert hand.window()["nodes"]["a"]["coverage"] == (None if told else 0.0)
 
 
 def test_a_clock_that_is_ahead_completes_nothing(tmp_path: Path) -> None:
     """Epoch and completion count as no later than their arrival."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     ahead = {"epoch_us": (TEN_S + 7200) * 1_000_000}
     tells_all(hand, "a", 1, 2)
     hand.say("b", 0, 30, passed(1), through_s=7300, other=ahead)
@@ -180,7 +182,7 @@ def test_a_clock_that_is_ahead_completes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("after_s", "late"), [(0, 0), (0.000001, 1)])
 def test_too_late_is_counted_and_leaves_the_account_untold(tmp_path: Path, after_s: float, late: int) -> None:
     """What comes after the window can no longer be amended is heard, and shows no loss at its node."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     tells_all(hand, "a", 1, 2)
     hand.say("b", 0, 30, passed(1))
     hand.say("b", 1, FINAL_S + 3600 + after_s, passed(2))
@@ -195,7 +197,7 @@ def test_too_late_is_counted_and_leaves_the_account_untold(tmp_path: Path, after
 ])  # fmt: skip
 def test_implausible_windows_touch_nothing(tmp_path: Path, minute: int, at_s: float, implausible: int) -> None:
     """More than 5 min ahead or older than `max_age`: counted, not listed, and its number is no hole."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     hand.say("a", 0, 30)
     hand.say("a", 1, at_s, passed(1), minute=minute)
     hand.say("a", 2, 2 * 86_400, minute=2 * 1440)
@@ -208,7 +210,7 @@ def test_implausible_windows_touch_nothing(tmp_path: Path, minute: int, at_s: fl
 
 def test_drops_bound_from_above(tmp_path: Path) -> None:
     """Told but not complete: no lower bound, and the drops are added to the upper one."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     tells_all(hand, "a", 1, 2)
     hand.say("b", 0, 30, passed(1))
     hand.say("b", 1, 300, minute=5, other=hand.drop(4))
@@ -224,7 +226,7 @@ def test_drops_bound_from_above(tmp_path: Path) -> None:
 
 def test_lost_after_a_branch_needs_the_books_of_all_its_nodes(tmp_path: Path) -> None:
     """A branch whose next node may hold stamps shows a loss that is not sure."""
-    hand = Hand(tmp_path, {"path": "a -> b | c"})
+    hand = SpoolWriter(tmp_path, {"path": "a -> b | c"})
     tells_all(hand, "a", 1, 2)
     tells_all(hand, "b", 1)
     hand.say("c", 0, 30)
@@ -235,7 +237,7 @@ def test_lost_after_a_branch_needs_the_books_of_all_its_nodes(tmp_path: Path) ->
 
 def test_with_several_places_all_terminals_must_have_told(tmp_path: Path) -> None:
     """Lost on one way is surely lost at its node, but end to end only once no other way can have delivered it."""
-    hand = Hand(tmp_path, {"path": "a -> b & c"})
+    hand = SpoolWriter(tmp_path, {"path": "a -> b & c"})
     tells_all(hand, "a", 1)
     tells_all(hand, "b")
     hand.say("c", 0, 30)
@@ -247,7 +249,7 @@ def test_with_several_places_all_terminals_must_have_told(tmp_path: Path) -> Non
 
 def test_gaps_are_listed(tmp_path: Path) -> None:
     """Every minute from the first plausible batch to the last is there, whatever kind they are."""
-    hand = Hand(tmp_path, PAIR)
+    hand = SpoolWriter(tmp_path, PAIR)
     hand.say("a", 0, 30)
     hand.say("a", 1, 250, minute=4)
     windows = hand.report()["streams"][0]["windows"]

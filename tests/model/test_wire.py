@@ -10,7 +10,6 @@ import pytest
 
 from tests.model import poison
 from tests.model.dice import Dials, Dice
-from tests.model.handmade import TEN_S, Hand, passed
 from tests.model.hosts import Stamped, pack
 from tests.model.record import (
     FILTERED,
@@ -24,6 +23,7 @@ from tests.model.record import (
     decode,
     encode,
 )
+from tests.model.spool_writer import TEN_S, SpoolWriter, passed
 from tests.model.wire import MAGIC, frame, read_spool, write_segment
 
 WINDOW_US = TEN_S * 1_000_000
@@ -152,7 +152,7 @@ def test_only_whole_segments_are_read(tmp_path: Path) -> None:
 
 def test_an_unknown_stream_and_an_unknown_node_are_set_aside(tmp_path: Path) -> None:
     """They count under their reasons; the monitor's own pulse is known."""
-    hand = Hand(tmp_path, {"path": "a -> b"})
+    hand = SpoolWriter(tmp_path, {"path": "a -> b"})
     hand.say("a", 0, 10, passed(1), other={"stream": "nobody"})
     hand.say("c", 0, 10, passed(1))
     hand.say("monitor", 0, 10, other={"stream": "_hopwatch"})

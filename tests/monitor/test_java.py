@@ -39,7 +39,7 @@ def saying(version: str) -> str:
 def test_java_17_and_newer_are_good(version: str, major: int, folder: Path) -> None:
     """The major version is returned."""
     put_java(folder, saying(version))
-    assert java.require() == major
+    assert java.require_java() == major
 
 
 @pytest.mark.parametrize(("version", "major"), [("1.8.0_392", 8), ("11.0.2", 11), ("16", 16)])
@@ -47,7 +47,7 @@ def test_an_older_java_is_refused(version: str, major: int, folder: Path) -> Non
     """The message says which was found, where, and the command that installs a newer one."""
     file = put_java(folder, saying(version))
     with pytest.raises(JavaError) as caught:
-        java.require()
+        java.require_java()
     assert str(caught.value) == f"Spark needs Java 17 or newer, got Java {major} at {file}: {INSTALL}"
 
 
@@ -56,7 +56,7 @@ def test_a_java_that_tells_no_version_is_refused(script: str, folder: Path) -> N
     """Such as the stub that macOS puts on the PATH."""
     file = put_java(folder, script)
     with pytest.raises(JavaError) as caught:
-        java.require()
+        java.require_java()
     assert str(caught.value) == (
         f"Spark needs Java 17 or newer, got one that does not tell its version at {file}: {INSTALL}"
     )
@@ -65,7 +65,7 @@ def test_a_java_that_tells_no_version_is_refused(script: str, folder: Path) -> N
 def test_no_java_is_told_with_the_command_that_installs_it(folder: Path) -> None:
     """One line."""
     with pytest.raises(JavaError) as caught:
-        java.require()
+        java.require_java()
     assert str(caught.value) == f"Spark needs Java 17 or newer, none was found on the PATH: {INSTALL}"
     assert list(folder.iterdir()) == []
 
@@ -75,7 +75,7 @@ def test_java_home_comes_before_the_path(folder: Path, monkeypatch: pytest.Monke
     put_java(folder, saying("11"))
     put_java(folder / "jdk" / "bin", saying("21"))
     monkeypatch.setenv("JAVA_HOME", str(folder / "jdk"))
-    assert java.require() == 21
+    assert java.require_java() == 21
 
 
 def test_a_java_home_without_java_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_a_java_home_without_java_is_told(folder: Path, monkeypatch: pytest.Monk
     put_java(folder, saying("21"))
     monkeypatch.setenv("JAVA_HOME", str(folder / "gone"))
     with pytest.raises(JavaError) as caught:
-        java.require()
+        java.require_java()
     assert str(caught.value) == (
         f"Spark needs Java 17 or newer, none was found in JAVA_HOME, which is {folder}/gone: {INSTALL}"
     )
@@ -91,8 +91,8 @@ def test_a_java_home_without_java_is_told(folder: Path, monkeypatch: pytest.Monk
 
 def test_a_java_that_does_not_answer_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It tells no version; a file that is no program tells none either."""
-    monkeypatch.setattr(java, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(java, "_TIMEOUT_S", 0.05)
     before_s = time.monotonic()
-    assert java.version(str(put_java(folder, "exec /bin/cat /dev/zero > /dev/null"))) is None
+    assert java.read_version(str(put_java(folder, "exec /bin/cat /dev/zero > /dev/null"))) is None
     assert time.monotonic() - before_s < 5
-    assert java.version(str(folder)) is None
+    assert java.read_version(str(folder)) is None

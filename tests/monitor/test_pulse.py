@@ -24,7 +24,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_a_pulse_is_let_in_as_the_monitor_is(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """What lets it into Kafka comes from the settings, whatever the environment says."""
     monkeypatch.setenv("HOPWATCH_TRANSPORT__KAFKA__SECURITY_PROTOCOL", "SSL")
-    pulse.start("kafka://127.0.0.1:1/t", ACCESS, 3.0)
+    pulse.start_pulse("kafka://127.0.0.1:1/t", ACCESS, 3.0)
     sink = asked["sink"]
     assert isinstance(sink, KafkaSink)
     assert (sink.place, sink.access) == (KafkaPlace("127.0.0.1:1", "t"), ACCESS)
@@ -32,5 +32,5 @@ def test_a_pulse_is_let_in_as_the_monitor_is(asked: dict[str, Any], monkeypatch:
 
 def test_a_pulse_through_a_spool_has_a_folder_of_its_own(asked: dict[str, Any]) -> None:
     """Its probe opens the spool, and names the folder as every probe does."""
-    pulse.start("spool:/s", KafkaAccess(), 3.0)
+    pulse.start_pulse("spool:/s", KafkaAccess(), 3.0)
     assert (asked["sink"], asked["heartbeat_every_s"], asked["flush_every_s"]) == ("spool:/s", 3.0, 3.0)

@@ -10,11 +10,11 @@ from confluent_kafka import KafkaError, KafkaException
 
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import ConfigurationError
-from hopwatch.monitor.topics import Topic, problems
+from hopwatch.monitor.topics import TopicDescription, find_problems
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 
 PLACE = KafkaPlace("host:9092", "t")
-GOOD = topics.config_of(2, 168)
+GOOD = topics.build_config(2, 168)
 ALTER = "mend it with 'kafka-configs.sh --bootstrap-server host:9092 --entity-type topics --entity-name t --alter"
 ONE_ACKNOWLEDGES = "the topic t has min.insync.replicas=1: what one broker has acknowledged may die with it"
 NONE_CAN = "the topic t has min.insync.replicas=2 and replication 1, and takes no record"
@@ -23,7 +23,7 @@ WEAK, UNWRITABLE, UNREADABLE = (True, True), (False, True), (False, False)
 
 def told(config: dict[str, str] | None = None, replication: int = 3) -> list[tuple[str, tuple[bool, bool]]]:
     """Return what is told of a topic with these settings, and who minds: ``WEAK``, ``UNWRITABLE`` or ``UNREADABLE``."""
-    found = problems(PLACE, Topic(6, replication, GOOD | (config or {})))
+    found = find_problems(PLACE, TopicDescription(6, replication, GOOD | (config or {})))
     return [(str(one), (one.is_weak, one.is_readable)) for one in found]
 
 
@@ -51,7 +51,7 @@ def test_a_topic_as_it_is_made_will_do() -> None:
             {"max.message.bytes": "1000"},
             "the topic t takes messages of 1000 bytes, and a larger batch of a probe is lost",
             UNWRITABLE,
-            f"max.message.bytes={topics.MOST_MESSAGE_BYTES}",
+            f"max.message.bytes={topics.MAX_MESSAGE_BYTES}",
         ),
         (
             {"min.insync.replicas": "4"},
@@ -121,25 +121,27 @@ def test_no_remedy_makes_it_worse(in_sync: str, expected: tuple[str, tuple[bool,
 )
 def test_flags_are_those_that_are_taken(numbers: tuple[int, int], flags: str) -> None:
     """The one for weak topics where it is needed."""
-    assert topics.flags_of(*numbers) == flags
+    assert topics.format_create_flags(*numbers) == flags
 
 
-AS_ASKED = Topic(2, 1, topics.config_of(1, 168) | {"compression.type": "producer"}, "an id")
+AS_ASKED = TopicDescription(2, 1, topics.build_config(1, 168) | {"compression.type": "producer"}, "an id")
 
 
-def create_twice_asked(monkeypatch: pytest.MonkeyPatch, *found: Topic | None) -> None:
+def create_twice_asked(monkeypatch: pytest.MonkeyPatch, *found: TopicDescription | None) -> None:
     """Make a topic where the answer to the request is that it exists; ``found`` is what is there, look by look."""
     answer: Future[None] = Future()
     answer.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_ALREADY_EXISTS)))
     admin = Mock()
     admin.create_topics.return_value = {PLACE.topic: answer}
-    monkeypatch.setattr(topics, "_admin", lambda *_: (admin, []))
-    monkeypatch.setattr(topics, "describe", Mock(side_effect=found))
-    topics.create(PLACE, KafkaAccess(), partitions=2, replication=1, min_insync=1)
+    monkeypatch.setattr(topics, "_open_admin", lambda *_: (admin, []))
+    monkeypatch.setattr(topics, "describe_topic", Mock(side_effect=found))
+    topics.create_topic(PLACE, KafkaAccess(), partitions=2, replication=1, min_insync=1)
 
 
 @pytest.mark.parametrize("found", [AS_ASKED, None], ids=["told", "not told yet"])
-def test_what_a_request_that_was_sent_again_finds_is_ours(found: Topic | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_request_that_was_sent_again_finds_is_ours(
+    found: TopicDescription | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It was not there before, and is as it was asked for, or so new that no broker describes it."""
     create_twice_asked(monkeypatch, None, found)
 
@@ -148,14 +150,14 @@ def test_what_a_request_that_was_sent_again_finds_is_ours(found: Topic | None, m
     "looks",
     [
         (AS_ASKED,),
-        (None, Topic(3, 1, AS_ASKED.config)),
-        (None, Topic(2, 3, AS_ASKED.config)),
-        (None, Topic(2, 1, AS_ASKED.config | {"message.timestamp.type": "CreateTime"})),
+        (None, TopicDescription(3, 1, AS_ASKED.config)),
+        (None, TopicDescription(2, 3, AS_ASKED.config)),
+        (None, TopicDescription(2, 1, AS_ASKED.config | {"message.timestamp.type": "CreateTime"})),
     ],
     ids=["before", "partitions", "replication", "settings"],
 )
 def test_what_another_has_made_is_there_already(
-    looks: tuple[Topic | None, ...], monkeypatch: pytest.MonkeyPatch
+    looks: tuple[TopicDescription | None, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before we asked, or meanwhile and otherwise."""
     told = "the topic t is there already: 'hopwatch topics check' says whether it will do"

@@ -98,5 +98,5 @@ def test_who_looks_for_a_topic_does_not_make_it(look: Callable[[KafkaPlace], Non
     """Whatever reads or writes topics: behind it the topic is made as it was asked for."""
     place = KafkaPlace.parse(kafka.url(f"unmade-{look.__name__}"))
     look(place)
-    topics.create(place, ACCESS, partitions=3, replication=1, min_insync=1)
-    until(lambda: (found := topics.describe(place, ACCESS)) is not None and found.partitions == 3, "the topic")
+    topics.create_topic(place, ACCESS, partitions=3, replication=1, min_insync=1)
+    until(lambda: (found := topics.describe_topic(place, ACCESS)) is not None and found.partitions == 3, "the topic")

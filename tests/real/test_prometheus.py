@@ -12,14 +12,14 @@ from typing import Any, Final
 import pytest
 
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.commit import Committed
-from hopwatch.monitor.metrics.measured import Measured
-from hopwatch.monitor.metrics.serving import Server
+from hopwatch.monitor.metrics.recorder import MetricsRecorder
+from hopwatch.monitor.metrics.server import MetricsServer
+from hopwatch.monitor.micro_batch import CommittedBatch
 from hopwatch.monitor.results import Quantiles, Verdict, WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.alerts import shipped
 from tests.alerts.windows import window
-from tests.monitor.metrics.pages import FIGURES, measured
+from tests.monitor.metrics.metrics_page import STORE_SNAPSHOT, make_recorder
 from tests.real.servers.process import until
 from tests.real.servers.prometheus import Prometheus, promtool
 
@@ -37,15 +37,15 @@ def now_window(**what: Any) -> WindowResult:  # noqa: ANN401 - the fields of a w
     return replace(made, window_start_us=start_us)
 
 
-def commit(of: Measured, *results: WindowResult) -> None:
+def commit(of: MetricsRecorder, *results: WindowResult) -> None:
     """Let a micro-batch be written now."""
-    of.committed(Committed(results, CLOCK.now_us(), 0.5))
+    of.committed(CommittedBatch(results, CLOCK.now_us(), 0.5))
 
 
 @contextmanager
-def served(of: Measured) -> Iterator[Server]:
+def served(of: MetricsRecorder) -> Iterator[MetricsServer]:
     """Yield a server of what is measured."""
-    server = Server("127.0.0.1", 0, of.known)
+    server = MetricsServer("127.0.0.1", 0, of.known)
     server.start()
     try:
         yield server
@@ -54,24 +54,24 @@ def served(of: Measured) -> Iterator[Server]:
 
 
 @pytest.fixture
-def of() -> Measured:
+def of() -> MetricsRecorder:
     """Return what is measured of a stream that loses 2 %, of one that nobody knows of, and of others, partly folded."""
-    made = measured(
+    made = make_recorder(
         "orders", "blind", *(f"s{n:02}" for n in range(60)), path=" -> ".join(NODES), most_series=2_100, clock=CLOCK
     )
-    made.read(replace(FIGURES, read_at_us=CLOCK.now_us()))
+    made.read(replace(STORE_SNAPSHOT, read_at_us=CLOCK.now_us()))
     commit(made, now_window(lost={"router": 20}), now_window(stream="blind", verdict=Verdict.UNKNOWN))
     return made
 
 
-def test_promtool_finds_nothing_to_say_about_the_page(of: Measured) -> None:
+def test_promtool_finds_nothing_to_say_about_the_page(of: MetricsRecorder) -> None:
     """Of names, units, types and help; with every metric on it, folded ones too."""
     with served(of) as server, urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=20) as answer:
         page = answer.read().decode()
     assert promtool("check", "metrics", told=page) == (0, "")
 
 
-def test_a_prometheus_scrapes_the_page_and_all_that_is_shipped_answers(of: Measured, tmp_path: Path) -> None:
+def test_a_prometheus_scrapes_the_page_and_all_that_is_shipped_answers(of: MetricsRecorder, tmp_path: Path) -> None:
     """Rules are well, a loss and the heartbeat fire and ignorance is pending, every panel has something to show."""
     with served(of) as server:
         prometheus = Prometheus(tmp_path, [f"127.0.0.1:{server.port}"], [shipped.RULES])
@@ -120,7 +120,7 @@ def test_a_prometheus_takes_a_page_as_large_as_it_may_be(tmp_path: Path) -> None
     """Ten thousand series within its usual patience; and no more of them, however many nodes there are."""
     names = tuple(f"n{number:03}" for number in range(100))
     streams = [f"s{number:03}" for number in range(20)]
-    large = measured(*streams, path=" -> ".join(names), clock=CLOCK)
+    large = make_recorder(*streams, path=" -> ".join(names), clock=CLOCK)
     lags = dict.fromkeys(("lag_in_us", "lag_out_us", "inside_us"), LAG)
     commit(large, *(window(0, stream=stream, names=names, nodes=dict.fromkeys(names, lags)) for stream in streams))
     with served(large) as server:

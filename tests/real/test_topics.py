@@ -83,7 +83,7 @@ def test_no_flag_takes_a_topic_that_probes_cannot_write(kafka: Kafka, tmp_path: 
     assert done.returncode == 1
     assert f"{what} 'kafka-configs.sh --bootstrap-server {kafka.bootstrap}" in done.stdout
     with capture_logs() as logged:
-        assert topics.require(KafkaPlace.parse(url), KafkaAccess()).partitions == 1
+        assert topics.require_topic(KafkaPlace.parse(url), KafkaAccess()).partitions == 1
     assert [one["problem"].partition(": ")[0] for one in logged] == [
         "the topic tiny takes messages of 1000 bytes, and a larger batch of a probe is lost",
         "the topic tiny has replication 1",
@@ -107,7 +107,7 @@ def test_a_number_that_the_brokers_refuse_for_another_reason_is_told_without_tha
     """Fewer copies would not help there."""
     place = KafkaPlace.parse(kafka.url("none"))
     with pytest.raises(ConfigurationError, match=r"do not take 0 partitions with replication 1: (?!.*broker: pass)"):
-        topics.create(place, KafkaAccess(), partitions=0, replication=1, min_insync=1)
+        topics.create_topic(place, KafkaAccess(), partitions=0, replication=1, min_insync=1)
 
 
 def test_a_topic_that_would_take_no_record_is_not_made(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_topic_that_is_not_there_is_named_with_the_command_that_makes_it(kafka
 def test_topics_and_readers_are_deleted(kafka: Kafka) -> None:
     """What is not there is as good as deleted."""
     place, access = KafkaPlace.parse(kafka.url("short-lived")), KafkaAccess()
-    topics.create(place, access, partitions=1, replication=1, min_insync=1)
+    topics.create_topic(place, access, partitions=1, replication=1, min_insync=1)
     inlet = TopicInlet.open(kafka.bootstrap, place.topic)
     outlet = TopicOutlet.open(kafka.bootstrap, place.topic)
     outlet.send(b"x", lambda: None)
@@ -176,8 +176,8 @@ def test_topics_and_readers_are_deleted(kafka: Kafka) -> None:
     inlet.done(1)
     inlet.close()
     for _ in range(2):
-        topics.delete([place], access, [place.topic])
-    until(lambda: topics.describe(place, access) is None, "a topic that is gone")
+        topics.delete_topics([place], access, [place.topic])
+    until(lambda: topics.describe_topic(place, access) is None, "a topic that is gone")
     groups = kafka.admin().list_consumer_groups().result().valid
     assert place.topic not in [group.group_id for group in groups]
 
@@ -186,7 +186,7 @@ def test_topics_of_brokers_that_are_down_are_not_deleted() -> None:
     """Whoever asked learns it."""
     (port,) = free_ports(1)
     with pytest.raises(TransportError, match=f"the Kafka brokers 127.0.0.1:{port} cannot be reached: "):
-        topics.delete([KafkaPlace(f"127.0.0.1:{port}", "t")], KafkaAccess())
+        topics.delete_topics([KafkaPlace(f"127.0.0.1:{port}", "t")], KafkaAccess())
 
 
 def test_a_spool_is_no_topic(tmp_path: Path) -> None:

@@ -5,33 +5,35 @@ what they say against a real broker and a real database.
 """
 
 from __future__ import annotations
-
 import tomllib
 from pathlib import Path
-from typing import Any, Final, cast
-
+from typing import Any
+from typing import Final
+from typing import cast
 import pytest
-
 from hopwatch.cli.main import main
 from hopwatch.demo.configuration import configuration
 from hopwatch.demo.nodes import NODES
 from hopwatch.monitor import topics
 from hopwatch.monitor.spark import job
 from tests.repository import ROOT
-from tests.repository.deployment import (
-    alerting,
-    commands,
-    compose,
-    confinement,
-    dockerfile,
-    pages,
-    places,
-    programs,
-    variables,
-)
-from tests.repository.deployment.changes import CHANGES, CONFIG, DOCKERFILE_CHANGES, GONE, TOPIC_URL
+from tests.repository.deployment import alerting
+from tests.repository.deployment import commands
+from tests.repository.deployment import compose
+from tests.repository.deployment import confinement
+from tests.repository.deployment import dockerfile
+from tests.repository.deployment import pages
+from tests.repository.deployment import places
+from tests.repository.deployment import programs
+from tests.repository.deployment import variables
+from tests.repository.deployment.changes import CHANGES
+from tests.repository.deployment.changes import CONFIG
+from tests.repository.deployment.changes import DOCKERFILE_CHANGES
+from tests.repository.deployment.changes import GONE
+from tests.repository.deployment.changes import TOPIC_URL
 from tests.repository.deployment.compose import MissingError
 from tests.repository.deployment.deployment import Deployment
+
 
 RULES: Final = (*confinement.RULES, *programs.RULES, *places.RULES, *variables.RULES, *alerting.RULES, *pages.RULES)
 
@@ -103,7 +105,7 @@ def test_the_topic_is_made_as_the_program_allows(
 ) -> None:
     """One copy on one broker, which the program refuses to whoever does not ask for it."""
     deployment, made = Deployment(), []
-    monkeypatch.setattr(topics, "create", lambda place, _, **numbers: made.append((str(place), numbers)))
+    monkeypatch.setattr(topics, "create_topic", lambda place, _, **numbers: made.append((str(place), numbers)))
     for variable, value in deployment.environment("topic").items():
         if variable != "PATH":
             monkeypatch.setenv(variable, value)
@@ -120,7 +122,7 @@ def test_the_topic_is_made_as_the_program_allows(
 
 def test_the_healthcheck_looks_where_the_job_writes(tmp_path: Path) -> None:
     """Spark keeps a file for each micro-batch that is done in ``commits`` below the job's checkpoint."""
-    place = job.Place(cast("Any", None), cast("Any", None), {}, tmp_path)
+    place = job.JobContext(cast("Any", None), cast("Any", None), {}, tmp_path)
     look = next(commands.of_script(dockerfile.health_command(Deployment().instructions)))[1]
     assert look.replace("$HOPWATCH_MONITOR__WORKDIR", str(tmp_path)) == str(place.checkpoint / "commits")
 

@@ -8,12 +8,12 @@ from typing import Final
 import pytest
 
 from hopwatch.alerts.events import Kind
-from hopwatch.monitor.metrics import declared
-from hopwatch.monitor.metrics.folding import A_NODE, A_STREAM, OF_ITS_OWN
+from hopwatch.monitor.metrics import catalog
+from hopwatch.monitor.metrics.folding import MONITOR_SERIES, SERIES_PER_NODE, SERIES_PER_STREAM
 from hopwatch.monitor.metrics.metric import OTHER, Metric
-from hopwatch.monitor.metrics.reading import EVERY_S
 from hopwatch.monitor.metrics.samples import RECENT_US
-from hopwatch.monitor.metrics.serving import CUT_AFTER_S, MOST_CONNECTIONS, MOST_PER_ADDRESS
+from hopwatch.monitor.metrics.server import CUT_AFTER_S, MAX_CONNECTIONS, MAX_PER_ADDRESS
+from hopwatch.monitor.metrics.store_poller import POLL_EVERY_S
 from tests.alerts.shipped import ALERTS
 from tests.repository import ROOT
 
@@ -33,7 +33,7 @@ def row(metric: Metric) -> str:
 
 def table() -> list[str]:
     """Return the table of all metrics, as the page has it."""
-    return ["| metric | type | labels | meaning |", "|---|---|---|---|", *map(row, declared.ALL)]
+    return ["| metric | type | labels | meaning |", "|---|---|---|---|", *map(row, catalog.ALL_METRICS)]
 
 
 def test_the_table_is_that_of_the_declarations() -> None:
@@ -45,20 +45,23 @@ def test_the_table_is_that_of_the_declarations() -> None:
 def test_numbers_on_the_page_are_those_of_the_program() -> None:
     """Of series, seconds and clients."""
     text = " ".join(PAGE.split())
-    assert f"A stream takes {A_STREAM}, a node {A_NODE}, the monitor itself up to {OF_ITS_OWN}." in text
+    assert (
+        f"A stream takes {SERIES_PER_STREAM}, a node {SERIES_PER_NODE}, the monitor itself up to {MONITOR_SERIES}."
+        in text
+    )
     assert f"No stream may be called `{OTHER}`." in text
-    assert f"**The store is read every {EVERY_S:.0f} s**" in text
-    assert (MOST_CONNECTIONS, MOST_PER_ADDRESS, CUT_AFTER_S, RECENT_US) == (8, 4, 10, 600_000_000)
+    assert f"**The store is read every {POLL_EVERY_S:.0f} s**" in text
+    assert (MAX_CONNECTIONS, MAX_PER_ADDRESS, CUT_AFTER_S, RECENT_US) == (8, 4, 10, 600_000_000)
     assert "At most eight clients are served at once, four of one address, each for ten seconds." in text
     assert "Ten minutes after the next one was due" in text
     folded = (RUNBOOKS / "metrics_folded.md").read_text("utf-8")
-    assert f"a node takes {A_NODE} series, a stream {A_STREAM}" in folded
+    assert f"a node takes {SERIES_PER_NODE} series, a stream {SERIES_PER_STREAM}" in folded
 
 
 @pytest.mark.parametrize("page", [PAGE, AUTOSCALING], ids=["METRICS", "AUTOSCALING"])
 def test_metrics_and_files_that_are_named_are_there(page: str) -> None:
     """By their whole names."""
-    known = {metric.name for metric in declared.ALL} | {"hopwatch_node_lag_in_p95_seconds"}
+    known = {metric.name for metric in catalog.ALL_METRICS} | {"hopwatch_node_lag_in_p95_seconds"}
     assert set(re.findall(r"\bhopwatch_[a-z0-9_]+\b", page)) <= known
     for path in re.findall(r"\]\(([^)#:]+)\)", page):
         assert (ROOT / "docs" / path).exists(), path

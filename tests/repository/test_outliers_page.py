@@ -1,17 +1,17 @@
 """Tests of docs/OUTLIERS.md: its numbers are those of the detector."""
 
 from __future__ import annotations
-
 from typing import Final
-
 import pytest
-
-from bench import cli, noise
+from bench import cli
+from bench import noise
 from bench.noises import NOISES
-from hopwatch.monitor.outliers import state, step
+from hopwatch.monitor.outliers import state
+from hopwatch.monitor.outliers import step
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.outliers.views import VIEWS
 from tests.repository import ROOT
+
 
 PAGE: Final = " ".join((ROOT / "docs" / "OUTLIERS.md").read_text("utf-8").split())
 COMPILED: Final = " ".join((ROOT / "docs" / "adr" / "0060-the-detector-is-compiled.md").read_text("utf-8").split())
@@ -21,11 +21,11 @@ COMPILED: Final = " ".join((ROOT / "docs" / "adr" / "0060-the-detector-is-compil
     "words",
     [
         f"in {len(VIEWS)} ways of {len({view.family for view in VIEWS})} families",
-        f"The largest values of the past, {state.KEPT} at most of the last {step._HALVED_AT // 2:,} to 8,000",
-        f"what came within the last {step._LEAST_BLOCK} to {step._MOST_BLOCK} values",
-        f"each {step.MOST:.0f} at most, plus {step._STEP_WEIGHT} · log10",
+        f"The largest values of the past, {state.TAIL_VALUES} at most of the last {step._HALVED_AT // 2:,} to 8,000",
+        f"what came within the last {step._MIN_BLOCK} to {step._MAX_BLOCK} values",
+        f"each {step.MAX_SURPRISE:.0f} at most, plus {step._STEP_WEIGHT} · log10",
         f"a score of {step.NOTICE}, a *notice*",
-        f"after {step.LEAST_COOL} to {step.MOST_COOL} values below",
+        f"after {step.MIN_COOL} to {step.MAX_COOL} values below",
         f"an *outlier* with {step.OUTLIER}, if the series is a day old",
         f"After a gap of {step._LONG_GAP:.0f} steps",
         f"The first {step._JUDGED_FROM} values",

@@ -1,1 +1,1 @@
-"""Where records come from: each source yields the paths of segments, or records, to the one decoder."""
+"""Sources of records: a spool of segments, and a Kafka topic."""

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hopwatch.monitor import topics
+from hopwatch.monitor.accounting.holes import PlannedRead
+from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
 from hopwatch.monitor.errors import CheckpointError, TransportError
-from hopwatch.monitor.holes import Expected
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.spark import connector
-from hopwatch.monitor.spark.landing import COLUMNS, READ_THROUGH, lander, note_read_through
-from hopwatch.monitor.spark.rows import DECODED
-from hopwatch.monitor.unheard import Folder
+from hopwatch.monitor.spark.landing import KAFKA_COLUMNS, READ_THROUGH, build_lander, save_read_through
+from hopwatch.monitor.spark.rows import DECODED_COLUMNS
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from hopwatch.probes.contract.segment import OPEN_SUFFIX, SEGMENT_SUFFIX
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-RECORDS_A_BATCH: Final = 64
-"""How many records go to a worker at once, of up to 4 MiB each and 150 KB as a rule."""
+RECORDS_PER_BATCH: Final = 64
+"""Records that go to a worker at once, of up to 4 MiB each and 150 KB as a rule."""
 _LOGIN: Final = "org.apache.kafka.common.security"
 _MODULES: Final = {"PLAIN": f"{_LOGIN}.plain.PlainLoginModule"}
 _SCRAM: Final = f"{_LOGIN}.scram.ScramLoginModule"
@@ -47,7 +47,10 @@ class KafkaSource:
     @property
     def spark_settings(self) -> Mapping[str, str]:
         """The connector, and batches of rows that are as large as records are."""
-        return {**connector.settings(), "spark.sql.execution.arrow.maxRecordsPerBatch": str(RECORDS_A_BATCH)}
+        return {
+            **connector.connector_settings(),
+            "spark.sql.execution.arrow.maxRecordsPerBatch": str(RECORDS_PER_BATCH),
+        }
 
     def check(self, *, is_watched: bool) -> str:  # noqa: ARG002 - a topic that can be read can be watched
         """Check that the topic is there and stamps records with the broker's time; return its name and id.
@@ -55,7 +58,7 @@ class KafkaSource:
         Raises:
             TransportError: it is not, or no broker answers.
         """
-        return f"{self.place.topic}, id {topics.require(self.place, self.access).topic_id}"
+        return f"{self.place.topic}, id {topics.require_topic(self.place, self.access).topic_id}"
 
     def awaits_probe(self) -> bool:
         """Return that it is not known: a topic does not tell who has sent to it."""
@@ -65,7 +68,7 @@ class KafkaSource:
         """Return nothing: the brokers know."""
         return ""
 
-    def stream(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
+    def stream(self, spark: SparkSession, rules: Mapping[str, StreamConfig]) -> DataFrame:
         """Return the rows of records as they come, so many records a trigger at most; columns of DECODED."""
         cores = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
         reader = spark.readStream.format("kafka").options(**self._options(cores))
@@ -73,7 +76,7 @@ class KafkaSource:
         reader = reader.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", str(self.records_a_trigger))
         return self._landed(reader.option("startingOffsets", "earliest").load(), self.landed, rules)
 
-    def batch(self, spark: SparkSession, rules: Mapping[str, StreamRules]) -> DataFrame:
+    def batch(self, spark: SparkSession, rules: Mapping[str, StreamConfig]) -> DataFrame:
         """Return the rows of all records that are there now; columns of DECODED."""
         tasks = spark.sparkContext.defaultParallelism
         reader = spark.read.format("kafka").options(**self._options(tasks)).option("failOnDataLoss", "false")
@@ -116,7 +119,7 @@ class KafkaSource:
         """Delete what was landed for a batch."""
         shutil.rmtree(self._of_batch, ignore_errors=True)
 
-    def expected(self, checkpoint: Path, batch_id: int) -> Expected:
+    def expected(self, checkpoint: Path, batch_id: int) -> PlannedRead:
         """Return what Spark planned a batch to read: offsets by partition, and when.
 
         Raises:
@@ -140,9 +143,9 @@ class KafkaSource:
                 raise CheckpointError(f"{what}; pass --begin-anew, or name another store and workdir")
         total = sum(end - start for start, end in ranges.values())
         # Spark rounds the share of each partition down.
-        return Expected(ranges, moment_us, is_limited=total > self.records_a_trigger - len(ranges))
+        return PlannedRead(ranges, moment_us, is_limited=total > self.records_a_trigger - len(ranges))
 
-    def folders(self) -> tuple[Folder, ...]:
+    def folders(self) -> tuple[SpoolFolder, ...]:
         """Return nothing: a topic has no place for each instance."""
         return ()
 
@@ -151,14 +154,14 @@ class KafkaSource:
 
     def note_read_through(self, moment_us: int) -> None:
         """Tell the workers of the next batch up to which moment all partitions are read."""
-        note_read_through(self.landed, moment_us)
+        save_read_through(self.landed, moment_us)
 
     @property
     def _of_batch(self) -> Path:
         return self.landed / "once"
 
-    def _landed(self, records: DataFrame, folder: Path, rules: Mapping[str, StreamRules]) -> DataFrame:
-        return records.select(*COLUMNS).mapInArrow(lander(self.place.topic, folder, rules), DECODED)
+    def _landed(self, records: DataFrame, folder: Path, rules: Mapping[str, StreamConfig]) -> DataFrame:
+        return records.select(*KAFKA_COLUMNS).mapInArrow(build_lander(self.place.topic, folder, rules), DECODED_COLUMNS)
 
     def _options(self, tasks: int) -> dict[str, str]:
         return {
@@ -169,11 +172,11 @@ class KafkaSource:
             "groupIdPrefix": "hopwatch",
             # A topic of one partition is read by all cores.
             "minPartitions": str(tasks),
-            **{f"kafka.{name}": value for name, value in for_java(self.access).items()},
+            **{f"kafka.{name}": value for name, value in java_client_config(self.access).items()},
         }
 
 
-def for_java(access: KafkaAccess) -> dict[str, str]:
+def java_client_config(access: KafkaAccess) -> dict[str, str]:
     """Return what lets a client in under the names of Kafka's own client, which is the connector's.
 
     Raises:
@@ -182,7 +185,7 @@ def for_java(access: KafkaAccess) -> dict[str, str]:
     said = {"security.protocol": access.security_protocol}
     if access.is_sasl:
         module = _MODULES.get(access.sasl_mechanism, _SCRAM)
-        login = f"username={_quoted(access.sasl_username)} password={_quoted(access.sasl_password)}"
+        login = f"username={_quote(access.sasl_username)} password={_quote(access.sasl_password)}"
         said |= {"sasl.mechanism": access.sasl_mechanism, "sasl.jaas.config": f"{module} required {login};"}
     if access.is_ssl and access.ssl_ca_file:
         said |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": access.ssl_ca_file}
@@ -196,6 +199,6 @@ def for_java(access: KafkaAccess) -> dict[str, str]:
     return said
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -1,11 +1,14 @@
 """Tests of what a chain makes of stamps: the same as the monitor's own sets."""
 
 from __future__ import annotations
-
 import numpy as np
-
-from bench.peers.bits import ALL, lossy_sql, lost_at_sql, lost_ids, seen_counts
-from bench.work import NODES, pathway
+from bench.peers.bits import ALL
+from bench.peers.bits import lossy_sql
+from bench.peers.bits import lost_at_sql
+from bench.peers.bits import lost_ids
+from bench.peers.bits import seen_counts
+from bench.work import NODES
+from bench.work import pathway
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.sets import classify
 
@@ -16,8 +19,8 @@ def test_a_number_of_stamps_shows_the_loss_that_the_monitor_sees() -> None:
         stamps = [mask >> 2 * node & 0b11 for node in range(len(NODES))]
         codes = np.array([code for code in stamps if code], np.uint8)
         at = np.array([node for node, code in enumerate(stamps) if code], np.uint8)
-        groups = masks.group(np.ones((len(codes), 2), np.uint64))
-        words, _ = masks.distinct(masks.masks(groups, codes, at, len(NODES)))
+        groups = masks.group_by_id(np.ones((len(codes), 2), np.uint64))
+        words, _ = masks.find_distinct(masks.build_masks(groups, codes, at, len(NODES)))
         (loss,) = classify(pathway(), words).loss
         assert np.flatnonzero(loss).tolist() == [node for node in [lost_at_sql(mask)] if node is not None]
 

@@ -15,13 +15,13 @@ from hopwatch.monitor.kernel.books import (
     FACTS,
     IMPLAUSIBLE,
     IN_WINDOW,
-    MOST_DROPPED,
+    MAX_DROPPED,
     TOO_LATE,
+    BatchRun,
     Book,
     DropFact,
-    Run,
     absorb,
-    accounts,
+    judge_book,
 )
 from hopwatch.probes.contract.batch import Kind
 
@@ -69,7 +69,7 @@ def judged(book: Book) -> str:
     These are the observations that it dropped, and behind an a those that were set aside as implausible.
     """
     window = (np.array([moment], np.int64) * 1_000_000 for moment in (600, 660, 810))
-    *facts, dropped, aside, _ = (part[0] for part in accounts(book, *window))
+    *facts, dropped, aside, _ = (part[0] for part in judge_book(book, *window))
     held = [name for name, holds in zip(("say", "heard", "told", "complete"), facts, strict=True) if holds]
     return " ".join(held + [str(dropped)] * bool(dropped) + [f"a{aside}"] * bool(aside))
 
@@ -162,7 +162,7 @@ def test_a_book_with_every_fact_in_it() -> None:
     drops = (DropFact(1, WINDOW_MS, 3, "full"), DropFact(4, WINDOW_MS, 7, "full"))
     book, is_new = absorb(Book("orders", "router", "p", 600_000_000), np.array(facts, FACTS), drops)
     assert is_new.tolist() == [True, True, True, True, False]
-    assert book.runs == (Run(0, 1, 610_000_000, 620_000_000), Run(3, 4, 690_000_000, 700_000_000))
+    assert book.runs == (BatchRun(0, 1, 610_000_000, 620_000_000), BatchRun(3, 4, 690_000_000, 700_000_000))
     assert book.holes() == [(1, 620_000_000, 690_000_000)]
     assert (book.first_arrival_us, book.last_arrival_us) == (610_000_000, 700_000_000)
     assert (book.complete_through_us, book.said_bye, book.skew_us) == (700_000_000, False, 500_000)
@@ -178,7 +178,7 @@ def test_a_hole_that_is_filled_is_gone() -> None:
     book = written(fact(0, 1), fact(2, 3))
     assert book.holes() == [(1, 1_000_000, 3_000_000)]
     filled, _ = absorb(book, np.array([fact(1, 2)], FACTS))
-    assert (filled.holes(), filled.runs) == ([], (Run(0, 2, 1_000_000, 3_000_000),))
+    assert (filled.holes(), filled.runs) == ([], (BatchRun(0, 2, 1_000_000, 3_000_000),))
 
 
 def test_a_book_of_nothing_is_alive_from_its_epoch() -> None:
@@ -217,8 +217,8 @@ def test_an_absurd_clock_overflows_nothing(sent_at_us: int, skew_us: int) -> Non
 def test_absurd_drops_overflow_nothing() -> None:
     """However many a broken probe says that it dropped, the sum over many instances is still a number."""
     drops = tuple(DropFact(0, WINDOW_MS, 2**63 - 1, cause) for cause in "abc")
-    assert judged(written(fact(0, 900), drops=drops)) == f"say heard told {MOST_DROPPED}"
-    assert MOST_DROPPED * 1_000 < 2**63
+    assert judged(written(fact(0, 900), drops=drops)) == f"say heard told {MAX_DROPPED}"
+    assert MAX_DROPPED * 1_000 < 2**63
 
 
 def test_what_was_set_aside_of_a_window_far_ahead_is_not_noted() -> None:

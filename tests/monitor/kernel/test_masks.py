@@ -10,7 +10,7 @@ from hopwatch.probes.contract.ids import id_bytes
 
 
 def _ids(*numbers: int) -> masks.Ids:
-    return masks.ids_of(b"".join(map(id_bytes, numbers)))
+    return masks.ids_from_bytes(b"".join(map(id_bytes, numbers)))
 
 
 def test_a_message_has_one_mask_of_all_its_stamps() -> None:
@@ -18,8 +18,8 @@ def test_a_message_has_one_mask_of_all_its_stamps() -> None:
     ids = _ids(7, 8, 7, 9, 7)
     codes = np.array([masks.IN, masks.IN | masks.OUT, masks.OUT, masks.REJECTED, masks.FILTERED], np.uint8)
     node_of = np.array([0, 0, 0, 1, 1], np.uint8)
-    groups = masks.group(ids)
-    words = masks.masks(groups, codes, node_of, nodes=2)
+    groups = masks.group_by_id(ids)
+    words = masks.build_masks(groups, codes, node_of, nodes=2)
     of_message = dict(
         zip(ids[groups.order[groups.starts]][:, 1].byteswap().tolist(), words[:, 0].tolist(), strict=True)
     )
@@ -28,16 +28,16 @@ def test_a_message_has_one_mask_of_all_its_stamps() -> None:
 
 def test_nothing_observed_has_no_masks() -> None:
     """No groups, no words, nothing distinct."""
-    groups = masks.group(_ids())
-    words = masks.masks(groups, np.zeros(0, np.uint8), np.zeros(0, np.uint8), nodes=20)
+    groups = masks.group_by_id(_ids())
+    words = masks.build_masks(groups, np.zeros(0, np.uint8), np.zeros(0, np.uint8), nodes=20)
     assert (len(groups.order), len(groups.starts), words.shape) == (0, 0, (0, 2))
-    assert [part.tolist() for part in masks.distinct(words)] == [[], []]
+    assert [part.tolist() for part in masks.find_distinct(words)] == [[], []]
 
 
 def test_runs_of_one_prefix_are_sorted_by_the_ids_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a fold of zeros all ids collide: three messages whose observations are mixed come apart."""
     monkeypatch.setattr(masks, "fold", lambda ids: np.zeros(len(ids), np.uint64))
-    groups = masks.group(_ids(3, 1, 3, 2, 1, 3))
+    groups = masks.group_by_id(_ids(3, 1, 3, 2, 1, 3))
     found = [sorted(part.tolist()) for part in np.split(groups.order, groups.starts[1:])]
     assert sorted(found) == [[0, 2, 5], [1, 4], [3]]
 
@@ -46,7 +46,7 @@ def test_only_the_run_that_mixes_ids_is_sorted_again(monkeypatch: pytest.MonkeyP
     """A collision in one run leaves the runs before and behind it as they are."""
     upper = np.uint64(1 << 60)
     monkeypatch.setattr(masks, "fold", lambda ids: np.minimum(ids[:, 1].byteswap(), np.uint64(2)) * upper)
-    groups = masks.group(_ids(0, 9, 1, 2, 0, 9, 1, 2))
+    groups = masks.group_by_id(_ids(0, 9, 1, 2, 0, 9, 1, 2))
     assert np.split(groups.order, groups.starts[1:])[0].tolist() == [0, 4]
     found = [part.tolist() for part in np.split(groups.order, groups.starts[1:])]
     assert found[:2] == [[0, 4], [2, 6]]
@@ -67,9 +67,9 @@ def test_each_node_has_its_place(nodes: int) -> None:
     """One message at every node, coded by the node's number, is told back node by node, whatever the width."""
     node_of = np.arange(nodes, dtype=np.uint8)
     codes = (node_of % 15 + 1).astype(np.uint8)
-    words = masks.masks(masks.group(_ids(*[4] * nodes)), codes, node_of, nodes)
+    words = masks.build_masks(masks.group_by_id(_ids(*[4] * nodes)), codes, node_of, nodes)
     for bit in (masks.IN, masks.OUT, masks.FILTERED, masks.REJECTED):
-        assert masks.has(words, bit, nodes).tolist() == [[bool(code & bit) for code in codes.tolist()]]
+        assert masks.has_bit(words, bit, nodes).tolist() == [[bool(code & bit) for code in codes.tolist()]]
 
 
 LOOKS = {
@@ -86,7 +86,7 @@ LOOKS = {
 @pytest.mark.parametrize("looks", LOOKS.values(), ids=LOOKS)
 def test_shards_are_of_about_one_size(looks: list[bytes]) -> None:
     """Of 16,384 ids each of 16 shards has 1,024 give or take five standard deviations, whatever the ids look like."""
-    sizes = np.bincount(masks.shard_of(masks.ids_of(b"".join(looks)), 16).astype(np.int64), minlength=16)
+    sizes = np.bincount(masks.shard_of(masks.ids_from_bytes(b"".join(looks)), 16).astype(np.int64), minlength=16)
     assert len(sizes) == 16
     assert np.abs(sizes - 1_024).max() < 5 * np.sqrt(1_024 * 15 / 16)
 
@@ -94,13 +94,13 @@ def test_shards_are_of_about_one_size(looks: list[bytes]) -> None:
 @pytest.mark.parametrize("looks", LOOKS.values(), ids=LOOKS)
 def test_no_two_of_many_ids_fold_alike(looks: list[bytes]) -> None:
     """Sixteen thousand ids of one kind have as many folds: a collision is an accident, no habit."""
-    folds = masks.fold(masks.ids_of(b"".join(looks)))
+    folds = masks.fold(masks.ids_from_bytes(b"".join(looks)))
     assert len(np.unique(folds)) == len(looks)
 
 
 def test_grouping_leaves_the_ids_alone() -> None:
     """They are read where they are, in memory that cannot be written to."""
     ids = _ids(1, 2, 1)
-    masks.group(ids)
+    masks.group_by_id(ids)
     assert not ids.flags.writeable
     assert ids.tobytes() == b"".join(map(id_bytes, (1, 2, 1)))

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from hopwatch.monitor.kernel.tally import Tally, take
-from hopwatch.monitor.kernel.verdict import Standing, conclude
+from hopwatch.monitor.kernel.tally import Tally, build_tally
+from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import Quantiles, Status, Verdict, WindowResult
 from hopwatch.probes.contract.ids import id_bytes
-from tests.monitor.kernel.batched import batch, books, messages
+from tests.monitor.kernel.batch_builder import complete_books, make_batch, message_batches
 
 END_US = 60
 PASSED, LOST_AT_B, STUCK_IN_B = "io io", "io -", "io i"
@@ -32,8 +32,8 @@ class Facts(NamedTuple):
 def concluded(path: str | list[str], ways: tuple[str, ...], of_books: tuple[str, ...]) -> WindowResult:
     """Judge a final window in which these messages were seen and the books say this."""
     pathway = Pathway.parse(path)
-    tally = take(pathway, messages(*ways), END_US)
-    return conclude(pathway, Standing("orders", 0, Status.FINAL), tally, books(*of_books))
+    tally = build_tally(pathway, message_batches(*ways), END_US)
+    return conclude_window(pathway, WindowStage("orders", 0, Status.FINAL), tally, complete_books(*of_books))
 
 
 def facts(result: WindowResult) -> Facts:
@@ -204,9 +204,9 @@ def test_those_of_the_lost_that_left_a_terminal_are_counted_beside(
     """Of five messages that are owed to b and c, two left b alone and one came to none; only the judged ones count."""
     pathway = Pathway.parse("a -> b & c")
     ways = ("io io io", "io io -", "io io i", "io - -", "io if if")
-    tally = take(pathway, messages(*ways, arrival_us=70), END_US)
-    standing = Standing("orders", 0, Status.FINAL, settled_before_us=before_us)
-    result = conclude(pathway, standing, tally, books("c", "c", "c"))
+    tally = build_tally(pathway, message_batches(*ways, arrival_us=70), END_US)
+    standing = WindowStage("orders", 0, Status.FINAL, settled_before_us=before_us)
+    result = conclude_window(pathway, standing, tally, complete_books("c", "c", "c"))
     assert (result.known, result.delivered, result.filtered) == (5, 1, 1)
     assert (result.lost, result.partial, result.in_flight) == (lost, partial, in_flight)
 
@@ -222,17 +222,17 @@ def test_duplicates_are_counted_for_both_sides() -> None:
     """Observations less distinct ids, for in and out apart."""
     pathway = Pathway.parse("a")
     ids = [id_bytes(number) for number in (1, 1, 1, 2)]
-    tally = take(pathway, [batch(0, ids, [5, 5, 5, 5], [6, 6, None, 6])], END_US)
-    node = conclude(pathway, Standing("orders", 0, Status.FINAL), tally, books("c")).nodes[0]
+    tally = build_tally(pathway, [make_batch(0, ids, [5, 5, 5, 5], [6, 6, None, 6])], END_US)
+    node = conclude_window(pathway, WindowStage("orders", 0, Status.FINAL), tally, complete_books("c")).nodes[0]
     assert (node.seen, node.duplicates_in, node.duplicates_out) == (2, 2, 1)
 
 
 def _late(status: Status, **standing: int) -> WindowResult:
     """Judge a window with two messages lost on the way to b; one was first sighted at 70, behind the window's end."""
     pathway = Pathway.parse("a -> b")
-    batches = [*messages("io io", "io -"), batch(0, [id_bytes(9)], [10], [30], arrival_us=70)]
-    tally = take(pathway, batches, END_US)
-    return conclude(pathway, Standing("orders", 0, status, **standing), tally, books("c", "c"))
+    batches = [*message_batches("io io", "io -"), make_batch(0, [id_bytes(9)], [10], [30], arrival_us=70)]
+    tally = build_tally(pathway, batches, END_US)
+    return conclude_window(pathway, WindowStage("orders", 0, status, **standing), tally, complete_books("c", "c"))
 
 
 @pytest.mark.parametrize("status", [Status.OPEN, Status.PROVISIONAL])
@@ -249,8 +249,8 @@ def test_until_a_window_is_final_nothing_is_lost(status: Status) -> None:
 def test_until_a_window_is_final_even_holes_are_no_reason() -> None:
     """Bounds that nobody could know later are 0 for now."""
     pathway = Pathway.parse("a -> b")
-    tally = take(pathway, messages("io -"), END_US)
-    result = conclude(pathway, Standing("orders", 0, Status.PROVISIONAL), tally, books("h", "-"))
+    tally = build_tally(pathway, message_batches("io -"), END_US)
+    result = conclude_window(pathway, WindowStage("orders", 0, Status.PROVISIONAL), tally, complete_books("h", "-"))
     assert (result.lost_upper, [node.loss_upper for node in result.nodes], result.reasons) == (0, [0, 0], ())
 
 
@@ -272,23 +272,25 @@ def test_what_was_sighted_late_is_in_flight_for_longer(
 
 def test_where_a_window_stands_is_handed_on() -> None:
     """Stream, start, status, revision and what was recovered are the caller's to know."""
-    standing = Standing("orders", 120_000_000, Status.AMENDED, revision=3, recovered=7)
+    standing = WindowStage("orders", 120_000_000, Status.AMENDED, revision=3, recovered=7)
     pathway = Pathway.parse("a")
-    result = conclude(pathway, standing, take(pathway, (), END_US), books("c"))
+    result = conclude_window(pathway, standing, build_tally(pathway, (), END_US), complete_books("c"))
     assert (result.stream, result.window_start_us, result.status) == ("orders", 120_000_000, Status.AMENDED)
     assert (result.revision, result.recovered, result.verdict) == (3, 7, Verdict.IDLE)
 
 
 def _of_lags(pathway: Pathway, lags_in_us: list[int], lags_out_us: list[int]) -> Tally:
     ids = [id_bytes(number) for number in range(len(lags_in_us))]
-    return take(pathway, [batch(0, ids, lags_in_us, lags_out_us)], END_US)
+    return build_tally(pathway, [make_batch(0, ids, lags_in_us, lags_out_us)], END_US)
 
 
 def test_lags_are_shown_in_figures() -> None:
     """Both figures for the time inside: the digest of true durations, and the difference of two percentiles."""
     pathway = Pathway.parse("a -> b")
     inward, outward = list(range(100)), list(range(1_000, 2_000, 10))[::-1]
-    result = conclude(pathway, Standing("s", 0, Status.FINAL), _of_lags(pathway, inward, outward), books("c", "c"))
+    result = conclude_window(
+        pathway, WindowStage("s", 0, Status.FINAL), _of_lags(pathway, inward, outward), complete_books("c", "c")
+    )
     a, b = result.nodes
     assert a.lag_in_us == Quantiles(100, 0, 49, 94, 98, 99)
     assert a.lag_out_us == Quantiles(100, 1_000, 1_490, 1_940, 1_980, 1_990)
@@ -300,8 +302,8 @@ def test_lags_are_shown_in_figures() -> None:
 def test_a_one_sided_node_has_no_time_inside() -> None:
     """Neither figure of it; its one stamp is both lags."""
     pathway = Pathway.parse("a", {"a": "in"})
-    tally = take(pathway, [batch(0, [id_bytes(1)], [5])], END_US)
-    node = conclude(pathway, Standing("s", 0, Status.FINAL), tally, books("c")).nodes[0]
+    tally = build_tally(pathway, [make_batch(0, [id_bytes(1)], [5])], END_US)
+    node = conclude_window(pathway, WindowStage("s", 0, Status.FINAL), tally, complete_books("c")).nodes[0]
     assert node.lag_in_us == node.lag_out_us == Quantiles(1, 5, 5, 5, 5, 5)
     assert (node.inside_us, node.process_duration_p95_us) == (None, None)
 
@@ -309,8 +311,10 @@ def test_a_one_sided_node_has_no_time_inside() -> None:
 def test_end_to_end_lag_is_that_of_all_terminals() -> None:
     """The lags out of eu and us together, and of no node before."""
     pathway = Pathway.parse("a -> eu | us")
-    tally = take(pathway, [batch(node, [id_bytes(node)], [1], [10 * node + 5]) for node in range(3)], END_US)
-    result = conclude(pathway, Standing("s", 0, Status.FINAL), tally, books("c", "c", "c"))
+    tally = build_tally(
+        pathway, [make_batch(node, [id_bytes(node)], [1], [10 * node + 5]) for node in range(3)], END_US
+    )
+    result = conclude_window(pathway, WindowStage("s", 0, Status.FINAL), tally, complete_books("c", "c", "c"))
     assert result.lag_us == Quantiles(2, 15, 15, 25, 25, 25)
 
 
@@ -321,7 +325,7 @@ def test_absurd_lags_stay_within_64_bits() -> None:
     """No figure is beyond what was stamped, nor a difference beyond what a store can keep."""
     pathway = Pathway.parse("a")
     tally = _of_lags(pathway, [-MOST], [MOST])
-    node = conclude(pathway, Standing("s", 0, Status.FINAL), tally, books("c")).nodes[0]
+    node = conclude_window(pathway, WindowStage("s", 0, Status.FINAL), tally, complete_books("c")).nodes[0]
     assert node.lag_in_us == Quantiles(1, *[-MOST] * 5)
     assert node.lag_out_us == Quantiles(1, *[MOST] * 5)
     assert node.process_duration_p95_us == MOST

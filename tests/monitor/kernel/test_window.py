@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE
-from hopwatch.monitor.kernel.window import Terms, minutes
+from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
 from hopwatch.monitor.results import Status
 
-TERMS: Final = Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
+TERMS: Final = WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
 START_US: Final = 100_000 * 60_000_000
 JUST: Final = 1e-6
 """A microsecond, in seconds."""
@@ -61,7 +61,7 @@ def test_a_batch_stands_by_its_own_arrival(arrival_s: float, standing: int) -> N
 
 def test_what_is_implausible_is_not_too_late() -> None:
     """Where amending outlasts the greatest age, the age decides."""
-    patient = Terms(0, 0, amend_for_us=10**12, max_age_us=10**6)
+    patient = WindowPolicy(0, 0, amend_for_us=10**12, max_age_us=10**6)
     assert patient.standing(0, 61_000_001) == IMPLAUSIBLE
     assert patient.standing(0, 61_000_000) == IN_WINDOW
 
@@ -102,11 +102,11 @@ def test_in_flight_is_first_sighted_less_than_transit_and_settle_ago(ago_s: floa
 
 
 SPANS = st.integers(0, 10**11)
-TERMS_DRAWN = st.builds(Terms, SPANS, SPANS, SPANS, SPANS)
+TERMS_DRAWN = st.builds(WindowPolicy, SPANS, SPANS, SPANS, SPANS)
 
 
 @given(TERMS_DRAWN, st.integers(0, 10**6).map(lambda minute: minute * 60_000_000), st.integers(0, 10**13))
-def test_a_window_is_settled_when_its_last_message_is(terms: Terms, start_us: int, sighted_us: int) -> None:
+def test_a_window_is_settled_when_its_last_message_is(terms: WindowPolicy, start_us: int, sighted_us: int) -> None:
     """The moment at which all is settled is the first at which the last first sighting is, and the window final."""
     settled_at_us = terms.settled_at_us(start_us, sighted_us)
     for watermark_us in (settled_at_us - 1, settled_at_us):
@@ -125,4 +125,4 @@ MINUTES = {
 @pytest.mark.parametrize(("first_ms", "last_ms", "starts_ms"), MINUTES.values(), ids=MINUTES)
 def test_every_minute_is_listed(first_ms: int, last_ms: int, starts_ms: list[int]) -> None:
     """From the first window to the last."""
-    assert list(minutes(first_ms, last_ms)) == starts_ms
+    assert list(window_starts(first_ms, last_ms)) == starts_ms

@@ -21,7 +21,7 @@ def scored(end: list[float], seed: int = 1) -> Scores:
 def of(values: Floats) -> Scores:
     """Return the scores of one series, a minute a value."""
     count = len(values)
-    return detector.follow(state.new(1), np.zeros(count, np.int64), minutes(count), values)[1]
+    return detector.score_values(state.new_states(1), np.zeros(count, np.int64), minutes(count), values)[1]
 
 
 @pytest.mark.parametrize(
@@ -35,17 +35,17 @@ def of(values: Floats) -> Scores:
 def test_arrays_that_do_not_belong_together_are_refused(rows: list[int], moments: list[int], told: str) -> None:
     """With their lengths, or the row that there is not."""
     with pytest.raises(DetectorError) as refused:
-        detector.follow(state.new(2), np.array(rows), np.array(moments), np.array([1.0]))
+        detector.score_values(state.new_states(2), np.array(rows), np.array(moments), np.array([1.0]))
     assert str(refused.value) == told
 
 
 def test_nothing_is_nothing() -> None:
     """No values, no scores, and the memory as it was."""
     none = np.empty(0, np.int64)
-    after, scores = detector.follow(state.new(1), none, none, np.empty(0))
-    assert state.to_bytes(after) == state.to_bytes(state.new(1))
+    after, scores = detector.score_values(state.new_states(1), none, none, np.empty(0))
+    assert state.to_bytes(after) == state.to_bytes(state.new_states(1))
     assert scores.score.shape == (0,)
-    assert scores.surprises.shape == (0, state.VIEWS)
+    assert scores.surprises.shape == (0, state.VIEW_COUNT)
 
 
 def test_an_outage_is_an_outlier_once() -> None:
@@ -79,7 +79,7 @@ def test_the_usual_day_does_not_learn_from_an_episode() -> None:
     struck = values.copy()
     struck[CALM] = 5_000.0
     days = [
-        detector.follow(state.new(1), np.zeros(len(one), np.int64), minutes(len(one)), one)[0]["day"][0]
+        detector.score_values(state.new_states(1), np.zeros(len(one), np.int64), minutes(len(one)), one)[0]["day"][0]
         for one in (values, struck)
     ]
     assert np.abs(days[0] - days[1]).max() < 1
@@ -98,7 +98,7 @@ def test_after_a_long_gap_near_is_near_no_more() -> None:
     values = np.concatenate((np.random.default_rng(1).normal(50, 1, CALM), np.full(5, 70.0)))
     moments_us = minutes(len(values))
     moments_us[CALM:] += 5 * 60 * MINUTE_US
-    _, scores = detector.follow(state.new(1), np.zeros(len(values), np.int64), moments_us, values)
+    _, scores = detector.score_values(state.new_states(1), np.zeros(len(values), np.int64), moments_us, values)
     surprised = np.flatnonzero(scores.surprises[CALM] > 0).tolist()
     assert set(surprised) <= {0, 8, 10}
 
@@ -123,7 +123,7 @@ def test_values_may_come_at_equal_times_and_go_back() -> None:
     """Clocks are put back; no order of moments is a fault."""
     dice = np.random.default_rng(1)
     moments_us = minutes(2_000) + 60 * MINUTE_US * dice.integers(-2, 3, 2_000)
-    _, scores = detector.follow(state.new(1), np.zeros(2_000, np.int64), moments_us, dice.random(2_000))
+    _, scores = detector.score_values(state.new_states(1), np.zeros(2_000, np.int64), moments_us, dice.random(2_000))
     assert np.isfinite(scores.score).all()
 
 

@@ -18,6 +18,6 @@ def test_stationary_noise_is_an_outlier_at_most_once_a_week(name: str) -> None:
     count = WEEKS * WEEK
     values = np.concatenate([drawn(name, seed, count) for seed in range(SERIES)])
     rows, moments_us = np.repeat(np.arange(SERIES), count), np.tile(minutes(count), SERIES)
-    _, scores = detector.follow(state.new(SERIES), rows, moments_us, values)
+    _, scores = detector.score_values(state.new_states(SERIES), rows, moments_us, values)
     assert scores.outlier.sum() / SERIES / WEEKS <= 1
     assert scores.notice.sum() / SERIES / WEEKS / (WEEK / DAY) <= 1

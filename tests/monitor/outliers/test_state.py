@@ -20,20 +20,25 @@ def test_a_series_takes_at_most_8_kib_and_every_byte_has_a_name() -> None:
 def test_its_size_does_not_grow_with_age() -> None:
     """What was seen is folded in, not kept."""
     count = 5_000
-    after, _ = detector.follow(
-        state.new(1), np.zeros(count, np.int64), 60_000_000 * np.arange(count), np.random.default_rng(1).random(count)
+    after, _ = detector.score_values(
+        state.new_states(1),
+        np.zeros(count, np.int64),
+        60_000_000 * np.arange(count),
+        np.random.default_rng(1).random(count),
     )
-    assert len(state.to_bytes(after)) == len(state.to_bytes(state.new(1)))
+    assert len(state.to_bytes(after)) == len(state.to_bytes(state.new_states(1)))
 
 
 def test_records_are_taken_and_joined_as_arrays_are() -> None:
     """The bytes of many series are those of each, one after the other, behind one header."""
-    after, _ = detector.follow(state.new(3), np.arange(3), np.zeros(3, np.int64), np.array([1.0, 2.0, 3.0]))
+    after, _ = detector.score_values(
+        state.new_states(3), np.arange(3), np.zeros(3, np.int64), np.array([1.0, 2.0, 3.0])
+    )
     parts = [state.from_bytes(state.to_bytes(after[[row]])) for row in range(3)]
     assert state.to_bytes(np.concatenate(parts)) == state.to_bytes(after)
 
 
-GOOD = state.to_bytes(state.new(2))
+GOOD = state.to_bytes(state.new_states(2))
 
 
 @pytest.mark.parametrize(

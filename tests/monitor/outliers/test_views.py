@@ -23,7 +23,7 @@ def _loudest(end: list[float]) -> set[str]:
     is_noon = moments_us // (60 * MINUTE_US) % 24 == 12
     calm = 50 + np.random.default_rng(3).normal(0, 1, LONG)
     values = np.concatenate((calm, end)) + 10 * is_noon
-    _, scores = detector.follow(state.new(1), np.zeros(len(values), np.int64), moments_us, values)
+    _, scores = detector.score_values(state.new_states(1), np.zeros(len(values), np.int64), moments_us, values)
     return {view.name for view, surprise in zip(VIEWS, scores.surprises[-1].tolist(), strict=True) if surprise > 3}
 
 
@@ -32,7 +32,7 @@ def test_families_are_numbered_as_they_come() -> None:
     families = list(dict.fromkeys(view.family for view in VIEWS))
     assert [families.index(view.family) for view in VIEWS] == step._FAMILY.tolist()
     assert len(families) == step._FAMILIES
-    assert len(VIEWS) == state.VIEWS
+    assert len(VIEWS) == state.VIEW_COUNT
 
 
 def test_opposites_stand_side_by_side() -> None:
@@ -65,5 +65,5 @@ def test_what_comes_every_day_at_its_hour_is_no_surprise() -> None:
     moments_us = MONDAY_US + 5 * MINUTE_US * np.arange(LONG)
     is_noon = moments_us // (60 * MINUTE_US) % 24 == 12
     values = 50 + np.random.default_rng(3).normal(0, 1, LONG) + 10 * is_noon
-    _, scores = detector.follow(state.new(1), np.zeros(LONG, np.int64), moments_us, values)
+    _, scores = detector.score_values(state.new_states(1), np.zeros(LONG, np.int64), moments_us, values)
     assert not scores.notice[is_noon & (moments_us > MONDAY_US + 7 * DAY * MINUTE_US)].any()

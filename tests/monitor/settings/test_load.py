@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from hopwatch.monitor.errors import ConfigurationError, SettingsError
-from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.settings import Settings, load
 
 FILE = """
@@ -39,7 +39,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     stream = _load(tmp_path).streams["orders"]
     assert stream.pathway.nodes == ("ingest", "router", "eu", "us", "connector")
     assert stream.pathway.stamps == ("both", "in", "both", "both", "both")
-    assert stream.rules.terms == Terms(20_000_000, 15_000_000, 600_000_000, 172_800_000_000)
+    assert stream.rules.terms == WindowPolicy(20_000_000, 15_000_000, 600_000_000, 172_800_000_000)
     assert (stream.rules.pathway, stream.rules.shards, stream.loss_alarm) == (stream.pathway, 4, 0.5)
 
 
@@ -47,7 +47,7 @@ def test_defaults_are_those_of_the_interface(tmp_path: Path) -> None:
     """A stream needs a path and no more."""
     settings = _load(tmp_path, '[streams.orders]\npath = "a -> b"')
     stream = settings.streams["orders"]
-    assert stream.rules.terms == Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
+    assert stream.rules.terms == WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
     assert (stream.loss_alarm, stream.shards, stream.pathway.stamps) == (0.01, 1, ("both", "both"))
     assert (settings.monitor.trigger_us, settings.monitor.pulse_us) == (5_000_000, 3_000_000)
 

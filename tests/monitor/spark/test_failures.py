@@ -9,15 +9,15 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from hopwatch.monitor.errors import CheckpointError, DependencyError, HopwatchError, StoreError, TransportError
-from hopwatch.monitor.spark import connector, failures, job, redeem
+from hopwatch.monitor.spark import claim_reader, connector, failures, job
 from hopwatch.monitor.spark.rows import Batches
-from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect
-from tests.monitor.spooled import RULES, observed, write_segment
+from tests.monitor.spool_builder import STREAM_CONFIGS, observation_batch, write_segment
 
 WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
-  File "monitor/spark/decode.py", line 74, in _read
+  File "monitor/spark/decoder.py", line 74, in _read
     with Path(path).open("rb") as file:
 {0}
 """
@@ -168,7 +168,7 @@ STARTS = {
 @pytest.mark.parametrize(("raised", "printed", "told"), STARTS.values(), ids=STARTS)
 def test_what_keeps_spark_from_starting_is_told(raised: str, printed: str, told: str) -> None:
     """In one line, with the log that has the rest."""
-    assert str(failures.of_start(raised, printed, Path("spark.log"))) == told
+    assert str(failures.start_error(raised, printed, Path("spark.log"))) == told
 
 
 GONE = {
@@ -183,52 +183,56 @@ GONE = {
 def test_a_java_that_is_gone_is_told_by_what_ended_it(status: int | None, what: str) -> None:
     """In one line, with the log."""
     told = f"{what}; nothing is lost: start again, the log of Spark is w/spark.log"
-    assert str(failures.of_java(status, Path("w/spark.log"))) == told
+    assert str(failures.java_error(status, Path("w/spark.log"))) == told
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> job.Place:
+def place(tmp_path: Path) -> job.JobContext:
     """Return a place without a store."""
-    return job.Place(SpoolSource(tmp_path / "spool"), dialect.engine(f"sqlite:///{tmp_path}/store.db"), RULES, tmp_path)
+    return job.JobContext(
+        SpoolSource(tmp_path / "spool"), dialect.engine(f"sqlite:///{tmp_path}/store.db"), STREAM_CONFIGS, tmp_path
+    )
 
 
 @pytest.mark.parametrize(("report", "error", "message"), DIED.values(), ids=DIED)
-def test_the_cause_is_told_in_one_line(report: str, error: type[HopwatchError], message: str, place: job.Place) -> None:
+def test_the_cause_is_told_in_one_line(
+    report: str, error: type[HopwatchError], message: str, place: job.JobContext
+) -> None:
     """Of Spark's long report a person reads what happened and what to do."""
-    named = failures.named(RuntimeError(report), place)
+    named = failures.stream_error(RuntimeError(report), place)
     assert type(named) is error
     assert str(named) == message.replace("CHECKPOINT", str(place.checkpoint)).replace("SOURCE", str(place.source))
 
 
-def test_an_unknown_report_is_cut(place: job.Place) -> None:
+def test_an_unknown_report_is_cut(place: job.JobContext) -> None:
     """However long the last line is, what a person reads is not."""
-    assert len(str(failures.named(RuntimeError("SomeError: " + "x" * 10_000), place))) < 500
+    assert len(str(failures.stream_error(RuntimeError("SomeError: " + "x" * 10_000), place))) < 500
 
 
-def test_what_a_worker_dies_of_is_known(spark: SparkSession, place: job.Place) -> None:
+def test_what_a_worker_dies_of_is_known(spark: SparkSession, place: job.JobContext) -> None:
     """Spark reports a worker's error in the words that are looked for."""
 
     def redeem_claims(batches: Batches) -> Batches:
         yield from batches
-        redeem._Segments()[f"{folder}/gone.seg"]
+        claim_reader._SegmentCache()[f"{folder}/gone.seg"]
 
     folder = str(place.source)
     paths = spark.createDataFrame([("a claim",)], "path string")
     with pytest.raises(PythonException) as caught:
         paths.mapInArrow(redeem_claims, "path string").collect()
-    named = failures.named(caught.value, place)
+    named = failures.stream_error(caught.value, place)
     assert str(named).startswith(f"the segment {place.source}/gone.seg is gone before its windows were judged")
 
 
-def test_what_the_sink_dies_of_is_known(spark: SparkSession, place: job.Place) -> None:
+def test_what_the_sink_dies_of_is_known(spark: SparkSession, place: job.JobContext) -> None:
     """Spark reports the store's error in the words that are looked for; this store was never prepared."""
-    write_segment(place.workdir / "spool" / "0" / "0000000000.seg", observed([1]))
+    write_segment(place.workdir / "spool" / "0" / "0000000000.seg", observation_batch([1]))
     query = job.start_stream(spark, place, "0 seconds", lambda _: None)
     with pytest.raises(Exception, match="no such table"):
         query.awaitTermination(60)
     failure = query.exception()
     assert failure is not None
-    named = failures.named(failure, place)
+    named = failures.stream_error(failure, place)
     assert (type(named), str(named)) == (
         StoreError,
         f"the store {place.engine.url} failed: no such table: meta; run the monitor once, it makes the tables",

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hopwatch.monitor.accounting.holes import PlannedRead
 from hopwatch.monitor.errors import CheckpointError, TransportError
-from hopwatch.monitor.holes import Expected
-from hopwatch.monitor.spark.landing import READ_THROUGH, read_through_us
+from hopwatch.monitor.spark.landing import READ_THROUGH, load_read_through_us
 from hopwatch.monitor.spark.sources.kafka import KafkaSource
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from tests.monitor.permissions import without_root
+from tests.monitor.file_permissions import without_root
 
 PLANNED_MS = 1_760_000_000_000
 
@@ -38,8 +38,8 @@ def test_a_batch_was_to_read_from_where_the_last_one_ended(source: KafkaSource, 
     planned(tmp_path, 0, {"0": 7}, first={"0": 3})
     planned(tmp_path, 1, {"0": 9, "1": 4})
     moment_us = PLANNED_MS * 1_000
-    assert source.expected(tmp_path, 0) == Expected({"t/0": (3, 7)}, moment_us)
-    assert source.expected(tmp_path, 1) == Expected({"t/0": (7, 9), "t/1": (0, 4)}, moment_us)
+    assert source.expected(tmp_path, 0) == PlannedRead({"t/0": (3, 7)}, moment_us)
+    assert source.expected(tmp_path, 1) == PlannedRead({"t/0": (7, 9), "t/1": (0, 4)}, moment_us)
 
 
 def test_a_batch_as_large_as_one_may_be_is_known(source: KafkaSource, tmp_path: Path) -> None:
@@ -71,10 +71,10 @@ def test_a_checkpoint_that_does_not_tell_is_named(source: KafkaSource, tmp_path:
 
 def test_how_far_all_was_read_is_told_to_the_workers_until_the_next_start(source: KafkaSource) -> None:
     """The next start may be one on another checkpoint, or none."""
-    assert read_through_us(source.landed) == 0
+    assert load_read_through_us(source.landed) == 0
     source.note_read_through(7)
     source.note_read_through(9)
-    assert read_through_us(source.landed) == 9
+    assert load_read_through_us(source.landed) == 9
     source.tidy((), source.landed.parent)
     assert not (source.landed / READ_THROUGH).exists()
 

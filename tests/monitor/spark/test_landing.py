@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.kernel.window import STRAGGLING_US
-from hopwatch.monitor.parcels import Claims, FactSheet, Offsets, SetAside, pack_tally
-from hopwatch.monitor.spark import redeem
-from hopwatch.monitor.spark.decode import decode
-from hopwatch.monitor.spark.landing import LOG_APPEND_TIME, land, lander, note_read_through
-from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, Row
+from hopwatch.monitor.payloads import Claims, FactSheet, OffsetRun, SetAside, pack_tally
+from hopwatch.monitor.spark import claim_reader
+from hopwatch.monitor.spark.decoder import decode_segments
+from hopwatch.monitor.spark.landing import LOG_APPEND_TIME, build_lander, land_records, save_read_through
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, JobRow
 from hopwatch.probes.contract import segment
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.envelope import encode
-from tests.monitor.spooled import RULES, at, observed, said, write_segment
+from tests.monitor.spool_builder import STREAM_CONFIGS, at_us, make_batch, observation_batch, write_segment
 
 TOPIC = "observations"
-PATHWAY = RULES["orders"].pathway
-GOOD = encode(observed([1, 2]))
+PATHWAY = STREAM_CONFIGS["orders"].pathway
+GOOD = encode(observation_batch([1, 2]))
 SCHEMA = pa.schema(
     [
         ("partition", pa.int32()),
@@ -38,32 +38,34 @@ Record = tuple[int, int, int, int, bytes | None]
 
 
 def came(
-    values: Sequence[bytes | None], *, partition: int = 0, first: int = 0, arrival_us: int = at(70)
+    values: Sequence[bytes | None], *, partition: int = 0, first: int = 0, arrival_us: int = at_us(70)
 ) -> list[Record]:
     """Return records of one partition, all with the broker's time."""
     return [(partition, first + n, arrival_us, LOG_APPEND_TIME, value) for n, value in enumerate(values)]
 
 
-def landed(folder: Path, *batches: list[Record]) -> dict[str, list[Row]]:
+def landed(folder: Path, *batches: list[Record]) -> dict[str, list[JobRow]]:
     """Land records and sort the rows by kind."""
-    rows: dict[str, list[Row]] = {kind: [] for kind in (CLAIMS_ROW, FACTS_ROW, SET_ASIDE_ROW, OFFSETS_ROW, CLOCK_ROW)}
+    rows: dict[str, list[JobRow]] = {
+        kind: [] for kind in (CLAIMS_ROW, FACTS_ROW, SET_ASIDE_ROW, OFFSETS_ROW, CLOCK_ROW)
+    }
     arrow = [
         pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, record, strict=True)) for record in batch], SCHEMA)
         for batch in batches
     ]
-    for row in land(iter(arrow), TOPIC, folder, RULES):
+    for row in land_records(iter(arrow), TOPIC, folder, STREAM_CONFIGS):
         rows[row.kind].append(row)
     return rows
 
 
-def claimed(rows: dict[str, list[Row]]) -> Tally:
+def claimed(rows: dict[str, list[JobRow]]) -> Tally:
     """Return the tally of all claims."""
-    return redeem.tally(PATHWAY, [Claims.unpack(row.payload) for row in rows[CLAIMS_ROW]], at(60))
+    return claim_reader.tally_claims(PATHWAY, [Claims.unpack(row.payload) for row in rows[CLAIMS_ROW]], at_us(60))
 
 
-def offsets(rows: dict[str, list[Row]]) -> list[Offsets]:
+def offsets(rows: dict[str, list[JobRow]]) -> list[OffsetRun]:
     """Return the runs that were read."""
-    return [Offsets.unpack(row.payload) for row in rows[OFFSETS_ROW]]
+    return [OffsetRun.unpack(row.payload) for row in rows[OFFSETS_ROW]]
 
 
 def test_a_record_is_landed_where_its_claim_points(tmp_path: Path) -> None:
@@ -84,38 +86,41 @@ def test_what_is_landed_is_what_a_spool_would_hold(
 ) -> None:
     """The same records, the same arrival: the same tally and the same facts, however Spark cuts the batches."""
     folder = tmp_path_factory.mktemp("both")
-    made = [observed(numbers, seq=seq) for seq, numbers in enumerate(batches)]
+    made = [observation_batch(numbers, seq=seq) for seq, numbers in enumerate(batches)]
     records = came([encode(batch) for batch in made])
     by_topic = landed(folder / "landed", *(records[at_ : at_ + size] for at_ in range(0, len(records), size)))
-    path = write_segment(folder / "s.seg", *made, arrival_us=at(70))
-    by_spool = list(decode([str(path)], RULES))
+    path = write_segment(folder / "s.seg", *made, arrival_us=at_us(70))
+    by_spool = list(decode_segments([str(path)], STREAM_CONFIGS))
     claims = [Claims.unpack(row.payload) for row in by_spool if row.kind == CLAIMS_ROW]
-    assert pack_tally(claimed(by_topic)) == pack_tally(redeem.tally(PATHWAY, claims, at(60)))
+    assert pack_tally(claimed(by_topic)) == pack_tally(claim_reader.tally_claims(PATHWAY, claims, at_us(60)))
     facts = [FactSheet.unpack(row.payload).facts.tobytes() for row in by_spool if row.kind == FACTS_ROW]
     assert [FactSheet.unpack(row.payload).facts.tobytes() for row in by_topic[FACTS_ROW]] == facts
 
 
 def test_each_record_has_an_arrival_of_its_own(tmp_path: Path) -> None:
     """Its messages were sighted then, and the clock goes by the latest."""
-    note_read_through(tmp_path, at(60))
-    early, late = came([GOOD], arrival_us=at(80)), came([encode(observed([3], seq=1))], first=1, arrival_us=at(90))
+    save_read_through(tmp_path, at_us(60))
+    early, late = (
+        came([GOOD], arrival_us=at_us(80)),
+        came([encode(observation_batch([3], seq=1))], first=1, arrival_us=at_us(90)),
+    )
     rows = landed(tmp_path, early + late)
-    assert claimed(rows).last_first_sighting_us == at(90)
-    assert rows[CLOCK_ROW][0].clock_us == at(90)
-    assert FactSheet.unpack(rows[FACTS_ROW][0].payload).facts["arrival_us"].tolist() == [at(80), at(90)]
+    assert claimed(rows).last_first_sighting_us == at_us(90)
+    assert rows[CLOCK_ROW][0].clock_us == at_us(90)
+    assert FactSheet.unpack(rows[FACTS_ROW][0].payload).facts["arrival_us"].tolist() == [at_us(80), at_us(90)]
 
 
 def test_the_clock_waits_for_partitions_that_are_behind(tmp_path: Path) -> None:
     """It goes no more than a minute beyond what all were read through to, and nowhere while that is not known."""
-    assert landed(tmp_path, came([GOOD], arrival_us=at(900)))[CLOCK_ROW][0].clock_us == 0
-    note_read_through(tmp_path, at(100))
-    assert landed(tmp_path, came([GOOD], arrival_us=at(900)))[CLOCK_ROW][0].clock_us == at(100) + STRAGGLING_US
-    assert landed(tmp_path, came([GOOD], arrival_us=at(130)))[CLOCK_ROW][0].clock_us == at(130)
+    assert landed(tmp_path, came([GOOD], arrival_us=at_us(900)))[CLOCK_ROW][0].clock_us == 0
+    save_read_through(tmp_path, at_us(100))
+    assert landed(tmp_path, came([GOOD], arrival_us=at_us(900)))[CLOCK_ROW][0].clock_us == at_us(100) + STRAGGLING_US
+    assert landed(tmp_path, came([GOOD], arrival_us=at_us(130)))[CLOCK_ROW][0].clock_us == at_us(130)
 
 
 def test_what_no_window_points_to_is_not_landed(tmp_path: Path) -> None:
     """A heartbeat leaves facts, offsets and the clock, and no file."""
-    rows = landed(tmp_path / "landed", came([encode(said(Kind.HEARTBEAT))]))
+    rows = landed(tmp_path / "landed", came([encode(make_batch(Kind.HEARTBEAT))]))
     assert [len(rows[kind]) for kind in (FACTS_ROW, OFFSETS_ROW, CLOCK_ROW, CLAIMS_ROW)] == [1, 1, 1, 0]
     assert not (tmp_path / "landed").exists()
 
@@ -131,7 +136,7 @@ POISON = {
 @pytest.mark.parametrize(("poison", "reason"), POISON.values(), ids=POISON)
 def test_poison_is_set_aside_with_its_offset(poison: bytes | None, reason: str, tmp_path: Path) -> None:
     """The good records around it are counted."""
-    rows = landed(tmp_path, came([GOOD, poison, encode(observed([3], seq=1))], partition=4, first=100))
+    rows = landed(tmp_path, came([GOOD, poison, encode(observation_batch([3], seq=1))], partition=4, first=100))
     (row,) = rows[SET_ASIDE_ROW]
     found = SetAside.unpack(row.payload)
     assert (found.path, found.position, found.length) == ("observations/4", 101, len(poison or b""))
@@ -142,7 +147,7 @@ def test_poison_is_set_aside_with_its_offset(poison: bytes | None, reason: str, 
 
 def test_a_record_with_its_producers_time_is_set_aside(tmp_path: Path) -> None:
     """The arrival clock is the broker's: a topic whose setting was changed must not move it to any year."""
-    record = (0, 0, at(10**9), 0, GOOD)
+    record = (0, 0, at_us(10**9), 0, GOOD)
     rows = landed(tmp_path, [record])
     found = SetAside.unpack(rows[SET_ASIDE_ROW][0].payload)
     assert (found.reason, found.message) == (
@@ -176,10 +181,10 @@ def test_a_task_that_dies_leaves_nothing(tmp_path: Path) -> None:
         raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        list(land(dying(), TOPIC, tmp_path, RULES))
+        list(land_records(dying(), TOPIC, tmp_path, STREAM_CONFIGS))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_read_says_nothing(tmp_path: Path) -> None:
     """Not even the time."""
-    assert list(lander(TOPIC, tmp_path, RULES)(iter([]))) == []
+    assert list(build_lander(TOPIC, tmp_path, STREAM_CONFIGS)(iter([]))) == []

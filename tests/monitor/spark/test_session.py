@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.spark import session
 from hopwatch.monitor.spark.simd import VARIABLE
-from tests.monitor.permissions import without_root
+from tests.monitor.file_permissions import without_root
 
 
 def test_workers_run_the_python_that_runs_the_monitor(spark: SparkSession) -> None:
@@ -85,7 +85,7 @@ def test_progress_is_said_while_spark_works(spark: SparkSession, tmp_path: Path)
 
     waiting = spark.sparkContext.parallelize([0], 1).map(lambda _: gate.read_text())
     work = threading.Thread(target=waiting.collect)
-    with session.watched(spark, say):
+    with session.report_progress(spark, say):
         work.start()
         assert spoken.wait(30)
     told = len(said)
@@ -117,7 +117,7 @@ def test_the_streams_come_back_after_a_failure(tmp_path: Path, capfd: pytest.Cap
 def test_a_working_folder_that_cannot_be_written_is_refused(open_folder: Path) -> None:
     """Before anything is started."""
     with without_root(), pytest.raises(DependencyError) as caught:
-        session.start(open_folder / "work")
+        session.start_session(open_folder / "work")
     assert str(caught.value) == (
         f"the working folder {open_folder}/work cannot be written: Permission denied; name another with --workdir"
     )
@@ -127,7 +127,7 @@ def test_a_working_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     """The message names what stands in the way."""
     (tmp_path / "work").write_text("")
     with pytest.raises(DependencyError, match=r"work cannot be written: Not a directory; name another with --workdir"):
-        session.start(tmp_path / "work")
+        session.start_session(tmp_path / "work")
 
 
 def test_a_java_that_is_killed_while_it_starts_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,10 +136,10 @@ def test_a_java_that_is_killed_while_it_starts_is_told(tmp_path: Path, monkeypat
     def refuse(*_: object) -> None:
         raise ConnectionRefusedError(111, "Connection refused")
 
-    monkeypatch.setattr(session, "_builder", refuse)
+    monkeypatch.setattr(session, "_build_session", refuse)
     monkeypatch.setattr(session, "java_status", lambda _: -9)
     with pytest.raises(DependencyError, match=r"^Java was killed: by the system, for want of memory, or by somebody;"):
-        session.start(tmp_path / "work")
+        session.start_session(tmp_path / "work")
 
 
 def test_a_java_that_lives_has_no_status(spark: SparkSession) -> None:

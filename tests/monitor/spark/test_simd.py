@@ -36,25 +36,25 @@ vendor_id\t: SomethingElse
 def test_only_the_slow_sort_of_one_family_is_disabled(vendor: str, family: str, flags: str, disabled: str) -> None:
     """AMD's family 25 with AVX-512; every other processor keeps all that numpy has for it."""
     cpuinfo = CPUINFO.format(vendor=vendor, family=family, flags=flags)
-    assert simd.disabled_features(cpuinfo, DISPATCHED) == disabled
+    assert simd.choose_disabled_features(cpuinfo, DISPATCHED) == disabled
 
 
 @pytest.mark.parametrize("cpuinfo", ["", "Processor: ARMv8\nFeatures\t: fp asimd\n", "vendor_id"])
 def test_a_processor_that_tells_nothing_keeps_all(cpuinfo: str) -> None:
     """Other architectures write other lines."""
-    assert simd.disabled_features(cpuinfo, DISPATCHED) == ""
+    assert simd.choose_disabled_features(cpuinfo, DISPATCHED) == ""
 
 
 def test_a_system_without_cpuinfo_keeps_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Only Linux has that file."""
     monkeypatch.setattr(simd, "_CPUINFO", tmp_path / "cpuinfo")
-    assert simd.for_this_machine() == ""
+    assert simd.detect_disabled_features() == ""
 
 
 def test_numpy_takes_the_value_without_a_warning() -> None:
     """On this machine, whatever it is: a feature that is not there must not be named."""
     command = [sys.executable, "-W", "error", "-c", "import numpy; numpy.sort(numpy.arange(9))"]
     run = subprocess.run(
-        command, env={simd.VARIABLE: simd.for_this_machine()}, capture_output=True, text=True, check=False
+        command, env={simd.VARIABLE: simd.detect_disabled_features()}, capture_output=True, text=True, check=False
     )
     assert (run.returncode, run.stderr) == (0, "")

@@ -18,19 +18,19 @@ import stamina
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from hopwatch.monitor.commit import Committed
+from hopwatch.monitor.accounting.unheard_instances import folder_retention_us
 from hopwatch.monitor.errors import StoreError, StoreTakenError
+from hopwatch.monitor.micro_batch import CommittedBatch
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.spark.job import Place
-from hopwatch.monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US, Sink
-from hopwatch.monitor.spark.source import SpoolSource
+from hopwatch.monitor.spark.job import JobContext
+from hopwatch.monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US, MicroBatchSink
+from hopwatch.monitor.spark.sources.record_source import SpoolSource
 from hopwatch.monitor.store import dialect, lineage, reader, schema, writer
-from hopwatch.monitor.unheard import needed_us
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spooled import RULES
+from tests.monitor.spool_builder import STREAM_CONFIGS
 from tests.monitor.store.stored import dump
-from tests.monitor.test_commit import traffic
+from tests.monitor.test_micro_batch import traffic
 from tests.real.servers.postgres import Postgres
 
 if TYPE_CHECKING:
@@ -95,16 +95,20 @@ class Stream(MicroBatches):
 
     folder: Path = Path()
     told: list[WindowResult] = field(default_factory=list)
-    observed: list[Committed] = field(default_factory=list)
+    observed: list[CommittedBatch] = field(default_factory=list)
     clock: ManualClock = field(default_factory=ManualClock)
     is_stopping: bool = False
 
     def __post_init__(self) -> None:
         """Make the sink, and the checkpoint that tells it which query it is."""
-        place = Place(SpoolSource(self.folder), self.engine, self.rules, self.folder, observer=self.observed.append)
+        place = JobContext(
+            SpoolSource(self.folder), self.engine, self.rules, self.folder, observer=self.observed.append
+        )
         place.checkpoint.mkdir(parents=True)
         (place.checkpoint / "metadata").write_text(json.dumps({"id": QUERY}))
-        self.sink = Sink(place, self._report, cast("SparkSession", None), lambda: self.is_stopping, clock=self.clock)
+        self.sink = MicroBatchSink(
+            place, self._report, cast("SparkSession", None), lambda: self.is_stopping, clock=self.clock
+        )
 
     def _report(self, results: Sequence[WindowResult]) -> None:
         self.told += results
@@ -134,7 +138,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
             url = server.database()
         engine = dialect.engine(url)
         schema.prepare(engine)
-        return Stream(RULES, engine, folder=tmp_path / name)
+        return Stream(STREAM_CONFIGS, engine, folder=tmp_path / name)
 
     return stream
 
@@ -204,7 +208,7 @@ def test_each_batch_is_observed_once_it_is_written(make: Make, batches: Batches)
     assert [result for one in stream.observed for result in one.results] == stream.told
     stream.batch_id -= 1
     stream.run([])
-    assert stream.observed[-1] == Committed((), 0, WORK_S)
+    assert stream.observed[-1] == CommittedBatch((), 0, WORK_S)
 
 
 def test_trouble_twice_in_a_batch_is_overcome(make: Make, batches: Batches) -> None:
@@ -301,14 +305,14 @@ def test_folders_of_instances_that_ended_are_removed_once_no_window_needs_them(m
         latest_us = lineage.watermark_us(connection)
     assert asked == sorted(asked)
     assert all(later - earlier >= SWEEP_EVERY_US for earlier, later in pairwise(asked))
-    assert 0 <= latest_us - needed_us(RULES) - asked[-1] < SWEEP_EVERY_US
+    assert 0 <= latest_us - folder_retention_us(STREAM_CONFIGS) - asked[-1] < SWEEP_EVERY_US
 
 
 def test_no_segment_is_deleted_once_the_store_is_gone(tmp_path: Path, batches: Batches) -> None:
     """A file that was deleted takes each batch without a word: the job ends instead, and the segments stay."""
     url = f"sqlite:///{tmp_path}/gone.db"
     schema.prepare(dialect.engine(url))
-    stream = Stream(RULES, dialect.engine(url), folder=tmp_path / "gone")
+    stream = Stream(STREAM_CONFIGS, dialect.engine(url), folder=tmp_path / "gone")
 
     def lose_the_store(_: object) -> None:
         if stream.sink.written.spent:
@@ -355,10 +359,10 @@ def test_a_store_that_another_monitor_took_meanwhile_is_not_written(make: Make, 
         renewals.append(1)
         raise StoreTakenError("S")
 
-    stream.sink.place = Place(
+    stream.sink.place = JobContext(
         SpoolSource(stream.folder),
         stream.engine,
-        RULES,
+        STREAM_CONFIGS,
         stream.folder,
         cast("dialect.Hold", SimpleNamespace(renew=renew)),
     )

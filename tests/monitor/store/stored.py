@@ -10,15 +10,15 @@ import numpy as np
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 
-from hopwatch.monitor.kernel.masks import ids_of
-from hopwatch.monitor.kernel.tally import LostIds, Tally, empty
-from hopwatch.monitor.kernel.verdict import NodeBooks, Standing, conclude
-from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.kernel.masks import ids_from_bytes
+from hopwatch.monitor.kernel.tally import LostIds, Tally, empty_tally
+from hopwatch.monitor.kernel.verdict import NodeBooks, WindowStage, conclude_window
 from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
 from hopwatch.monitor.store import tables, writer
-from tests.monitor.spooled import RULES, START_US
+from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
 
-PATHWAY: Final = RULES["orders"].pathway
+PATHWAY: Final = STREAM_CONFIGS["orders"].pathway
 NO_BOOKS: Final = NodeBooks(*(np.zeros(2, np.int64) for _ in fields(NodeBooks)))
 
 _COUNTS: Final = st.integers(-(2**63), 2**63 - 1)
@@ -56,9 +56,9 @@ def concluded(
     status: Status = Status.FINAL,
 ) -> Conclusion:
     """Return a conclusion: of an empty window if none is given; ``lost`` are packed ids by node."""
-    tally = tally or empty(PATHWAY)
-    result = result or conclude(PATHWAY, Standing("orders", START_US, status), tally, NO_BOOKS)
-    lost_ids = tuple(LostIds.of(ids_of((lost or {}).get(node, b""))) for node in PATHWAY.nodes)
+    tally = tally or empty_tally(PATHWAY)
+    result = result or conclude_window(PATHWAY, WindowStage("orders", START_US, status), tally, NO_BOOKS)
+    lost_ids = tuple(LostIds.of(ids_from_bytes((lost or {}).get(node, b""))) for node in PATHWAY.nodes)
     return Conclusion(result, tally, lost_ids, is_settled=True, books=b"books", changed=changed)
 
 

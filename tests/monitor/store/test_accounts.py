@@ -8,31 +8,31 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from hopwatch.monitor.kernel.books import Book, Run, Tallies
-from hopwatch.monitor.kernel.books import accounts as judge
-from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.kernel.books import BatchRun, Book, InstanceCounts
+from hopwatch.monitor.kernel.books import judge_book as judge
+from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.store import lineage, reader, writer
 from hopwatch.monitor.store.writer import Changes
-from tests.monitor.spooled import START_MS, START_US, at
+from tests.monitor.spool_builder import START_MS, START_US, at_us
 from tests.monitor.store.stored import dump
 
 BOOK = Book(
     "orders",
     "a",
     "host-1 '[b]",
-    at(-10),
-    first_arrival_us=at(1),
-    last_arrival_us=at(70),
-    runs=(Run(0, 2, at(0), at(20)), Run(4, 4, at(40), at(65))),
+    at_us(-10),
+    first_arrival_us=at_us(1),
+    last_arrival_us=at_us(70),
+    runs=(BatchRun(0, 2, at_us(0), at_us(20)), BatchRun(4, 4, at_us(40), at_us(65))),
     said_bye=True,
     skew_us=-3,
     drops={(START_MS, "queue full"): 3, (START_MS, "a\"b'c"): 1},
     sent={START_MS: False, START_MS + 60_000: True},
-    tallies=Tallies(6, 1, 500, 40, 30, 20),
+    tallies=InstanceCounts(6, 1, 500, 40, 30, 20),
 )
-AFTER = (Run(0, 0, at(9_000), at(9_000)),)
-LONG_AGO = (Run(0, 0, at(-9_000), at(-9_000)),)
-BROKEN = SetAside("s.seg", 6, 10, at(70), "bad_crc", "CRC-32C 0x1 was written, 0x2 was read")
+AFTER = (BatchRun(0, 0, at_us(9_000), at_us(9_000)),)
+LONG_AGO = (BatchRun(0, 0, at_us(-9_000), at_us(-9_000)),)
+BROKEN = SetAside("s.seg", 6, 10, at_us(70), "bad_crc", "CRC-32C 0x1 was written, 0x2 was read")
 
 
 def write(engine: Engine, changes: Changes) -> None:
@@ -49,7 +49,7 @@ def accounts(engine: Engine) -> reader.Json:
 
 def test_a_book_is_read_as_it_was_written(engine: Engine) -> None:
     """Runs and holes, drops by window and cause, windows sent, tallies."""
-    other = replace(BOOK, probe="other", runs=(), drops={}, sent={}, said_bye=False, tallies=Tallies())
+    other = replace(BOOK, probe="other", runs=(), drops={}, sent={}, said_bye=False, tallies=InstanceCounts())
     write(engine, Changes(0, books=[BOOK, other]))
     with engine.begin() as connection:
         assert list(reader.books(connection)) == [BOOK, other]
@@ -57,32 +57,34 @@ def test_a_book_is_read_as_it_was_written(engine: Engine) -> None:
 
 def test_the_newest_book_of_an_instance_stands(engine: Engine) -> None:
     """Another epoch is another instance."""
-    for book in (BOOK, replace(BOOK, skew_us=5), replace(BOOK, epoch_us=at(0))):
+    for book in (BOOK, replace(BOOK, skew_us=5), replace(BOOK, epoch_us=at_us(0))):
         write(engine, Changes(0, books=[book]))
     with engine.begin() as connection:
-        assert [(book.epoch_us, book.skew_us) for book in reader.books(connection)] == [(at(-10), 5), (at(0), -3)]
+        assert [(book.epoch_us, book.skew_us) for book in reader.books(connection)] == [(at_us(-10), 5), (at_us(0), -3)]
 
 
 def test_every_book_with_a_say_in_a_window_is_read_for_it(engine: Engine) -> None:
     """Whoever lived then, may hold stamps of it, sent some or dropped some; others long before and after are not."""
     silent = replace(BOOK, drops={}, sent={}, said_bye=False)
-    alive = replace(silent, first_arrival_us=at(0), runs=(Run(0, 0, at(0), at(90)),))
+    alive = replace(silent, first_arrival_us=at_us(0), runs=(BatchRun(0, 0, at_us(0), at_us(90)),))
     written = [
         replace(alive, probe="alive"),
-        replace(alive, probe="may-hold", epoch_us=at(-900), runs=(Run(0, 0, at(-900), at(-500)),)),
-        replace(alive, probe="clock-ahead", epoch_us=at(9_000)),
-        replace(alive, probe="sent", runs=(Run(0, 0, at(-9_000), at(-9_000)),), sent={START_MS: False}),
-        replace(alive, probe="dropped", runs=(Run(0, 0, at(-9_000), at(-9_000)),), drops={(START_MS, "full"): 1}),
+        replace(alive, probe="may-hold", epoch_us=at_us(-900), runs=(BatchRun(0, 0, at_us(-900), at_us(-500)),)),
+        replace(alive, probe="clock-ahead", epoch_us=at_us(9_000)),
+        replace(alive, probe="sent", runs=(BatchRun(0, 0, at_us(-9_000), at_us(-9_000)),), sent={START_MS: False}),
+        replace(
+            alive, probe="dropped", runs=(BatchRun(0, 0, at_us(-9_000), at_us(-9_000)),), drops={(START_MS, "full"): 1}
+        ),
         replace(
             alive,
             probe="before",
-            epoch_us=at(-9_000),
-            first_arrival_us=at(-9_000),
-            last_arrival_us=at(-9_000),
+            epoch_us=at_us(-9_000),
+            first_arrival_us=at_us(-9_000),
+            last_arrival_us=at_us(-9_000),
             runs=LONG_AGO,
         ),
-        replace(alive, probe="backwards", epoch_us=at(9_000), first_arrival_us=at(9_000)),
-        replace(alive, probe="after", epoch_us=at(9_000), first_arrival_us=at(9_000), runs=AFTER),
+        replace(alive, probe="backwards", epoch_us=at_us(9_000), first_arrival_us=at_us(9_000)),
+        replace(alive, probe="after", epoch_us=at_us(9_000), first_arrival_us=at_us(9_000), runs=AFTER),
         replace(alive, probe="elsewhere", stream="trades"),
     ]
     write(engine, Changes(0, books=written))
@@ -111,7 +113,7 @@ def test_an_empty_store_accounts_for_nothing(engine: Engine) -> None:
 
 def test_accounts_add_up_over_instances_and_reasons(engine: Engine) -> None:
     """Records are batches and what was set aside; the pulse of the monitor counts like any other."""
-    pulse = replace(BOOK, stream="_hopwatch", node="monitor", tallies=Tallies(batches=7))
+    pulse = replace(BOOK, stream="_hopwatch", node="monitor", tallies=InstanceCounts(batches=7))
     places = [
         replace(BROKEN, position=n, reason=reason) for n, reason in enumerate(["torn_tail", "bad_crc", "bad_crc"])
     ]
@@ -132,7 +134,7 @@ def test_a_record_is_set_aside_once(engine: Engine) -> None:
     write(engine, Changes(0, set_aside=[BROKEN]))
     write(engine, Changes(0, set_aside=[BROKEN, replace(BROKEN, position=99)]))
     assert accounts(engine)["set_aside"] == {"bad_crc": 2}
-    assert dump(engine)["set_aside"][0] == ("s.seg", 6, 10, at(70), "bad_crc", BROKEN.message)
+    assert dump(engine)["set_aside"][0] == ("s.seg", 6, 10, at_us(70), "bad_crc", BROKEN.message)
 
 
 def test_an_empty_record_and_the_torn_tail_behind_it_are_two(engine: Engine) -> None:
@@ -143,37 +145,37 @@ def test_an_empty_record_and_the_torn_tail_behind_it_are_two(engine: Engine) -> 
 
 def test_streams_keep_their_first_and_last_window(engine: Engine) -> None:
     """The newest range stands."""
-    write(engine, Changes(0, streams={"orders": (at(0), at(60)), "trades": (at(0), at(0))}))
-    write(engine, Changes(0, streams={"orders": (at(-60), at(60))}))
+    write(engine, Changes(0, streams={"orders": (at_us(0), at_us(60)), "trades": (at_us(0), at_us(0))}))
+    write(engine, Changes(0, streams={"orders": (at_us(-60), at_us(60))}))
     with engine.begin() as connection:
-        assert reader.stream_ranges(connection) == {"orders": (at(-60), at(60)), "trades": (at(0), at(0))}
+        assert reader.stream_ranges(connection) == {"orders": (at_us(-60), at_us(60)), "trades": (at_us(0), at_us(0))}
 
 
 def test_the_watermark_is_that_of_the_last_batch(engine: Engine) -> None:
     """0 before the first."""
     with engine.begin() as connection:
         assert lineage.watermark_us(connection) == 0
-    write(engine, Changes(at(70)))
+    write(engine, Changes(at_us(70)))
     with engine.begin() as connection:
-        assert lineage.watermark_us(connection) == at(70)
+        assert lineage.watermark_us(connection) == at_us(70)
 
 
 @pytest.mark.parametrize(
     ("watermark_us", "batch_id", "released"),
     [
-        (at(100), 9, []),
-        (at(100) + 1, 9, ["old.seg"]),
-        (at(200) + 1, 9, ["new.seg", "old.seg"]),
-        (at(200) + 1, 6, ["old.seg"]),
-        (at(200) + 1, 5, []),
+        (at_us(100), 9, []),
+        (at_us(100) + 1, 9, ["old.seg"]),
+        (at_us(200) + 1, 9, ["new.seg", "old.seg"]),
+        (at_us(200) + 1, 6, ["old.seg"]),
+        (at_us(200) + 1, 5, []),
     ],
 )
 def test_a_segment_is_released_when_no_window_and_no_replay_needs_it(
     watermark_us: int, batch_id: int, released: list[str], engine: Engine
 ) -> None:
     """Its last window can be amended no more, and it was read in a batch that Spark will not read again."""
-    write(engine, Changes(0, batch_id=5, segments={"old.seg": at(100)}))
-    write(engine, Changes(0, batch_id=6, segments={"new.seg": at(200)}))
+    write(engine, Changes(0, batch_id=5, segments={"old.seg": at_us(100)}))
+    write(engine, Changes(0, batch_id=6, segments={"new.seg": at_us(200)}))
     with engine.execution_options(writes=True).begin() as connection:
         assert sorted(writer.release_segments(connection, watermark_us, batch_id)) == released
         assert writer.release_segments(connection, watermark_us, batch_id) == []

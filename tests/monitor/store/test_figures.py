@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from sqlalchemy import Engine
 
-from hopwatch.monitor.holes import Hole
-from hopwatch.monitor.kernel.books import Book, Run, Tallies
-from hopwatch.monitor.metrics.known import Beginning, StoreFigures
-from hopwatch.monitor.parcels import REASONS, SetAside
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.kernel.books import BatchRun, Book, InstanceCounts
+from hopwatch.monitor.metrics.snapshot import InitialState, StoreFigures
+from hopwatch.monitor.payloads import SET_ASIDE_REASONS, SetAside
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.store import figures, schema, writer
 from hopwatch.probes.contract.limits import MONITOR_STREAM, WINDOW_US
-from tests.monitor.spooled import RULES, START_US
+from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
 from tests.monitor.store.stored import concluded, write
 
 WATERMARK_US = START_US + 3_600_000_000
@@ -22,9 +22,9 @@ WATERMARK_US = START_US + 3_600_000_000
 def book(probe: str, told_ago_s: int, *, said_bye: bool = False, missing: int = 0) -> Book:
     """Return the book of an instance that has told up to so many seconds before the watermark."""
     told_us = WATERMARK_US - told_ago_s * 1_000_000
-    first = Run(0, 0, START_US, START_US)
-    rest = Run(missing + 1, missing + 1, told_us, told_us)
-    tallies = Tallies(2, 1, 50, 3, 4, 5)
+    first = BatchRun(0, 0, START_US, START_US)
+    rest = BatchRun(missing + 1, missing + 1, told_us, told_us)
+    tallies = InstanceCounts(2, 1, 50, 3, 4, 5)
     return Book("orders", "a", probe, START_US, START_US, told_us, (first, rest), said_bye, tallies=tallies)
 
 
@@ -38,12 +38,12 @@ def put(engine: Engine, *books: Book, set_aside: tuple[SetAside, ...] = (), hole
 def read(engine: Engine) -> StoreFigures:
     """Return the figures."""
     with schema.reading(engine) as connection:
-        return figures.read(connection, RULES)
+        return figures.read(connection, STREAM_CONFIGS)
 
 
 def test_an_empty_store_says_zero(engine: Engine) -> None:
     """Of all that it always has; of each reason of records set aside too, so that the first record is an increase."""
-    none = dict.fromkeys(REASONS, 0)
+    none = dict.fromkeys(SET_ASIDE_REASONS, 0)
     waiting, instances = {"OPEN": 0, "PROVISIONAL": 0}, {"alive": 0, "silent": 0}
     nothing = StoreFigures(set_aside=none, waiting=waiting, instances=instances)
     assert read(engine) == nothing
@@ -98,9 +98,9 @@ def test_a_beginning_is_the_newest_final_window_of_each_stream(engine: Engine) -
     write(engine, *map(concluded, kept), concluded(replace(base, stream="refunds")))
     put(engine)
     with schema.reading(engine) as connection:
-        found = figures.beginning(connection, {"orders": RULES["orders"], "new": RULES["orders"]})
+        found = figures.beginning(connection, {"orders": STREAM_CONFIGS["orders"], "new": STREAM_CONFIGS["orders"]})
     judged = {("orders", START_US), ("orders", START_US + WINDOW_US)}
-    assert found == Beginning(WATERMARK_US, (kept[1],), judged)
+    assert found == InitialState(WATERMARK_US, (kept[1],), judged)
 
 
 def test_a_window_that_nothing_can_change_is_not_judged_again(engine: Engine) -> None:
@@ -109,5 +109,5 @@ def test_a_window_that_nothing_can_change_is_not_judged_again(engine: Engine) ->
     with engine.execution_options(writes=True).begin() as connection:
         writer.forget(connection, [("orders", START_US)])
     with schema.reading(engine) as connection:
-        found = figures.beginning(connection, RULES)
+        found = figures.beginning(connection, STREAM_CONFIGS)
     assert (len(found.newest), found.judged) == (1, set())

@@ -1,36 +1,47 @@
 """Tests of which probe instances there are: states, order, pages, and what is folded away, in either database."""
 
 from __future__ import annotations
-
 import pytest
 from sqlalchemy import Engine
-
-from hopwatch.monitor.instances import Roll, State
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, Tallies
-from hopwatch.monitor.metrics.known import StoreFigures
-from hopwatch.monitor.store import figures, instances, lineage, schema
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
+from hopwatch.monitor.store import figures
+from hopwatch.monitor.store import instances
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import schema
 from hopwatch.monitor.store.instances import Asked
 from hopwatch.probes.contract.limits import MONITOR_STREAM
-from tests.dashboards.health_data import WATERMARK_US, book, holed, write
-from tests.monitor.spooled import RULES
+from tests.dashboards.health_data import WATERMARK_US
+from tests.dashboards.health_data import book
+from tests.dashboards.health_data import holed
+from tests.dashboards.health_data import write
+from hopwatch.monitor.accounting.instances import InstancePage
+from hopwatch.monitor.accounting.instances import InstanceState
+from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.monitor.metrics.snapshot import StoreFigures
+from tests.monitor.spool_builder import STREAM_CONFIGS
 
 
-def roll(engine: Engine, first: int = 0, most: int = 100, **asked: object) -> Roll:
+def roll(engine: Engine, first: int = 0, most: int = 100, **asked: object) -> InstancePage:
     """Return the instances that are asked for."""
     with schema.reading(engine) as connection:
         return instances.roll(connection, Asked(**asked), first, most)  # type: ignore[arg-type]  # as a test gives them
 
 
-def names(found: Roll) -> list[str]:
+def names(found: InstancePage) -> list[str]:
     """Return the probes in order."""
     return [one.book.probe for one in found.instances]
 
 
 @pytest.mark.parametrize(
     ("told_ago_s", "state"),
-    [(60, State.ALIVE), (60.000001, State.SILENT), (600, State.SILENT), (600.000001, State.RETIRED)],
+    [
+        (60, InstanceState.ALIVE),
+        (60.000001, InstanceState.SILENT),
+        (600, InstanceState.SILENT),
+        (600.000001, InstanceState.RETIRED),
+    ],
 )
-def test_silence_is_told_by_what_an_instance_completes(told_ago_s: float, state: State, engine: Engine) -> None:
+def test_silence_is_told_by_what_an_instance_completes(told_ago_s: float, state: InstanceState, engine: Engine) -> None:
     """Over a minute by the watermark it is silent, and retired once nothing waits for it."""
     write(engine, book(told_ago_s=told_ago_s))
     assert RETIRED_AFTER_US == 600_000_000
@@ -42,8 +53,8 @@ def test_silence_is_told_by_what_an_instance_completes(told_ago_s: float, state:
     [
         holed(drops={}),
         book(drops={(0, "sink"): 1}),
-        book(tallies=Tallies(too_late=1)),
-        book(tallies=Tallies(implausible=1)),
+        book(tallies=InstanceCounts(too_late=1)),
+        book(tallies=InstanceCounts(implausible=1)),
         book(skew_us=1_000_001),
     ],
     ids=["missing", "drops", "too late", "implausible", "ahead"],
@@ -52,12 +63,12 @@ def test_what_tells_and_is_not_whole_is_troubled(trouble: object, engine: Engine
     """Whatever it is; one that is a little ahead is not."""
     write(engine, trouble)  # type: ignore[arg-type]  # a book
     write(engine, book(node="a", skew_us=1_000_000))
-    assert [one.state for one in roll(engine).instances] == [State.TROUBLED, State.ALIVE]
+    assert [one.state for one in roll(engine).instances] == [InstanceState.TROUBLED, InstanceState.ALIVE]
 
 
 def test_books_come_back_as_they_were_written(engine: Engine) -> None:
     """Holes, drops and tallies included."""
-    written = holed(tallies=Tallies(62, 2, 6_000, 20, 14, 3))
+    written = holed(tallies=InstanceCounts(62, 2, 6_000, 20, 14, 3))
     write(engine, written)
     assert [one.book for one in roll(engine).instances] == [written]
 
@@ -97,10 +108,10 @@ def test_the_long_gone_are_counted_and_not_listed(engine: Engine) -> None:
     )
     lately = roll(engine)
     assert names(lately) == ["killed", "here", "bye"]
-    assert lately.folded == {State.BYE: 1, State.RETIRED: 1}
+    assert lately.folded == {InstanceState.BYE: 1, InstanceState.RETIRED: 1}
     everybody = roll(engine, is_all=True)
     assert (everybody.found, everybody.folded) == (5, {})
-    assert everybody.counts == {State.RETIRED: 2, State.ALIVE: 1, State.BYE: 2}
+    assert everybody.counts == {InstanceState.RETIRED: 2, InstanceState.ALIVE: 1, InstanceState.BYE: 2}
 
 
 def test_metrics_count_the_same_instances(engine: Engine) -> None:
@@ -108,10 +119,10 @@ def test_metrics_count_the_same_instances(engine: Engine) -> None:
     books = [book(probe=f"p{n}", told_ago_s=n * 30) for n in range(30)]
     write(engine, *books, holed(probe="q"), book(probe="r", said_bye=True))
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 0, RULES)
+        lineage.enter(connection, "q", 0, STREAM_CONFIGS)
     counts = roll(engine).counts
     with schema.reading(engine) as connection:
-        told: StoreFigures = figures.read(connection, RULES)
-    alive = counts[State.ALIVE] + counts[State.TROUBLED]
-    assert told.instances == {"alive": alive, "silent": counts[State.SILENT]}
+        told: StoreFigures = figures.read(connection, STREAM_CONFIGS)
+    alive = counts[InstanceState.ALIVE] + counts[InstanceState.TROUBLED]
+    assert told.instances == {"alive": alive, "silent": counts[InstanceState.SILENT]}
     assert roll(engine).moment_us == WATERMARK_US

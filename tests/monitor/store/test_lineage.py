@@ -12,22 +12,22 @@ from sqlalchemy import Engine
 
 from hopwatch.monitor.errors import CheckpointError, HopwatchError, StoreError
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.rules import StreamRules
 from hopwatch.monitor.store import dialect, lineage, writer
 from hopwatch.monitor.store.writer import Changes
-from tests.monitor.spooled import RULES, TERMS
+from hopwatch.monitor.stream_config import StreamConfig
+from tests.monitor.spool_builder import STREAM_CONFIGS, WINDOW_POLICY
 from tests.monitor.store.stored import concluded, dump, write
 
-Rules = dict[str, StreamRules]
+Rules = dict[str, StreamConfig]
 
 
-def enter(engine: Engine, query: str, batch_id: int, rules: Rules = RULES) -> bool:
+def enter(engine: Engine, query: str, batch_id: int, rules: Rules = STREAM_CONFIGS) -> bool:
     """Pass the fence in a transaction of its own."""
     with engine.execution_options(writes=True).begin() as connection:
         return lineage.enter(connection, query, batch_id, rules)
 
 
-def begin_once(engine: Engine, rules: Rules = RULES) -> None:
+def begin_once(engine: Engine, rules: Rules = STREAM_CONFIGS) -> None:
     """Begin a run over everything in a transaction of its own."""
     with engine.execution_options(writes=True).begin() as connection:
         lineage.begin_once(connection, rules)
@@ -65,7 +65,7 @@ def begin_anew(engine: Engine, folder: Path) -> None:
 
 
 TAKEN = {
-    "another run": lambda engine, folder: lineage.check(engine, folder / "nothing", RULES, "", "second"),
+    "another run": lambda engine, folder: lineage.check(engine, folder / "nothing", STREAM_CONFIGS, "", "second"),
     "a run over everything": lambda engine, _: begin_once(engine),
     "one that begins anew": begin_anew,
 }
@@ -76,7 +76,7 @@ def test_the_store_is_of_the_run_that_began_last(
     engine: Engine, tmp_path: Path, take: Callable[[Engine, Path], None]
 ) -> None:
     """The one before finds it taken in its next transaction, whatever its lock was worth."""
-    lineage.check(engine, tmp_path / "nothing", RULES, "", "first")
+    lineage.check(engine, tmp_path / "nothing", STREAM_CONFIGS, "", "first")
     require_run(engine, "first")
     take(engine, tmp_path)
     with pytest.raises(StoreError) as caught:
@@ -87,9 +87,9 @@ def test_the_store_is_of_the_run_that_began_last(
 
 def test_a_run_that_is_refused_takes_nothing(engine: Engine, checkpoint: Path, tmp_path: Path) -> None:
     """Whoever had the store keeps it."""
-    lineage.check(engine, tmp_path / "nothing", RULES, "", "first")
+    lineage.check(engine, tmp_path / "nothing", STREAM_CONFIGS, "", "first")
     with pytest.raises(CheckpointError):
-        lineage.check(engine, checkpoint, RULES, "", "second")
+        lineage.check(engine, checkpoint, STREAM_CONFIGS, "", "second")
     require_run(engine, "first")
 
 
@@ -102,7 +102,7 @@ def test_each_batch_passes_once(engine: Engine) -> None:
 def test_a_batch_that_was_rolled_back_passes_again(engine: Engine) -> None:
     """The fence is part of the transaction that it guards."""
     with engine.connect().execution_options(writes=True) as connection, connection.begin() as transaction:
-        assert lineage.enter(connection, "q", 0, RULES)
+        assert lineage.enter(connection, "q", 0, STREAM_CONFIGS)
         transaction.rollback()
     assert enter(engine, "q", 0)
 
@@ -122,17 +122,17 @@ def test_a_batch_that_was_turned_away_leaves_no_trace(engine: Engine) -> None:
 def test_a_store_between_done_and_planned_fits(last: int, engine: Engine, checkpoint: Path) -> None:
     """A crash may come before the store has written the planned batch, or before Spark has noted it as done."""
     enter(engine, "q", last)
-    lineage.check(engine, checkpoint, RULES)
+    lineage.check(engine, checkpoint, STREAM_CONFIGS)
 
 
 def test_another_topic_is_refused(engine: Engine, checkpoint: Path) -> None:
     """One that was made anew is another one: the offsets of the old say nothing of it. A spool fits."""
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 2, RULES, "first")
-    lineage.check(engine, checkpoint, RULES, "first")
-    lineage.check(engine, checkpoint, RULES)
+        lineage.enter(connection, "q", 2, STREAM_CONFIGS, "first")
+    lineage.check(engine, checkpoint, STREAM_CONFIGS, "first")
+    lineage.check(engine, checkpoint, STREAM_CONFIGS)
     with pytest.raises(CheckpointError) as caught:
-        lineage.check(engine, checkpoint, RULES, "second")
+        lineage.check(engine, checkpoint, STREAM_CONFIGS, "second")
     assert str(caught.value) == (
         "the store was written from another topic: first; [transport] url names second: "
         "put it back, name another store and workdir, or pass --begin-anew"
@@ -144,7 +144,7 @@ def test_a_checkpoint_with_a_file_that_is_cut_is_refused(text: str, engine: Engi
     """Spark itself would die of it without a name."""
     (checkpoint / "offsets" / "9").write_text(text)
     with pytest.raises(CheckpointError) as caught:
-        lineage.check(engine, checkpoint, RULES)
+        lineage.check(engine, checkpoint, STREAM_CONFIGS)
     assert str(caught.value) == (
         f"the checkpoint {checkpoint} is damaged, its file offsets/9 is not whole: "
         "bring back a copy of it, or pass --begin-anew"
@@ -155,17 +155,17 @@ def test_to_begin_anew_leaves_neither_results_nor_checkpoint(engine: Engine, che
     """The next stream finds an empty store, and fits it."""
     assert lineage.begin_anew(engine, checkpoint) == 0
     assert not checkpoint.exists()
-    lineage.check(engine, checkpoint, RULES)
+    lineage.check(engine, checkpoint, STREAM_CONFIGS)
 
 
 def test_an_empty_store_and_no_checkpoint_fit(engine: Engine, tmp_path: Path) -> None:
     """Everything begins anew."""
-    lineage.check(engine, tmp_path / "checkpoint", RULES)
+    lineage.check(engine, tmp_path / "checkpoint", STREAM_CONFIGS)
 
 
 def test_an_empty_store_fits_a_checkpoint_that_has_done_nothing(engine: Engine, tmp_path: Path) -> None:
     """The first batch was planned when the job was killed."""
-    lineage.check(engine, write_checkpoint(tmp_path / "checkpoint", query="q", planned=0, done=-1), RULES)
+    lineage.check(engine, write_checkpoint(tmp_path / "checkpoint", query="q", planned=0, done=-1), STREAM_CONFIGS)
 
 
 MISFITS = {
@@ -186,7 +186,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(
         enter(engine, "q", last)
     checkpoint = write_checkpoint(tmp_path / "checkpoint", query=query, planned=planned, done=done)
     with pytest.raises(CheckpointError) as caught:
-        lineage.check(engine, checkpoint, RULES)
+        lineage.check(engine, checkpoint, STREAM_CONFIGS)
     assert str(caught.value) == (
         f"{told.replace(' C ', f' {checkpoint} ')}: "
         f"bring back the other's own, put the store and {checkpoint} aside together, or pass --begin-anew"
@@ -201,7 +201,7 @@ def test_a_checkpoint_without_an_id_is_refused(metadata: str | None, engine: Eng
     if metadata is not None:
         (checkpoint / "metadata").write_text(metadata)
     with pytest.raises(CheckpointError) as caught:
-        lineage.check(engine, checkpoint, RULES)
+        lineage.check(engine, checkpoint, STREAM_CONFIGS)
     assert str(caught.value) == (
         f"the checkpoint {checkpoint} is damaged, its file metadata tells no id: "
         "put it and the store aside to begin anew"
@@ -212,7 +212,7 @@ def test_a_stream_refuses_the_store_of_a_run_over_everything(engine: Engine, tmp
     """Their windows would be told apart by nothing."""
     begin_once(engine)
     with pytest.raises(StoreError) as caught:
-        lineage.check(engine, tmp_path / "checkpoint", RULES)
+        lineage.check(engine, tmp_path / "checkpoint", STREAM_CONFIGS)
     assert str(caught.value) == (
         f"the store {engine.url} holds the results of a --once run: name another store in [store] url, or delete it"
     )
@@ -232,7 +232,7 @@ def test_a_run_over_everything_refuses_the_store_of_a_stream(engine: Engine) -> 
 
 def test_a_run_over_everything_replaces_the_one_before(engine: Engine) -> None:
     """Whatever its configuration was; it is complete in itself."""
-    begin_once(engine, {"trades": RULES["orders"]})
+    begin_once(engine, {"trades": STREAM_CONFIGS["orders"]})
     write(engine, concluded(lost={"b": bytes(16)}))
     with engine.execution_options(writes=True).begin() as connection:
         writer.write(connection, Changes(0, streams={"orders": (0, 0)}))
@@ -241,10 +241,10 @@ def test_a_run_over_everything_replaces_the_one_before(engine: Engine) -> None:
 
 
 OTHER = {
-    "another path": StreamRules(Pathway.parse("a -> b -> c"), TERMS),
-    "the other way": StreamRules(Pathway.parse("b -> a"), TERMS),
-    "other stamps": StreamRules(Pathway.parse("a -> b", {"a": "out"}), TERMS),
-    "other shards": StreamRules(Pathway.parse("a -> b"), TERMS, shards=2),
+    "another path": StreamConfig(Pathway.parse("a -> b -> c"), WINDOW_POLICY),
+    "the other way": StreamConfig(Pathway.parse("b -> a"), WINDOW_POLICY),
+    "other stamps": StreamConfig(Pathway.parse("a -> b", {"a": "out"}), WINDOW_POLICY),
+    "other shards": StreamConfig(Pathway.parse("a -> b"), WINDOW_POLICY, shards=2),
 }
 
 
@@ -258,7 +258,7 @@ def refused(engine: Engine, checkpoint: Path, rules: Rules) -> HopwatchError | N
 
 
 @pytest.mark.parametrize("rules", OTHER.values(), ids=OTHER)
-def test_a_stream_that_counts_by_other_rules_is_refused(rules: StreamRules, engine: Engine, checkpoint: Path) -> None:
+def test_a_stream_that_counts_by_other_rules_is_refused(rules: StreamConfig, engine: Engine, checkpoint: Path) -> None:
     """What is kept of its open windows would be misread; the name is told, and what to do."""
     enter(engine, "q", 2)
     error = refused(engine, checkpoint, {"orders": rules})
@@ -272,8 +272,8 @@ def test_a_stream_that_counts_by_other_rules_is_refused(rules: StreamRules, engi
 def test_terms_may_change_and_streams_may_come_and_go(engine: Engine, checkpoint: Path) -> None:
     """None of that changes what is kept of open windows."""
     enter(engine, "q", 2)
-    slower = replace(RULES["orders"], terms=replace(TERMS, transit_us=1))
-    for rules in ({"orders": slower}, {}, RULES | {"trades": OTHER["another path"]}):
+    slower = replace(STREAM_CONFIGS["orders"], terms=replace(WINDOW_POLICY, transit_us=1))
+    for rules in ({"orders": slower}, {}, STREAM_CONFIGS | {"trades": OTHER["another path"]}):
         assert refused(engine, checkpoint, rules) is None
 
 
@@ -281,5 +281,5 @@ def test_a_stream_that_comes_back_has_to_fit(engine: Engine, checkpoint: Path) -
     """Batches that were written without it do not make the store forget how it counted."""
     enter(engine, "q", 1)
     enter(engine, "q", 2, {})
-    assert refused(engine, checkpoint, RULES) is None
+    assert refused(engine, checkpoint, STREAM_CONFIGS) is None
     assert isinstance(refused(engine, checkpoint, {"orders": OTHER["other shards"]}), StoreError)

@@ -11,33 +11,33 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Connection, Engine, delete, select
 
+from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.masks import ids_of
-from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty
-from hopwatch.monitor.ledger import Conclusion, Ledger, Live
+from hopwatch.monitor.kernel.masks import ids_from_bytes
+from hopwatch.monitor.kernel.tally import LostIds, NodeLags, empty_tally
 from hopwatch.monitor.outliers import state
 from hopwatch.monitor.outliers.quantities import Quantity
+from hopwatch.monitor.outliers.series_tracker import FindingChanges, SeriesTracker
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.store import lineage, outliers, reader, retention, tables, writer
 from hopwatch.monitor.store.rollups import HOUR_US
-from hopwatch.monitor.watch import News, Watched
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spooled import RULES
-from tests.monitor.test_watch import NODES, minute, straight, struck
+from tests.monitor.outliers.test_series_tracker import NODES, minute, straight, struck
+from tests.monitor.spool_builder import STREAM_CONFIGS
 
-PATHWAY: Final = RULES["orders"].pathway
+PATHWAY: Final = STREAM_CONFIGS["orders"].pathway
 LIVE_WINDOWS: Final = 64
 
 
 def written(connection: Connection, ledger: Ledger, results: Sequence[WindowResult]) -> list[Conclusion]:
     """Write windows as a micro-batch does, the newest of which can still change; return what is said of them."""
-    nobody = tuple(LostIds.of(ids_of(b"")) for _ in NODES)
-    made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
+    nobody = tuple(LostIds.of(ids_from_bytes(b"")) for _ in NODES)
+    made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
     writer.write_conclusions(connection, made, 0)
     said = outliers.look(connection, ledger, made)
     newest_us = max(result.window_start_us for result in results)
     live = ledger.live.setdefault("orders", {})
-    live |= {newest_us - number * 60_000_000: Live() for number in range(LIVE_WINDOWS)}
+    live |= {newest_us - number * 60_000_000: LiveWindow() for number in range(LIVE_WINDOWS)}
     for start_us in [start_us for start_us in live if start_us <= newest_us - LIVE_WINDOWS * 60_000_000]:
         del live[start_us]
     outliers.keep(connection, ledger)
@@ -46,10 +46,10 @@ def written(connection: Connection, ledger: Ledger, results: Sequence[WindowResu
 
 def in_pieces(engine: Engine, results: Sequence[WindowResult], restart_every: int = 0) -> Ledger:
     """Write windows a piece at a time, each in a transaction, some by a process that was started anew."""
-    ledger = Ledger(RULES)
+    ledger = Ledger(STREAM_CONFIGS)
     for number, first in enumerate(range(0, len(results), 25)):
         if restart_every and number % restart_every == 0:
-            ledger = Ledger(RULES)
+            ledger = Ledger(STREAM_CONFIGS)
         with engine.execution_options(writes=True).begin() as connection:
             written(connection, ledger, results[first : first + 25])
     return ledger
@@ -80,7 +80,7 @@ def test_a_process_that_is_started_anew_finds_what_one_that_goes_on_finds(engine
     assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
     assert [one for _, one in outliers.found(engine)] == [shelf.found[key] for key in sorted(shelf.found)]
     hour_us = results[len(results) - LIVE_WINDOWS].window_start_us // HOUR_US * HOUR_US
-    size = len(state.to_bytes(state.new(6)))
+    size = len(state.to_bytes(state.new_states(6)))
     assert kept(engine) == [("orders", 0, hour_us, size), ("orders", 1, hour_us, size)]
     assert min(ledger.watched["orders"].values) == hour_us
 
@@ -90,7 +90,7 @@ def test_an_amended_window_is_found_anew_by_whoever_comes(engine: Engine) -> Non
     results = spiked()
     ledger = in_pieces(engine, results)
     again = replace(spiked()[399], window_start_us=results[400].window_start_us, status=Status.AMENDED, revision=1)
-    for one in (ledger, Ledger(RULES)):
+    for one in (ledger, Ledger(STREAM_CONFIGS)):
         with engine.execution_options(writes=True).begin() as connection:
             (said,) = written(connection, one, [again])
         assert said.outliers == {"a": (), "b": ()}
@@ -115,7 +115,7 @@ def test_a_window_that_is_not_final_does_not_enter(engine: Engine) -> None:
     """What is still coming in is few messages to everybody but the detector."""
     result = replace(spiked()[0], status=Status.PROVISIONAL, verdict=None)
     with engine.execution_options(writes=True).begin() as connection:
-        (said,) = written(connection, ledger := Ledger(RULES), [result])
+        (said,) = written(connection, ledger := Ledger(STREAM_CONFIGS), [result])
     assert said.outliers == {}
     assert ledger.watched == {}
 
@@ -126,7 +126,7 @@ def test_findings_go_with_their_windows(engine: Engine) -> None:
     in_pieces(engine, results)
     with engine.execution_options(writes=True).begin() as connection:
         span = results[0].window_start_us, results[-1].window_start_us
-        lineage.enter(connection, "a-query", 0, RULES)
+        lineage.enter(connection, "a-query", 0, STREAM_CONFIGS)
         writer.write(connection, writer.Changes(0, streams={"orders": span}))
         writer.forget(connection, [("orders", one.window_start_us) for one in results])
     before_us = results[300].window_start_us // HOUR_US * HOUR_US
@@ -146,14 +146,14 @@ def test_a_prune_leaves_what_is_said_of_an_episode_that_lasts(engine: Engine) ->
     in_pieces(engine, results[:1_710])
     told = outliers.found(engine)[-1][1]
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "a-query", 0, RULES)
+        lineage.enter(connection, "a-query", 0, STREAM_CONFIGS)
         writer.write(connection, writer.Changes(0, streams={"orders": (0, results[-1].window_start_us)}))
         writer.forget(connection, [("orders", one.window_start_us) for one in results[:-90]])
     for _ in retention.prune(engine, results[-90].window_start_us // HOUR_US * HOUR_US, ManualClock()):
         pass
     assert [finding for _, finding in outliers.found(engine)] == [told]
     with engine.execution_options(writes=True).begin() as connection:
-        (said,) = written(connection, Ledger(RULES), results[1_710:1_711])
+        (said,) = written(connection, Ledger(STREAM_CONFIGS), results[1_710:1_711])
     assert said.outliers == {"a": (), "b": (told,)}
 
 
@@ -161,9 +161,9 @@ def test_a_process_that_is_started_before_any_memory_is_kept_finds_the_same(engi
     """As where windows can be amended for days: who comes next begins where the first one did, not a day ago."""
     chance = random.Random(10)
     results = [minute(number, chance) for number in range(1_600)]
-    nobody = tuple(LostIds.of(ids_of(b"")) for _ in NODES)
-    made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
-    ledger = Ledger(RULES)
+    nobody = tuple(LostIds.of(ids_from_bytes(b"")) for _ in NODES)
+    made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in results]  # noqa: FBT003 - is_settled
+    ledger = Ledger(STREAM_CONFIGS)
     for first, last in ((0, 800), (800, 1_590), (1_590, 1_600)):
         ledger = replace(ledger, watched={})
         with engine.execution_options(writes=True).begin() as connection:
@@ -176,8 +176,8 @@ def test_a_process_that_is_started_before_any_memory_is_kept_finds_the_same(engi
 def test_the_past_is_taken_up_a_few_windows_at_a_time(engine: Engine) -> None:
     """A day of a pipeline with a thousand nodes, with digests, would be gigabytes."""
     digest = tdigest.build(np.arange(2_000))
-    tally = replace(empty(PATHWAY), lags=tuple(NodeLags(digest, digest, digest) for _ in NODES))
-    chance, nobody = random.Random(11), tuple(LostIds.of(ids_of(b"")) for _ in NODES)
+    tally = replace(empty_tally(PATHWAY), lags=tuple(NodeLags(digest, digest, digest) for _ in NODES))
+    chance, nobody = random.Random(11), tuple(LostIds.of(ids_from_bytes(b"")) for _ in NODES)
     made = [Conclusion(minute(number, chance), tally, nobody, True, b"", None) for number in range(1_000)]  # noqa: FBT003
     with engine.execution_options(writes=True).begin() as connection:
         writer.write_conclusions(connection, made, 0)
@@ -200,7 +200,7 @@ def test_nothing_is_said_of_an_episode_whose_figures_are_gone(engine: Engine) ->
         connection.execute(delete(tables.outliers))
         watched = outliers.taken_up(connection, "orders", NODES)
         watched.told.clear()
-        ledger = Ledger(RULES, watched={"orders": watched})
+        ledger = Ledger(STREAM_CONFIGS, watched={"orders": watched})
         (said,) = written(connection, ledger, results[1_710:1_711])
     assert said.outliers == {"a": ()}
 
@@ -209,11 +209,11 @@ def test_a_store_of_before_begins_with_its_last_day(engine: Engine) -> None:
     """Of windows that were written before anybody looked, a day's enter when the next one comes."""
     chance = random.Random(9)
     results = [minute(number, chance) for number in range(1_600)]
-    nobody = tuple(LostIds.of(ids_of(b"")) for _ in NODES)
-    made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in results[:-1]]  # noqa: FBT003
+    nobody = tuple(LostIds.of(ids_from_bytes(b"")) for _ in NODES)
+    made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in results[:-1]]  # noqa: FBT003
     with engine.execution_options(writes=True).begin() as connection:
         writer.write_conclusions(connection, made, 0)
-        written(connection, ledger := Ledger(RULES), results[-1:])
+        written(connection, ledger := Ledger(STREAM_CONFIGS), results[-1:])
     expected, _ = straight(results[-1_441:])
     assert ledger.watched["orders"].states.tobytes() == expected.states.tobytes()
 
@@ -224,16 +224,18 @@ def test_findings_are_read_as_they_were_written(engine: Engine) -> None:
     first = next(iter(shelf.found.values()))
     young = first._replace(why=replace(first.why, low=None, high=None, reasons=()))
     with engine.execution_options(writes=True).begin() as connection:
-        outliers.write(connection, "orders", News([], [young]))
+        outliers.write(connection, "orders", FindingChanges([], [young]))
     assert outliers.found(engine) == [("orders", young)]
 
 
 def test_the_stream_whose_values_reach_back_the_farthest_comes_first(engine: Engine) -> None:
     """However many streams there are, each has its turn: one a micro-batch, the oldest values first."""
     chance = random.Random(11)
-    ledger = Ledger({"orders": RULES["orders"], "refunds": RULES["orders"], "trades": RULES["orders"]})
+    ledger = Ledger(
+        {"orders": STREAM_CONFIGS["orders"], "refunds": STREAM_CONFIGS["orders"], "trades": STREAM_CONFIGS["orders"]}
+    )
     for number, stream in enumerate(ledger.rules):
-        ledger.watched[stream] = Watched(NODES)
+        ledger.watched[stream] = SeriesTracker(NODES)
         late = (3 - number) * 30
         results = [replace(minute(late + place, chance), stream=stream) for place in range(200)]
         with engine.connect() as connection:
@@ -247,11 +249,11 @@ def test_the_stream_whose_values_reach_back_the_farthest_comes_first(engine: Eng
 def test_what_is_judged_once_and_for_all_keeps_no_values(engine: Engine) -> None:
     """The findings are those of a run that keeps them, and nothing grows with the windows."""
     results = spiked()
-    ledger, nobody = Ledger(RULES), tuple(LostIds.of(ids_of(b"")) for _ in NODES)
+    ledger, nobody = Ledger(STREAM_CONFIGS), tuple(LostIds.of(ids_from_bytes(b"")) for _ in NODES)
     with engine.execution_options(writes=True).begin() as connection:
         for first in range(0, len(results), 50):
             piece = results[first : first + 50]
-            made = [Conclusion(one, empty(PATHWAY), nobody, True, b"", None) for one in piece]  # noqa: FBT003 - is_settled
+            made = [Conclusion(one, empty_tally(PATHWAY), nobody, True, b"", None) for one in piece]  # noqa: FBT003 - is_settled
             writer.write_conclusions(connection, made, 0)
             outliers.look(connection, ledger, made)
             ledger.let_go()

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 from hopwatch.cli.checks import stores
 from hopwatch.cli.checks.finding import Level
 from hopwatch.monitor.errors import StoreError, StoreTakenError
-from hopwatch.monitor.parcels import SetAside
+from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.store import dialect, reader, schema, writer
 from hopwatch.monitor.store.writer import Changes
 from tests.monitor.store.stored import dump

@@ -1,28 +1,36 @@
 """Tests of what was set aside and what was stopped: sums of hours are those of windows, in either database."""
 
 from __future__ import annotations
-
 from sqlalchemy import Engine
-
-from hopwatch.monitor.holes import Hole
-from hopwatch.monitor.quality import Quality, Reason, Stopped
 from hopwatch.monitor.results import Status
-from hopwatch.monitor.store import lineage, quality, retention, rollups, schema, writer
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import quality
+from hopwatch.monitor.store import retention
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.monitor.store.writer import Changes
 from hopwatch.probes.contract.limits import WINDOW_US
-from tests.alerts.windows import at, window
-from tests.dashboards.health_data import record, write
+from tests.alerts.windows import at
+from tests.alerts.windows import window
+from tests.dashboards.health_data import record
+from tests.dashboards.health_data import write
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spooled import RULES
-from tests.monitor.store.stored import PATHWAY, concluded
+from tests.monitor.store.stored import PATHWAY
+from tests.monitor.store.stored import concluded
 from tests.monitor.store.stored import write as conclude
+from hopwatch.monitor.accounting.holes import Hole
+from hopwatch.monitor.accounting.quality import Quality
+from hopwatch.monitor.accounting.quality import SetAsideReason
+from hopwatch.monitor.accounting.quality import StoppedMessages
+from tests.monitor.spool_builder import STREAM_CONFIGS
 
 
 def windows(engine: Engine, *minutes: int, rejected: int = 1, status: Status = Status.FINAL) -> None:
     """Write windows that reject at b and filter at a."""
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 0, RULES)
+        lineage.enter(connection, "q", 0, STREAM_CONFIGS)
     for minute in minutes:
         nodes = {"a": {"filtered": 2, "seen": 10}, "b": {"rejected": rejected, "seen": 8}}
         made = window(minute, nodes=nodes, names=PATHWAY.nodes, status=status)
@@ -38,7 +46,7 @@ def roll_all(engine: Engine) -> None:
             rollups.roll(connection, stream, hour_us)
 
 
-def stopped(engine: Engine, step_us: int, stream: str = "") -> list[Stopped]:
+def stopped(engine: Engine, step_us: int, stream: str = "") -> list[StoppedMessages]:
     """Return what nodes stopped in three hours."""
     with schema.reading(engine) as connection:
         found = quality.stopped(connection, stream, at(0), at(180), step_us)
@@ -47,13 +55,17 @@ def stopped(engine: Engine, step_us: int, stream: str = "") -> list[Stopped]:
 
 def test_sums_are_the_same_by_windows_and_by_hours(engine: Engine) -> None:
     """Rolled up or not, and when a window is written again after its hour was rolled up."""
-    expected = [Stopped("orders", "a", 50, 10, 0), Stopped("orders", "b", 40, 0, 5)]
+    expected = [StoppedMessages("orders", "a", 50, 10, 0), StoppedMessages("orders", "b", 40, 0, 5)]
     windows(engine, 0, 1, 59, 60, 179)
     assert stopped(engine, WINDOW_US) == stopped(engine, HOUR_US) == expected
     roll_all(engine)
     assert stopped(engine, WINDOW_US) == stopped(engine, HOUR_US) == expected
     windows(engine, 1, rejected=4)
-    assert stopped(engine, WINDOW_US) == stopped(engine, HOUR_US) == [expected[0], Stopped("orders", "b", 40, 0, 8)]
+    assert (
+        stopped(engine, WINDOW_US)
+        == stopped(engine, HOUR_US)
+        == [expected[0], StoppedMessages("orders", "b", 40, 0, 8)]
+    )
 
 
 def test_hours_outlive_their_windows(engine: Engine) -> None:
@@ -78,7 +90,7 @@ def test_only_final_windows_of_the_stream_count(engine: Engine) -> None:
     assert stopped(engine, WINDOW_US, "refunds") == stopped(engine, HOUR_US, "refunds") == []
 
 
-def of(engine: Engine, from_us: int, to_us: int, most: int = 10, summed: tuple[Stopped, ...] = ()) -> Quality:
+def of(engine: Engine, from_us: int, to_us: int, most: int = 10, summed: tuple[StoppedMessages, ...] = ()) -> Quality:
     """Return what was set aside in a range."""
     with schema.reading(engine) as connection:
         return quality.of(connection, summed, from_us, to_us, most)
@@ -90,7 +102,7 @@ def test_records_are_counted_by_reason_and_the_newest_are_named(engine: Engine) 
     write(engine, set_aside=[*records, record(7, reason="torn_tail", arrival_us=at(61), path="other")])
     list(retention.prune(engine, at(60), ManualClock()))
     found = of(engine, at(61), at(200), most=2)
-    assert found.reasons == (Reason("bad_crc", 39, 100), Reason("torn_tail", 1, 1))
+    assert found.reasons == (SetAsideReason("bad_crc", 39, 100), SetAsideReason("torn_tail", 1, 1))
     assert [one.position for one in found.newest] == [99, 98]
 
 
@@ -103,7 +115,11 @@ def test_holes_are_those_that_meet_the_range(engine: Engine) -> None:
 
 def test_nodes_that_reject_most_come_first(engine: Engine) -> None:
     """Of those that stop nothing only the number is told."""
-    summed = (Stopped("o", "a", 9, 5, 0), Stopped("o", "b", 9, 0, 0), Stopped("o", "c", 9, 0, 1))
+    summed = (
+        StoppedMessages("o", "a", 9, 5, 0),
+        StoppedMessages("o", "b", 9, 0, 0),
+        StoppedMessages("o", "c", 9, 0, 1),
+    )
     found = of(engine, 0, 1, most=1, summed=summed)
     assert [one.node for one in found.stopped] == ["c"]
     assert (found.stopped_count, found.node_count) == (2, 3)

@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Engine, event
 
 from bench import windows
 from bench.month import concluded
+from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.rollup import roll_up
-from hopwatch.monitor.ledger import Conclusion
 from hopwatch.monitor.results import RollUp, Status
 from hopwatch.monitor.store import lineage, ranges, reader, rollups, schema, writer
 from hopwatch.monitor.store.pieces import Kept

@@ -1,21 +1,25 @@
 """Tests of up to when a store is read, and of a stop that is noted, in either database."""
 
 from __future__ import annotations
-
 from pathlib import Path
-
 from sqlalchemy import Engine
-
-from hopwatch.monitor.reached import Reached
-from hopwatch.monitor.store import instances, lineage, schema, tables, writer
+from hopwatch.monitor.store import instances
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.writer import Changes
-from tests.dashboards.health_data import WATERMARK_US, book, write
-from tests.monitor.spooled import RULES
+from tests.dashboards.health_data import WATERMARK_US
+from tests.dashboards.health_data import book
+from tests.dashboards.health_data import write
+from hopwatch.monitor.texts.read_progress import ReadProgress
+from tests.monitor.spool_builder import STREAM_CONFIGS
+
 
 STOPPED_US = WATERMARK_US + 7
 
 
-def reached(engine: Engine) -> Reached:
+def reached(engine: Engine) -> ReadProgress:
     """Return what the store says."""
     with schema.reading(engine) as connection:
         return instances.reached(connection)
@@ -23,19 +27,19 @@ def reached(engine: Engine) -> Reached:
 
 def begin(engine: Engine, folder: Path, run: str) -> None:
     """Let a run begin over an empty store, and write a batch."""
-    lineage.check(engine, folder / "checkpoint", RULES, run=run)
+    lineage.check(engine, folder / "checkpoint", STREAM_CONFIGS, run=run)
 
 
 def test_an_empty_store_has_reached_nothing(engine: Engine) -> None:
     """Before the first batch."""
-    assert reached(engine) == Reached(0)
+    assert reached(engine) == ReadProgress(0)
 
 
 def test_a_stream_has_reached_its_watermark(engine: Engine) -> None:
     """Which its own pulse moves."""
     with engine.execution_options(writes=True).begin() as connection:
         writer.write(connection, Changes(WATERMARK_US))
-    assert reached(engine) == Reached(WATERMARK_US)
+    assert reached(engine) == ReadProgress(WATERMARK_US)
 
 
 def test_a_store_that_was_filled_once_has_reached_its_newest_record(engine: Engine) -> None:
@@ -44,7 +48,7 @@ def test_a_store_that_was_filled_once_has_reached_its_newest_record(engine: Engi
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(tables.meta.delete())
         writer.set_values(connection, {"query_id": lineage.ONCE, "watermark_us": str(2**62)})
-    assert reached(engine) == Reached(book().last_arrival_us, is_once=True)
+    assert reached(engine) == ReadProgress(book().last_arrival_us, is_once=True)
 
 
 def test_a_stop_is_noted_until_the_next_run(engine: Engine, tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, event
 
-from hopwatch.monitor.kernel.tally import empty
-from hopwatch.monitor.kernel.verdict import Standing, conclude
-from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.store import recent, schema
-from tests.monitor.spooled import at
+from tests.monitor.spool_builder import at_us
 from tests.monitor.store.stored import NO_BOOKS, PATHWAY, concluded, write
 
 SPAN_US: Final = 3_600_000_000
@@ -20,7 +20,7 @@ SPAN_US: Final = 3_600_000_000
 
 def made(stream: str, minute: int, *, known: int = 1, dropped: int = 0, status: Status = Status.FINAL) -> Conclusion:
     """Return a window; its first node has dropped so many observations."""
-    result = conclude(PATHWAY, Standing(stream, at(60 * minute), status), empty(PATHWAY), NO_BOOKS)
+    result = conclude_window(PATHWAY, WindowStage(stream, at_us(60 * minute), status), empty_tally(PATHWAY), NO_BOOKS)
     first, *others = result.nodes
     return concluded(replace(result, known=known, nodes=(replace(first, dropped=dropped), *others)))
 

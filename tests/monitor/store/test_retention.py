@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import Engine
 
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.parcels import SetAside
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.payloads import SetAside
+from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import lineage, reader, retention, rollups, writer
 from hopwatch.monitor.store.retention import Step
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.monitor.manual_clock import ManualClock
-from tests.monitor.spooled import RULES, START_US, at, ids
+from tests.monitor.spool_builder import START_US, STREAM_CONFIGS, at_us, pack_ids
 from tests.monitor.store.stored import concluded, dump, write
 
 MINUTES: Final = 150
@@ -28,13 +28,15 @@ BEFORE_US: Final = START_US + 2 * HOUR_US
 @pytest.fixture
 def engine(engine: Engine) -> Engine:
     """Return the engine of a store with two hours and a half of two streams, all of it judged for good."""
-    rules = RULES | {"trades": RULES["orders"]}
-    base = concluded(lost={"b": ids(1)}, changed={"lost": [0, 1]})
+    rules = STREAM_CONFIGS | {"trades": STREAM_CONFIGS["orders"]}
+    base = concluded(lost={"b": pack_ids(1)}, changed={"lost": [0, 1]})
     starts = [START_US + number * WINDOW_US for number in range(MINUTES)]
     with engine.execution_options(writes=True).begin() as connection:
         lineage.enter(connection, "q", 0, rules)
         ranges = dict.fromkeys(rules, (starts[0], starts[-1]))
-        broken = [SetAside("s.seg", n, 1, at(60 * n), ("bad_crc", "torn_tail")[n % 2], "odd") for n in range(MINUTES)]
+        broken = [
+            SetAside("s.seg", n, 1, at_us(60 * n), ("bad_crc", "torn_tail")[n % 2], "odd") for n in range(MINUTES)
+        ]
         writer.write(connection, writer.Changes(0, streams=ranges, set_aside=broken))
     for stream in rules:
         made = [replace(base.result, stream=stream, window_start_us=start_us) for start_us in starts]
@@ -90,8 +92,8 @@ def test_an_hour_with_a_window_that_can_still_change_stays_whole(engine: Engine)
 def test_the_cut_is_a_whole_hour() -> None:
     """What is kept is kept at least as long as was asked for."""
     minute = 60_000_000
-    assert iso(retention.cut_us(at(3 * 3_600) + 59 * minute, HOUR_US)) == "2026-01-01T02:00:00Z"
-    assert iso(retention.cut_us(at(3 * 3_600), HOUR_US)) == "2026-01-01T02:00:00Z"
+    assert format_iso(retention.cut_us(at_us(3 * 3_600) + 59 * minute, HOUR_US)) == "2026-01-01T02:00:00Z"
+    assert format_iso(retention.cut_us(at_us(3 * 3_600), HOUR_US)) == "2026-01-01T02:00:00Z"
 
 
 def test_a_transaction_is_an_hour_of_a_stream_and_rests_behind_it(engine: Engine) -> None:

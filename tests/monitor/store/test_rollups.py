@@ -12,17 +12,26 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
+from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS
-from hopwatch.monitor.kernel.tally import Observed, Tally, take
-from hopwatch.monitor.ledger import Conclusion
-from hopwatch.monitor.results import Status, Verdict, WindowResult, iso
+from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
+from hopwatch.monitor.results import Status, Verdict, WindowResult, format_iso
 from hopwatch.monitor.store import lineage, reader, rollups, writer
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US
 from hopwatch.probes.contract.batch import Kind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.micro_batches import MicroBatches
-from tests.monitor.spooled import RULES, START_US, TERMS, at, minute, observed, said, write_segment
+from tests.monitor.spool_builder import (
+    START_US,
+    STREAM_CONFIGS,
+    WINDOW_POLICY,
+    at_us,
+    make_batch,
+    observation_batch,
+    window_ms,
+    write_segment,
+)
 from tests.monitor.store.stored import PATHWAY, concluded, dump, write
 
 Json = dict[str, Any]
@@ -32,7 +41,7 @@ Json = dict[str, Any]
 def engine(engine: Engine) -> Engine:
     """Return the engine of a store that knows the rules of its streams, as every micro-batch leaves them."""
     with engine.execution_options(writes=True).begin() as connection:
-        lineage.enter(connection, "q", 0, RULES)
+        lineage.enter(connection, "q", 0, STREAM_CONFIGS)
     return engine
 
 
@@ -40,7 +49,7 @@ def tally(*lags_us: int) -> Tally:
     """Return the tally of a window in which messages came to the first node so late, and left it 5 µs later."""
     ids = np.arange(2 * len(lags_us), dtype=np.uint64).reshape(-1, 2)
     lags = np.array(lags_us, np.int64)
-    return take(PATHWAY, [Observed(0, "", at(1), ids, lags, lags + 5, np.empty(0, np.uint8))], at(60))
+    return build_tally(PATHWAY, [ObservedBatch(0, "", at_us(1), ids, lags, lags + 5, np.empty(0, np.uint8))], at_us(60))
 
 
 def window(start_us: int, *lags_us: int, **fields: Any) -> Conclusion:  # noqa: ANN401 - the fields of a window
@@ -70,7 +79,7 @@ def summed(windows: list[Json], span_us: int) -> dict[str, Json]:
         if one["verdict"] is None:
             continue
         start_us = int(np.datetime64(one["window_start"][:-1], "us").astype(np.int64))
-        start = iso(start_us - start_us % span_us)
+        start = format_iso(start_us - start_us % span_us)
         of_span = found.setdefault(start, {"windows": 0, "verdicts": defaultdict(int), "nodes": [{}, {}]})
         of_span["windows"] += 1
         of_span["verdicts"][one["verdict"]] += 1
@@ -215,24 +224,24 @@ def batches(spool: Path) -> list[list[Path]]:
     """Write three hours of micro-batches, one in ten minutes: losses, a late message, a probe that is not heard."""
     made: list[list[Path]] = []
     for n in range(18):
-        told_us, start_ms = at(600 * n + 70), minute(10 * n)
+        told_us, start_ms = at_us(600 * n + 70), window_ms(10 * n)
         fields: Json = {"seq": n, "window_start_ms": start_ms, "sent_at_us": told_us, "complete_through_us": told_us}
-        records = [observed(range(100 * n, 100 * n + 9), **fields)]
+        records = [observation_batch(range(100 * n, 100 * n + 9), **fields)]
         if n % 5:
-            records.append(observed(range(100 * n, 100 * n + 9 - n % 3), "b", **fields))
+            records.append(observation_batch(range(100 * n, 100 * n + 9 - n % 3), "b", **fields))
         if n == 8:
-            records.append(observed([108], "b", seq=18, window_start_ms=minute(10), sent_at_us=told_us))
-        records.append(said(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=told_us))
+            records.append(observation_batch([108], "b", seq=18, window_start_ms=window_ms(10), sent_at_us=told_us))
+        records.append(make_batch(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=told_us))
         made.append([write_segment(spool / f"{n}.seg", *records, arrival_us=told_us)])
     for number, later_s in enumerate((11_500, 20_000, 20_001, 20_002, 20_003)):
-        beat = said(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=18 + number, sent_at_us=at(later_s))
-        made.append([write_segment(spool / f"beat-{number}.seg", beat, arrival_us=at(later_s))])
+        beat = make_batch(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=18 + number, sent_at_us=at_us(later_s))
+        made.append([write_segment(spool / f"beat-{number}.seg", beat, arrival_us=at_us(later_s))])
     return [*made, []]
 
 
 def test_after_every_micro_batch_hours_are_the_sum_of_their_windows(engine: Engine, tmp_path: Path) -> None:
     """While windows become final, are amended and are forgotten; in the end all hours are written."""
-    amended = {"orders": replace(RULES["orders"], terms=replace(TERMS, amend_for_us=4_800_000_000))}
+    amended = {"orders": replace(STREAM_CONFIGS["orders"], terms=replace(WINDOW_POLICY, amend_for_us=4_800_000_000))}
     stream = MicroBatches(amended, engine)
     seen = set()
     for paths in batches(tmp_path / "spool"):
@@ -249,7 +258,7 @@ def test_after_every_micro_batch_hours_are_the_sum_of_their_windows(engine: Engi
 
 def test_a_micro_batch_rolls_up_one_hour_at_a_time(engine: Engine, tmp_path: Path) -> None:
     """So that none takes much longer for it; the rest is made for whoever reads."""
-    stream = MicroBatches(RULES, engine)
+    stream = MicroBatches(STREAM_CONFIGS, engine)
     written = []
     for paths in batches(tmp_path / "spool"):
         stream.run(paths)

@@ -18,11 +18,11 @@ from sqlalchemy import Column, Engine, MetaData, Table, insert, inspect, select,
 from hopwatch.alerts.events import Kind, Word, from_json, to_json
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.kernel.books import Book
-from hopwatch.monitor.results import iso
+from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.store import dialect, lineage, reader, rollups, schema, tables, writer
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
 from tests.alerts.told import alert, notification
-from tests.monitor.spooled import RULES, START_US
+from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
 from tests.monitor.store.stored import concluded, dump
 
 READERS: dict[str, Callable[[Engine], object]] = {
@@ -81,7 +81,7 @@ def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> Non
         config = scripts()
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
-        lineage.enter(connection, "q", 0, RULES)
+        lineage.enter(connection, "q", 0, STREAM_CONFIGS)
         for table in (tables.stale_hours, tables.rollups):
             assert not dialect.has_table(connection, table)
         tables.stale_hours.create(connection)
@@ -94,7 +94,7 @@ def test_hours_of_an_older_store_are_rolled_up_from_its_windows(url: str) -> Non
     assert schema.migrate(engine) == ("0001", SCHEMA_VERSION)
     assert differences(engine) == []
     (stream,) = rollups.report(engine, "hour")["streams"]
-    assert [(hour["start"], hour["windows"]) for hour in stream["hours"]] == [(iso(START_US), 1)]
+    assert [(hour["start"], hour["windows"]) for hour in stream["hours"]] == [(format_iso(START_US), 1)]
 
 
 def test_hours_of_an_older_store_get_fingerprints(url: str) -> None:
@@ -124,7 +124,7 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
         config = scripts()
         config.attributes["connection"] = connection
         command.upgrade(config, "0006")
-        lineage.enter(connection, "q", 0, RULES)
+        lineage.enter(connection, "q", 0, STREAM_CONFIGS)
         later = {"windows": "partial BIGINT", "rollups": "partial BIGINT", "node_windows": "slowest TEXT"}
         for table, column in later.items():
             connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column}"))

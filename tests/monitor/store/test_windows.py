@@ -1,28 +1,45 @@
 """Tests of windows in the store: what is written is what is read, however often it is written."""
 
 from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from sqlalchemy import Engine, select
-
+from hypothesis import HealthCheck
+from hypothesis import given
+from hypothesis import settings
+from sqlalchemy import Engine
+from sqlalchemy import select
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.masks import ids_of
-from hopwatch.monitor.kernel.tally import Observed, Tally, take
-from hopwatch.monitor.results import NodeResult, Status, WindowResult, as_json
-from hopwatch.monitor.store import lost, reader, tables, writer
+from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.store import lost
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.reader import REPORTED_IDS
 from hopwatch.probes.contract.batch import IdKind
-from hopwatch.probes.contract.ids import digest, id_bytes
+from hopwatch.probes.contract.ids import digest
+from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.examples import examples
-from tests.monitor.spooled import START_US, at, ids
-from tests.monitor.store.stored import PATHWAY, concluded, dump, results, write
+from tests.monitor.store.stored import PATHWAY
+from tests.monitor.store.stored import concluded
+from tests.monitor.store.stored import dump
+from tests.monitor.store.stored import results
+from tests.monitor.store.stored import write
+from hopwatch.monitor.kernel.masks import ids_from_bytes
+from hopwatch.monitor.kernel.tally import ObservedBatch
+from hopwatch.monitor.kernel.tally import build_tally
+from hopwatch.monitor.results import window_to_json
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import at_us
+from tests.monitor.spool_builder import pack_ids
+
 
 Json = reader.Json
 NO_OUTCOMES: Final = np.empty(0, np.uint8)
@@ -48,7 +65,7 @@ def test_a_window_is_read_as_it_was_written(engine: Engine, result: WindowResult
     """Every field of window and nodes, with any value that it may have; the report says the same."""
     write(engine, concluded(result))
     assert window(engine) == result
-    assert reported(engine) == [as_json(result, [[], []], [[], []])]
+    assert reported(engine) == [window_to_json(result, [[], []], [[], []])]
 
 
 def test_a_window_that_was_never_concluded_is_none(engine: Engine) -> None:
@@ -58,7 +75,7 @@ def test_a_window_that_was_never_concluded_is_none(engine: Engine) -> None:
 
 def test_writing_twice_is_writing_once(engine: Engine) -> None:
     """Rows are written over by their keys."""
-    conclusion = concluded(lost={"b": ids(1, 2)}, changed={"lost": [0, 2]})
+    conclusion = concluded(lost={"b": pack_ids(1, 2)}, changed={"lost": [0, 2]})
     write(engine, conclusion)
     once = dump(engine)
     write(engine, conclusion)
@@ -83,7 +100,7 @@ def test_windows_come_in_order_of_time_and_of_the_named_range(engine: Engine) ->
     write(engine, concluded(replace(base, stream="trades")))
     with engine.execution_options(writes=True).begin() as connection:
         writer.write(connection, writer.Changes(0, streams=dict.fromkeys(("trades", "orders"), (0, 0))))
-    told = reader.report(engine, "orders", at(60), at(120))
+    told = reader.report(engine, "orders", at_us(60), at_us(120))
     assert [(stream["stream"], len(stream["windows"])) for stream in told["streams"]] == [("orders", 1)]
     told = reader.report(engine)
     assert [stream["stream"] for stream in told["streams"]] == ["orders", "trades"]
@@ -111,7 +128,9 @@ def test_digests_are_kept_beside_their_figures(engine: Engine) -> None:
     """So that hours and days can be merged from minutes."""
     lags_us = np.arange(1_000, dtype=np.int64)
     packed = np.arange(2_000, dtype=np.uint64).reshape(-1, 2)
-    tally = take(PATHWAY, [Observed(0, "", at(1), packed, lags_us, lags_us + 5, np.empty(0, np.uint8))], at(60))
+    tally = build_tally(
+        PATHWAY, [ObservedBatch(0, "", at_us(1), packed, lags_us, lags_us + 5, np.empty(0, np.uint8))], at_us(60)
+    )
     write(engine, concluded(tally=tally))
     columns = tables.node_windows.c
     with engine.begin() as connection:
@@ -126,7 +145,7 @@ def test_digests_are_kept_beside_their_figures(engine: Engine) -> None:
 
 def test_lost_ids_are_reported_with_their_node(engine: Engine) -> None:
     """In byte order, as 32 hexadecimal digits, the first hundred of them; all are kept."""
-    many = ids(*range(REPORTED_IDS + 50))
+    many = pack_ids(*range(REPORTED_IDS + 50))
     write(engine, concluded(lost={"b": many}))
     (told,) = reported(engine)
     assert [len(node["lost_ids"]) for node in told["nodes"]] == [0, REPORTED_IDS]
@@ -137,8 +156,8 @@ def test_lost_ids_are_reported_with_their_node(engine: Engine) -> None:
 
 def test_an_id_that_is_lost_no_more_is_struck_out(engine: Engine) -> None:
     """Each judgement of a window replaces the ids of the one before, at every node."""
-    write(engine, concluded(lost={"a": ids(1), "b": ids(2, 3)}))
-    write(engine, concluded(lost={"b": ids(3)}))
+    write(engine, concluded(lost={"a": pack_ids(1), "b": pack_ids(2, 3)}))
+    write(engine, concluded(lost={"b": pack_ids(3)}))
     assert reader.lost_ids(engine, "orders", "a") == set()
     assert reader.lost_ids(engine, "orders", "b") == {id_bytes(3)}
     with engine.begin() as connection:
@@ -147,13 +166,13 @@ def test_an_id_that_is_lost_no_more_is_struck_out(engine: Engine) -> None:
 
 def test_ids_of_a_window_that_is_not_final_are_not_kept(engine: Engine) -> None:
     """What is in flight is not lost."""
-    write(engine, concluded(lost={"b": ids(1)}, status=Status.PROVISIONAL))
+    write(engine, concluded(lost={"b": pack_ids(1)}, status=Status.PROVISIONAL))
     assert reader.lost_ids(engine, "orders", "b") == set()
 
 
 def test_lost_ids_of_an_older_version_have_no_journey(engine: Engine) -> None:
     """They were written before stamps were kept, and before ids had names."""
-    write(engine, concluded(lost={"b": ids(1)}))
+    write(engine, concluded(lost={"b": pack_ids(1)}))
     older = dict.fromkeys(("journeys", "id_kinds", "id_text_ends", "id_texts"))
     with engine.execution_options(writes=True).begin() as connection:
         connection.execute(tables.lost_ids.update().values(older))
@@ -163,13 +182,13 @@ def test_lost_ids_of_an_older_version_have_no_journey(engine: Engine) -> None:
 
 def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> None:
     """Sixteen bytes that lie across two neighbours are no id."""
-    write(engine, concluded(lost={"b": ids(1, 2)}))
+    write(engine, concluded(lost={"b": pack_ids(1, 2)}))
     assert reader.where_lost(engine, id_bytes(2)) == [
         reader.Missing("orders", START_US, "b", (0, 0), lost.Message(IdKind.UNKNOWN, None, None, ()))
     ]
     assert reader.where_lost(engine, id_bytes(2), "trades") == []
-    across = ids(1, 2)[8:24]
-    assert across in ids(1, 2)
+    across = pack_ids(1, 2)[8:24]
+    assert across in pack_ids(1, 2)
     assert reader.where_lost(engine, across) == []
 
 
@@ -179,12 +198,16 @@ def test_where_a_message_was_lost_is_found_by_its_whole_id(engine: Engine) -> No
 def slow(message_ids: bytes, **said: Any) -> Tally:  # noqa: ANN401 - as a batch has them
     """Return the tally of three messages that left a, the second of them last."""
     lags_us = np.array([5, 2**62, -5], np.int64)
-    return take(PATHWAY, [Observed(0, "", at(1), ids_of(message_ids), lags_us, lags_us, NO_OUTCOMES, **said)], at(60))
+    return build_tally(
+        PATHWAY,
+        [ObservedBatch(0, "", at_us(1), ids_from_bytes(message_ids), lags_us, lags_us, NO_OUTCOMES, **said)],
+        at_us(60),
+    )
 
 
 def test_slowest_messages_are_reported_with_their_node(engine: Engine) -> None:
     """With their lags, the slowest first; an empty list of a node that nothing left."""
-    write(engine, concluded(tally=slow(ids(1, 2, 3))))
+    write(engine, concluded(tally=slow(pack_ids(1, 2, 3))))
     (told,) = reported(engine)
     lags_us = {2: 2**62, 1: 5, 3: -5}
     expected = [{"id": f"{number:032x}", "lag_out_us": lag_us} for number, lag_us in lags_us.items()]
@@ -206,7 +229,7 @@ def test_the_texts_of_slowest_messages_are_data(text: str, engine: Engine) -> No
 
 def test_slowest_messages_that_were_not_kept_are_null(engine: Engine) -> None:
     """Those of a window that an older version tallied."""
-    write(engine, concluded(tally=replace(slow(ids(1, 2, 3)), slowest=None)))
+    write(engine, concluded(tally=replace(slow(pack_ids(1, 2, 3)), slowest=None)))
     (told,) = reported(engine)
     assert [node["slowest"] for node in told["nodes"]] == [None, None]
 
@@ -218,15 +241,15 @@ def test_an_amendment_leaves_what_it_changed(engine: Engine) -> None:
     """Field, before and after, and the watermark at which it was judged; the first judgement leaves nothing."""
     write(engine, concluded())
     amended = replace(concluded().result, status=Status.AMENDED, revision=1)
-    write(engine, concluded(amended, changed={"lost": [2, 1]}), watermark_us=at(900))
+    write(engine, concluded(amended, changed={"lost": [2, 1]}), watermark_us=at_us(900))
     (row,) = dump(engine)["revisions"]
-    assert row[:4] == ("orders", START_US, 1, at(900))
+    assert row[:4] == ("orders", START_US, 1, at_us(900))
     assert json.loads(row[4]) == {"lost": [2, 1]}
 
 
 def test_a_window_that_is_forgotten_keeps_its_results(engine: Engine) -> None:
     """What it was judged from goes, and it is live no more."""
-    conclusion = concluded(lost={"b": ids(1)})
+    conclusion = concluded(lost={"b": pack_ids(1)})
     write(engine, conclusion)
     other = START_US + WINDOW_US
     write(engine, concluded(replace(conclusion.result, window_start_us=other)))
@@ -254,7 +277,7 @@ def test_after_a_run_over_everything_nothing_is_live(engine: Engine) -> None:
 def test_clearing_leaves_the_names_and_no_results(engine: Engine) -> None:
     """The schema's version and the lineage stay."""
     before = dump(engine)["meta"]
-    write(engine, concluded(lost={"b": ids(1)}, changed={}))
+    write(engine, concluded(lost={"b": pack_ids(1)}, changed={}))
     with engine.execution_options(writes=True).begin() as connection:
         writer.clear(connection)
     assert dump(engine) == {table.name: [] for table in tables.metadata.sorted_tables} | {"meta": before}

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from hopwatch.monitor.kernel.tally import NEVER_US, Tally
-from hopwatch.monitor.kernel.window import Terms
-from hopwatch.monitor.parcels import Claims
+from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.rules import StreamRules
-from hopwatch.monitor.spark import redeem
-from hopwatch.monitor.spark.decode import decode
+from hopwatch.monitor.payloads import Claims
+from hopwatch.monitor.spark import claim_reader
+from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.spark.rows import CLAIMS_ROW, SET_ASIDE_ROW
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import Batch, Drop, IdKind, Kind
 from hopwatch.probes.contract.ids import id_bytes
@@ -26,7 +26,11 @@ from hopwatch.testing import EPOCH_US, Observation
 KEPT = Path(__file__).parent / "version1"
 LOST: list[uuid.UUID | str | int] = [uuid.UUID("11112222-3333-4444-5555-666677770003"), "order-3", 102]
 """What left a and never came to b, as its owners call it."""
-RULES = {"orders": StreamRules(Pathway.parse("a -> b"), Terms(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000))}
+RULES = {
+    "orders": StreamConfig(
+        Pathway.parse("a -> b"), WindowPolicy(150_000_000, 30_000_000, 3_600_000_000, 86_400_000_000)
+    )
+}
 
 
 def _batches() -> list[Batch]:
@@ -69,14 +73,14 @@ def tally_of(tmp_path: Path) -> Tally:
     for path in paths:
         at_ns = (EPOCH_US + 50_000_000) * 1_000
         os.utime(path, ns=(at_ns, at_ns))
-    rows = list(decode(map(str, paths), RULES))
+    rows = list(decode_segments(map(str, paths), RULES))
     assert not [row for row in rows if row.kind == SET_ASIDE_ROW]
     claims = [
         Claims.unpack(row.payload)
         for row in rows
         if row.kind == CLAIMS_ROW and row.window_start_ms == EPOCH_US // 1_000
     ]
-    return redeem.tally(RULES["orders"].pathway, claims, EPOCH_US + 60_000_000)
+    return claim_reader.tally_claims(RULES["orders"].pathway, claims, EPOCH_US + 60_000_000)
 
 
 def test_the_monitor_counts_what_they_tell(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Accounts of probe instances and windows: the ledger, and gaps in what was received."""

@@ -1,0 +1,375 @@
+"""Ledger: the books of all probe instances and the windows that can still change; it decides which to judge again.
+
+The same ledger serves the stream, a micro-batch at a time, and ``--once``, where all that there is comes at once. It
+reads no clock: the watermark is given, and earlier results come through :class:`PriorResults`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopwatch.monitor.accounting.holes import Hole, find_touched_windows
+from hopwatch.monitor.accounting.unheard_instances import READABLE_REASONS, SpoolFolder, UnheardInstances, folder_of
+from hopwatch.monitor.kernel.books import (
+    IN_WINDOW,
+    MAX_DROPPED,
+    RETIRED_AFTER_US,
+    Accounts,
+    Book,
+    InstanceCounts,
+    absorb,
+    forget,
+    is_over,
+    judge_book,
+)
+from hopwatch.monitor.kernel.tally import LostIds, Tally, empty_tally, merge_tallies
+from hopwatch.monitor.kernel.verdict import MAX_NAMED, NodeBooks, WindowStage, conclude_window
+from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding, SeriesTracker
+from hopwatch.monitor.payloads import FactSheet, SetAside
+from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.limits import WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract.segment import folder_name
+
+_HAVING_A_SAY, _UNPLACED = map(list(NodeBooks.__dataclass_fields__).index, ("having_a_say", "unplaced"))
+InstanceKey = tuple[str, str, str, int]
+"""A probe instance: stream, node, probe, epoch in µs."""
+_LIFECYCLE_FIELDS: Final = ("stream", "window_start_us", "status", "revision", "recovered")
+
+
+class PriorResults(Protocol):
+    """Results of windows that were judged before."""
+
+    def tallies(self, stream: str, start_us: int) -> Sequence[Tally]:
+        """Return the tallies of a window's shards, the newest of each."""
+
+    def result(self, stream: str, start_us: int) -> WindowResult | None:
+        """Return the window as it was last concluded."""
+
+    def lost_ids(self, stream: str, start_us: int) -> set[bytes]:
+        """Return the ids that are kept as lost at any node of the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWindow:
+    """Memory of a window that can still change.
+
+    ``is_settled`` says that nothing was in flight when it was last judged, ``books`` are those that it was judged by.
+    """
+
+    status: Status | None = None
+    revision: int = 0
+    recovered: int = 0
+    last_first_sighting_us: int = 0
+    is_settled: bool = False
+    books: bytes = b""
+
+
+class Conclusion(NamedTuple):
+    """Judged window, its inputs, and its changes if it was final before.
+
+    ``outliers`` are by node; empty when the window was not scored.
+    """
+
+    result: WindowResult
+    tally: Tally
+    lost: tuple[LostIds, ...]
+    is_settled: bool
+    books: bytes
+    changed: Mapping[str, Any] | None
+    outliers: Mapping[str, tuple[OutlierFinding, ...]] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Memory of the monitor between micro-batches, without observations; the store holds the same."""
+
+    rules: Mapping[str, StreamConfig]
+    books: dict[InstanceKey, Book] = field(default_factory=dict)
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    live: dict[str, dict[int, LiveWindow]] = field(default_factory=dict)
+    holes: list[Hole] = field(default_factory=list)
+    unheard: UnheardInstances = field(default_factory=UnheardInstances)
+    _places: dict[str, InstanceKey] = field(default_factory=dict, repr=False)
+    watched: dict[str, SeriesTracker] = field(default_factory=dict, compare=False)
+    """The series of each stream, taken up from the store when the first of its windows becomes final."""
+
+    def absorb(self, sheets: Iterable[FactSheet]) -> set[InstanceKey]:
+        """Write fact sheets into the books, list the windows they fall in, and return the keys of the books."""
+        by_instance: dict[InstanceKey, list[FactSheet]] = {}
+        for sheet in sheets:
+            by_instance.setdefault((sheet.stream, sheet.node, sheet.probe, sheet.epoch_us), []).append(sheet)
+        for key, own in by_instance.items():
+            facts, drops = _join_sheets(own)
+            book, is_new = absorb(self.books.get(key) or Book(*key), facts, drops)
+            self._put(book if self._is_placed(key) else _count_unplaced(book, facts[is_new]))
+            if key[0] in self.rules and self._is_placed(key):
+                self._list(key[0], facts)
+        return set(by_instance)
+
+    def note_unread(self, set_aside: Iterable[SetAside], folders: Iterable[SpoolFolder] = ()) -> set[InstanceKey]:
+        """Note records that could not be read, and the folders of a spool; return the keys of the books it changes.
+
+        What could not be read of an instance that was heard keeps it from being retired: a batch behind its last one.
+        """
+        changed: set[InstanceKey] = set()
+        for place in set_aside:
+            key = self._places.get(folder_of(place) or "")
+            if key is None or place.reason in READABLE_REASONS:
+                self.unheard.note_record(place, self.rules)
+            elif self.books[key].last_arrival_us < place.arrival_us:
+                self.books[key] = replace(self.books[key], last_arrival_us=place.arrival_us)
+                changed.add(key)
+        for folder in folders:
+            if folder.name not in self._places:
+                self.unheard.note_folder(folder)
+        return changed
+
+    def _put(self, book: Book) -> None:
+        """Keep a book; what was noted of its folder, before it was heard, is told by its own batches from now on."""
+        if book.key not in self.books:
+            folder = folder_name(f"{book.stream}.{book.node}.{book.probe}.{book.epoch_us}")
+            self._places[folder] = book.key
+            unread = self.unheard.folders.pop(folder, None)
+            if unread is not None:
+                book = replace(book, last_arrival_us=max(book.last_arrival_us, unread.last_us))
+        self.books[book.key] = book
+
+    def _is_placed(self, key: InstanceKey) -> bool:
+        """Whether the node of an instance is declared, or its stream is not one of the rules."""
+        return key[0] not in self.rules or key[1] in self.rules[key[0]].pathway.nodes
+
+    def take_up(self, books: Iterable[Book]) -> None:
+        """Take the books that were kept."""
+        for book in books:
+            self._put(book)
+
+    def needed_until_us(self, sheet: FactSheet) -> int:
+        """Return until when, in arrival time, a window may point into the segment of a fact sheet."""
+        if sheet.stream not in self.rules:
+            return 0
+        terms, facts = self.rules[sheet.stream].terms, sheet.facts
+        counted = facts["window_start_ms"][(facts["kind"] == Kind.OBSERVATIONS) & (facts["standing"] == IN_WINDOW)]
+        return terms.kept_until_us(int(counted.max()) * 1_000) if len(counted) else 0
+
+    def sight(self, stream: str, start_us: int, last_first_sighting_us: int) -> None:
+        """Note that a window was tallied anew: it is due, and its horizon may have moved."""
+        windows = self.live.setdefault(stream, {})
+        known = windows.get(start_us, LiveWindow())
+        latest_us = max(known.last_first_sighting_us, last_first_sighting_us)
+        windows[start_us] = replace(known, last_first_sighting_us=latest_us)
+
+    def conclude(
+        self, tallied: Collection[tuple[str, int]], watermark_us: int, past: PriorResults
+    ) -> Iterator[Conclusion]:
+        """Yield each window whose tally, status or books have changed, judged anew."""
+        books_of: dict[str, list[Book]] = {}
+        for book in (*self.books.values(), *self.unheard.books(self.rules)):
+            books_of.setdefault(book.stream, []).append(book)
+        for stream, rules in self.rules.items():
+            windows = self.live.get(stream)
+            if not windows:
+                continue
+            starts = np.array(sorted(windows), np.int64)
+            sighted_us = np.array([windows[start_us].last_first_sighting_us for start_us in starts.tolist()], np.int64)
+            books, undeclared = _node_books(books_of.get(stream, ()), rules, starts, windows)
+            # The instances with records in a hole are incomplete, and their nodes are unknown.
+            holes = (*self.holes, *self.unheard.records.values())
+            books[_HAVING_A_SAY, :, find_touched_windows(holes, rules.terms, starts, sighted_us)] += 1
+            nothing = empty_tally(rules.pathway)
+            for place, start_us in enumerate(starts.tolist()):
+                known = windows[start_us]
+                status = rules.terms.status(start_us, watermark_us)
+                of_window = np.ascontiguousarray(books[:, :, place])
+                unplaced = _name_undeclared(undeclared, place)
+                print_of_books = of_window.tobytes() + " ".join(unplaced).encode()
+                is_tallied = (stream, start_us) in tallied
+                settled_at_us = rules.terms.settled_at_us(start_us, known.last_first_sighting_us)
+                if not is_tallied and not _is_due(known, status, print_of_books, settled_at_us <= watermark_us):
+                    continue
+                before_us = rules.terms.settled_before_us(watermark_us)
+                tally = merge_tallies(past.tallies(stream, start_us) or [nothing])
+                standing = WindowStage(stream, start_us, status, before_us, known.revision, known.recovered)
+                result = conclude_window(rules.pathway, standing, tally, NodeBooks(*of_window), unplaced)
+                lost = tuple(tally.lost(node, before_us) for node in range(len(rules.pathway.nodes)))
+                result, changed = _amend(known, result, lost, past)
+                windows[start_us] = LiveWindow(
+                    result.status,
+                    result.revision,
+                    result.recovered,
+                    known.last_first_sighting_us,
+                    settled_at_us <= watermark_us,
+                    print_of_books,
+                )
+                is_settled = settled_at_us <= watermark_us
+                yield Conclusion(result, tally, lost, is_settled, print_of_books, changed)
+
+    def let_go(self) -> None:
+        """Forget the values of series: what was judged will not be judged again, and there may be years of it."""
+        for watched in self.watched.values():
+            watched.let_go()
+
+    def forget(self, watermark_us: int) -> list[tuple[str, int]]:
+        """Drop what nothing can change any more, and return the windows that it was."""
+        gone: list[tuple[str, int]] = []
+        for stream, windows in self.live.items():
+            terms = self.rules[stream].terms
+            past = [
+                start_us for start_us, known in windows.items() if _over_at_us(terms, start_us, known) < watermark_us
+            ]
+            gone.extend((stream, start_us) for start_us in past)
+            for start_us in past:
+                del windows[start_us]
+        for stream in {stream for stream, _ in gone}:
+            oldest_us = min(self.live[stream], default=watermark_us)
+            for key in [key for key in self.books if key[0] == stream]:
+                self.books[key] = forget(self.books[key], oldest_us // 1_000)
+        if gone:
+            self.unheard.forget(self.unread_since_us(watermark_us))
+        return gone
+
+    def unread_since_us(self, watermark_us: int) -> int:
+        """Return the earliest arrival of what could not be read that a window, listed or to come, may ask for."""
+        longest_us = max((rules.terms.kept_until_us(0) for rules in self.rules.values()), default=0)
+        return min((watermark_us - longest_us, *map(min, filter(None, self.live.values())))) - RETIRED_AFTER_US
+
+    def _list(self, stream: str, facts: NDArray[np.void]) -> None:
+        """Widen the range of windows by those in which a plausible batch falls, gaps included."""
+        terms = self.rules[stream].terms
+        pairs = zip(facts["window_start_ms"].tolist(), facts["arrival_us"].tolist(), strict=True)
+        plausible = [start_ms for start_ms, arrival_us in set(pairs) if terms.is_plausible(start_ms, arrival_us)]
+        if not plausible:
+            return
+        windows = self.live.setdefault(stream, {})
+        first_ms, last_ms = min(plausible), max(plausible)
+        if stream in self.ranges:
+            old_first_ms, old_last_ms = (moment_us // 1_000 for moment_us in self.ranges[stream])
+            added = [
+                *window_starts(first_ms, old_first_ms - WINDOW_MS),
+                *window_starts(old_last_ms + WINDOW_MS, last_ms),
+            ]
+            first_ms, last_ms = min(first_ms, old_first_ms), max(last_ms, old_last_ms)
+        else:
+            added = list(window_starts(first_ms, last_ms))
+        self.ranges[stream] = first_ms * 1_000, last_ms * 1_000
+        for start_ms in added:
+            windows.setdefault(start_ms * 1_000, LiveWindow())
+
+
+def _node_books(
+    books: Iterable[Book], rules: StreamConfig, starts: NDArray[np.int64], windows: Mapping[int, LiveWindow]
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+    """Return the fields of NodeBooks for every window of a stream; shape (fields, nodes, windows).
+
+    And what each node that is not declared may have hidden of each window; shape (windows,).
+    """
+    terms = rules.terms
+    horizons = np.array([terms.horizon_us(s, windows[s].last_first_sighting_us) for s in starts.tolist()], np.int64)
+    counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(rules.pathway.nodes), len(starts)), np.int64)
+    undeclared: dict[str, NDArray[np.int64]] = {}
+    for book in books:
+        if is_over(book, int(starts[0])):
+            continue
+        judged = judge_book(book, starts, starts + WINDOW_US, horizons)
+        if book.node in rules.pathway.nodes:
+            of_node = counts[:, rules.pathway.nodes.index(book.node)]
+            # Thousands of instances may each have dropped as many as are counted at most.
+            np.minimum(of_node + _as_counts(judged), MAX_DROPPED, out=of_node)
+        else:
+            missing = _count_missing(judged)
+            undeclared[book.node] = np.minimum(undeclared.get(book.node, 0) + missing, MAX_DROPPED)
+            counts[_UNPLACED] = np.minimum(counts[_UNPLACED] + missing, MAX_DROPPED)
+    return counts, undeclared
+
+
+def _count_missing(judged: Accounts) -> NDArray[np.int64]:
+    """Return how many messages an instance of an undeclared node may have hidden from any node; shape (windows,).
+
+    The number is unknown where its account is incomplete.
+    """
+    known = np.minimum(judged.unplaced + judged.dropped + judged.aside, MAX_DROPPED)
+    return np.where(judged.has_a_say & ~judged.told, MAX_DROPPED, known)
+
+
+def _name_undeclared(missing: Mapping[str, NDArray[np.int64]], place: int) -> list[str]:
+    """Return the undeclared nodes that may have had messages of a window, the most first; as many as are told of."""
+    found = [(-int(counts[place]), node) for node, counts in missing.items() if counts[place]]
+    return [node for _, node in sorted(found)[: MAX_NAMED + 1]]
+
+
+def _count_unplaced(book: Book, new: NDArray[np.void]) -> Book:
+    """Return the book of an undeclared node with its observations counted; no window has them, and no account."""
+    counts = Counter(book.unplaced)
+    observed = new[(new["kind"] == Kind.OBSERVATIONS) & (new["standing"] == IN_WINDOW)]
+    for start_ms, count in observed[["window_start_ms", "count"]].tolist():
+        counts[start_ms] += count
+    return replace(book, unplaced=dict(counts), tallies=InstanceCounts())
+
+
+def _join_sheets(sheets: Sequence[FactSheet]) -> tuple[NDArray[np.void], list[Any]]:
+    drops, before = [], 0
+    for sheet in sheets:
+        drops += [drop._replace(row=drop.row + before) for drop in sheet.drops]
+        before += len(sheet.facts)
+    return np.concatenate([sheet.facts for sheet in sheets]), drops
+
+
+def _as_counts(judged: Accounts) -> NDArray[np.int64]:
+    """Return one instance's part of NodeBooks: an account counts only where it has a say; shape (fields, windows)."""
+    say = judged.has_a_say
+    parts = (say, judged.heard, judged.told & say, judged.complete & say, judged.dropped, judged.aside, judged.unplaced)
+    return np.stack([part.astype(np.int64) for part in parts])
+
+
+def _over_at_us(terms: WindowPolicy, start_us: int, known: LiveWindow) -> int:
+    """Return when nothing can change a window any more: neither what comes, nor what is in flight."""
+    settled_at_us = terms.settled_at_us(start_us, known.last_first_sighting_us)
+    return max(terms.kept_until_us(start_us), settled_at_us)
+
+
+def _is_due(known: LiveWindow, status: Status, books: bytes, is_settled: bool) -> bool:  # noqa: FBT001 - a fact, not a flag
+    if known.status is None:
+        return True
+    if known.status.is_final:
+        return books != known.books or is_settled != known.is_settled
+    return status != known.status
+
+
+def _amend(
+    known: LiveWindow, result: WindowResult, lost: Sequence[LostIds], past: PriorResults
+) -> tuple[WindowResult, Mapping[str, Any] | None]:
+    """Turn the new judgement of a window that was final into its next revision, if anything changed."""
+    before = past.result(result.stream, result.window_start_us) if known.status and known.status.is_final else None
+    if before is None or known.status is None:
+        return result, None
+    changed = _find_differences(before, result)
+    if not changed:
+        return replace(result, status=known.status), None
+    lost_now = {bytes(message_id) for of_node in lost for message_id in of_node.message_ids}
+    recovered = known.recovered + len(past.lost_ids(result.stream, result.window_start_us) - lost_now)
+    if before.in_flight:
+        # The window was not through being judged: this completes its revision, it does not amend it.
+        return replace(result, status=known.status, recovered=recovered), None
+    return replace(result, status=Status.AMENDED, revision=known.revision + 1, recovered=recovered), changed
+
+
+def _find_differences(before: WindowResult, after: WindowResult) -> dict[str, list[Any]]:
+    """Return {field: [before, after]} for all that differs, apart from where the window stands in its life."""
+    pairs = zip(_flatten(before).items(), _flatten(after).values(), strict=True)
+    return {name: [old, new] for (name, old), new in pairs if old != new}
+
+
+def _flatten(result: WindowResult) -> dict[str, Any]:
+    told = {name: value for name, value in asdict(result).items() if name not in (*_LIFECYCLE_FIELDS, "nodes")}
+    for node in result.nodes:
+        told |= {f"{node.node}.{name}": value for name, value in asdict(node).items() if name != "node"}
+    return told

@@ -1,0 +1,1 @@
+"""Lookup of single messages: their stamps, fates and losses."""

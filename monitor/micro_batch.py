@@ -1,0 +1,215 @@
+"""Write one micro-batch, or all of ``--once``, to the ledger and the store in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Protocol
+
+from sqlalchemy import Connection
+
+from hopwatch.monitor.accounting import holes
+from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
+from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
+from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
+from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside
+from hopwatch.monitor.results import Status, WindowResult
+from hopwatch.monitor.spark.rows import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
+from hopwatch.monitor.store import lineage, outliers, reader, rollups, undeclared, writer
+from hopwatch.monitor.store.past import Parcels, StoredPast
+from hopwatch.monitor.stream_config import StreamConfig
+
+CONCLUSIONS_PER_WRITE: Final = 200
+EARLIEST_US: Final = -(2**63)
+LATEST_US: Final = 2**63 - 1
+HOURS_PER_BATCH: Final = 1
+"""Hours that one micro-batch rolls up: one takes up to 250 ms, and readers work without it until then."""
+
+
+def restore_ledger(connection: Connection, rules: Mapping[str, StreamConfig]) -> Ledger:
+    """Return the ledger as it was last saved in the store."""
+    ledger = Ledger(rules)
+    ledger.holes = list(reader.holes(connection))
+    ledger.take_up(reader.books(connection))
+    ledger.ranges = {stream: span for stream, span in reader.stream_ranges(connection).items() if stream in rules}
+    for stream in ledger.ranges:
+        ledger.live[stream] = {}
+    for row in reader.live_windows(connection):
+        if row["stream"] in rules:
+            ledger.live[row["stream"]][row["window_start_us"]] = LiveWindow(
+                Status(row["status"]),
+                row["revision"],
+                row["recovered"],
+                row["last_first_sighting_us"],
+                row["is_settled"],
+                row["books"],
+            )
+    since_us = ledger.unread_since_us(lineage.watermark_us(connection))
+    ledger.note_unread(reader.set_aside_since(connection, since_us))
+    return ledger
+
+
+class BatchFollower(Protocol):
+    """Hook that runs at the end of a micro-batch, inside its transaction.
+
+    It remembers nothing itself, so that a transaction that is tried again decides the same.
+    """
+
+    def note(self, conclusion: Conclusion) -> Any:  # noqa: ANN401 - whatever the follower needs of it
+        """Return what :meth:`follow` needs of a window, None if it needs nothing."""
+
+    def follow(self, connection: Connection, noted: Sequence[Any], watermark_us: int) -> None:
+        """Act on the noted windows, once all windows of the batch are written."""
+
+
+class BatchResult(NamedTuple):
+    """Result of a micro-batch: the windows that were judged, and the segments that can be deleted.
+
+    ``read_through_us`` is the moment up to which all partitions of a topic are read, 0 where that is not known anew.
+    The watermark is 0 where nothing was written.
+    """
+
+    results: tuple[WindowResult, ...]
+    spent: tuple[str, ...]
+    read_through_us: int = 0
+    watermark_us: int = 0
+
+
+class CommittedBatch(NamedTuple):
+    """Written micro-batch: the windows that were judged, the watermark, and the duration."""
+
+    results: tuple[WindowResult, ...]
+    watermark_us: int
+    took_s: float
+
+
+BatchObserver = Callable[[CommittedBatch], None]
+"""Callback that runs after each micro-batch is written; it never raises."""
+
+
+def ignore_batch(committed: CommittedBatch) -> None:
+    """Do nothing: the observer of a job without one."""
+    del committed
+
+
+def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be read, and who follows
+    connection: Connection,
+    ledger: Ledger,
+    rows: Sequence[Any],
+    batch_id: int,
+    expected: PlannedRead = NOTHING_PLANNED,
+    follower: BatchFollower | None = None,
+    folders: Iterable[SpoolFolder] = (),
+) -> BatchResult:
+    """Write one micro-batch that has passed the fence; the caller holds the transaction.
+
+    ``folders`` are those of a spool, whether anything was read of them or not.
+    """
+    before_us = lineage.watermark_us(connection)
+    read = [OffsetRun.unpack(bytes(row.payload)) for row in rows if row.kind == OFFSETS_ROW]
+    newest_us = max((row.watermark_us for row in rows), default=before_us)
+    # Nothing is judged before all partitions of a backlog are read up to it.
+    through_us = holes.read_through_us(expected, read)
+    watermark_us = max(before_us, min(newest_us, through_us))
+    windows = absorb_rows(connection, ledger, rows, watermark_us, batch_id, read, expected, folders)
+    results: list[WindowResult] = []
+    noted: list[Any] = []
+    for piece in conclude_windows(connection, ledger, windows, watermark_us):
+        results += [conclusion.result for conclusion in piece]
+        if follower is not None:
+            noted += [note for conclusion in piece if (note := follower.note(conclusion)) is not None]
+    forget_windows(connection, ledger, watermark_us)
+    outliers.keep(connection, ledger)
+    if not windows:
+        # Where there is nothing to judge, there is time.
+        roll_up_hours(connection, ledger)
+    if follower is not None:
+        follower.follow(connection, noted, watermark_us)
+    # A batch below its limit has read all that was there when it was planned.
+    read_through_us = min(through_us, max((run.last_arrival_us for run in read), default=0))
+    spent = tuple(writer.release_segments(connection, before_us, batch_id))
+    return BatchResult(tuple(results), spent, read_through_us, watermark_us)
+
+
+def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the transport, and what was to be read
+    connection: Connection,
+    ledger: Ledger,
+    rows: Iterable[Any],
+    watermark_us: int,
+    batch_id: int = 0,
+    read: Sequence[OffsetRun] = (),
+    expected: PlannedRead = NOTHING_PLANNED,
+    folders: Iterable[SpoolFolder] = (),
+) -> Parcels:
+    """Write tallies, books and records set aside; return the packed tallies by window and shard."""
+    changes = writer.Changes(watermark_us, batch_id)
+    sheets: list[FactSheet] = []
+    sighted: dict[tuple[str, int], int] = {}
+    for row in rows:
+        if row.kind == TALLY_ROW:
+            key = row.stream, row.window_start_ms * 1_000
+            changes.tallies[*key, row.shard] = bytes(row.payload)
+            sighted[key] = max(sighted.get(key, 0), row.last_first_sighting_us)
+        elif row.kind == FACTS_ROW:
+            sheets.append(FactSheet.unpack(bytes(row.payload)))
+        elif row.kind == SET_ASIDE_ROW:
+            changes.set_aside.append(SetAside.unpack(bytes(row.payload)))
+    written = ledger.absorb(sheets) | ledger.note_unread(changes.set_aside, folders)
+    changes.books = [ledger.books[key] for key in written]
+    changes.streams = dict(ledger.ranges)
+    changes.holes = list(holes.find_holes(expected, read, reader.last_arrivals_us(connection)))
+    changes.last_arrivals_us = {run.place: run.last_arrival_us for run in sorted(read, key=attrgetter("first"))}
+    ledger.holes += changes.holes
+    changes.segments = _find_needed_segments(ledger, sheets, changes.set_aside)
+    for (stream, start_us), sighted_us in sighted.items():
+        ledger.sight(stream, start_us, sighted_us)
+    writer.write(connection, changes)
+    undeclared.note(connection, changes.set_aside, ledger.rules)
+    tallied: Parcels = {}
+    for (stream, start_us, shard), parcel in changes.tallies.items():
+        tallied.setdefault((stream, start_us), {})[shard] = parcel
+    return tallied
+
+
+def keep_segments(connection: Connection, ledger: Ledger, rows: Iterable[Any], batch_id: int) -> None:
+    """Save only the segments that a batch points into: the rest of it is written already."""
+    sheets = [FactSheet.unpack(bytes(row.payload)) for row in rows if row.kind == FACTS_ROW]
+    set_aside = [SetAside.unpack(bytes(row.payload)) for row in rows if row.kind == SET_ASIDE_ROW]
+    writer.keep_segments(connection, _find_needed_segments(ledger, sheets, set_aside), batch_id)
+
+
+def _find_needed_segments(ledger: Ledger, sheets: Iterable[FactSheet], set_aside: Iterable[SetAside]) -> dict[str, int]:
+    """Return the time until which each segment is needed; those with a record set aside are kept for inspection."""
+    needed: dict[str, int] = {}
+    for sheet in sheets:
+        needed[sheet.path] = max(needed.get(sheet.path, 0), ledger.needed_until_us(sheet))
+    for place in set_aside:
+        needed.pop(place.path, None)
+    # What came through Kafka without observations was not landed.
+    needed.pop(NOT_LANDED, None)
+    return needed
+
+
+def conclude_windows(
+    connection: Connection, ledger: Ledger, tallied: Parcels, watermark_us: int
+) -> Iterator[list[Conclusion]]:
+    """Judge the windows that are due and write them in chunks; yield each chunk once it is written."""
+    conclusions = ledger.conclude(tallied.keys(), watermark_us, StoredPast(connection, ledger.rules, tallied))
+    while piece := list(islice(conclusions, CONCLUSIONS_PER_WRITE)):
+        writer.write_conclusions(connection, piece, watermark_us)
+        yield outliers.look(connection, ledger, piece)
+
+
+def forget_windows(connection: Connection, ledger: Ledger, watermark_us: int) -> None:
+    """Drop windows that can no longer change from ledger and store; their results stay."""
+    writer.forget(connection, ledger.forget(watermark_us))
+
+
+def roll_up_hours(connection: Connection, ledger: Ledger) -> None:
+    """Write the next hours whose windows can no longer change, a few at a time."""
+    oldest_us = {stream: min(windows, default=LATEST_US) for stream, windows in ledger.live.items()}
+    stale = rollups.stale(connection)
+    due = [key for key in stale if key[0] in oldest_us and key[1] + rollups.HOUR_US <= oldest_us[key[0]]]
+    for stream, hour_us in due[:HOURS_PER_BATCH]:
+        rollups.roll(connection, stream, hour_us)

@@ -1,0 +1,317 @@
+"""Payloads of the job and the store as bytes: claims, facts, records set aside, tallies.
+
+A payload is a JSON header with its length in front, and arrays behind it. Nothing here is read back from strangers:
+payloads live in shuffles, checkpoints and the store, all written by the monitor.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopwatch.monitor.kernel import naming, tdigest
+from hopwatch.monitor.kernel.books import FACTS, DropFact
+from hopwatch.monitor.kernel.journeys import Journeys
+from hopwatch.monitor.kernel.naming import Names
+from hopwatch.monitor.kernel.relations import Relation
+from hopwatch.monitor.kernel.slowest import Slowest
+from hopwatch.monitor.kernel.tally import LostIds, NodeLags, Tally
+from hopwatch.probes.contract.batch import IdKind
+
+CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
+_CLAIMS_WITHOUT_ID_KIND: Final = np.dtype(
+    [
+        *((name, "<i8") for name in ("seq", "arrival_us", "start", "end")),
+        ("count", "<i4"),
+        *((name, "<i8") for name in CLAIMED_FIELDS),
+    ]
+)
+"""Claims as checkpoints have them that were written before ids had kinds."""
+CLAIMS: Final = np.dtype(
+    [*_CLAIMS_WITHOUT_ID_KIND.descr, ("id_kind", "u1"), ("id_text_ends", "<i8"), ("id_texts", "<i8")]
+)
+"""A claim check on one batch: number, arrival, where its record is, and where each field of so many items begins; of
+which kind its ids are, and where the ends of their texts and these begin.
+"""
+EARLY: Final = 0
+"""The count in a claim on a batch that came too early to count: a later copy of it is a duplicate all the same."""
+NOT_LANDED: Final = ""
+"""The path of what has no segment: records from Kafka that no window points to."""
+NOWHERE: Final = 0
+"""The place of a field that is empty: at the beginning of a segment stands its magic."""
+
+_LENGTH: Final = struct.Struct("<I")
+_LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Claim checks on the batches of one window that one probe instance left in one segment; refs of dtype CLAIMS."""
+
+    path: str
+    node: str
+    instance: str
+    observations: int
+    refs: NDArray[np.void]
+
+    def pack(self) -> bytes:
+        """Return the parcel."""
+        header = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "refs"}
+        return _pack(header | {"named": True}, self.refs.tobytes())
+
+    @classmethod
+    def unpack(cls, parcel: bytes) -> Claims:
+        """Return what was packed."""
+        header, body = _unpack(parcel)
+        if header.pop("named", False):
+            return cls(**header, refs=np.frombuffer(body, CLAIMS))
+        found = np.frombuffer(body, _CLAIMS_WITHOUT_ID_KIND)
+        refs = np.zeros(len(found), CLAIMS)
+        for name in _CLAIMS_WITHOUT_ID_KIND.names or ():
+            refs[name] = found[name]
+        refs["id_kind"] = IdKind.UNKNOWN
+        return cls(**header, refs=refs)
+
+
+@dataclass(frozen=True, slots=True)
+class FactSheet:
+    """Facts for the books, of one probe instance's batches in one segment; facts of dtype FACTS."""
+
+    path: str
+    stream: str
+    node: str
+    probe: str
+    epoch_us: int
+    labels: dict[str, str]
+    facts: NDArray[np.void]
+    drops: tuple[DropFact, ...]
+
+    def pack(self) -> bytes:
+        """Return the parcel."""
+        header = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "facts"}
+        return _pack(header, self.facts.tobytes())
+
+    @classmethod
+    def unpack(cls, parcel: bytes) -> FactSheet:
+        """Return what was packed."""
+        header, body = _unpack(parcel)
+        drops = tuple(DropFact(*drop) for drop in header.pop("drops"))
+        return cls(**header, drops=drops, facts=np.frombuffer(body, FACTS))
+
+
+SET_ASIDE_REASONS: Final = (
+    "bad_count",
+    "bad_crc",
+    "bad_length",
+    "bad_marker",
+    "bad_name",
+    "bad_value",
+    "foreign_file",
+    "ignored_node",
+    "malformed",
+    "no_arrival_time",
+    "oversized",
+    "torn_tail",
+    "trailing_bytes",
+    "truncated",
+    "unknown_node",
+    "unknown_schema",
+    "unknown_stream",
+    "unreadable_file",
+    "unsupported",
+)
+"""All short names of why a record cannot be counted."""
+
+
+class SendingInstance(NamedTuple):
+    """The probe instance that sent a record."""
+
+    stream: str
+    node: str
+    probe: str
+    epoch_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A record that cannot be counted: where it stood, and why.
+
+    From a spool the path is that of the segment, from Kafka ``topic/partition``, and the position is the offset. The
+    sender is known of a record that could be read, whose stream or node is not declared.
+    """
+
+    path: str
+    position: int
+    length: int
+    arrival_us: int
+    reason: str
+    message: str
+    sender: SendingInstance | None = None
+
+    def pack(self) -> bytes:
+        """Return the parcel."""
+        return _pack({name: getattr(self, name) for name in self.__dataclass_fields__}, b"")
+
+    @classmethod
+    def unpack(cls, parcel: bytes) -> SetAside:
+        """Return what was packed."""
+        header = _unpack(parcel)[0]
+        sender = header.pop("sender")
+        return cls(**header, sender=SendingInstance(*sender) if sender else None)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRun:
+    """A run of records without a gap that was read from one partition of a topic; both ends are included."""
+
+    place: str
+    first: int
+    last: int
+    first_arrival_us: int
+    last_arrival_us: int
+
+    def longer(self, offset: int, arrival_us: int) -> OffsetRun:
+        """Return the run with the next record."""
+        return replace(self, last=offset, last_arrival_us=max(self.last_arrival_us, arrival_us))
+
+    def pack(self) -> bytes:
+        """Return the parcel."""
+        return _pack({name: getattr(self, name) for name in self.__dataclass_fields__}, b"")
+
+    @classmethod
+    def unpack(cls, parcel: bytes) -> OffsetRun:
+        """Return what was packed."""
+        return cls(**_unpack(parcel)[0])
+
+
+def pack_tally(tally: Tally) -> bytes:
+    """Return the parcel of a tally."""
+    digests = [getattr(lags, name) for lags in tally.lags for name in _LAGS]
+    header = {
+        "shape": tally.masks.shape,
+        "lost_ids": [len(lost.message_ids) for lost in tally.lost_ids],
+        "digests": [(len(digest.means), digest.min, digest.max) for digest in digests],
+        "last_first_sighting_us": tally.last_first_sighting_us,
+        "observations": tally.observations,
+        "relations": tally.relations,
+    }
+    centroids = [np.concatenate([getattr(digest, name) for digest in digests]) for name in ("means", "weights", "pure")]
+    lost = [column for lost in tally.lost_ids for column in (lost.message_ids, lost.sighted_us)]
+    arrays = (tally.masks, tally.counts, tally.sighted_us, tally.stamps, tally.negative, *lost, *centroids)
+    packed = [np.ascontiguousarray(array).tobytes() for array in arrays]
+    names = [naming.pack_names(lost.names) for lost in tally.lost_ids]
+    header["texts"] = [len(texts) for _, _, texts in names]
+    ways = [lost.journeys.pack() for lost in tally.lost_ids]
+    header["journeys"] = [len(way) for way in ways]
+    slow, slow_parts = _pack_slowest(tally.slowest)
+    parts = (*packed, *(part for of_node in names for part in of_node), *ways, *slow_parts)
+    return _pack(header | slow, b"".join(parts))
+
+
+def unpack_tally(parcel: bytes) -> Tally:
+    """Return the tally that was packed."""
+    header, body = _unpack(parcel)
+    (count, words), nodes = header["shape"], len(header["lost_ids"])
+    cut = _Cutter(body)
+    masks = cut.array("<u8", count * words).reshape(count, words)
+    counts, sighted_us = cut.array("<i8", count), cut.array("<i8", count)
+    stamps, negative = cut.array("<i8", nodes * 2).reshape(nodes, 2), cut.array("<i8", nodes)
+    lost = [(cut.array("<u8", 2 * ids).reshape(ids, 2), cut.array("<i8", ids)) for ids in header["lost_ids"]]
+    digests = _cut_digests(header["digests"], cut)
+    names = _cut_names(header["lost_ids"], header.get("texts"), cut)
+    # Nothing is kept by tallies that were packed without.
+    lengths = header.get("journeys", [0] * nodes)
+    ways = [Journeys(cut.array("u1", length).tobytes()) for length in lengths]
+    lost_ids = tuple(LostIds(*ids, of_ids, way) for ids, of_ids, way in zip(lost, names, ways, strict=True))
+    lags = tuple(NodeLags(*digests[place : place + len(_LAGS)]) for place in range(0, len(digests), len(_LAGS)))
+    return Tally(
+        masks, counts, sighted_us, stamps, negative, lags, lost_ids,
+        header["last_first_sighting_us"], header["observations"],
+        tuple(Relation(*one) for one in header.get("relations", ())), _cut_slowest(header, cut),
+    )  # fmt: skip
+
+
+def _pack_slowest(slowest: tuple[Slowest, ...] | None) -> tuple[dict[str, Any], list[bytes]]:
+    """Return what the header says of the slowest messages, and their bytes; nothing where they were not kept."""
+    if slowest is None:
+        return {}, []
+    names = [naming.pack_names(of_node.names) for of_node in slowest]
+    ids = [column.tobytes() for of_node in slowest for column in (of_node.message_ids, of_node.lag_us)]
+    counts, texts = [len(of_node.lag_us) for of_node in slowest], [len(of_texts) for _, _, of_texts in names]
+    header = {"slowest": counts, "slowest_texts": texts}
+    return header, [*ids, *(part for of_node in names for part in of_node)]
+
+
+def _cut_slowest(header: dict[str, Any], cut: _Cutter) -> tuple[Slowest, ...] | None:
+    """Return the slowest messages of each node; None of tallies that were packed without."""
+    if "slowest" not in header:
+        return None
+    ids = [(cut.array("<u8", 2 * count).reshape(count, 2), cut.array("<i8", count)) for count in header["slowest"]]
+    names = _cut_names(header["slowest"], header["slowest_texts"], cut)
+    return tuple(Slowest(*of_node, of_ids) for of_node, of_ids in zip(ids, names, strict=True))
+
+
+def _cut_names(counts: list[int], texts: list[int] | None, cut: _Cutter) -> list[Names]:
+    """Return the names of each node's ids; nothing is known of those in tallies that were packed without."""
+    if texts is None:
+        return [naming.unknown_names(count) for count in counts]
+    found = []
+    for ids, length in zip(counts, texts, strict=True):
+        kinds, ends, of_node = cut.array("u1", ids), cut.array("<u4", ids), cut.array("u1", length)
+        found.append(naming.unpack_names(kinds.tobytes(), ends.tobytes(), of_node.tobytes()))
+    return found
+
+
+def _cut_digests(heads: list[tuple[int, int, int]], cut: _Cutter) -> list[tdigest.Digest]:
+    total = sum(size for size, _, _ in heads)
+    means, weights, pure = cut.array("<f8", total), cut.array("<i8", total), cut.array("?", total)
+    found, start = [], 0
+    for size, low, high in heads:
+        own = slice(start, start + size)
+        found.append(tdigest.Digest(means[own], weights[own], pure[own], low, high))
+        start += size
+    return found
+
+
+def join_payloads(parcels: Iterable[bytes]) -> bytes:
+    """Return parcels as one, to which more can be added behind."""
+    return b"".join(part for parcel in parcels for part in (_LENGTH.pack(len(parcel)), parcel))
+
+
+def split_payloads(joined: bytes) -> Iterator[bytes]:
+    """Yield the parcels that were joined."""
+    start = 0
+    while start < len(joined):
+        (length,) = _LENGTH.unpack_from(joined, start)
+        start += _LENGTH.size + length
+        yield joined[start - length : start]
+
+
+class _Cutter:
+    """Cuts a body into pieces, front to back."""
+
+    def __init__(self, body: memoryview) -> None:
+        self.body = body
+        self.position = 0
+
+    def array(self, dtype: str, count: int) -> NDArray[Any]:
+        array = np.frombuffer(self.body, dtype, count, self.position)
+        self.position += array.nbytes
+        return array
+
+
+def _pack(header: dict[str, Any], body: bytes) -> bytes:
+    head = json.dumps(header, separators=(",", ":")).encode()
+    return b"".join((_LENGTH.pack(len(head)), head, body))
+
+
+def _unpack(parcel: bytes) -> tuple[dict[str, Any], memoryview]:
+    (length,) = _LENGTH.unpack_from(parcel)
+    end = _LENGTH.size + length
+    return json.loads(parcel[_LENGTH.size : end]), memoryview(parcel)[end:]

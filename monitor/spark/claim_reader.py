@@ -1,0 +1,161 @@
+"""Reader of claim checks: reads a window's observations from their segments, and reduces them to a tally."""
+
+from __future__ import annotations
+
+import mmap
+import resource
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from io import FileIO
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopwatch.monitor import segment_file
+from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.journeys import RecordColumns
+from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
+
+_DTYPES: Final = tuple(map(np.dtype, (f"V{ID_BYTES}", "<i8", "<i8", "u1")))
+"""Of the claimed fields, in their order."""
+_ENDS: Final = np.dtype("<u4")
+_BYTES: Final = np.dtype("u1")
+MAX_MAPPED: Final = 8_192
+"""Segments of a window that are mapped at once, where the process may open twice as many files."""
+
+
+def tally_claims(
+    pathway: Pathway, claims: Sequence[Claims], window_end_us: int, shard: int = 0, shards: int = 1
+) -> Tally:
+    """Return the tally of the observations that the claims point to, those of one shard, each batch once."""
+    return build_tally(pathway, _read_observations(pathway, claims, shard, shards), window_end_us)
+
+
+def drop_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
+    """Return the refs of each claim that stand for a batch not claimed before it, by arrival."""
+    if not claims:
+        return []
+    sizes = [len(claim.refs) for claim in claims]
+    names = {name: number for number, name in enumerate({claim.instance: 0 for claim in claims})}
+    instance = np.repeat([names[claim.instance] for claim in claims], sizes)
+    place = np.repeat(np.arange(len(claims)), sizes)
+    rank = np.empty(len(claims), np.int64)
+    rank[sorted(range(len(claims)), key=lambda at: claims[at].path)] = np.arange(len(claims))
+    seq, arrival_us = (np.concatenate([claim.refs[name] for claim in claims]) for name in ("seq", "arrival_us"))
+    order = np.lexsort((np.arange(len(seq)), rank[place], arrival_us, seq, instance))
+    first = np.ones(len(order), bool)
+    first[1:] = (seq[order][1:] != seq[order][:-1]) | (instance[order][1:] != instance[order][:-1])
+    keep = np.zeros(len(order), bool)
+    keep[order[first]] = True
+    return [claim.refs[part] for claim, part in zip(claims, np.split(keep, np.cumsum(sizes)[:-1]), strict=True)]
+
+
+def _read_observations(pathway: Pathway, claims: Sequence[Claims], shard: int, shards: int) -> Iterator[ObservedBatch]:
+    segments = _SegmentCache()
+    for claim, first in zip(claims, drop_duplicates(claims), strict=True):
+        refs = first[first["count"] != EARLY]
+        if not len(refs):
+            continue
+        node = pathway.nodes.index(claim.node)
+        segment = segments[claim.path]
+        for _, arrival_us, start, end, count, *places, id_kind, ends_place, texts_place in refs.tolist():
+            # The record was checked when it was claimed; that it is still there costs little to know.
+            envelope.check_prefix(segment, start, end)
+            ids, lag_in, lag_out, outcome = map(partial(_read_field, segment, count), _DTYPES, places)
+            text_ends = _read_field(segment, count, _ENDS, ends_place)
+            texts = _read_field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_place)
+            packed = ids.view("<u8").reshape(-1, 2)
+            columns = packed, lag_in, lag_out, outcome, id_kind, texts, text_ends
+            batch = ObservedBatch(node, claim.instance, arrival_us, *columns, record=_LazyRecord(segment, start, end))
+            yield batch if shards == 1 else _select_shard(batch, shard, shards)
+
+
+@dataclass(slots=True)
+class _LazyRecord:
+    """A record that was checked when it was claimed; it is read again by who asks, once."""
+
+    segment: envelope.Buffer
+    start: int
+    end: int
+    view: envelope.RecordView | None = None
+
+    def __call__(self, rows: NDArray[Any]) -> RecordColumns:
+        """Return what it says of the observations at some places."""
+        view = self.view = self.view or envelope.read(self.segment, self.start, self.end)
+
+        def column(span: envelope.Span, dtype: str, missing: int) -> NDArray[Any]:
+            given = envelope.packed(self.segment, span, dtype)
+            return given[rows] if len(given) else np.full(len(rows), missing, dtype)
+
+        return RecordColumns(
+            probe=view.probe,
+            event_time_us=view.window_start_ms * 1_000 + column(view.event_offset_us, "<u4", 0).astype(np.int64),
+            lag_in_us=column(view.lag_in_us, "<i8", NOT_STAMPED),
+            lag_out_us=column(view.lag_out_us, "<i8", NOT_STAMPED),
+            outcome=column(view.outcome, "u1", Outcome.PASSED),
+            reason=column(view.reason, "u1", NO_REASON),
+            reasons=view.reasons,
+        )
+
+
+class _SegmentCache(dict[str, envelope.Buffer]):
+    """Segments' bytes by their paths, each mapped once and not read: a whole segment is never written again.
+
+    A mapped file keeps a descriptor, so that those beyond half of what the process may open are read into memory.
+    """
+
+    def __init__(self) -> None:
+        """Let the process open as many files as it may."""
+        super().__init__()
+        self._max_mapped = min(MAX_MAPPED, _raise_file_limit(2 * MAX_MAPPED) // 2)
+
+    def __missing__(self, path: str) -> envelope.Buffer:
+        with FileIO(segment_file.open_segment_file(path)) as file:
+            is_mapped = len(self) < self._max_mapped
+            self[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if is_mapped else file.readall()
+        return self[path]
+
+
+def _raise_file_limit(wanted: int) -> int:
+    """Let the process have so many files open, as far as the system lets it; return how many it may have now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(soft, allowed)
+
+
+def _read_field(segment: envelope.Buffer, count: int, dtype: np.dtype[Any], place: int) -> NDArray[Any]:
+    return np.frombuffer(segment, dtype, count if place != NOWHERE else 0, place)
+
+
+def _select_shard(batch: ObservedBatch, shard: int, shards: int) -> ObservedBatch:
+    chosen = masks.shard_of(batch.message_ids, shards) == shard
+    return ObservedBatch(
+        batch.node,
+        batch.instance,
+        batch.arrival_us,
+        batch.message_ids[chosen],
+        _select_column(batch.lag_in_us, chosen),
+        _select_column(batch.lag_out_us, chosen),
+        _select_column(batch.outcome, chosen),
+        batch.id_kind,
+        batch.id_texts,
+        batch.id_text_ends,
+        # A batch has at most 65,536 observations.
+        np.flatnonzero(chosen).astype(np.uint16),
+        batch.record,
+    )
+
+
+def _select_column(column: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[Any]:
+    return column[chosen] if len(column) else column

@@ -1,0 +1,74 @@
+"""Decoder of segments: a few rows for each segment, never a row per observation.
+
+The worker opens each segment itself, checks every record, and leaves the observations where they are: a row carries
+claim checks on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from hopwatch.monitor import segment_file
+from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE
+from hopwatch.monitor.payloads import SetAside
+from hopwatch.monitor.spark.rows import CLOCK_ROW, SET_ASIDE_ROW, Batches, JobRow, to_arrow
+from hopwatch.monitor.spark.segment_accumulator import SegmentAccumulator, find_undeclared, parse_record, sender_of
+from hopwatch.monitor.spark.sources.spool import local_path
+from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract import envelope, segment
+
+
+def build_decoder(rules: Mapping[str, StreamConfig]) -> Callable[[Batches], Batches]:
+    """Return the function for ``mapInArrow`` that turns batches of paths into batches of rows."""
+
+    def decode_batches(batches: Batches) -> Batches:
+        yield from to_arrow(
+            decode_segments((local_path(path) for batch in batches for path in batch.column(0).to_pylist()), rules)
+        )
+
+    return decode_batches
+
+
+def decode_segments(paths: Iterable[str], rules: Mapping[str, StreamConfig]) -> Iterator[JobRow]:
+    """Yield the rows of all segments, and last a clock row with the latest arrival among them."""
+    latest_us = None
+    for path in paths:
+        file = segment_file.read_segment_file(path)
+        if file.fault:
+            yield _set_aside_row(SetAside(path, 0, file.size, file.arrival_us, file.fault, file.message))
+        if file.fault == segment_file.UNREADABLE_FILE:
+            # Nobody knows when it came.
+            continue
+        latest_us = max(file.arrival_us, latest_us or file.arrival_us)
+        if not file.fault:
+            yield from _decode_records(path, file.arrival_us, file.data, rules)
+    if latest_us is not None:
+        yield JobRow(CLOCK_ROW, "", 0, 0, latest_us, b"")
+
+
+def _decode_records(path: str, arrival_us: int, data: bytes, rules: Mapping[str, StreamConfig]) -> Iterator[JobRow]:
+    intake = SegmentAccumulator(rules)
+    for frame in segment.walk(data):
+        fault: envelope.RecordError | None
+        sent_by = None
+        try:
+            view = _parse_frame(data, frame)
+            fault, sent_by = find_undeclared(view, rules), sender_of(view)
+            if fault is None or fault.reason == UNKNOWN_NODE:
+                intake.take(data, view, frame.start, frame.end, arrival_us)
+        except envelope.RecordError as error:
+            fault = error
+        if fault is not None:
+            where = path, frame.start, frame.end - frame.start, arrival_us
+            yield _set_aside_row(SetAside(*where, fault.reason, str(fault), sent_by))
+    yield from intake.rows(path)
+
+
+def _set_aside_row(place: SetAside) -> JobRow:
+    return JobRow(SET_ASIDE_ROW, "", 0, 0, None, place.pack())
+
+
+def _parse_frame(data: bytes, frame: segment.Frame) -> envelope.RecordView:
+    if frame.fault:
+        raise envelope.RecordError(frame.fault, frame.message)
+    return parse_record(data, frame.start, frame.end)

@@ -1,0 +1,144 @@
+"""Accumulator of a segment's records: facts for the books, claim checks for the windows; observations stay in place.
+
+Records that no window may count are sorted out here, by their own arrival and the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_STREAM
+from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact
+from hopwatch.monitor.kernel.tally import instance_name
+from hopwatch.monitor.payloads import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet, SendingInstance
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, FACTS_ROW, JobRow
+from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract.batch import Kind
+from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
+
+_FAR_US: Final = 2**62
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """The batches of one instance in one segment, as they are gathered."""
+
+    labels: dict[str, str]
+    facts: list[tuple[int, ...]] = field(default_factory=list)
+    drops: list[DropFact] = field(default_factory=list)
+    claims: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
+    observations: dict[int, int] = field(default_factory=dict)
+
+
+def parse_record(data: envelope.Buffer, start: int, end: int) -> envelope.RecordView:
+    """Return the record at ``data[start:end]``, checked to its last value.
+
+    Raises:
+        RecordError: it breaks the wire.
+    """
+    view = envelope.read(data, start, end)
+    envelope.check(data, view)
+    return view
+
+
+def find_undeclared(view: envelope.RecordView, rules: Mapping[str, StreamConfig]) -> envelope.RecordError | None:
+    """Return why a record is set aside for its stream or its node, if it is."""
+    if view.stream == MONITOR_STREAM:
+        return None
+    if view.stream not in rules:
+        return envelope.RecordError(UNKNOWN_STREAM, f"the configuration has no stream {view.stream!r}")
+    if view.node in rules[view.stream].pathway.nodes:
+        return None
+    if view.node in rules[view.stream].ignore_nodes:
+        return envelope.RecordError("ignored_node", f"ignore_nodes of {view.stream!r} names {view.node!r}")
+    return envelope.RecordError("unknown_node", f"the path of {view.stream!r} has no node {view.node!r}")
+
+
+def sender_of(view: envelope.RecordView) -> SendingInstance:
+    """Return the instance that sent a record."""
+    return SendingInstance(view.stream, view.node, view.probe, view.epoch_us)
+
+
+class SegmentAccumulator:
+    """Gathers the records of one segment."""
+
+    def __init__(self, rules: Mapping[str, StreamConfig]) -> None:
+        """Start empty."""
+        self.rules = rules
+        self._sheets: dict[SendingInstance, _Sheet] = {}
+
+    def take(  # noqa: PLR0913, PLR0917 - a record, and where it lies
+        self, data: envelope.Buffer, view: envelope.RecordView, start: int, end: int, arrival_us: int, moved: int = 0
+    ) -> None:
+        """Write down a record and where it lies in the segment; its fields are ``moved`` bytes behind the view's.
+
+        Of a node that is not declared the books alone are kept: its observations are of no window.
+        """
+        instance = sender_of(view)
+        sheet = self._sheets.get(instance)
+        if sheet is None:
+            sheet = self._sheets[instance] = _Sheet(view.labels)
+        # The monitor's own pulse has no terms and no observations.
+        terms = None if view.stream == MONITOR_STREAM else self.rules[view.stream].terms
+        standing = terms.standing(view.window_start_ms, arrival_us) if terms else IN_WINDOW
+        complete_through_us = min(view.complete_through_us, arrival_us)
+        row = len(sheet.facts)
+        sheet.drops.extend(DropFact(row, drop.window_start_ms, drop.count, drop.cause) for drop in view.drops)
+        came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
+        from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
+        sheet.facts.append((*came, view.window_start_ms, from_us, view.count, view.kind, standing))
+        if view.kind != Kind.OBSERVATIONS or terms is None or view.node not in self.rules[view.stream].pathway.nodes:
+            return
+        if standing == IN_WINDOW or terms.is_early(view.window_start_ms, arrival_us):
+            is_counted = standing == IN_WINDOW
+            spans = (*(getattr(view, name) for name in CLAIMED_FIELDS), view.id_text_ends, view.id_texts)
+            places = [span.start + moved if span.end > span.start else NOWHERE for span in spans]
+            places.insert(len(CLAIMED_FIELDS), view.id_kind)
+            refs = sheet.claims.setdefault(view.window_start_ms, [])
+            refs.append((view.seq, arrival_us, start, end, view.count if is_counted else EARLY, *places))
+            counted = sheet.observations.get(view.window_start_ms, 0)
+            sheet.observations[view.window_start_ms] = counted + view.count * is_counted
+
+    def rows(self, path: str) -> Iterator[JobRow]:
+        """Yield what was gathered, as rows on the segment at ``path``."""
+        for instance, sheet in self._sheets.items():
+            yield _facts_row(path, instance, sheet)
+            yield from self._claims_rows(path, instance, sheet)
+
+    def _claims_rows(self, path: str, instance: SendingInstance, sheet: _Sheet) -> Iterator[JobRow]:
+        name = instance_name(instance.node, instance.probe, instance.epoch_us)
+        for window_start_ms, refs in sheet.claims.items():
+            observations = sheet.observations[window_start_ms]
+            parcel = Claims(path, instance.node, name, observations, np.array(refs, CLAIMS)).pack()
+            for shard in range(self.rules[instance.stream].shards):
+                yield JobRow(CLAIMS_ROW, instance.stream, window_start_ms, shard, None, parcel)
+
+
+def _stamped_from_us(data: envelope.Buffer, view: envelope.RecordView, arrival_us: int) -> int:
+    """Return the earliest stamp in a batch, no later than its arrival; the epoch of its instance if there is none."""
+    offsets_us: NDArray[np.int64] | int = envelope.packed(data, view.event_offset_us, "<u4").astype(np.int64)
+    if not np.size(offsets_us):
+        offsets_us = 0
+    earliest_us = arrival_us
+    is_stamped = False
+    for span in (view.lag_in_us, view.lag_out_us):
+        lags_us = envelope.packed(data, span, "<i8")
+        given = lags_us != NOT_STAMPED
+        if given.any():
+            # Far enough from both ends of 64 bits to be added to, and beyond any clock.
+            since_us = (np.clip(lags_us, -_FAR_US, _FAR_US) + offsets_us)[given]
+            earliest_us = min(earliest_us, view.window_start_ms * 1_000 + int(since_us.min()))
+            is_stamped = True
+    return max(-_FAR_US, earliest_us if is_stamped else min(view.epoch_us, arrival_us))
+
+
+def _facts_row(path: str, instance: SendingInstance, sheet: _Sheet) -> JobRow:
+    facts = np.array(sheet.facts, FACTS)
+    parcel = FactSheet(path, *instance, labels=sheet.labels, facts=facts, drops=tuple(sheet.drops)).pack()
+    return JobRow(FACTS_ROW, "", 0, 0, None, parcel)

@@ -1,0 +1,168 @@
+"""State operator of the job: keeps the claim checks of each window shard, and tallies them as they arrive.
+
+Its clock is the watermark of arrival times. Timers wake it when the window's end has passed, when it is to be judged,
+when what is in flight is due, and when nothing can change it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from zlib import crc32
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.payloads import Claims, join_payloads, pack_tally, split_payloads
+from hopwatch.monitor.spark import claim_reader
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, TALLY_ROW, TICK_ROW
+from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract.limits import WINDOW_US
+
+WORK_PER_TRIGGER: Final = 500_000
+"""The work, some 50 ms, that a worker may spend in a trigger on windows that are not to be judged yet.
+
+Work is counted in observations.
+"""
+WORK_PER_BATCH: Final = 300
+"""The work of a batch apart from its observations."""
+WORK_PER_TALLY: Final = 15_000
+"""The work of a tally, and of the judgement that follows, apart from its batches."""
+MIN_GROWTH: Final = 1.5
+"""Growth of a window beyond this budget before it is tallied again."""
+MAX_TALLY_WAIT_US: Final = 20_000_000
+"""Time that claims wait for a tally at most."""
+
+_OUTPUT_ROW: Final = Row(
+    "kind", "stream", "window_start_ms", "shard", "watermark_us", "last_first_sighting_us", "payload"
+)
+"""Makes a row with the columns of TALLIED."""
+_STATE_COLUMNS: Final = "claims binary, claimed long, tallied long"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardState:
+    """State of a window shard: packed claims, the work of a tally of them, and that of the last tally."""
+
+    claims: bytes = b""
+    claimed: int = 0
+    tallied: int = 0
+
+    def with_claims(self, parcels: list[bytes]) -> ShardState:
+        """Return the shard with more claims."""
+        more = sum(_work_of(Claims.unpack(parcel)) for parcel in parcels)
+        return replace(self, claims=self.claims + join_payloads(parcels), claimed=self.claimed + more)
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether a large window is worth a tally while more is to come: each costs as much as all before it."""
+        return self.claimed > WORK_PER_TRIGGER and self.claimed >= MIN_GROWTH * self.tallied
+
+    @property
+    def is_due(self) -> bool:
+        """Whether claims were left aside."""
+        return self.claimed > self.tallied
+
+
+class WindowShardProcessor(StatefulProcessor):
+    """Keeps one window shard a key: (kind, stream, window_start_ms, shard). Rows of other kinds pass by."""
+
+    def __init__(self, rules: Mapping[str, StreamConfig]) -> None:
+        """Take the rules of all streams along to the workers."""
+        self.rules = rules
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Name the state; Spark calls this once in a task, which is one worker's part of a trigger."""
+        self.handle, self.left = handle, WORK_PER_TRIGGER
+        self.state = handle.getValueState("shard", _STATE_COLUMNS)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
+        """Take in what a trigger brings."""
+        watermark_us = timerValues.getCurrentWatermarkInMs() * 1_000
+        kind, stream, start_ms, _ = key
+        if kind != CLAIMS_ROW:
+            yield from (_OUTPUT_ROW(kind, "", 0, 0, watermark_us, 0, row.payload) for row in rows)
+            return
+        terms, start_us = self.rules[stream].terms, start_ms * 1_000
+        if _is_over(terms, start_us, watermark_us):
+            return
+        known = self._known()
+        if not known.claims:
+            self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), terms.kept_until_us(start_us))
+        shard = known.with_claims([bytes(row.payload) for row in rows])
+        is_final = watermark_us >= terms.final_at_us(start_us)
+        if shard.is_due and (is_final or shard.has_grown or self._can_afford(shard)):
+            shard, row = self._tally(key, shard, watermark_us)
+            yield row
+        elif shard.is_due and not known.is_due:
+            self._wake_at(_next_tally_us(stream, watermark_us))
+        self._keep(shard)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ANN401, ARG002, N802, N803 - Spark's names
+        """Wake up: the watermark has passed one of the moments that were asked for."""
+        watermark_us = timerValues.getCurrentWatermarkInMs() * 1_000
+        _, stream, start_ms, _ = key
+        if stream not in self.rules:
+            # The configuration has dropped the stream while windows of it were open.
+            self.state.clear()
+            return
+        shard = self._known()
+        if shard.is_due:
+            shard, row = self._tally(key, shard, watermark_us)
+            self._keep(shard)
+            yield row
+        else:
+            yield _OUTPUT_ROW(TICK_ROW, "", 0, 0, watermark_us, 0, b"")
+        if _is_over(self.rules[stream].terms, start_ms * 1_000, watermark_us):
+            self.state.clear()
+
+    def _can_afford(self, shard: ShardState) -> bool:
+        work = WORK_PER_TALLY + shard.claimed
+        if work > self.left:
+            return False
+        self.left -= work
+        return True
+
+    def _tally(self, key: Any, shard: ShardState, watermark_us: int) -> tuple[ShardState, Row]:  # noqa: ANN401
+        _, stream, start_ms, number = key
+        rules, end_us = self.rules[stream], start_ms * 1_000 + WINDOW_US
+        claims = [Claims.unpack(parcel) for parcel in split_payloads(shard.claims)]
+        tally = claim_reader.tally_claims(rules.pathway, claims, end_us, number, rules.shards)
+        sighted_us = tally.last_first_sighting_us
+        if sighted_us:
+            # In flight is what was sighted late: the ledger looks again once that has settled, and needs a tick for it.
+            self._wake_at(rules.terms.settled_at_us(end_us - WINDOW_US, sighted_us))
+        row = _OUTPUT_ROW(TALLY_ROW, stream, start_ms, number, watermark_us, sighted_us, pack_tally(tally))
+        return replace(shard, tallied=shard.claimed), row
+
+    def _known(self) -> ShardState:
+        kept = self.state.get()
+        return ShardState(bytes(kept[0]), *kept[1:]) if kept else ShardState()
+
+    def _keep(self, shard: ShardState) -> None:
+        self.state.update((shard.claims, shard.claimed, shard.tallied))
+
+    def _wake_at(self, *moments_us: int) -> None:
+        for moment_us in moments_us:
+            # Timers count in ms; the next whole one is surely not too early.
+            self.handle.registerTimer(moment_us // 1_000 + 1)
+
+
+def _next_tally_us(stream: str, watermark_us: int) -> int:
+    """Return the next moment to recount at, one for all that comes before it, as timers pile up.
+
+    Each stream has moments of its own, so that no trigger pays for the windows of all streams.
+    """
+    phase_us = crc32(stream.encode()) * MAX_TALLY_WAIT_US >> 32
+    return watermark_us + MAX_TALLY_WAIT_US - (watermark_us - phase_us) % MAX_TALLY_WAIT_US
+
+
+def _work_of(claims: Claims) -> int:
+    """Return what it costs to tally the observations behind claims, in observations."""
+    return claims.observations + WORK_PER_BATCH * len(claims.refs) if claims.observations else 0
+
+
+def _is_over(terms: WindowPolicy, start_us: int, watermark_us: int) -> bool:
+    return watermark_us > terms.kept_until_us(start_us)

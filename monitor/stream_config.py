@@ -1,0 +1,30 @@
+"""Configuration of a stream: its pathway, its window policy, and its number of shards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.pathway import Pathway
+
+if TYPE_CHECKING:
+    from hopwatch.monitor.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class StreamConfig:
+    """Configuration of one stream; ``shards`` is the number of state keys that each of its windows is split over.
+
+    Records of ``ignore_nodes`` are left out: these nodes are not of the pathway, and not meant to be.
+    """
+
+    pathway: Pathway
+    terms: WindowPolicy
+    shards: int = 1
+    ignore_nodes: tuple[str, ...] = ()
+
+
+def from_settings(settings: Settings) -> dict[str, StreamConfig]:
+    """Return the configuration of each stream in the settings."""
+    return {name: stream.rules for name, stream in settings.streams.items()}

@@ -1,0 +1,1 @@
+"""Plain sentences and formats that reports, pages and errors share."""

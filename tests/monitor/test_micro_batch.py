@@ -1,0 +1,282 @@
+"""Tests of one micro-batch into ledger and store, and of taking up where a process was stopped."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine
+
+from hopwatch.monitor import micro_batch
+from hopwatch.monitor.accounting.ledger import Ledger
+from hopwatch.monitor.kernel.tally import NEVER_US
+from hopwatch.monitor.kernel.window import STRAGGLING_US
+from hopwatch.monitor.payloads import Claims, pack_tally
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.spark import claim_reader
+from hopwatch.monitor.spark.decoder import decode_segments
+from hopwatch.monitor.spark.rows import CLAIMS_ROW, TALLY_ROW
+from hopwatch.monitor.store import dialect, reader, schema, writer
+from hopwatch.probes.contract.batch import Batch, Kind
+from hopwatch.probes.contract.limits import WINDOW_US
+from tests.micro_batches import MicroBatches
+from tests.monitor.spool_builder import (
+    START_US,
+    STREAM_CONFIGS,
+    WINDOW_POLICY,
+    at_us,
+    make_batch,
+    observation_batch,
+    window_ms,
+    write_segment,
+)
+from tests.monitor.store.stored import dump
+
+OVER_US = WINDOW_POLICY.amendable_until_us(START_US) + STRAGGLING_US
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    """Return the engine of an empty store."""
+    return store(tmp_path / "store.db")
+
+
+@pytest.fixture
+def connection(engine: Engine) -> Iterator[Connection]:
+    """Yield a transaction that writes."""
+    with engine.execution_options(writes=True).begin() as connection:
+        yield connection
+
+
+def store(file: Path) -> Engine:
+    """Return the engine of an empty store in a file."""
+    engine = dialect.engine(f"sqlite:///{file}")
+    schema.prepare(engine)
+    return engine
+
+
+def rows_of(path: Path) -> list[Any]:
+    """Return what leaves the job when it has read a segment: tallies, facts, records set aside."""
+    rows, claims = [], defaultdict(list)
+    for row in decode_segments([str(path)], STREAM_CONFIGS):
+        if row.kind == CLAIMS_ROW:
+            claims[row.stream, row.window_start_ms].append(Claims.unpack(row.payload))
+        else:
+            rows.append(SimpleNamespace(**row._asdict()))
+    return rows + [_tallied(*window, of_window) for window, of_window in claims.items()]
+
+
+def _tallied(stream: str, window_start_ms: int, claims: list[Claims]) -> SimpleNamespace:
+    tally = claim_reader.tally_claims(STREAM_CONFIGS[stream].pathway, claims, window_start_ms * 1_000 + WINDOW_US)
+    return SimpleNamespace(
+        kind=TALLY_ROW,
+        stream=stream,
+        window_start_ms=window_start_ms,
+        shard=0,
+        last_first_sighting_us=tally.last_first_sighting_us,
+        payload=pack_tally(tally),
+    )
+
+
+# One micro-batch
+
+
+def test_what_came_in_is_written_and_the_tallied_windows_are_told(connection: Connection, tmp_path: Path) -> None:
+    """Tallies, books, records set aside, the range of windows, the watermark."""
+    path = write_segment(
+        tmp_path / "s.seg",
+        observation_batch([1]),
+        observation_batch([2], seq=1, window_start_ms=window_ms(1)),
+        b"broken",
+    )
+    tallied = micro_batch.absorb_rows(connection, Ledger(STREAM_CONFIGS), rows_of(path), at_us(70), batch_id=4)
+    assert {key: list(shards) for key, shards in tallied.items()} == {
+        ("orders", START_US): [0],
+        ("orders", window_ms(1) * 1_000): [0],
+    }
+    assert [tally.observations for tally in reader.tallies(connection, "orders", START_US)] == [1]
+    assert [book.tallies.batches for book in reader.books(connection)] == [2]
+    assert reader.accounts(connection)["set_aside"] == {"bad_marker": 1}
+    assert reader.stream_ranges(connection) == {"orders": (START_US, window_ms(1) * 1_000)}
+    assert writer.value(connection, "watermark_us") == str(at_us(70))
+
+
+KEPT: dict[str, tuple[list[Batch | bytes], list[int]]] = {
+    "observations": ([observation_batch([1])], [OVER_US]),
+    "heartbeats": ([make_batch(Kind.HEARTBEAT)], [0]),
+    "both": (
+        [
+            observation_batch([1], "b"),
+            observation_batch([1], window_start_ms=window_ms(-2)),
+            make_batch(Kind.BYE, seq=1),
+        ],
+        [OVER_US],
+    ),
+    "a broken record": ([observation_batch([1]), b"broken"], []),
+    "nothing else": ([b"broken"], []),
+}
+
+
+@pytest.mark.parametrize(("records", "until_us"), KEPT.values(), ids=KEPT)
+def test_a_segment_is_kept_as_long_as_it_is_needed(
+    records: list[Batch | bytes], until_us: list[int], engine: Engine, tmp_path: Path
+) -> None:
+    """For ever if something in it was set aside: whoever looks into that needs the bytes."""
+    path = write_segment(tmp_path / "s.seg", *records)
+    with engine.execution_options(writes=True).begin() as connection:
+        micro_batch.absorb_rows(connection, Ledger(STREAM_CONFIGS), rows_of(path), at_us(70), batch_id=4)
+    assert dump(engine)["segments"] == [(str(path), each_us, 4) for each_us in until_us]
+
+
+def test_the_newest_tally_of_a_shard_stands(connection: Connection, tmp_path: Path) -> None:
+    """A window that grows is tallied anew as a whole; its horizon follows."""
+    ledger = Ledger(STREAM_CONFIGS)
+    for numbers, seconds in (([1], 70), ([1, 2, 3], 80)):
+        path = write_segment(tmp_path / f"{seconds}.seg", observation_batch(numbers), arrival_us=at_us(seconds))
+        micro_batch.absorb_rows(connection, ledger, rows_of(path), at_us(seconds))
+    assert [tally.observations for tally in reader.tallies(connection, "orders", START_US)] == [3]
+    assert ledger.live["orders"][START_US].last_first_sighting_us == at_us(80)
+
+
+def test_windows_are_concluded_piece_by_piece(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each piece is in the store when it is yielded, so that a day of windows never stands in memory at once."""
+    monkeypatch.setattr(micro_batch, "CONCLUSIONS_PER_WRITE", 2)
+    ledger = Ledger(STREAM_CONFIGS)
+    path = write_segment(
+        tmp_path / "s.seg", observation_batch([1]), observation_batch([2], seq=1, window_start_ms=window_ms(4))
+    )
+    tallied = micro_batch.absorb_rows(connection, ledger, rows_of(path), NEVER_US)
+    sizes = []
+    for piece in micro_batch.conclude_windows(connection, ledger, tallied, NEVER_US):
+        sizes.append(len(piece))
+        for conclusion in piece:
+            result = conclusion.result
+            assert reader.window(connection, result.stream, result.window_start_us) == result
+    assert sizes == [2, 2, 1]
+
+
+def test_the_past_of_a_judgement_is_what_the_store_holds(connection: Connection, tmp_path: Path) -> None:
+    """A ledger that was restored amends what another one has judged."""
+    first = write_segment(tmp_path / "1.seg", observation_batch([1, 2]), observation_batch([1], "b"))
+    judge(connection, Ledger(STREAM_CONFIGS), first, WINDOW_POLICY.final_at_us(START_US) + 100_000_000)
+    late_us = WINDOW_POLICY.final_at_us(START_US) + 200_000_000
+    both = write_segment(
+        tmp_path / "2.seg",
+        observation_batch([1, 2]),
+        observation_batch([1], "b"),
+        observation_batch([2], "b", seq=1),
+        arrival_us=late_us,
+    )
+    judge(connection, micro_batch.restore_ledger(connection, STREAM_CONFIGS), both, late_us + 180_000_000)
+    result = reader.window(connection, "orders", START_US)
+    assert result is not None
+    assert (result.status, result.revision, result.recovered) == (Status.AMENDED, 1, 1)
+
+
+def judge(connection: Connection, ledger: Ledger, path: Path, watermark_us: int) -> None:
+    """Take in a segment and judge what is due."""
+    tallied = micro_batch.absorb_rows(connection, ledger, rows_of(path), watermark_us)
+    for _ in micro_batch.conclude_windows(connection, ledger, tallied, watermark_us):
+        pass
+
+
+def test_what_is_forgotten_is_forgotten_in_ledger_and_store(connection: Connection, tmp_path: Path) -> None:
+    """What the window became stays."""
+    ledger = Ledger(STREAM_CONFIGS)
+    judge(connection, ledger, write_segment(tmp_path / "s.seg", observation_batch([1])), OVER_US + 1)
+    micro_batch.forget_windows(connection, ledger, OVER_US + 1)
+    assert ledger.live == {"orders": {}}
+    assert list(reader.live_windows(connection)) == []
+    assert reader.tallies(connection, "orders", START_US) == []
+    assert reader.window(connection, "orders", START_US) is not None
+
+
+# Taking up where a process was stopped
+
+
+def traffic(spool: Path) -> list[list[Path]]:
+    """Write ten micro-batches over five minutes: losses, drops, duplicates, late and broken ones, a pulse."""
+    batches: list[list[Path]] = []
+    for n in range(10):
+        start_ms, now_us = window_ms(n // 2), at_us(30 * n + 35)
+        told: dict[str, Any] = {
+            "seq": n,
+            "window_start_ms": start_ms,
+            "sent_at_us": now_us,
+            "complete_through_us": now_us,
+        }
+        numbers = range(100 * n, 100 * n + 20)
+        records: list[Batch | bytes] = [
+            observation_batch(numbers, **told),
+            observation_batch([number for number in numbers if number % 7], "b", **told),
+            make_batch(Kind.HEARTBEAT, "monitor", stream="_hopwatch", seq=n, sent_at_us=now_us),
+        ]
+        records += (
+            [observation_batch([1], stream="nobody-knows-it")]
+            if n == 3
+            else [observation_batch(numbers, **told)]
+            if n == 5
+            else []
+        )
+        batches.append([write_segment(spool / f"{n}.seg", *records, arrival_us=now_us)])
+    end_us = at_us(30 * 10 + 400)
+    byes = [make_batch(Kind.BYE, node, seq=10, complete_through_us=end_us) for node in "ab"]
+    recovered = observation_batch([7], "b", seq=11)
+    batches.append([write_segment(spool / "10.seg", *byes, arrival_us=end_us)])
+    batches.append([write_segment(spool / "11.seg", recovered, arrival_us=end_us + 1)])
+    return [*batches, []]
+
+
+def test_a_restored_ledger_is_the_ledger_that_was(engine: Engine, tmp_path: Path) -> None:
+    """After every micro-batch: books, ranges, and all that is remembered of the windows that can still change."""
+    stream = MicroBatches(STREAM_CONFIGS, engine)
+    for paths in traffic(tmp_path / "spool"):
+        stream.run(paths)
+        with engine.begin() as connection:
+            assert micro_batch.restore_ledger(connection, STREAM_CONFIGS) == stream.ledger
+
+
+@pytest.mark.parametrize("crash_after_store", [False, True])
+def test_restarts_change_nothing(crash_after_store: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a case
+    """A process that is stopped after every micro-batch, before or after Spark has noted it, writes the same store."""
+    batches = traffic(tmp_path / "spool")
+    undisturbed, disturbed = (MicroBatches(STREAM_CONFIGS, store(tmp_path / f"{n}.db")) for n in range(2))
+    for paths in batches:
+        undisturbed.run(paths)
+        disturbed.run(paths, crash_after_store=crash_after_store)
+        disturbed.restart()
+    assert dump(disturbed.engine) == dump(undisturbed.engine)
+    assert {row[2] for row in dump(disturbed.engine)["windows"]} == {"FINAL", "AMENDED"}
+
+
+def test_shards_change_no_result(tmp_path: Path) -> None:
+    """Windows split over three keys are those of one, but for the digests' inner centroids."""
+    batches = traffic(tmp_path / "spool")
+    reports = []
+    for shards in (1, 3):
+        stream = MicroBatches(
+            {"orders": replace(STREAM_CONFIGS["orders"], shards=shards)}, store(tmp_path / f"{shards}.db")
+        )
+        for paths in batches:
+            stream.run(paths)
+        reports.append(reader.report(stream.engine))
+    assert reports[0] == reports[1]
+
+
+def test_windows_of_a_stream_that_is_configured_no_more_are_left_alone(engine: Engine, tmp_path: Path) -> None:
+    """They stay in the store as they are, and the ledger knows nothing of them."""
+    with engine.execution_options(writes=True).begin() as connection:
+        judge(connection, Ledger(STREAM_CONFIGS), write_segment(tmp_path / "s.seg", observation_batch([1])), at_us(70))
+        ledger = micro_batch.restore_ledger(connection, {})
+        assert (ledger.live, ledger.ranges) == ({}, {})
+        before = reader.window(connection, "orders", START_US)
+        assert list(micro_batch.conclude_windows(connection, ledger, {}, NEVER_US)) == []
+        micro_batch.forget_windows(connection, ledger, NEVER_US)
+        assert reader.window(connection, "orders", START_US) == before

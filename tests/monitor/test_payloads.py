@@ -1,0 +1,109 @@
+"""Tests of parcels that become one."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopwatch.monitor.kernel.tally import NEVER_US, build_tally, empty_tally, merge_tallies
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.payloads import (
+    NOWHERE,
+    SET_ASIDE_REASONS,
+    Claims,
+    join_payloads,
+    pack_tally,
+    split_payloads,
+    unpack_tally,
+)
+from hopwatch.probes.contract.batch import IdKind
+from hopwatch.probes.contract.ids import digest, id_bytes
+from tests.monitor.kernel.batch_builder import passed_batch
+from tests.repository import ROOT
+
+
+@given(st.lists(st.lists(st.binary(max_size=300), max_size=4), max_size=4))
+def test_joined_parcels_come_apart_as_they_were(triggers: list[list[bytes]]) -> None:
+    """However many are added at a time, empty ones too."""
+    joined = b""
+    for parcels in triggers:
+        joined += join_payloads(parcels)
+    assert list(split_payloads(joined)) == [parcel for parcels in triggers for parcel in parcels]
+
+
+def test_every_reason_to_set_a_record_aside_is_named() -> None:
+    """Those that records are refused with anywhere, and no others."""
+    sources = [*(ROOT / "monitor" / "spark").glob("*.py"), *(ROOT / "probes" / "contract").glob("*.py")]
+    sources += [ROOT / "monitor" / "accounting" / "undeclared_names.py", ROOT / "monitor" / "segment_file.py"]
+    text = "\n".join(path.read_text("utf-8") for path in sources)
+    named = re.findall(r'RecordError\(\s*"(\w+)"|Frame\([^"\n]*"(\w+)"', text)
+    named += re.findall(r'^()(?:UNKNOWN|UNREADABLE)_\w+: Final = "(\w+)"', text, re.MULTILINE)
+    either = re.findall(r'reason = "(\w+)" if .* else "(\w+)"', text)
+    assert {one for pair in named + either for one in pair if one} == set(SET_ASIDE_REASONS)
+
+
+def test_claims_of_a_checkpoint_from_before_ids_had_kinds_are_taken() -> None:
+    """The monitor was upgraded while windows were open: their claims point where they did, and no kind is known."""
+    old = np.dtype(
+        [
+            *((name, "<i8") for name in ("seq", "arrival_us", "start", "end")),
+            ("count", "<i4"),
+            *((name, "<i8") for name in ("message_ids", "lag_in_us", "lag_out_us", "outcome")),
+        ]
+    )
+    head = b'{"path":"s.seg","node":"a","instance":"i","observations":2}'
+    refs = np.array([(3, 70, 6, 99, 2, 40, 72, 0, 88)], old)
+    claims = Claims.unpack(struct.pack("<I", len(head)) + head + refs.tobytes())
+    (found,) = claims.refs.tolist()
+    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, IdKind.UNKNOWN, NOWHERE, NOWHERE)
+    again = Claims.unpack(claims.pack())
+    assert (again.path, again.refs.tolist()) == ("s.seg", [found])
+
+
+def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
+    """Its lost ids are there, and nothing is known of them but their bytes."""
+    tally = build_tally(Pathway.parse("a -> b"), [passed_batch(0, [id_bytes(number) for number in (1, 2)])], 60)
+    packed = pack_tally(replace(tally, slowest=None))
+    (length,) = struct.unpack_from("<I", packed)
+    header = json.loads(packed[4 : 4 + length])
+    ways = sum(header.pop("journeys"))
+    kinds_and_ends = sum(5 * count for count in header["lost_ids"]) + ways
+    del header["texts"]
+    head = json.dumps(header, separators=(",", ":")).encode()
+    old = struct.pack("<I", len(head)) + head + packed[4 + length : len(packed) - kinds_and_ends]
+    found = unpack_tally(old)
+    lost = found.lost(1, NEVER_US)
+    assert lost.message_ids.tobytes() == id_bytes(1) + id_bytes(2)
+    assert lost.names.kinds.tolist() == [IdKind.UNKNOWN] * 2
+    assert lost.journeys.of(1) == (0, [])
+    assert pack_tally(found) == packed
+
+
+def test_slowest_messages_are_packed_with_their_names() -> None:
+    """Ids, lags and names come back as they were; of a node without departures, none."""
+    text = "ünïcode\0".encode()
+    said = passed_batch(0, [digest(text), id_bytes(2)])._replace(
+        id_kind=IdKind.TEXT, id_texts=np.frombuffer(text, np.uint8), id_text_ends=np.array([len(text)] * 2, np.uint32)
+    )
+    found = unpack_tally(pack_tally(build_tally(Pathway.parse("a -> b"), [said], 60))).slowest
+    assert found is not None
+    at_a, at_b = found
+    assert {one.tobytes() for one in at_a.message_ids} == {digest(text), id_bytes(2)}
+    assert (at_a.lag_us.tolist(), set(at_a.names.texts), at_a.names.kinds.tolist()) == ([30, 30], {text, None}, [3, 3])
+    assert (len(at_b.message_ids), len(at_b.lag_us), len(at_b.names.kinds)) == (0, 0, 0)
+
+
+def test_a_tally_of_a_store_from_before_slowest_messages_were_kept_is_read() -> None:
+    """None were kept, which is not the same as that there are none; a shard without them leaves the whole without."""
+    pathway = Pathway.parse("a -> b")
+    tally = build_tally(pathway, [passed_batch(0, [id_bytes(1)])], 60)
+    old = unpack_tally(pack_tally(replace(tally, slowest=None)))
+    assert (old.slowest, old.observations) == (None, 1)
+    assert merge_tallies([tally, old]).slowest is None
+    assert merge_tallies([tally, empty_tally(pathway)]).slowest is not None
