@@ -17,10 +17,10 @@ from typing import Any, Final
 VERSION: Final = 1
 """Of the JSON; a field may be added under the same number, none is renamed or taken away."""
 
-MOST_NAMED: Final = 20
+MAX_NAMED: Final = 20
 """How many alerts a notification names; the others are in its total."""
 
-MOST_LOST_IDS: Final = 5
+MAX_LOST_IDS: Final = 5
 
 
 class EventError(ValueError):
@@ -41,7 +41,7 @@ class Event(StrEnum):
     RESOLVED = "resolved"
 
 
-class Kind(StrEnum):
+class AlertKind(StrEnum):
     """The kinds of rules; each has a runbook under its name."""
 
     LOSS = "loss"
@@ -95,7 +95,7 @@ class Alert:
     """
 
     rule: str
-    kind: Kind
+    kind: AlertKind
     severity: Severity
     word: Word
     stream: str
@@ -133,7 +133,7 @@ class Notification:
     key: str
     event: Event
     rule: str
-    kind: Kind
+    kind: AlertKind
     severity: Severity
     labels: Mapping[str, str]
     alerts: tuple[Alert, ...]
@@ -144,19 +144,19 @@ class Notification:
     is_news: bool = True
 
 
-def key_of(rule: str, severity: Severity, stream: str) -> str:
+def build_key(rule: str, severity: Severity, stream: str) -> str:
     """Return the key of an incident; a storm over many streams has no stream. At most 200 characters."""
     return f"{rule}/{severity}/{stream or '*'}"
 
 
-def key_abroad(key: str, installation: str) -> str:
+def qualify_key(key: str, installation: str) -> str:
     """Return the key of an incident where those of several installations meet; the only one has no name."""
     return f"{installation}:{key}" if installation else key
 
 
-def key_at_home(key: str, installation: str) -> str:
+def unqualify_key(key: str, installation: str) -> str:
     """Return the key of an incident in its own store, of either form; a name of a rule holds no colon."""
-    return key.removeprefix(key_abroad("", installation))
+    return key.removeprefix(qualify_key("", installation))
 
 
 def to_json(notification: Notification) -> str:
@@ -178,23 +178,23 @@ def from_json(text: str) -> Notification:
     if version != VERSION:
         raise EventError(f"a notification of version {version} is not known here, only {VERSION}: use a newer program")
     try:
-        return _notification(told)
+        return _parse_notification(told)
     except (ValueError, TypeError, KeyError) as error:
         raise EventError(f"a notification of version {VERSION} lacks something: {error}; got {text!r:.80}") from None
 
 
-def _notification(told: Mapping[str, Any]) -> Notification:
-    values = _known(Notification, told)
-    values |= {"event": Event(told["event"]), "kind": Kind(told["kind"]), "severity": Severity(told["severity"])}
-    return Notification(**values | {"alerts": tuple(_alert(alert) for alert in told["alerts"])})
+def _parse_notification(told: Mapping[str, Any]) -> Notification:
+    values = _known_fields(Notification, told)
+    values |= {"event": Event(told["event"]), "kind": AlertKind(told["kind"]), "severity": Severity(told["severity"])}
+    return Notification(**values | {"alerts": tuple(_parse_alert(alert) for alert in told["alerts"])})
 
 
-def _alert(told: Mapping[str, Any]) -> Alert:
-    values = _known(Alert, told)
-    values |= {"kind": Kind(told["kind"]), "severity": Severity(told["severity"])}
+def _parse_alert(told: Mapping[str, Any]) -> Alert:
+    values = _known_fields(Alert, told)
+    values |= {"kind": AlertKind(told["kind"]), "severity": Severity(told["severity"])}
     values |= {"word": Word(told["word"]), "unit": Unit(told["unit"]), "lost_ids": tuple(told["lost_ids"])}
     return Alert(**values)
 
 
-def _known(of: type[Alert | Notification], told: Mapping[str, Any]) -> dict[str, Any]:
+def _known_fields(of: type[Alert | Notification], told: Mapping[str, Any]) -> dict[str, Any]:
     return {field.name: told[field.name] for field in fields(of) if field.name in told}

@@ -18,9 +18,9 @@ from bench import windows
 from bench.alone import Json
 from bench.truth import WrongResultError
 from bench.windows import MESSAGES, START_US, Fleet
+from hopwatch.alerts.batch_hook import AlertHook
 from hopwatch.alerts.events import Notification, Severity
-from hopwatch.alerts.follow import Alerting
-from hopwatch.alerts.store import StoredPast
+from hopwatch.alerts.storage.alert_state import StoredPastWindows
 from hopwatch.monitor.ledger import Conclusion
 from hopwatch.monitor.store import dialect, schema, tables, writer
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -70,7 +70,7 @@ def sums(folder: Path, streams: int, history: int, spans: Mapping[str, int]) -> 
         for name in names:
             with engine.begin() as connection:
                 began_s = time.perf_counter()
-                counts = StoredPast(connection).counts(name, OBJECTIVE, START_US - minutes * WINDOW_US, START_US)
+                counts = StoredPastWindows(connection).counts(name, OBJECTIVE, START_US - minutes * WINDOW_US, START_US)
                 took_ms.append((time.perf_counter() - began_s) * 1e3)
             if counts.bad != minutes:
                 raise WrongResultError(f"{minutes} minutes with a bad message each summed to {counts.bad}")
@@ -86,7 +86,7 @@ class Play:
         dice = np.random.default_rng(1)
         self._engine: Final = engine
         self._rules: Final = fleet.stream_rules()
-        self._alerting: Final = Alerting(fleet.alert_rules(), _route)
+        self._alerting: Final = AlertHook(fleet.alert_rules(), _route)
         self._start_us = START_US
         made = [
             [

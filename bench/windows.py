@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from hopwatch.alerts import configured
-from hopwatch.alerts.rules import Rules
+from hopwatch.alerts import rule_config
+from hopwatch.alerts.decision.rules import AlertRules
 from hopwatch.monitor import rules
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.masks import Ids, ids_of
@@ -54,9 +54,9 @@ class Fleet:
         """Return what the monitor knows of the streams."""
         return rules_of(self.paths)
 
-    def alert_rules(self) -> Rules:
+    def alert_rules(self) -> AlertRules:
         """Return the alert rules that are there without any configuration."""
-        return configured.of(self.settings)
+        return rule_config.build_rules(self.settings)
 
 
 def _settings_of(paths: Mapping[str, tuple[str, ...]]) -> Settings:

@@ -58,9 +58,9 @@ def measured(place: Place, chosen: Settings) -> Iterator[Place]:
 
 
 def _read(engine: Engine, rules: Mapping[str, StreamRules], now_us: int) -> Figures:
-    from hopwatch.alerts import figures as of_alerts
+    from hopwatch.alerts.storage import figures as of_alerts
     from hopwatch.monitor.metrics.known import Figures
     from hopwatch.monitor.store import figures, schema
 
     with schema.reading(engine) as connection:
-        return Figures(now_us, figures.read(connection, rules), of_alerts.read(connection))
+        return Figures(now_us, figures.read(connection, rules), of_alerts.read_figures(connection))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from stamina.instrumentation import RetryDetails
 
-    from hopwatch.alerts.ways import Ways
+    from hopwatch.alerts.channels.routing import Routing
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.spark.job import Place
 
@@ -55,8 +55,9 @@ def command(
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
     java.require()
-    from hopwatch.alerts import configured, ways
-    from hopwatch.alerts.follow import Alerting
+    from hopwatch.alerts import rule_config
+    from hopwatch.alerts.batch_hook import AlertHook
+    from hopwatch.alerts.channels import routing
     from hopwatch.monitor.spark import cluster, job, source
 
     read = source.of(chosen)
@@ -66,7 +67,7 @@ def command(
         schema.prepare(engine)
         hold.renew()
         # Once over all there is, nobody is told.
-        people = ways.Ways() if once else ways.opened(chosen)
+        people = routing.Routing() if once else routing.open_routing(chosen)
         place = job.Place(
             read,
             engine,
@@ -76,7 +77,7 @@ def command(
             chosen.store.retry_for_us / 1e6,
             transport,
             run=uuid4().hex,
-            follower=Alerting(configured.of(chosen), people.routes),
+            follower=AlertHook(rule_config.build_rules(chosen), people.routes),
         )
         cluster.check(chosen.monitor.master)
         if once:
@@ -143,17 +144,17 @@ def _session(place: Place, chosen: Settings) -> SparkSession:
     return session.start(place.workdir, master=asked.master, cores=asked.tasks, more=more)
 
 
-def _stream(place: Place, chosen: Settings, people: Ways) -> None:
+def _stream(place: Place, chosen: Settings, people: Routing) -> None:
     from py4j.protocol import Py4JError
 
-    from hopwatch.alerts import rounds
+    from hopwatch.alerts.delivery import threads
 
     console.configure_log()
     words, stop = console.words(), threading.Event()
     # For Ctrl-C Spark sets a handler of its own when it starts; until then it ends us as it ends any program.
     signals.on(signal.SIGTERM, stop)
     try:
-        with rounds.running(chosen.store.url, people, place.hold) as courier:
+        with threads.run_dispatcher(chosen.store.url, people, place.hold) as courier:
             _watch(place, chosen, stop, courier.wake)
     except (HopwatchError, Py4JError, OSError):
         # Whoever stops all processes of the job at once ends Spark too, sometimes before us.

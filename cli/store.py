@@ -10,7 +10,7 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from sqlalchemy import Engine
 
-from hopwatch.alerts import retention as alerts_retention
+from hopwatch.alerts.storage import retention as alerts_retention
 from hopwatch.cli import console
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import Clock, SystemClock
@@ -66,12 +66,12 @@ def prune(
     engine, clock = dialect.engine(url), SystemClock()
     before_us = retention.cut_us(clock.now_us(), keep_us)
     if dry_run:
-        gone, notifications = retention.due(engine, before_us), alerts_retention.due(engine, before_us)
+        gone, notifications = retention.due(engine, before_us), alerts_retention.count_prunable(engine, before_us)
     else:
         gone = _pruned(engine, before_us, clock)
         # Budgets are summed over more than is kept of windows.
         counts_before_us = min(before_us, clock.now_us() - chosen.alerts.longest_us)
-        notifications = sum(alerts_retention.prune(engine, before_us, counts_before_us, clock))
+        notifications = sum(alerts_retention.prune_alerts(engine, before_us, counts_before_us, clock))
     if as_json:
         told = {"before": iso(before_us), "dry_run": dry_run} | gone._asdict() | {"notifications": notifications}
         console.emit_json(told)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.storage.outbox import Delivery
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Accepted:
     """The other side has it. ``again_after_s``: when it wants it again for as long as the incident lasts, if ever."""
 
     again_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Failure:
     """The other side has it not, or has not said so.
 
     ``why`` names no secret. ``is_for_good``: it is refused for what it is, and trying again is in vain. ``wait_s``: how
@@ -30,7 +30,7 @@ class Failed:
     within_s: float | None = None
 
 
-Outcome = Taken | Failed
+Outcome = Accepted | Failure
 
 
 class Channel(Protocol):

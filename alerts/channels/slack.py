@@ -13,15 +13,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hopwatch.alerts.channels import texts, written
+from hopwatch.alerts.channels import template_texts, texts
 from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.channels.http import Poster
-from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.settings.channels import SlackChannel
 from hopwatch.monitor.settings.sample import Labels
 
-MOST_TEXT: Final = 3_000
+MAX_TEXT: Final = 3_000
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _HALF_AN_ENTITY: Final = re.compile(r"&[a-z]{0,3}…$")
 
@@ -44,37 +44,39 @@ class Slack:
         """Nothing is kept open."""
 
     def _message(self, delivery: Delivery) -> dict[str, Any]:
-        text = written.by_template(self._name, self._template, escaped_values(written.values(delivery)))
+        text = template_texts.render_text(
+            self._name, self._template, escape_values(template_texts.build_values(delivery))
+        )
         if not text:
             notification, is_acknowledged = delivery.notification, delivery.is_acknowledged
-            text = texts.body(notification, MOST_TEXT, is_acknowledged=is_acknowledged, escaped=escaped)
-        return message(texts.title(delivery.notification), text)
+            text = texts.format_body(notification, MAX_TEXT, is_acknowledged=is_acknowledged, escaped=escape_text)
+        return build_message(texts.format_title(delivery.notification), text)
 
 
-def message(title: str, text: str) -> dict[str, Any]:
+def build_message(title: str, text: str) -> dict[str, Any]:
     """Return what Slack is told; ``text`` is escaped already, ``title`` is not."""
     # Cut by the character, what is left may end in half of an entity.
-    cut = _HALF_AN_ENTITY.sub("…", texts.shortened(text, MOST_TEXT))
+    cut = _HALF_AN_ENTITY.sub("…", texts.shorten(text, MAX_TEXT))
     header = {
         "type": "header",
-        "text": {"type": "plain_text", "text": texts.shortened(title, texts.MOST_TITLE), "emoji": False},
+        "text": {"type": "plain_text", "text": texts.shorten(title, texts.MAX_TITLE), "emoji": False},
     }
     section = {"type": "section", "text": {"type": "mrkdwn", "text": cut, "verbatim": True}}
     # What a phone shows, and programs that know no blocks.
-    return {"text": escaped(title), "blocks": [header, section], "unfurl_links": False}
+    return {"text": escape_text(title), "blocks": [header, section], "unfurl_links": False}
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return a text that Slack shows as it is."""
     return "".join(_ENTITIES.get(one, one) for one in text)
 
 
-def escaped_values(values: Any) -> Any:  # noqa: ANN401 - JSON
+def escape_values(values: Any) -> Any:  # noqa: ANN401 - JSON
     """Return the same values with all texts in them escaped: what calls somebody is the template's own."""
     if isinstance(values, str):
-        return escaped(values)
+        return escape_text(values)
     if isinstance(values, Labels):
-        return Labels({escaped(name): escaped(text) for name, text in values.items()})
+        return Labels({escape_text(name): escape_text(text) for name, text in values.items()})
     if isinstance(values, Mapping):
-        return {name: escaped_values(value) for name, value in values.items()}
-    return [escaped_values(value) for value in values] if isinstance(values, list | tuple) else values
+        return {name: escape_values(value) for name, value in values.items()}
+    return [escape_values(value) for value in values] if isinstance(values, list | tuple) else values

@@ -9,24 +9,24 @@ from typing import Final
 from hopwatch.alerts.events import Alert, Event, Notification, Unit
 from hopwatch.monitor.results import iso
 
-MOST_TITLE: Final = 150
-MOST_LINE: Final = 600
+MAX_TITLE: Final = 150
+MAX_LINE: Final = 600
 """Of one place in a list of them."""
 _NOT_TEXT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]+")
 """Controls, line ends, what turns the direction of a text, and halves of characters."""
 
 
-def one_line(text: str) -> str:
+def to_one_line(text: str) -> str:
     """Return a text as one line that shows what it holds."""
     return _NOT_TEXT.sub(" ", text).strip()
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Return at most so many characters of a text; one that was cut ends with an ellipsis."""
     return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
 
 
-def title(notification: Notification) -> str:
+def format_title(notification: Notification) -> str:
     """Return the headline: how urgent, what, and where, one line of at most ``MOST_TITLE`` characters."""
     word = str(notification.alerts[0].word) if notification.alerts else str(notification.kind)
     streams = dict.fromkeys(alert.stream for alert in notification.alerts)
@@ -35,10 +35,10 @@ def title(notification: Notification) -> str:
     places = f", {notification.total:,} places" if notification.total > 1 else ""
     over = "resolved: " if notification.event is Event.RESOLVED else ""
     said = f"[{notification.severity}] {over}{word}{where}{places} ({notification.rule})"
-    return shortened(one_line(said), MOST_TITLE)
+    return shorten(to_one_line(said), MAX_TITLE)
 
 
-def body(
+def format_body(
     notification: Notification,
     most: int,
     *,
@@ -49,20 +49,20 @@ def body(
 
     The places come last in the order of what may go: as many as fit, and how many more there are.
     """
-    head = [one_line(notification.summary)]
+    head = [to_one_line(notification.summary)]
     if notification.event is Event.RESOLVED:
         head = [f"resolved at {iso(notification.at_us)}; it was:", *head]
     if is_acknowledged:
         head.append("somebody has taken it on")
-    foot = ["", *facts(notification)]
-    head, foot = ([escaped(shortened(line, MOST_LINE)) for line in lines] for lines in (head, foot))
+    foot = ["", *format_facts(notification)]
+    head, foot = ([escaped(shorten(line, MAX_LINE)) for line in lines] for lines in (head, foot))
     left = most - sum(len(line) + 1 for line in (*head, *foot))
-    places = [f"- {one_line(alert.summary)}" for alert in notification.alerts] if notification.total > 1 else []
-    listed = _fitting([escaped(shortened(line, MOST_LINE)) for line in places], notification.total, left)
-    return shortened("\n".join([*head, *listed, *foot]), most)
+    places = [f"- {to_one_line(alert.summary)}" for alert in notification.alerts] if notification.total > 1 else []
+    listed = _fit_lines([escaped(shorten(line, MAX_LINE)) for line in places], notification.total, left)
+    return shorten("\n".join([*head, *listed, *foot]), most)
 
 
-def facts(notification: Notification) -> list[str]:
+def format_facts(notification: Notification) -> list[str]:
     """Return where to look: lost ids, runbook, dashboard, and the key to acknowledge it by."""
     first = notification.alerts[0] if notification.alerts else None
     found = {
@@ -71,21 +71,21 @@ def facts(notification: Notification) -> list[str]:
         "dashboard": first.link if first else "",
         "key": notification.key,
     }
-    return [f"{name}: {one_line(value)}" for name, value in found.items() if value]
+    return [f"{name}: {to_one_line(value)}" for name, value in found.items() if value]
 
 
-def places(alerts: Sequence[Alert], total: int, most: int) -> str:
+def format_places(alerts: Sequence[Alert], total: int, most: int) -> str:
     """Return one line a place, the worst first, as many as fit, and how many more there are."""
-    lines = [shortened(one_line(alert.summary), MOST_LINE) for alert in alerts]
-    return "\n".join(_fitting(lines, total, most))
+    lines = [shorten(to_one_line(alert.summary), MAX_LINE) for alert in alerts]
+    return "\n".join(_fit_lines(lines, total, most))
 
 
-def affected(alert: Alert) -> str:
+def format_affected(alert: Alert) -> str:
     """Return how many are affected, of how many where that is known."""
     return f"{alert.affected:,} of {alert.out_of:,}" if alert.out_of else f"{alert.affected:,}"
 
 
-def measured(value: float, unit: Unit) -> str:
+def format_figure(value: float, unit: Unit) -> str:
     """Return a figure with its unit, as a person reads it."""
     match unit:
         case Unit.RATIO:
@@ -100,17 +100,17 @@ def measured(value: float, unit: Unit) -> str:
             return f"{value:,.10g} {unit}"
 
 
-def _fitting(lines: Sequence[str], total: int, most: int) -> list[str]:
+def _fit_lines(lines: Sequence[str], total: int, most: int) -> list[str]:
     """Return the first lines that fit, and a last one that counts those that are left out, of ``total`` in all."""
     kept = list(lines)
     while kept:
-        more = _more(total - len(kept))
+        more = _count_rest(total - len(kept))
         if sum(len(line) + 1 for line in (*kept, *more)) <= most:
             return [*kept, *more]
         kept.pop()
-    last = _more(total) if lines else []
+    last = _count_rest(total) if lines else []
     return last if last and len(last[0]) < most else []
 
 
-def _more(count: int) -> list[str]:
+def _count_rest(count: int) -> list[str]:
     return [f"and {count:,} more"] if count > 0 else []

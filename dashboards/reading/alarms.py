@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hopwatch.alerts.record import Open, Told, Untold
+from hopwatch.alerts.storage.history import HistoryEntry, OpenIncident, UnnotifiedAlert
 from hopwatch.monitor.watch import Finding
 
 
@@ -16,11 +16,11 @@ class Alarms:
     ``findings`` are the newest of ``found``, each with its stream.
     """
 
-    open: tuple[Open, ...]
-    news: tuple[Told, ...]
-    pending: tuple[Untold, ...]
-    covered: tuple[Untold, ...]
-    told: tuple[Told, ...]
+    open: tuple[OpenIncident, ...]
+    news: tuple[HistoryEntry, ...]
+    pending: tuple[UnnotifiedAlert, ...]
+    covered: tuple[UnnotifiedAlert, ...]
+    told: tuple[HistoryEntry, ...]
     is_all_told: bool
     findings: tuple[tuple[str, Finding], ...]
     found: int

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select
 
-from hopwatch.alerts import recorded
 from hopwatch.alerts.events import Notification
-from hopwatch.alerts.record import Told
+from hopwatch.alerts.storage import history_queries
+from hopwatch.alerts.storage.history import HistoryEntry
 from hopwatch.dashboards.reading.alarms import Alarms
 from hopwatch.monitor.instances import Roll
 from hopwatch.monitor.quality import Quality
@@ -50,28 +50,28 @@ class WhatIsWrong:
 
     def read(self, connection: Connection) -> Alarms:
         """Return it."""
-        lasting = [one for one in recorded.open_incidents(connection) if self._concerns(one.notification)]
+        lasting = [one for one in history_queries.query_open_incidents(connection) if self._concerns(one.notification)]
         keys = [one.notification.key for one in lasting[:MOST_OPEN]]
-        lately = self._told(connection, recorded.in_range(self.from_us, self.to_us, MOST_TOLD))
-        later = self._told(connection, recorded.ends_after(self.to_us, MOST_TOLD))
+        lately = self._told(connection, history_queries.select_in_range(self.from_us, self.to_us, MOST_TOLD))
+        later = self._told(connection, history_queries.select_ends_after(self.to_us, MOST_TOLD))
         over = [one for one in later if one.notification.since_us < self.to_us]
         span_us = self.from_us, self.to_us
         found, findings = outliers.newest(connection, self.stream or None, span_us, ROWS, is_all=self.is_all)
         return Alarms(
             tuple(lasting),
-            tuple(recorded.told(connection, recorded.beginnings(keys))),
-            tuple(one for one in recorded.pending(connection) if self.stream in {"", one.stream}),
-            tuple(one for one in recorded.covered(connection) if self.stream in {"", one.stream}),
+            tuple(history_queries.query_history(connection, history_queries.select_beginnings(keys))),
+            tuple(one for one in history_queries.query_pending(connection) if self.stream in {"", one.stream}),
+            tuple(one for one in history_queries.query_covered(connection) if self.stream in {"", one.stream}),
             self._of_stream((*over, *lately)),
             len(lately) < MOST_TOLD and len(later) < MOST_TOLD,
             tuple(findings),
             found,
         )
 
-    def _told(self, connection: Connection, wanted: Select[Any]) -> list[Told]:
-        return recorded.told(connection, recorded.of_stream(wanted, self.stream))
+    def _told(self, connection: Connection, wanted: Select[Any]) -> list[HistoryEntry]:
+        return history_queries.query_history(connection, history_queries.filter_by_stream(wanted, self.stream))
 
-    def _of_stream(self, told: Iterable[Told]) -> tuple[Told, ...]:
+    def _of_stream(self, told: Iterable[HistoryEntry]) -> tuple[HistoryEntry, ...]:
         return tuple(one for one in told if self._concerns(one.notification))
 
     def _concerns(self, notification: Notification) -> bool:

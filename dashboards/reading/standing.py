@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, FromClause, Row, and_, column, or_, select, values
 
-from hopwatch.alerts import recorded
+from hopwatch.alerts.storage import history_queries
 from hopwatch.dashboards.reading.told import Minute, Standing, StreamNow
 from hopwatch.monitor.results import Status, Verdict, WindowResult
 from hopwatch.monitor.store import instances, reader, rollups, tables
@@ -43,7 +43,7 @@ def read(connection: Connection) -> Standing:
         )
         for name in names
     )
-    return Standing(streams, instances.reached(connection), recorded.firing(connection))
+    return Standing(streams, instances.reached(connection), history_queries.count_open_incidents(connection))
 
 
 def _minutes(connection: Connection, since_us: dict[str, int]) -> dict[str, list[Minute]]:

@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from hopwatch.alerts.events import Event, Kind, Notification
-from hopwatch.alerts.record import Told
+from hopwatch.alerts.events import AlertKind, Event, Notification
+from hopwatch.alerts.storage.history import HistoryEntry
 from hopwatch.dashboards.reading.alarms import Alarms
 from hopwatch.dashboards.views import alarms as shown
 from hopwatch.dashboards.views import texts
@@ -39,7 +39,7 @@ class Episode:
 def of(alarms: Alarms, now_us: int, zone: tzinfo) -> tuple[Episode, ...]:
     """Return the incidents of a range, the latest first; heartbeats are none."""
     lasting = {one.notification.key: one.notification for one in alarms.open}
-    by_key: dict[str, list[Told]] = defaultdict(list)
+    by_key: dict[str, list[HistoryEntry]] = defaultdict(list)
     for one in sorted(alarms.told, key=lambda told: told.number):
         by_key[one.notification.key].append(one)
     found = []
@@ -56,14 +56,14 @@ def of(alarms: Alarms, now_us: int, zone: tzinfo) -> tuple[Episode, ...]:
     return tuple(sorted(kept, key=lambda one: (-one.since_us, one.mark.word, one.rule, one.summary)))
 
 
-Part = tuple[Told | None, Told | None]
+Part = tuple[HistoryEntry | None, HistoryEntry | None]
 """The last news of an incident but its end, and its end, as far as they are known."""
 
 
-def _apart(told: list[Told]) -> list[Part]:
+def _apart(told: list[HistoryEntry]) -> list[Part]:
     """Return the incidents of one key, in order: each ends with an end."""
     parts: list[Part] = []
-    begun: Told | None = None
+    begun: HistoryEntry | None = None
     for one in told:
         if one.notification.event is Event.RESOLVED:
             parts.append((begun, one))
@@ -73,8 +73,10 @@ def _apart(told: list[Told]) -> list[Part]:
     return [*parts, (begun, None)] if begun else parts
 
 
-def _episode(said: Notification, begun: Told | None, end: Told | None, now_us: int, zone: tzinfo) -> Episode | None:
-    if said.kind is Kind.HEARTBEAT:
+def _episode(
+    said: Notification, begun: HistoryEntry | None, end: HistoryEntry | None, now_us: int, zone: tzinfo
+) -> Episode | None:
+    if said.kind is AlertKind.HEARTBEAT:
         return None
     ended_us = end.notification.at_us if end else None
     return Episode(

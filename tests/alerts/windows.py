@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hopwatch.alerts.minute import Counts, Minute, Outlier
+from hopwatch.alerts.decision.inputs import ObjectiveCounts, SeriesOutlier, WindowInput
 from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -71,39 +71,39 @@ def window(
     return WindowResult(**counts | what | figures | odd | blind | fields)
 
 
-Odd = Mapping[str, tuple[Outlier, ...]]
+Odd = Mapping[str, tuple[SeriesOutlier, ...]]
 
 
-def judged(minute: int, *, outliers: Odd | None = None, **fields: Any) -> Minute:  # noqa: ANN401 - fields of a window
+def window_input(minute: int, *, outliers: Odd | None = None, **fields: Any) -> WindowInput:  # noqa: ANN401 - fields of a window
     """Return a window with five lost ids at each node that lost some."""
     made = window(minute, **fields)
     ids = {one.node: tuple(f"{n:032x}" for n in range(5)) for one in made.nodes if one.loss_lower}
-    return Minute(made, (), ids, outliers or {})
+    return WindowInput(made, (), ids, outliers or {})
 
 
 @dataclass
 class Memory:
     """What a store would know, in a few dictionaries; a window that says nothing counts nowhere."""
 
-    minutes: dict[tuple[str, str, int], Counts] = field(default_factory=dict)
+    minutes: dict[tuple[str, str, int], ObjectiveCounts] = field(default_factory=dict)
     arrivals_us: list[int] = field(default_factory=list)
     last_us: dict[str, int] = field(default_factory=dict)
 
-    def count(self, minute: Minute) -> None:
+    def count(self, minute: WindowInput) -> None:
         """Count a window into the objective of loss, anew if it was counted before."""
         result = minute.result
         key = result.stream, "loss", result.window_start_us
         if result.verdict in {Verdict.UNKNOWN, Verdict.SILENT}:
             self.minutes.pop(key, None)
         else:
-            self.minutes[key] = Counts(result.known, result.lost_lower)
+            self.minutes[key] = ObjectiveCounts(result.known, result.lost_lower)
         self.last_us[result.stream] = max(self.last_us.get(result.stream, 0), result.window_start_us)
 
-    def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> Counts:
+    def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> ObjectiveCounts:
         """Return the sums over the windows that start in a range."""
         kept = (self.minutes.get((stream, objective, us)) for us in range(from_us, to_us, WINDOW_US))
         found = [counts for counts in kept if counts]
-        return Counts(sum(one.total for one in found), sum(one.bad for one in found))
+        return ObjectiveCounts(sum(one.total for one in found), sum(one.bad for one in found))
 
     def last_bad_us(self, stream: str, objective: str) -> int | None:
         """Return the start of the newest window in which a message was bad."""

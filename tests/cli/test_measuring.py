@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import text
 
-from hopwatch.alerts import outbox
+from hopwatch.alerts.storage import outbox
 from hopwatch.cli import measuring
 from hopwatch.monitor import rules, settings
 from hopwatch.monitor.commit import Committed, unobserved
@@ -19,7 +19,7 @@ from hopwatch.monitor.metrics import reading
 from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.source import SpoolSource
 from hopwatch.monitor.store import dialect, schema
-from tests.alerts.told import notification
+from tests.alerts.notifications import notification
 from tests.alerts.windows import at, window
 from tests.cli.workplace import CONFIGURATION, Workplace, one_of_ten_lost
 from tests.real.servers.process import free_ports, until
@@ -65,7 +65,7 @@ def test_a_monitor_that_starts_shows_what_its_store_holds(workplace: Workplace) 
     workplace.watch(*one_of_ten_lost())
     engine = dialect.engine(workplace.store_url)
     with engine.execution_options(writes=True).begin() as connection:
-        outbox.put(connection, [notification()], [("pager",)])
+        outbox.enqueue(connection, [notification()], [("pager",)])
     with measured(workplace):
         until(lambda: "hopwatch_records_total 4.0" in page(port), "the accounts")
         shown = page(port)

@@ -12,8 +12,8 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from sqlalchemy import text
 
-from hopwatch.alerts import ways
-from hopwatch.alerts.ways import Ways
+from hopwatch.alerts.channels import routing
+from hopwatch.alerts.channels.routing import Routing
 from hopwatch.cli import run
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import DependencyError, TransportError
@@ -23,9 +23,9 @@ from hopwatch.monitor.spark import job, session
 from hopwatch.monitor.spark.source import SpoolSource
 from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.store import dialect, instances, schema, writer
+from tests.alerts.notifications import notification
 from tests.alerts.receiver import Receiver
-from tests.alerts.test_outbox import put, states
-from tests.alerts.told import notification
+from tests.alerts.storage.test_outbox import put, states
 from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.permissions import without_root
@@ -312,7 +312,7 @@ def test_a_stream_delivers_what_waits_and_once_tells_nobody(
     schema.prepare(engine)
     put(engine, notification())
     pager = Receiver(ManualClock())
-    monkeypatch.setattr(ways, "opened", lambda _: Ways({"pager": pager}, lambda _: ("pager",)))
+    monkeypatch.setattr(routing, "open_routing", lambda _: Routing({"pager": pager}, lambda _: ("pager",)))
     ready.run("run", *flags)
     assert [delivery.notification for _, delivery in pager.heard] == ([] if flags else [notification()])
     assert pager.is_closed is not bool(flags)

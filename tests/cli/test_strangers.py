@@ -15,8 +15,8 @@ import pytest
 import typer
 from sqlalchemy import ColumnElement, Text, case, func, update
 
-from hopwatch.alerts import configured
-from hopwatch.alerts.follow import Alerting
+from hopwatch.alerts import rule_config
+from hopwatch.alerts.batch_hook import AlertHook
 from hopwatch.cli.commands import COMMANDS, application
 from hopwatch.cli.entrances import gate_of, registry_of
 from hopwatch.cli.main import main
@@ -174,7 +174,9 @@ def _watched(place: Workplace) -> None:
     chosen = settings.load(place.config, flags={}, environ={})
     engine = dialect.engine(place.store_url)
     schema.prepare(engine)
-    stream = MicroBatches(rules.of(chosen), engine, follower=Alerting(configured.of(chosen), lambda _: ("chat",)))
+    stream = MicroBatches(
+        rules.of(chosen), engine, follower=AlertHook(rule_config.build_rules(chosen), lambda _: ("chat",))
+    )
     for paths in traffic(place.folder / "spool"):
         stream.run(paths)
     why = Explanation(Quantity.MESSAGES, 40, 90, 110, (Reason("level_up", "high", 2_000.0),), START_US, 8.0)

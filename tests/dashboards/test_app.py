@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.alerts.events import Kind, Severity
+from hopwatch.alerts.events import AlertKind, Severity
 from hopwatch.dashboards.reading.answers import FRESH_US, Answers
 from hopwatch.dashboards.views.address import Page
 from hopwatch.monitor.results import Status, Verdict
-from tests.alerts.told import notification
+from tests.alerts.notifications import notification
 from tests.alerts.windows import at, window
 from tests.dashboards import signs
 from tests.dashboards.places import HOSTILE, app, chain, clock, fill, looked_at, minutes, said, url_of, words
@@ -252,7 +252,7 @@ def test_what_fires_stands_in_the_navigation(tmp_path: Path) -> None:
     """On each page; nothing stands there while nothing but the heartbeat does."""
     engine = fill(url_of(tmp_path), *minutes())
     beat = notification(
-        key="heartbeat/ticket/*", kind=Kind.HEARTBEAT, rule="heartbeat", severity=Severity.TICKET, alerts=()
+        key="heartbeat/ticket/*", kind=AlertKind.HEARTBEAT, rule="heartbeat", severity=Severity.TICKET, alerts=()
     )
     signs.fire(engine, beat)
     assert "firing" not in words(looked_at(url_of(tmp_path)))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.alerts.events import Event, Severity, Unit
-from hopwatch.alerts.outbox import Fate
-from hopwatch.alerts.record import Open, Sending, Taken, Told
+from hopwatch.alerts.storage.history import Acknowledgement, ChannelDelivery, HistoryEntry, OpenIncident
+from hopwatch.alerts.storage.outbox import DeliveryState
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.reading.alarms import Alarms
 from hopwatch.dashboards.views import alarms, episodes, instances, odd, quality, texts
@@ -18,12 +18,12 @@ from hopwatch.dashboards.views.colours import DARK, LIGHT, Palette, contrast
 from hopwatch.monitor.instances import State
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.parcels import REASONS
-from tests.alerts.told import alert, notification
+from tests.alerts.notifications import alert, notification
 from tests.alerts.windows import at
 from tests.dashboards.signs import over
 
 
-def of(*told: Told, lasting: tuple[Open, ...] = ()) -> Alarms:
+def of(*told: HistoryEntry, lasting: tuple[OpenIncident, ...] = ()) -> Alarms:
     """Return what the page is told."""
     return Alarms(lasting, (), (), (), told, is_all_told=True, findings=(), found=0)
 
@@ -32,7 +32,7 @@ def test_every_reason_severity_fate_state_and_quantity_has_its_words() -> None:
     """None is shown by a name that nobody explains."""
     assert set(quality.MEANINGS) == set(REASONS)
     assert set(alarms.SEVERITIES) == set(Severity)
-    assert set(alarms.FATES) == set(Fate)
+    assert set(alarms.FATES) == set(DeliveryState)
     assert set(instances.MARKS) == set(State)
     assert all(odd.figure(one, 1.0) for one in Quantity)
 
@@ -75,7 +75,7 @@ def test_what_is_expected_is_said(unit: Unit, threshold: float, told: str) -> No
 
 def test_who_has_taken_an_incident_on_is_told() -> None:
     """With the note for others."""
-    one = Open(notification(), at(2), Taken("a person", at(4), "on it"))
+    one = OpenIncident(notification(), at(2), Acknowledgement("a person", at(4), "on it"))
     (shown,) = alarms.firing(of(lasting=(one,)), at(5), UTC)
     assert shown.taken == "taken on by a person 1 min 0 s ago: on it"
 
@@ -83,7 +83,7 @@ def test_who_has_taken_an_incident_on_is_told() -> None:
 def test_pages_come_before_tickets_and_the_oldest_first() -> None:
     """As a person works them off."""
     made = [
-        Open(notification(key=f"{n}", severity=severity, since_us=at(since)), 0, None)
+        OpenIncident(notification(key=f"{n}", severity=severity, since_us=at(since)), 0, None)
         for n, (severity, since) in enumerate(
             [(Severity.TICKET, 1), (Severity.PAGE, 3), (Severity.TICKET, 0), (Severity.PAGE, 2)]
         )
@@ -99,8 +99,10 @@ def test_each_end_is_of_one_incident_and_each_that_lasts_is_there(
     told = []
     for number, (key, is_end) in enumerate(said):
         made = notification(key=key, since_us=at(number))
-        told.append(Told(number, over(made, number + 1) if is_end else made, ()))
-    found = episodes.of(of(*told, lasting=tuple(Open(notification(key=key), 0, None) for key in lasting)), at(99), UTC)
+        told.append(HistoryEntry(number, over(made, number + 1) if is_end else made, ()))
+    found = episodes.of(
+        of(*told, lasting=tuple(OpenIncident(notification(key=key), 0, None) for key in lasting)), at(99), UTC
+    )
     ends = sum(one.notification.event is Event.RESOLVED for one in told)
     assert sum(bool(one.until) for one in found) == ends
     # Of a beginning behind the last end nothing more is known, or it lasts.
@@ -111,7 +113,7 @@ def test_each_end_is_of_one_incident_and_each_that_lasts_is_there(
 
 def test_a_delivery_says_what_failed_and_when_it_is_tried_again() -> None:
     """A clock that noted a time long past says nothing of it."""
-    sending = Sending("pager", Fate.WAITING, 2, at(6), "HTTP 500")
+    sending = ChannelDelivery("pager", DeliveryState.WAITING, 2, at(6), "HTTP 500")
     (soon,) = alarms.deliveries([sending], at(5))
     assert soon.note == "2 failures, the last: HTTP 500; tried again in 1 min 0 s"
     (due,) = alarms.deliveries([sending], at(7))

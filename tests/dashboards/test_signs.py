@@ -10,9 +10,9 @@ from typing import Final
 import pytest
 from sqlalchemy import Engine
 
-from hopwatch.alerts import outbox
-from hopwatch.alerts.episode import Phase
-from hopwatch.alerts.events import Kind, Severity
+from hopwatch.alerts.decision.episode import Phase
+from hopwatch.alerts.events import AlertKind, Severity
+from hopwatch.alerts.storage import outbox
 from hopwatch.dashboards.reading.answers import FRESH_US, Answers
 from hopwatch.dashboards.reading.signs import ROWS
 from hopwatch.dashboards.views import address, texts
@@ -22,8 +22,8 @@ from hopwatch.monitor.parcels import Sender
 from hopwatch.monitor.results import Verdict
 from hopwatch.monitor.store import undeclared
 from hopwatch.monitor.store.writer import set_values
-from tests.alerts import told
-from tests.alerts.told import alert, notification
+from tests.alerts import notifications
+from tests.alerts.notifications import alert, notification
 from tests.alerts.windows import at, window
 from tests.dashboards import signs
 from tests.dashboards.places import HOSTILE, app, chain, clock, fill, looked_at, minutes, said, url_of, words
@@ -199,8 +199,8 @@ def test_in_a_store_that_was_filled_once_nobody_is_silent_by_the_wall(healthy: E
 def test_what_fires_is_told_with_its_place_and_its_deliveries(healthy: Engine, tmp_path: Path) -> None:
     """Severity, rule, observed against expected, the way to node and window, the runbook, each channel."""
     signs.fire(healthy, LOSS, channels=("pager", "chat"))
-    refused, _ = sorted(outbox.due(healthy, clock().now_us()), key=lambda one: one.channel)
-    outbox.failed(healthy, refused, "HTTP 503", clock().now_us() + 60_000_000)
+    refused, _ = sorted(outbox.query_due(healthy, clock().now_us()), key=lambda one: one.channel)
+    outbox.mark_failed(healthy, refused, "HTTP 503", clock().now_us() + 60_000_000)
     tested = looked_at(url_of(tmp_path), page="alerts")
     assert not tested.exception
     shown = words(tested)
@@ -227,11 +227,11 @@ def test_the_history_has_beginning_and_end_of_each_incident(healthy: Engine, tmp
     """One row an incident, how long it lasted, and who was told of what."""
     before = replace(LOSS, since_us=at(1), at_us=at(2))
     signs.tell(healthy, before)
-    (begun,) = outbox.due(healthy, clock().now_us())
-    outbox.sent(healthy, begun)
+    (begun,) = outbox.query_due(healthy, clock().now_us())
+    outbox.mark_sent(healthy, begun)
     signs.tell(healthy, signs.over(before, 5))
-    (ended,) = outbox.due(healthy, clock().now_us())
-    outbox.give_up(healthy, ended, "HTTP 404")
+    (ended,) = outbox.query_due(healthy, clock().now_us())
+    outbox.mark_dead(healthy, ended, "HTTP 404")
     row = plain(words(looked_at(url_of(tmp_path), page="alerts")))
     assert "Incidents: 1" in row
     assert "2026-01-01 00:01 UTC 2026-01-01 00:05 UTC lasted 4 min 0 s" in row
@@ -261,7 +261,7 @@ def test_what_is_not_told_is_there_with_why(healthy: Engine, tmp_path: Path) -> 
 def test_a_heartbeat_is_no_incident(healthy: Engine, tmp_path: Path) -> None:
     """It stands as long as all is well."""
     key = "heartbeat/ticket/*"
-    beat = notification(key=key, kind=Kind.HEARTBEAT, rule="heartbeat", severity=Severity.TICKET, alerts=())
+    beat = notification(key=key, kind=AlertKind.HEARTBEAT, rule="heartbeat", severity=Severity.TICKET, alerts=())
     signs.fire(healthy, beat, channels=("dead-man",))
     row = plain(words(looked_at(url_of(tmp_path), page="alerts")))
     assert "Firing now: 0 incidents" in row
@@ -285,7 +285,7 @@ def test_outliers_say_what_was_expected_and_why(healthy: Engine, tmp_path: Path)
 def test_one_stream_may_be_looked_at(tmp_path: Path) -> None:
     """Chosen on the page, kept in the URL; of other streams nothing is told."""
     engine = fill(url_of(tmp_path), *minutes(), *minutes(stream="refunds"))
-    signs.fire(engine, LOSS, replace(told.notification(stream="refunds"), summary="refunds are lost"))
+    signs.fire(engine, LOSS, replace(notifications.notification(stream="refunds"), summary="refunds are lost"))
     signs.find(engine, signs.finding(), stream="refunds")
     tested = looked_at(url_of(tmp_path), page="alerts")
     assert "Firing now: 2 incidents" in words(tested)

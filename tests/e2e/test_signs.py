@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from hopwatch.monitor import bounds
 from hopwatch.monitor.store import dialect, schema
-from tests.alerts.test_follow import BEFORE_AMENDED, alerting, play
+from tests.alerts.test_batch_hook import BEFORE_AMENDED, alerting, play
 from tests.cli.workplace import CONFIGURATION, Workplace
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS
 from tests.micro_batches import MicroBatches

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from hopwatch.alerts.events import Kind
+from hopwatch.alerts.events import AlertKind
 from hopwatch.monitor.metrics import declared
 from hopwatch.monitor.metrics.folding import A_NODE, A_STREAM, OF_ITS_OWN
 from hopwatch.monitor.metrics.metric import OTHER, Metric
@@ -21,7 +21,7 @@ PAGE: Final = (ROOT / "docs" / "METRICS.md").read_text("utf-8")
 AUTOSCALING: Final = (ROOT / "docs" / "AUTOSCALING.md").read_text("utf-8")
 RUNBOOKS: Final = ROOT / "docs" / "runbooks"
 OF_THE_MONITOR: Final = {name for rule in ALERTS.values() for name in [rule["annotations"]["runbook_url"]]} - {
-    f"docs/runbooks/{kind}.md" for kind in Kind
+    f"docs/runbooks/{kind}.md" for kind in AlertKind
 }
 
 

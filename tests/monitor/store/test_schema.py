@@ -15,13 +15,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Engine, MetaData, Table, insert, inspect, select, text, update
 
-from hopwatch.alerts.events import Kind, Word, from_json, to_json
+from hopwatch.alerts.events import AlertKind, Word, from_json, to_json
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.results import iso
 from hopwatch.monitor.store import dialect, lineage, reader, rollups, schema, tables, writer
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
-from tests.alerts.told import alert, notification
+from tests.alerts.notifications import alert, notification
 from tests.monitor.spooled import RULES, START_US
 from tests.monitor.store.stored import concluded, dump
 
@@ -143,8 +143,8 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
 def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None:
     """A store of version 0010 called it quarantine, in its tables and in what alerts have told."""
     engine = dialect.engine(url)
-    wrong = replace(alert(), kind=Kind.SET_ASIDE, word=Word.SET_ASIDE)
-    told = to_json(notification(kind=Kind.SET_ASIDE, alerts=(wrong,)))
+    wrong = replace(alert(), kind=AlertKind.SET_ASIDE, word=Word.SET_ASIDE)
+    told = to_json(notification(kind=AlertKind.SET_ASIDE, alerts=(wrong,)))
     before = told.replace('"kind": "set_aside"', '"kind": "quarantine"').replace('"set aside"', '"quarantined"')
     assert before.count("quarantine") == 3
     with engine.execution_options(writes=True).begin() as connection:

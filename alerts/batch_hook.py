@@ -1,0 +1,82 @@
+"""What alerts do at the end of a micro-batch: in its transaction, so that results and notifications are one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from hopwatch.alerts.channels.routing import Routes, route_to_none
+from hopwatch.alerts.decision import burn_rate
+from hopwatch.alerts.decision.evaluation import evaluate
+from hopwatch.alerts.decision.inputs import ObjectiveCounts, SeriesOutlier, WindowInput
+from hopwatch.alerts.decision.rules import AlertRules
+from hopwatch.alerts.events import MAX_LOST_IDS
+from hopwatch.alerts.storage import alert_state, outbox
+from hopwatch.monitor.kernel import naming
+from hopwatch.monitor.kernel.naming import Names
+from hopwatch.monitor.ledger import Conclusion
+from hopwatch.monitor.printable import on_a_line
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.watch import Finding
+from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
+
+
+@dataclass(frozen=True, slots=True)
+class AlertHook:
+    """A :class:`monitor.commit.Follower`: it decides about alerts and puts what is to be told into the outbox.
+
+    Without rules, as when alerts are switched off, it ends all that is open.
+    """
+
+    rules: AlertRules
+    routes: Routes = route_to_none
+
+    def note(self, conclusion: Conclusion) -> WindowInput | None:
+        """Return what is needed of a window; none of one that is not final."""
+        result = conclusion.result
+        if not result.status.is_final or result.stream not in self.rules.streams:
+            return None
+        told = zip(result.nodes, conclusion.lost, strict=True)
+        lost_ids = {node.node: _format_lost_ids(node, lost.message_ids.tobytes(), lost.names) for node, lost in told}
+        outliers = {node: tuple(map(_build_outlier, found)) for node, found in conclusion.outliers.items()}
+        return WindowInput(result, conclusion.tally.lags, lost_ids, outliers)
+
+    def follow(self, connection: Connection, noted: Sequence[WindowInput], watermark_us: int) -> None:
+        """Count the windows into their objectives, decide, and write what came of it.
+
+        Without a window there is something to decide only when a minute of the watermark has passed.
+        """
+        if not noted and alert_state.read_clock_us(connection) >= watermark_us - watermark_us % WINDOW_US:
+            return
+        alert_state.write_counts(connection, self._counts(noted))
+        before = alert_state.read_snapshot(connection)
+        decision = evaluate(self.rules, noted, before, watermark_us, alert_state.StoredPastWindows(connection))
+        alert_state.write_snapshot(connection, before, decision.standing)
+        said = decision.notifications
+        outbox.enqueue(connection, said, [self.routes(notification) for notification in said])
+
+    def _counts(self, noted: Sequence[WindowInput]) -> dict[alert_state.ObjectiveKey, ObjectiveCounts | None]:
+        return {
+            (minute.result.stream, objective.name, minute.result.window_start_us): burn_rate.count_window(
+                objective, self.rules.streams[minute.result.stream], minute
+            )
+            for minute in noted
+            for objective in self.rules.objectives[minute.result.stream]
+        }
+
+
+def _build_outlier(finding: Finding) -> SeriesOutlier:
+    why = finding.why
+    return SeriesOutlier(why.quantity.value, why.observed, why.low, why.high, why.score)
+
+
+def _format_lost_ids(node: NodeResult, packed: bytes, names: Names) -> tuple[str, ...]:
+    if not node.loss_lower:
+        return ()
+    ids = (packed[at : at + ID_BYTES] for at in range(0, min(len(packed), ID_BYTES * MAX_LOST_IDS), ID_BYTES))
+    return tuple(
+        on_a_line(naming.shown(message_id, kind, text))
+        for message_id, kind, text in zip(ids, names.kinds.tolist(), names.texts.tolist(), strict=False)
+    )

@@ -1,0 +1,78 @@
+"""Burn rates: how fast an objective's budget is spent, ``bad / total / budget``, over two spans at once.
+
+The long span says that it matters, the short one that it goes on (Google, The Site Reliability Workbook, chapter 5).
+Bad are messages surely lost, or those over the target by the distribution function of the digest: never percentiles.
+"""
+
+from __future__ import annotations
+
+from hopwatch.alerts.decision.inputs import ObjectiveCounts, PastWindows, WindowInput
+from hopwatch.alerts.decision.reading import Reading, bad_reading, good_reading
+from hopwatch.alerts.decision.rules import AlertRule, AlertStream, Objective
+from hopwatch.alerts.events import MAX_LOST_IDS
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.results import IGNORANT
+from hopwatch.probes.contract.limits import WINDOW_US
+
+
+def count_window(objective: Objective, stream: AlertStream, minute: WindowInput) -> ObjectiveCounts | None:
+    """Return what a window adds to an objective; none where it says nothing."""
+    result = minute.result
+    if result.verdict in IGNORANT:
+        return None
+    if objective.target_us is None:
+        return ObjectiveCounts(result.known, result.lost_lower)
+    ends = [lags.lag_out_us for lags, is_end in zip(minute.lags, stream.pathway.terminals, strict=True) if is_end]
+    late = [count_late(digest, objective.target_us) for digest in ends]
+    return ObjectiveCounts(sum(int(digest.weights.sum()) for digest in ends), sum(late))
+
+
+def count_late(digest: tdigest.Digest, target_us: float) -> int:
+    """Return how many of the values in a digest are over a target."""
+    count = int(digest.weights.sum())
+    return count - round(tdigest.cdf(digest, target_us) * count) if count else 0
+
+
+def evaluate_burn_rate(rule: AlertRule, stream: AlertStream, minute: WindowInput, past: PastWindows) -> Reading | None:
+    """Return what the budget looks like at the end of a window, by the first pair of spans that is exceeded.
+
+    It names the node where most of the window is burnt, with some ids that it lost, where the window has burnt any.
+    """
+    result, objective = minute.result, rule.objective
+    if objective is None or result.verdict in IGNORANT:
+        return None
+    end_us = result.window_start_us + WINDOW_US
+    # Mostly nothing is bad at all, and no sum need be asked for.
+    last_bad_us = past.last_bad_us(result.stream, objective.name)
+    for pair in rule.pairs:
+        if last_bad_us is None or last_bad_us < end_us - pair.short_us:
+            continue
+        # The short span is the cheaper one to ask for, and mostly enough.
+        if _burn_rate(rule, past.counts(result.stream, objective.name, end_us - pair.short_us, end_us)) <= pair.rate:
+            continue
+        found = past.counts(result.stream, objective.name, end_us - pair.long_us, end_us)
+        if (rate := _burn_rate(rule, found)) > pair.rate:
+            node, lost_ids = _find_worst_node(objective, stream, minute)
+            told = bad_reading("", rate, pair.rate, (found.bad, found.total), f"worst at {node}" if node else "")
+            return told._replace(lost_ids=lost_ids)
+    return good_reading("")
+
+
+def _find_worst_node(objective: Objective, stream: AlertStream, minute: WindowInput) -> tuple[str, tuple[str, ...]]:
+    """Return the node where most of a window's budget is burnt, and some ids that it lost; none where none is."""
+    if objective.target_us is None:
+        burnt = [node.loss_lower for node in minute.result.nodes]
+    else:
+        ends = zip(minute.lags, stream.pathway.terminals, strict=True)
+        burnt = [count_late(lags.lag_out_us, objective.target_us) if is_end else 0 for lags, is_end in ends]
+    if not any(burnt):
+        return "", ()
+    node = minute.result.nodes[burnt.index(max(burnt))].node
+    return node, minute.lost_ids.get(node, ())[:MAX_LOST_IDS] if objective.target_us is None else ()
+
+
+def _burn_rate(rule: AlertRule, found: ObjectiveCounts) -> float:
+    """Return how fast the budget burns; 0 where there are too few messages to say."""
+    if rule.objective is None or found.total < rule.least:
+        return 0.0
+    return found.bad / found.total / rule.objective.budget

@@ -1,0 +1,146 @@
+"""Rules as they are evaluated: values, with spans counted in windows and a threshold for every stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from hopwatch.alerts.events import AlertKind, Severity
+from hopwatch.monitor.kernel.window import Terms
+from hopwatch.monitor.pathway import Pathway
+
+OWN_STREAM: Final = ""
+"""The stream of what is the monitor's own: records set aside, heartbeat."""
+
+MIN_MEMORY_US: Final = 300_000_000
+"""Two alerts of one cause do not end in the same minute."""
+
+KIND_ORDER: Final = (
+    *(
+        AlertKind.LOSS,
+        AlertKind.LAG,
+        AlertKind.END_TO_END_LAG,
+        AlertKind.SILENT,
+        AlertKind.PROBE_DROPS,
+        AlertKind.UNKNOWN,
+        AlertKind.BURN_RATE,
+    ),
+    *(AlertKind.CLOCK_SKEW, AlertKind.REJECTED, AlertKind.OUTLIER, AlertKind.SET_ASIDE, AlertKind.HEARTBEAT),
+)
+"""Of two rules that speak of the same, the first names the place more exactly; it is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What part of a stream's messages is to arrive, and, with a target, within which lag.
+
+    ``budget`` is the part that may be bad. Objectives that count the same messages as bad have the same ``name``.
+    """
+
+    budget: float
+    target_us: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What is counted."""
+        return "loss" if self.target_us is None else f"lag over {self.target_us} us"
+
+
+@dataclass(frozen=True, slots=True)
+class BurnSpans:
+    """Two spans in both of which the budget burns faster than ``rate``."""
+
+    rate: float
+    long_us: int
+    short_us: int
+
+
+@dataclass(frozen=True)
+class AlertRule:
+    """One rule of one severity.
+
+    It fires at the ``for_windows``-th bad window with no good one between, and ends at the ``keep_windows``-th good one
+    with no bad one between. ``thresholds`` has a number for each stream that the rule is for.
+    """
+
+    name: str
+    kind: AlertKind
+    severity: Severity
+    thresholds: Mapping[str, float]
+    for_windows: int = 1
+    keep_windows: int = 1
+    least: int = 1
+    nodes: frozenset[str] = frozenset()
+    sides: tuple[str, ...] = ("in", "out")
+    over_us: int = 0
+    objective: Objective | None = None
+    pairs: tuple[BurnSpans, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    runbook: str = ""
+
+    @property
+    def subject(self) -> str:
+        """What the rule is about: of alerts about the same in one stream one is told. An outlier is about anything."""
+        match self.kind:
+            case AlertKind.LOSS:
+                return "loss"
+            case AlertKind.LAG | AlertKind.END_TO_END_LAG:
+                return "lag"
+            case AlertKind.BURN_RATE:
+                return "loss" if self.objective is None or self.objective.target_us is None else "lag"
+            case AlertKind.SILENT | AlertKind.PROBE_DROPS | AlertKind.UNKNOWN:
+                return "sight"
+            case _:
+                return str(self.kind)
+
+    @property
+    def memory_us(self) -> int:
+        """For how long what is over goes on counting: the longest of its short spans, and a little in any case."""
+        return max([MIN_MEMORY_US, *(pair.short_us for pair in self.pairs)])
+
+    def is_for(self, stream: str, node: str) -> bool:
+        """Return whether the rule looks at this node, or with none at the stream as a whole."""
+        return stream in self.thresholds and (not self.nodes or not node or node in self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class AlertStream:
+    """What alerts need to know of a stream."""
+
+    pathway: Pathway
+    terms: Terms
+
+
+@dataclass(frozen=True)
+class AlertRules:
+    """All rules, and the streams that they are about; ``dashboard`` is the URL that links begin with, or nothing."""
+
+    rules: tuple[AlertRule, ...]
+    streams: Mapping[str, AlertStream]
+    dashboard: str = ""
+
+    @cached_property
+    def in_order(self) -> tuple[AlertRule, ...]:
+        """The rules, pages first, and those that name the place more exactly before the others."""
+        return tuple(sorted(self.rules, key=lambda rule: (rule.severity, KIND_ORDER.index(rule.kind), rule.name)))
+
+    @cached_property
+    def by_name(self) -> Mapping[tuple[str, str], AlertRule]:
+        """The rules by name and severity."""
+        return {(rule.name, rule.severity): rule for rule in self.rules}
+
+    @cached_property
+    def by_stream(self) -> Mapping[str, tuple[AlertRule, ...]]:
+        """The rules of each stream, and the monitor's own."""
+        return {
+            name: tuple(rule for rule in self.rules if name in rule.thresholds) for name in (OWN_STREAM, *self.streams)
+        }
+
+    @cached_property
+    def objectives(self) -> Mapping[str, tuple[Objective, ...]]:
+        """The objectives of each stream, each name once."""
+        return {
+            name: tuple({o.name: o for r in of if (o := r.objective)}.values()) for name, of in self.by_stream.items()
+        }
