@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from hopwatch.demo.line import Line
+from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.nodes import NODES
 from tests.e2e.kills import killed
 from tests.real.servers.kafka import Kafka
@@ -36,7 +36,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         cluster.stop()
 
 
-def runs(folder: Path, brokers: str = "") -> Mapping[str, list[Line]]:
+def runs(folder: Path, brokers: str = "") -> Mapping[str, list[ComparisonLine]]:
     """Return, of each kill, the lines in which what was measured is not what was done."""
     kills = list(product(NODES, MOMENTS_S))
     with ThreadPoolExecutor(AT_ONCE or 4) as pool:

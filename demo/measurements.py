@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from hopwatch.demo.nodes import NODES, STREAM
 
-KEPT_LOST_IDS: Final = 10_000
+MAX_STORED_LOST_IDS: Final = 10_000
 """How many lost ids the store keeps for a node and window; more are counted only."""
-FINAL: Final = ("FINAL", "AMENDED")
+FINAL_STATUSES: Final = ("FINAL", "AMENDED")
 
 Json = dict[str, Any]
 
 
-def start_us(window: Json) -> int:
+def parse_start_us(window: Json) -> int:
     """Return a window's start in µs since 1970."""
     start = datetime.fromisoformat(window["window_start"])
     return int(start.timestamp()) * 1_000_000
@@ -23,20 +23,20 @@ def start_us(window: Json) -> int:
 
 def is_final(window: Json) -> bool:
     """Return whether the monitor has judged the window, with nothing in it left to wait for."""
-    return window["status"] in FINAL and window["in_flight"] == 0
+    return window["status"] in FINAL_STATUSES and window["in_flight"] == 0
 
 
-def windows_of(report: Json) -> list[Json]:
+def select_windows(report: Json) -> list[Json]:
     """Return the windows of the demo's stream, as far as there are any."""
     return next((stream["windows"] for stream in report["streams"] if stream["stream"] == STREAM), [])
 
 
-class Measured:
+class Measurements:
     """The report of a finished run, and the ids that the store keeps as lost."""
 
     def __init__(self, report: Json, lost_ids: Callable[[str], set[bytes]], nodes: Sequence[str] = NODES) -> None:
         """Take the object of ``hopwatch report --json``, and what returns the lost ids of a node."""
-        self.windows = windows_of(report)
+        self.windows = select_windows(report)
         self._accounts = report["accounts"]
         self._lost_ids = {node: lost_ids(node) for node in nodes}
 
@@ -58,7 +58,7 @@ class Measured:
 
     def kept_count(self, node: str) -> int:
         """Return how many lost ids of ``node`` the store should have kept."""
-        return sum(min(entry["loss"], KEPT_LOST_IDS) for entry in self.at(node))
+        return sum(min(entry["loss"], MAX_STORED_LOST_IDS) for entry in self.at(node))
 
     def surely_lost_starts_us(self, node: str) -> set[int]:
         """Return the windows in which the monitor calls surely lost all that is lost at ``node``."""
@@ -70,14 +70,14 @@ class Measured:
         Those whose ids are not kept may be among them, and are not counted.
         """
         return {
-            start: entry["loss_lower"] - max(0, entry["loss"] - KEPT_LOST_IDS)
+            start: entry["loss_lower"] - max(0, entry["loss"] - MAX_STORED_LOST_IDS)
             for start, entry in self._entries(node)
             if 0 < entry["loss_lower"] < entry["loss"]
         }
 
     def _entries(self, node: str) -> Iterator[tuple[int, Json]]:
         for window in self.windows:
-            yield from ((start_us(window), entry) for entry in window["nodes"] if entry["node"] == node)
+            yield from ((parse_start_us(window), entry) for entry in window["nodes"] if entry["node"] == node)
 
     @property
     def refused(self) -> int:

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from hopwatch.demo.entrance.outlets import GateOutlets, spools_below
+from hopwatch.demo.entrance.outlets import GateOutlets, build_spool_outlets
 from hopwatch.demo.links.ends import Ends, TopicEnds
 from hopwatch.demo.links.loopback import SocketLinks
-from hopwatch.demo.nodes import NODES, after
+from hopwatch.demo.nodes import NODES, next_node
 from hopwatch.monitor import settings, topics
 from hopwatch.monitor.errors import HopwatchError, TransportError
 from hopwatch.probes.contract.kafka import SCHEME, KafkaAccess, KafkaPlace
@@ -112,7 +112,7 @@ class TopicLinks:
 
     def ends(self, node: str) -> TopicEnds:
         """Return the topics before and behind a node."""
-        following = after(node)
+        following = next_node(node)
         return TopicEnds(
             self._brokers,
             inlet_topic=self._topic(node) if node in self._fed else "",
@@ -151,7 +151,7 @@ class TopicLinks:
         return [*observations, *rejected, *(KafkaPlace(self._brokers, self._topic(node)) for node in self._fed)]
 
 
-def links_through(brokers: str, *, is_watched_here: bool = True, gate_folder: Path | None = None) -> Links:
+def build_links(brokers: str, *, is_watched_here: bool = True, gate_folder: Path | None = None) -> Links:
     """Return the links of a run: through Kafka, or through sockets where ``brokers`` is empty.
 
     A gate is the entrance where there is a ``gate_folder``, below which it spools what does not go through Kafka.
@@ -160,8 +160,8 @@ def links_through(brokers: str, *, is_watched_here: bool = True, gate_folder: Pa
         SettingsError: what the environment says of access to the brokers cannot be.
     """
     if not brokers:
-        return SocketLinks(spools_below(gate_folder) if gate_folder else None)
-    return TopicLinks(brokers, _access(), is_watched_here=is_watched_here, has_gate=gate_folder is not None)
+        return SocketLinks(build_spool_outlets(gate_folder) if gate_folder else None)
+    return TopicLinks(brokers, _load_access(), is_watched_here=is_watched_here, has_gate=gate_folder is not None)
 
 
 def check_observations(url: str) -> None:
@@ -172,8 +172,8 @@ def check_observations(url: str) -> None:
         SettingsError: what the environment says of access to the brokers cannot be.
     """
     if url.startswith(SCHEME):
-        topics.require(KafkaPlace.parse(url), _access())
+        topics.require(KafkaPlace.parse(url), _load_access())
 
 
-def _access() -> KafkaAccess:
+def _load_access() -> KafkaAccess:
     return settings.load(None, flags={}, environ=os.environ).transport.access

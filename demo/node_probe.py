@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from hopwatch import Probe
-from hopwatch.demo.config import Layout
-from hopwatch.demo.faults import chance
+from hopwatch.demo.faults import draw_chance
+from hopwatch.demo.layout import Layout
 from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.nodes.settings import NodeSettings
 from hopwatch.demo.records import wall_clock_us
-from hopwatch.demo.truth import Deed, TruthLog
+from hopwatch.demo.truth import NodeAction, TruthLog
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.sinks import Sink, open_sink
 
@@ -34,7 +34,7 @@ class SkewedClock:
         return time.monotonic_ns()
 
 
-class BadSink:
+class LossySink:
     """A transport that refuses some of the batches with observations, and writes down which messages were in them."""
 
     def __init__(self, sink: Sink, truth: TruthLog, settings: NodeSettings) -> None:
@@ -48,10 +48,10 @@ class BadSink:
         """Refuse the record, or hand it to the transport."""
         self._number += 1
         settings = self._settings
-        drawn = chance(settings.seed, settings.node, "probe drop", self._number)
+        drawn = draw_chance(settings.seed, settings.node, "probe drop", self._number)
         if drawn < settings.faults.probe_drop_ratio and (ids := decode(record).message_ids):
             each = (ids[start : start + 16] for start in range(0, len(ids), 16))
-            self._truth.write(Deed.UNTOLD, wall_clock_us(), *each)
+            self._truth.write(NodeAction.UNTOLD, wall_clock_us(), *each)
             return False
         return self._sink.send(record)
 
@@ -73,7 +73,7 @@ class BadSink:
 
 
 @contextmanager
-def opened_probe(settings: NodeSettings, layout: Layout) -> Iterator[Probe]:
+def open_probe(settings: NodeSettings, layout: Layout) -> Iterator[Probe]:
     """Yield the probe of a node; on the way out it says goodbye."""
     clock = SkewedClock(settings.faults.skew_s) if settings.faults.skew_s else None
     if not settings.faults.probe_drop_ratio:
@@ -82,6 +82,6 @@ def opened_probe(settings: NodeSettings, layout: Layout) -> Iterator[Probe]:
         return
     with closing(TruthLog(layout.untold_log(settings.node))) as truth:
         instance = f"{STREAM}.{settings.node}.{os.getpid()}.{wall_clock_us()}"
-        bad_sink = BadSink(open_sink(settings.sink, instance), truth, settings)
+        bad_sink = LossySink(open_sink(settings.sink, instance), truth, settings)
         with Probe(stream=STREAM, node=settings.node, sink=bad_sink, clock=clock) as probe:
             yield probe

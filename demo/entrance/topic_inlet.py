@@ -10,7 +10,7 @@ from hopwatch.demo.links.topics import TopicInlet
 from hopwatch.probes import marks
 
 
-class MarkedInlet(TopicInlet):
+class GateTopicInlet(TopicInlet):
     """The receiving end."""
 
     def _taken(self, message: Message) -> bytes:
@@ -21,4 +21,4 @@ class MarkedInlet(TopicInlet):
             raise LinkError(f"an event of the gate has no marks that can be read: {error}") from None
         if found is None:
             raise LinkError("an event of the gate carries no marks")
-        return events.pack(found.message_id, found.event_us, record)
+        return events.pack_event(found.message_id, found.event_us, record)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.demo.config import Layout, lay_out
-from hopwatch.demo.measured import windows_of
+from hopwatch.demo.layout import Layout, create_layout
+from hopwatch.demo.measurements import select_windows
+from hopwatch.demo.monitor_process import MonitorDiedError, MonitorProcess, StoredResults
 from hopwatch.demo.nodes import NODES
-from hopwatch.demo.watch import MonitorDiedError, MonitorProcess, Results
 from hopwatch.monitor.store import dialect, schema
 
 SLEEPER = "print('up', flush=True)\nimport signal\nsignal.pause()"
@@ -23,7 +23,7 @@ STUBBORN = (
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     """Return the files of a run."""
-    return lay_out(tmp_path / "run")
+    return create_layout(tmp_path / "run")
 
 
 def process_of(layout: Layout, program: str) -> MonitorProcess:
@@ -68,7 +68,7 @@ def test_it_is_ended_by_sigterm(layout: Layout) -> None:
 
 def test_a_monitor_that_will_not_end_is_killed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGTERM first, and where that is ignored SIGKILL."""
-    monkeypatch.setattr("hopwatch.demo.watch.STOP_WITHIN_S", 0.1)
+    monkeypatch.setattr("hopwatch.demo.monitor_process.STOP_WITHIN_S", 0.1)
     with process_of(layout, STUBBORN) as monitor:
         wait_for_log(layout)
         process = monitor._process
@@ -93,7 +93,7 @@ def test_a_monitor_that_ended_is_told(layout: Layout, code: int, exit_code: int)
 
 def test_before_the_monitor_has_a_store_there_is_no_report(layout: Layout) -> None:
     """Asking too early is no error, and makes no file."""
-    results = Results(layout.store_url)
+    results = StoredResults(layout.store_url)
     assert results.report() is None
     assert results.measured() is None
     assert [path.name for path in layout.folder.glob("hopwatch.db*")] == []
@@ -102,16 +102,16 @@ def test_before_the_monitor_has_a_store_there_is_no_report(layout: Layout) -> No
 def test_an_empty_file_is_no_store_yet(layout: Layout) -> None:
     """Between making the file and making the tables the monitor has nothing to say."""
     (layout.folder / "hopwatch.db").touch()
-    assert Results(layout.store_url).report() is None
+    assert StoredResults(layout.store_url).report() is None
 
 
 def test_an_empty_store_has_no_windows(layout: Layout) -> None:
     """With tables and nothing in them the report is there, and empty."""
     schema.prepare(dialect.engine(layout.store_url))
-    results = Results(layout.store_url)
+    results = StoredResults(layout.store_url)
     report, measured = results.report(), results.measured()
     assert report is not None
     assert measured is not None
-    assert windows_of(report) == measured.windows == []
+    assert select_windows(report) == measured.windows == []
     assert [measured.lost_ids(node) for node in NODES] == [set()] * 4
     assert measured.refused == 0

@@ -7,16 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.demo.config import (
-    Layout,
-    StoreInUseError,
-    WorkdirError,
-    check_store,
-    default_folder,
-    lay_out,
-)
 from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
-from hopwatch.demo.entrance.outlets import spools_below
+from hopwatch.demo.entrance.outlets import build_spool_outlets
+from hopwatch.demo.layout import Layout, StoreInUseError, WorkdirError, check_store, create_layout, default_folder
 from hopwatch.demo.nodes import NODES, STREAM
 from hopwatch.monitor import settings
 from hopwatch.monitor.settings.alerting import LossRule
@@ -26,7 +19,7 @@ from hopwatch.monitor.store import dialect, schema
 
 def test_the_monitor_takes_the_configuration(tmp_path: Path) -> None:
     """What the demo writes is a good configuration, and it names the places that the demo's processes use."""
-    layout = lay_out(tmp_path / "run")
+    layout = create_layout(tmp_path / "run")
     chosen = settings.load(layout.config, flags={}, environ={})
     assert list(chosen.streams) == [STREAM]
     rules = chosen.streams[STREAM].rules
@@ -39,7 +32,7 @@ def test_the_monitor_takes_the_configuration(tmp_path: Path) -> None:
 def test_topic_and_store_may_be_elsewhere(tmp_path: Path) -> None:
     """Then the monitor is told of these, nothing is spooled, and nobody else reads what may hold a password."""
     topic, store = "kafka://h:1/t", 'postgresql+psycopg://me:a"b@h/d'
-    layout = lay_out(tmp_path / "run", topic, store)
+    layout = create_layout(tmp_path / "run", topic, store)
     chosen = settings.load(layout.config, flags={}, environ={})
     assert (chosen.transport.url, layout.sink_url) == (topic, topic)
     assert chosen.store.url == layout.store_url == store
@@ -49,7 +42,7 @@ def test_topic_and_store_may_be_elsewhere(tmp_path: Path) -> None:
 
 def test_an_alertmanager_is_told_when_one_is_named(tmp_path: Path) -> None:
     """The monitor's configuration has it as a channel, and ends an alert after one good window."""
-    layout = lay_out(tmp_path / "run", alertmanager_url="http://127.0.0.1:9093")
+    layout = create_layout(tmp_path / "run", alertmanager_url="http://127.0.0.1:9093")
     chosen = settings.load(layout.config, flags={}, environ={})
     (channel,), (rule,) = chosen.alerts.channels.values(), chosen.alerts.rules
     assert isinstance(channel, AlertmanagerChannel)
@@ -60,7 +53,7 @@ def test_an_alertmanager_is_told_when_one_is_named(tmp_path: Path) -> None:
 
 def test_a_gate_is_configured_where_there_is_one(tmp_path: Path) -> None:
     """It is the first node, has places of the run to write to, and a rule that some events break."""
-    layout = lay_out(tmp_path / "run", gate=spools_below(tmp_path / "run"))
+    layout = create_layout(tmp_path / "run", gate=build_spool_outlets(tmp_path / "run"))
     chosen = settings.load(layout.config, flags={}, environ={})
     assert layout.nodes == tuple(chosen.streams[STREAM].rules.pathway.nodes) == ("gate", *NODES)
     assert list(layout.truth_logs()) == list(layout.nodes)
@@ -86,7 +79,7 @@ def test_a_store_with_something_in_it_is_refused(tmp_path: Path) -> None:
 
 def test_every_process_finds_its_folder_there(tmp_path: Path) -> None:
     """The folders exist before the first process starts."""
-    layout = lay_out(tmp_path / "new" / "run")
+    layout = create_layout(tmp_path / "new" / "run")
     assert layout == Layout(tmp_path / "new" / "run")
     for path in (
         layout.spool,
@@ -102,7 +95,7 @@ def test_a_folder_with_files_is_refused(tmp_path: Path) -> None:
     """Two runs in one folder would mix their truths; the reader learns what to do."""
     (tmp_path / "file").touch()
     with pytest.raises(WorkdirError) as raised:
-        lay_out(tmp_path)
+        create_layout(tmp_path)
     assert str(raised.value) == f"{tmp_path} is not empty: every run wants a folder of its own, name a new one"
     assert raised.value.exit_code == 2
 
@@ -111,7 +104,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """A file where a folder should be is named, with the reason."""
     (tmp_path / "file").touch()
     with pytest.raises(WorkdirError) as raised:
-        lay_out(tmp_path / "file" / "run")
+        create_layout(tmp_path / "file" / "run")
     assert str(raised.value) == f"the demo cannot write to {tmp_path}/file/run: Not a directory; name another folder"
 
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopwatch.demo.compare import compare
+from hopwatch.demo.comparison import compare
+from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.entrance.rejections import Rejection
 from hopwatch.demo.faults import Faults, Kill, NodeFaults
-from hopwatch.demo.line import Line
 from hopwatch.demo.nodes import NODES
-from hopwatch.demo.truth import Deed
+from hopwatch.demo.truth import NodeAction
 from tests.demo.paper import PaperDemo
 
 Change = Callable[[dict[str, Any]], None]
@@ -40,7 +40,7 @@ def paper_demo(folder: Path, faults: Faults, count: int = 150) -> PaperDemo:
     return demo
 
 
-def differing(faults: Faults, demo: PaperDemo, change: Change = lambda _: None) -> list[Line]:
+def differing(faults: Faults, demo: PaperDemo, change: Change = lambda _: None) -> list[ComparisonLine]:
     """Return the lines that do not hold."""
     return [line for line in compare(faults, demo.truth(), demo.measured(change)) if not line.holds]
 
@@ -78,7 +78,7 @@ def test_behind_a_gate_an_honest_monitor_agrees_too(seed: int, nodes: dict[str, 
         lines = compare(faults, truth, measured, rejections=[Rejection("wrong type", 3, 2)])
     assert [(line.what, line.node) for line in lines if not line.holds] == [("rejected, wrong type", "gate")]
     (rejected,) = [line for line in lines if (line.what, line.node) == ("rejected", "gate")]
-    assert rejected.injected == str(len(truth.ids("gate", Deed.REJECTED)))
+    assert rejected.injected == str(len(truth.ids("gate", NodeAction.REJECTED)))
 
 
 def at(node: str, name: str, by: int) -> Change:
@@ -176,7 +176,7 @@ def test_an_id_that_is_not_the_dropped_one_is_caught(tmp_path: Path) -> None:
 
 def test_of_more_ids_than_the_store_keeps_the_rest_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one id a window kept, the kept ones have to be dropped ones, and the number of all has to be right."""
-    monkeypatch.setattr("hopwatch.demo.measured.KEPT_LOST_IDS", 1)
+    monkeypatch.setattr("hopwatch.demo.measurements.MAX_STORED_LOST_IDS", 1)
     demo = paper_demo(tmp_path, MANY)
     measured = demo.measured()
     for node in NODES:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hopwatch.demo.configuration import configuration
+from hopwatch.demo.configuration import format_configuration
 from hopwatch.demo.entrance.outlets import GateOutlets
-from hopwatch.demo.nodes import GATE, GATED, NODES
+from hopwatch.demo.nodes import GATE, GATED_NODES, NODES
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.store import dialect, schema
 
@@ -38,7 +38,7 @@ class Layout:
     @property
     def nodes(self) -> tuple[str, ...]:
         """Return the nodes of the stream, in the order in which a message passes them."""
-        return GATED if self.gate else NODES
+        return GATED_NODES if self.gate else NODES
 
     @property
     def config(self) -> Path:
@@ -114,7 +114,7 @@ def check_store(url: str) -> None:
         raise StoreInUseError(f"the store {name} is not empty: every run wants one of its own, name an empty database")
 
 
-def lay_out(
+def create_layout(
     folder: Path,
     observations_url: str = "",
     store_url: str = "",
@@ -135,7 +135,7 @@ def lay_out(
         for part in (*spool, layout.logs, layout.output, layout.folder / "truth"):
             part.mkdir()
         layout.config.touch(0o600)  # the URL of a store may hold a password
-        told = configuration(
+        told = format_configuration(
             layout.nodes, layout.observations_url, layout.named_store_url, layout.alertmanager_url, layout.gate
         )
         layout.config.write_text(told, encoding="utf-8")

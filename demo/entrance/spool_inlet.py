@@ -20,7 +20,7 @@ from hopwatch.probes.contract.segment import SEGMENT_SUFFIX, walk
 TICK_S: Final = 0.05
 
 
-class SegmentInlet:
+class GateSpoolInlet:
     """The receiving end."""
 
     def __init__(self, spool: Path) -> None:
@@ -42,7 +42,7 @@ class SegmentInlet:
             if time.monotonic() >= end_s:
                 return []
             time.sleep(min(TICK_S, max(0.0, end_s - time.monotonic())))
-        payloads = _events(segment)
+        payloads = _read_events(segment)
         self._received_count += len(payloads)
         self._read.add(segment)
         self._open.append((segment, self._received_count))
@@ -67,7 +67,7 @@ class SegmentInlet:
         return min((segment for segment in there if segment not in self._read), default=None)
 
 
-def _events(segment: Path) -> list[bytes]:
+def _read_events(segment: Path) -> list[bytes]:
     data = segment.read_bytes()
     payloads = []
     for frame in walk(data):
@@ -77,5 +77,5 @@ def _events(segment: Path) -> list[bytes]:
             event = Entered.read(data[frame.start : frame.end])
         except EnvelopeError as error:
             raise LinkError(f"the segment {segment} holds what is no event of the gate: {error}") from None
-        payloads.append(events.pack(event.event_id, event.event_us, event.event))
+        payloads.append(events.pack_event(event.event_id, event.event_us, event.event))
     return payloads

@@ -15,13 +15,13 @@ from types import TracebackType
 from typing import Final, Self
 from urllib.request import urlopen
 
-from hopwatch.demo.config import Layout
-from hopwatch.demo.pipeline import PACKAGES, last_words
-from hopwatch.demo.ports import HOST, held_port
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.pipeline import PACKAGES, read_last_line
+from hopwatch.demo.ports import HOST, hold_port
 
 PORT: Final = 8501
 """The port that ``hopwatch dashboard`` has without being told."""
-NEEDED: Final = ("streamlit", "uvicorn")
+REQUIRED_PACKAGES: Final = ("streamlit", "uvicorn")
 ADVICE: Final = "no dashboard: its packages are not installed, pip install 'hopwatch[monitor,dashboards]' brings them"
 STOP_WITHIN_S: Final = 10.0
 ANSWERS_WITHIN_S: Final = 1.0
@@ -44,7 +44,7 @@ class Dashboard:
         """Start it, if it is wished for and can be; what it prints goes to its log."""
         if self._wished is None:
             return self
-        if any(find_spec(package) is None for package in NEEDED):
+        if any(find_spec(package) is None for package in REQUIRED_PACKAGES):
             self._news.append(ADVICE)
             return self
         try:
@@ -73,10 +73,10 @@ class Dashboard:
         """Return what is to be said of it since the last call: where it is, or why it is not there."""
         if self._process is not None and (code := self._process.poll()) is not None:
             self._process = None
-            words = last_words(self._log)
+            words = read_last_line(self._log)
             self._news.append(f"no dashboard: it ended by itself with exit code {code}; {words} ({self._log})")
         elif self._process is not None and not self._is_up:
-            self._is_up = _answers(self._port)
+            self._is_up = _is_answering(self._port)
             if self._is_up:
                 taken = "" if self._port == self._wished else f"port {self._wished} is taken; "
                 self._news.append(f"{taken}the dashboard is at http://{HOST}:{self._port}/")
@@ -89,7 +89,7 @@ class Dashboard:
         return f"the dashboard of this run: hopwatch dashboard --config {shlex.quote(str(self._layout.config))}"
 
     def _start(self, wished: int) -> None:
-        self._port, self._held = held_port(wished)
+        self._port, self._held = hold_port(wished)
         command = [sys.executable, "-m", "hopwatch", "dashboard", "--config", str(self._layout.config)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own program, our own arguments
@@ -102,7 +102,7 @@ class Dashboard:
             )
 
 
-def _answers(port: int) -> bool:
+def _is_answering(port: int) -> bool:
     """Return whether the dashboard answers; it listens before it does."""
     try:
         with urlopen(f"http://{HOST}:{port}/_stcore/health", timeout=ANSWERS_WITHIN_S) as answer:

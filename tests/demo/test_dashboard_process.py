@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from hopwatch.cli import dashboard as command
-from hopwatch.demo import beside
-from hopwatch.demo.beside import Dashboard
-from hopwatch.demo.config import Layout, lay_out
-from hopwatch.demo.ports import HOST, held_port
+from hopwatch.demo import dashboard_process
+from hopwatch.demo.dashboard_process import Dashboard
+from hopwatch.demo.layout import Layout, create_layout
+from hopwatch.demo.ports import HOST, hold_port
 
 LISTENER = (
     "import http.server, signal, sys\n"
@@ -30,7 +30,7 @@ STUBBORN = LISTENER.format("signal.signal(signal.SIGTERM, signal.SIG_IGN)")
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     """Return the files of a run."""
-    return lay_out(tmp_path / "run")
+    return create_layout(tmp_path / "run")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def first_news(dashboard: Dashboard) -> list[str]:
 
 def free_port() -> int:
     """Return a port that nobody has."""
-    port, held = held_port(0)
+    port, held = hold_port(0)
     held.close()
     return port
 
@@ -80,7 +80,7 @@ def test_it_is_hopwatch_dashboard_over_the_files_of_the_run(layout: Layout, star
 
 def test_its_port_is_that_of_the_command() -> None:
     """Who knows one knows the other."""
-    assert (HOST, beside.PORT) == (command.HOST, command.PORT)
+    assert (HOST, dashboard_process.PORT) == (command.HOST, command.PORT)
 
 
 @pytest.mark.usefixtures("started")
@@ -97,7 +97,7 @@ def test_a_taken_port_is_told_and_another_is_chosen(layout: Layout) -> None:
 def test_demos_that_start_together_have_ports_of_their_own() -> None:
     """Before any of their dashboards listens."""
     wished = free_port()
-    held = [held_port(wished) for _ in range(20)]
+    held = [hold_port(wished) for _ in range(20)]
     assert held[0][0] == wished
     assert len({port for port, _ in held}) == 20
     for _, holding in held:
@@ -128,7 +128,7 @@ def test_one_that_cannot_be_started_is_told(layout: Layout, monkeypatch: pytest.
 def test_one_that_will_not_end_is_killed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGTERM first, and where that is ignored SIGKILL."""
     stood_in(monkeypatch, STUBBORN)
-    monkeypatch.setattr("hopwatch.demo.beside.STOP_WITHIN_S", 0.1)
+    monkeypatch.setattr("hopwatch.demo.dashboard_process.STOP_WITHIN_S", 0.1)
     with Dashboard(layout, free_port()) as dashboard:
         first_news(dashboard)
         process = dashboard._process
@@ -140,7 +140,7 @@ def test_without_its_packages_one_line_says_how_to_get_them(
     layout: Layout, started: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And nothing is started."""
-    monkeypatch.setattr("hopwatch.demo.beside.NEEDED", ("no_such_package",))
+    monkeypatch.setattr("hopwatch.demo.dashboard_process.REQUIRED_PACKAGES", ("no_such_package",))
     with Dashboard(layout) as dashboard:
         (said,) = dashboard.news()
     assert said.startswith("no dashboard: ")

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 
-class Line(NamedTuple):
+class ComparisonLine(NamedTuple):
     """What was done and what was measured of it, in words, and whether the two agree as ``relation`` says they must."""
 
     what: str
@@ -17,23 +17,25 @@ class Line(NamedTuple):
     holds: bool
 
 
-def equal(what: str, node: str, injected: int, measured: int) -> Line:
+def expect_equal(what: str, node: str, injected: int, measured: int) -> ComparisonLine:
     """Return the line of two numbers that have to be the same."""
-    return Line(what, node, f"{injected:,}", "=", f"{measured:,}", injected == measured)
+    return ComparisonLine(what, node, f"{injected:,}", "=", f"{measured:,}", injected == measured)
 
 
-def at_most(what: str, node: str, injected: int, measured: int) -> Line:
+def expect_at_most(what: str, node: str, injected: int, measured: int) -> ComparisonLine:
     """Return the line of a number of which only a part may have been told."""
-    return Line(what, node, f"{injected:,}", "≥", f"{measured:,}", measured <= injected)
+    return ComparisonLine(what, node, f"{injected:,}", "≥", f"{measured:,}", measured <= injected)
 
 
-def within(what: str, node: str, lower: int, upper: int, measured: int) -> Line:
+def expect_within(what: str, node: str, lower: int, upper: int, measured: int) -> ComparisonLine:
     """Return the line of a number that the truth knows from ``lower`` to ``upper``."""
     injected = f"{lower:,}" if lower == upper else f"{lower:,} … {upper:,}"
-    return Line(what, node, injected, "=" if lower == upper else "∋", f"{measured:,}", lower <= measured <= upper)
+    return ComparisonLine(
+        what, node, injected, "=" if lower == upper else "∋", f"{measured:,}", lower <= measured <= upper
+    )
 
 
-def difference(missing: AbstractSet[bytes], extra: AbstractSet[bytes]) -> str:
+def format_difference(missing: AbstractSet[bytes], extra: AbstractSet[bytes]) -> str:
     """Return in words how a set of ids differs from the one it should be; nothing if it does not."""
     found = [(ids, word) for ids, word in ((missing, "missing"), (extra, "too many")) if ids]
     return "".join(f", {len(ids):,} {word} (first {min(ids).hex()})" for ids, word in found)

@@ -9,7 +9,7 @@ from hopwatch.demo.faults import Faults
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class RunOptions:
     """What was asked for on the command line; ``run_s`` is ``None`` for: until Ctrl-C.
 
     ``brokers`` are those of Kafka, empty for sockets; ``store_url`` is empty for a file of the run's own; ``sink_url``

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.demo.entrance.segments import SegmentInlet
-from hopwatch.demo.links import laid
+from hopwatch.demo.entrance.spool_inlet import GateSpoolInlet
+from hopwatch.demo.links import run_links
 from hopwatch.demo.links.ends import SocketEnds, TopicEnds
-from hopwatch.demo.links.laid import TopicLinks, links_through
 from hopwatch.demo.links.loopback import SocketLinks
+from hopwatch.demo.links.run_links import TopicLinks, build_links
 from hopwatch.demo.nodes import NODES
 from hopwatch.monitor.errors import SettingsError, TransportError
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
@@ -53,13 +53,13 @@ class PaperTopics:
 def paper(monkeypatch: pytest.MonkeyPatch) -> PaperTopics:
     """Return the topics that links make on paper."""
     made = PaperTopics()
-    monkeypatch.setattr(laid, "topics", made)
+    monkeypatch.setattr(run_links, "topics", made)
     return made
 
 
 def test_sockets_lead_from_node_to_node() -> None:
     """Each node inherits its own, and is told the port of the next; behind the run they are closed."""
-    links = links_through("")
+    links = build_links("")
     assert isinstance(links, SocketLinks)
     links.check()
     with links:
@@ -83,14 +83,14 @@ def test_observations_that_are_watched_elsewhere_have_no_topic_of_the_run(paper:
 
 def test_behind_a_gate_ingest_takes_events_from_its_spool(tmp_path: Path) -> None:
     """It alone; the gate is told where that is, and where the rejected go."""
-    links = links_through("", gate_folder=tmp_path)
+    links = build_links("", gate_folder=tmp_path)
     assert links.gate == (f"spool:{tmp_path}/events", f"spool:{tmp_path}/rejected")
     with links:
         ends = [links.ends(node) for node in NODES]
     assert [end.is_gated for end in ends] == [True, False, False, False]
     assert isinstance(ends[0], SocketEnds)
     assert ends[0].events == f"{tmp_path}/events"
-    assert isinstance(ends[0].inlet(), SegmentInlet)
+    assert isinstance(ends[0].inlet(), GateSpoolInlet)
 
 
 def test_behind_a_gate_a_topic_leads_to_ingest_too(paper: PaperTopics) -> None:
@@ -149,9 +149,9 @@ def test_topics_that_cannot_be_deleted_are_told(paper: PaperTopics) -> None:
 def test_access_stands_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it does for probes and monitor; what cannot be is told before anything starts."""
     monkeypatch.setenv("HOPWATCH_TRANSPORT__KAFKA__SECURITY_PROTOCOL", "SSL")
-    links = links_through("h:1")
+    links = build_links("h:1")
     assert isinstance(links, TopicLinks)
     assert links._access == KafkaAccess("SSL")
     monkeypatch.setenv("HOPWATCH_TRANSPORT__KAFKA__SECURITY_PROTOCOL", "SLS")
     with pytest.raises(SettingsError, match=r"security_protocol is one of PLAINTEXT, SSL, .*; got 'SLS'"):
-        links_through("h:1")
+        build_links("h:1")

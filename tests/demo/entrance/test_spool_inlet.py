@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hopwatch.demo.entrance.events import pack
-from hopwatch.demo.entrance.segments import SegmentInlet
+from hopwatch.demo.entrance.events import pack_event
+from hopwatch.demo.entrance.spool_inlet import GateSpoolInlet
 from hopwatch.demo.links import LinkError
 from hopwatch.gate.records import Entered
 from hopwatch.probes.contract.segment import MAGIC, frame
@@ -19,7 +19,7 @@ from hopwatch.probes.contract.segment import MAGIC, frame
 
 def payload(number: int) -> bytes:
     """Return an event as the link hands it on."""
-    return pack(number.to_bytes(16, "big"), number, b"event")
+    return pack_event(number.to_bytes(16, "big"), number, b"event")
 
 
 def write(spool: Path, name: str, *numbers: int) -> Path:
@@ -33,7 +33,7 @@ def write(spool: Path, name: str, *numbers: int) -> Path:
 
 def test_segments_come_in_order_each_once(tmp_path: Path) -> None:
     """One at a time; what is open is not there yet, and before the gate has begun nothing is."""
-    inlet = SegmentInlet(tmp_path / "events")
+    inlet = GateSpoolInlet(tmp_path / "events")
     assert inlet.receive(0.0) == []
     write(tmp_path / "events", "0000000001.seg", 3)
     write(tmp_path / "events", "0000000000.seg", 1, 2)
@@ -49,14 +49,14 @@ def test_a_segment_goes_once_all_in_it_is_done(tmp_path: Path) -> None:
     """Not before: a reader that is killed meanwhile finds it again."""
     first = write(tmp_path, "0000000000.seg", 1, 2)
     second = write(tmp_path, "0000000001.seg", 3)
-    inlet = SegmentInlet(tmp_path)
+    inlet = GateSpoolInlet(tmp_path)
     assert len(inlet.receive(0.0) + inlet.receive(0.0)) == 3
     inlet.done(1)
     assert first.exists()
     inlet.done(2)
     assert not first.exists()
     inlet.close()
-    assert SegmentInlet(tmp_path).receive(0.0) == [payload(3)]
+    assert GateSpoolInlet(tmp_path).receive(0.0) == [payload(3)]
     inlet.done(3)
     assert not second.exists()
 
@@ -66,10 +66,10 @@ def test_a_segment_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     path = write(tmp_path, "0000000000.seg", 1)
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(LinkError, match=rf"^the segment {path} of the gate cannot be read: CRC-32C 0x"):
-        SegmentInlet(tmp_path).receive(0.0)
+        GateSpoolInlet(tmp_path).receive(0.0)
     path.write_bytes(MAGIC + frame(b"something"))
     with pytest.raises(LinkError, match=rf"^the segment {path} holds what is no event of the gate: an event that"):
-        SegmentInlet(tmp_path).receive(0.0)
+        GateSpoolInlet(tmp_path).receive(0.0)
 
 
 @settings(max_examples=60, deadline=None)
@@ -80,10 +80,10 @@ def test_a_reader_that_is_killed_at_any_moment_loses_nothing(sizes: list[int], s
         spool, numbers = Path(folder), iter(range(100))
         for place, size in enumerate(sizes):
             write(spool, f"{place:010d}.seg", *islice(numbers, size))
-        inlet, held, handed_on, done_count = SegmentInlet(spool), list[bytes](), list[bytes](), 0
+        inlet, held, handed_on, done_count = GateSpoolInlet(spool), list[bytes](), list[bytes](), 0
         for step in (*steps, *(["receive"] * len(sizes)), *(["hand on"] * sum(sizes))):
             if step == "kill":
-                inlet, held, done_count = SegmentInlet(spool), [], 0
+                inlet, held, done_count = GateSpoolInlet(spool), [], 0
             elif step == "receive":
                 held += inlet.receive(0.0)
             elif held:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hopwatch.demo.entrance.events import pack
-from hopwatch.demo.entrance.marked import MarkedInlet
+from hopwatch.demo.entrance.events import pack_event
+from hopwatch.demo.entrance.topic_inlet import GateTopicInlet
 from hopwatch.demo.links import LinkError
 from tests.demo.links.paper import PaperBroker, PaperConsumer, PaperMessage
 
@@ -44,18 +44,18 @@ class MarkedConsumer(PaperConsumer):
         return found and MarkedMessage(found, self.headers)
 
 
-def inlet_with(headers: Headers) -> MarkedInlet:
+def inlet_with(headers: Headers) -> GateTopicInlet:
     """Return an inlet from a topic of one event."""
     broker = PaperBroker()
     broker.topics["ingest"] += [b"event"]
     consumer: Any = MarkedConsumer(broker)
     consumer.headers = headers
-    return MarkedInlet(consumer, "ingest")
+    return GateTopicInlet(consumer, "ingest")
 
 
 def test_an_event_carries_its_marks() -> None:
     """They go on with it."""
-    assert inlet_with(MARKED).receive(0.0) == [pack(ID, 1_700_000_040_000_001, b"event")]
+    assert inlet_with(MARKED).receive(0.0) == [pack_event(ID, 1_700_000_040_000_001, b"event")]
 
 
 @pytest.mark.parametrize(("headers", "text"), [([], "carries no marks"), (MARKED[:1], "has no marks that can be read")])

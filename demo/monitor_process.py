@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from hopwatch.demo.config import Layout
-from hopwatch.demo.measured import Json, Measured
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.measurements import Json, Measurements
 from hopwatch.demo.nodes import NODES, STREAM
-from hopwatch.demo.pipeline import PACKAGES, last_words
+from hopwatch.demo.pipeline import PACKAGES, read_last_line
 from hopwatch.monitor.errors import HopwatchError
 from hopwatch.monitor.store import dialect, reader, schema
 
@@ -58,7 +58,7 @@ class MonitorProcess:
             MonitorDiedError: it has ended.
         """
         if self._process is not None and (code := self._process.poll()) is not None:
-            words = last_words(self._log)
+            words = read_last_line(self._log)
             raise MonitorDiedError(f"the monitor ended by itself with exit code {code}; {words} ({self._log})", code)
 
     def stop(self) -> None:
@@ -74,7 +74,7 @@ class MonitorProcess:
         self._process = None
 
 
-class Results:
+class StoredResults:
     """What the monitor has written so far."""
 
     def __init__(self, store_url: str, nodes: Sequence[str] = NODES) -> None:
@@ -89,11 +89,11 @@ class Results:
             return None
         return reader.report(self._engine, STREAM)
 
-    def measured(self) -> Measured | None:
+    def measured(self) -> Measurements | None:
         """Return all that ``compare`` wants to know of the store."""
         report = self.report()
         return (
             None
             if report is None
-            else Measured(report, lambda node: reader.lost_ids(self._engine, STREAM, node), self._nodes)
+            else Measurements(report, lambda node: reader.lost_ids(self._engine, STREAM, node), self._nodes)
         )

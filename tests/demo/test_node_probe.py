@@ -6,13 +6,13 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from hopwatch.demo.config import Layout, lay_out
 from hopwatch.demo.faults import NodeFaults
+from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.links.ends import SocketEnds
+from hopwatch.demo.node_probe import LossySink, SkewedClock, open_probe
 from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.nodes.settings import NodeSettings
-from hopwatch.demo.probing import BadSink, SkewedClock, opened_probe
-from hopwatch.demo.truth import Deed, TruthLog, deed_count, entry_count
+from hopwatch.demo.truth import NodeAction, TruthLog, count_actions, count_entries
 from hopwatch.probes.contract.batch import Batch, Kind
 from hopwatch.probes.contract.envelope import decode, encode
 from hopwatch.probes.contract.segment import walk
@@ -50,16 +50,16 @@ def test_a_skewed_clock_is_wrong_by_that_much() -> None:
 def test_a_bad_sink_refuses_some_and_writes_down_what(tmp_path: Path) -> None:
     """Every record is taken or refused; of the refused ones each observation is in the truth."""
     taken, path = MemorySink(), tmp_path / "untold"
-    sink = BadSink(taken, TruthLog(path), settings_with(NodeFaults(probe_drop_ratio=0.3)))
+    sink = LossySink(taken, TruthLog(path), settings_with(NodeFaults(probe_drop_ratio=0.3)))
     answers = [sink.send(record(number)) for number in range(200)]
     assert taken.records == [record(number) for number, answer in enumerate(answers) if answer]
-    assert deed_count(path, Deed.UNTOLD) == entry_count(path) == 2 * answers.count(False)
+    assert count_actions(path, NodeAction.UNTOLD) == count_entries(path) == 2 * answers.count(False)
     assert 30 < answers.count(False) < 90
 
 
 def test_a_bad_sink_refuses_no_heartbeat_and_no_bye(tmp_path: Path) -> None:
     """Only observations are refused: an account without its bye would be another fault."""
-    sink = BadSink(MemorySink(), TruthLog(tmp_path / "untold"), settings_with(NodeFaults(probe_drop_ratio=1.0)))
+    sink = LossySink(MemorySink(), TruthLog(tmp_path / "untold"), settings_with(NodeFaults(probe_drop_ratio=1.0)))
     assert sink.send(record(0, Kind.HEARTBEAT))
     assert sink.send(record(1, Kind.BYE))
     assert not sink.send(record(2))
@@ -67,8 +67,8 @@ def test_a_bad_sink_refuses_no_heartbeat_and_no_bye(tmp_path: Path) -> None:
 
 def test_a_healthy_node_has_a_plain_probe(tmp_path: Path) -> None:
     """What is stamped is in the spool once the probe is closed, with its bye."""
-    layout = lay_out(tmp_path / "run")
-    with opened_probe(settings_with(NodeFaults(), layout.folder), layout) as probe:
+    layout = create_layout(tmp_path / "run")
+    with open_probe(settings_with(NodeFaults(), layout.folder), layout) as probe:
         probe.arrived(message_id(1), time.time_ns() // 1_000)
     hello, observed, bye = read_spool(layout)
     assert (hello.seq, hello.kind, hello.count) == (0, Kind.HEARTBEAT, 0)
@@ -78,22 +78,22 @@ def test_a_healthy_node_has_a_plain_probe(tmp_path: Path) -> None:
 
 def test_refused_observations_are_told_as_drops(tmp_path: Path) -> None:
     """With everything refused the spool holds the bye alone, and it tells how many observations are missing."""
-    layout = lay_out(tmp_path / "run")
-    with opened_probe(settings_with(NodeFaults(probe_drop_ratio=1.0, skew_s=-30.0), layout.folder), layout) as probe:
+    layout = create_layout(tmp_path / "run")
+    with open_probe(settings_with(NodeFaults(probe_drop_ratio=1.0, skew_s=-30.0), layout.folder), layout) as probe:
         for number in range(5):
             probe.arrived(message_id(number), time.time_ns() // 1_000)
     batches = read_spool(layout)
     assert {batch.count for batch in batches} == {0}
     assert sum(drop.count for batch in batches for drop in batch.drops) == 5
-    assert deed_count(layout.untold_log("norm"), Deed.UNTOLD) == 5
+    assert count_actions(layout.untold_log("norm"), NodeAction.UNTOLD) == 5
     assert -31e6 < batches[-1].sent_at_us - time.time_ns() / 1e3 < -29e6
 
 
 def test_the_probe_of_a_bad_sink_is_closed_with_its_log(tmp_path: Path) -> None:
     """A second probe on the same log goes on behind the first."""
-    layout = lay_out(tmp_path / "run")
+    layout = create_layout(tmp_path / "run")
     for _ in range(2):
-        with opened_probe(settings_with(NodeFaults(probe_drop_ratio=1.0), layout.folder), layout) as probe:
+        with open_probe(settings_with(NodeFaults(probe_drop_ratio=1.0), layout.folder), layout) as probe:
             probe.arrived(message_id(1), time.time_ns() // 1_000)
     with closing(TruthLog(layout.untold_log("norm"))):
-        assert deed_count(layout.untold_log("norm"), Deed.UNTOLD) == 2
+        assert count_actions(layout.untold_log("norm"), NodeAction.UNTOLD) == 2
