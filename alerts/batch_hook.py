@@ -1,4 +1,4 @@
-"""What alerts do at the end of a micro-batch: in its transaction, so that results and notifications are one."""
+"""Hook that evaluates alerts at the end of a micro-batch, in the same transaction as the results."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
 
 @dataclass(frozen=True, slots=True)
 class AlertHook:
-    """A :class:`monitor.commit.Follower`: it decides about alerts and puts what is to be told into the outbox.
+    """A :class:`monitor.commit.Follower` that evaluates the alert rules and writes notifications to the outbox.
 
-    Without rules, as when alerts are switched off, it ends all that is open.
+    Without rules, as when alerts are disabled, it resolves all open incidents.
     """
 
     rules: AlertRules
     routes: Routes = route_to_none
 
     def note(self, conclusion: Conclusion) -> WindowInput | None:
-        """Return what is needed of a window; none of one that is not final."""
+        """Return the input of a window for the rules; none if the window is not final."""
         result = conclusion.result
         if not result.status.is_final or result.stream not in self.rules.streams:
             return None
@@ -44,9 +44,9 @@ class AlertHook:
         return WindowInput(result, conclusion.tally.lags, lost_ids, outliers)
 
     def follow(self, connection: Connection, noted: Sequence[WindowInput], watermark_us: int) -> None:
-        """Count the windows into their objectives, decide, and write what came of it.
+        """Count the windows for their objectives, evaluate the rules, and write states and notifications.
 
-        Without a window there is something to decide only when a minute of the watermark has passed.
+        Without new windows, rules are evaluated only when the watermark has entered another window.
         """
         if not noted and alert_state.read_clock_us(connection) >= watermark_us - watermark_us % WINDOW_US:
             return

@@ -1,4 +1,4 @@
-"""What commands show of alerts, and the one thing that a person may write: who has taken an incident on."""
+"""JSON of alerts for commands, and the acknowledgement of an incident."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def query_open_json(engine: Engine) -> Json:
 
 
 def query_history_json(engine: Engine, key: str | None, from_us: int | None, most: int) -> list[Json]:
-    """Return what was told, the newest first, and how each channel took it.
+    """Return the history of notifications, the newest first, with the delivery at each channel.
 
     Raises:
         StoreError: the store cannot be read.
@@ -54,7 +54,7 @@ def query_history_json(engine: Engine, key: str | None, from_us: int | None, mos
 
 
 def acknowledge_incident(engine: Engine, key: str, taken: Acknowledgement) -> Acknowledgement:
-    """Note who has taken an incident on, and return who has: it is the first, for as long as the incident lasts.
+    """Acknowledge an incident; return its acknowledgement, which stays the first one while the incident lasts.
 
     Raises:
         ConfigurationError: no incident of this key is open, or it is a heartbeat's.
@@ -80,24 +80,24 @@ def acknowledge_incident(engine: Engine, key: str, taken: Acknowledgement) -> Ac
 
 
 def _is_heartbeat(one: OpenIncident) -> bool:
-    """Return whether it stands for as long as all is well, which is no incident."""
+    """Return whether it is the heartbeat, which stands while all is well and is no incident."""
     return one.notification.kind is AlertKind.HEARTBEAT
 
 
 def _describe_refusal(key: str, every: Sequence[OpenIncident]) -> str:
-    """Return why nobody can take on what has this key."""
+    """Describe why this key cannot be acknowledged."""
     if any(one.notification.key == key for one in every):
         return f"{key!r:.200} is the heartbeat, which stands while all is well, and no incident to take on"
     return f"no incident {key!r:.200} is open"
 
 
 def _is_acknowledgement_of(key: str, opened_us: int) -> tuple[ColumnElement[bool], ...]:
-    """Return what holds of the acknowledgement of an incident, and of none before it under the same key."""
+    """Build the condition of the acknowledgement of this incident, not of an earlier one with the same key."""
     return _acknowledgements.key == key, _acknowledgements.opened_us == opened_us
 
 
 def notification_to_json(notification: Notification) -> Json:
-    """Return a notification as ``--json`` shows it: moments as ISO 8601, lags in µs."""
+    """Return a notification as ``--json`` shows it: times as ISO 8601, lags in µs."""
     told: Json = json.loads(to_json(notification))
     del told["is_news"], told["version"]
     for one in (told, *told["alerts"]):
@@ -118,7 +118,7 @@ def _incident_to_json(one: OpenIncident) -> Json:
 
 
 def acknowledgement_to_json(taken: Acknowledgement) -> Json:
-    """Return who has taken an incident on as ``--json`` shows it."""
+    """Return an acknowledgement as ``--json`` shows it."""
     return {"by": taken.by, "at": iso(taken.at_us), "note": taken.note}
 
 

@@ -1,4 +1,4 @@
-"""The rules of a configuration: its tables turned into values, with what they leave open taken from the streams."""
+"""Alert rules built from the settings; thresholds that a rule does not set come from its streams."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SIDES: Final = {"both": ("in", "out"), "in": ("in",), "out": ("out",)}
 
 
 def build_rules(settings: Settings) -> AlertRules:
-    """Return the rules that are in force."""
+    """Build the alert rules that are in force."""
     rules = tuple(rule for table in settings.alerts.in_force for rule in _build_rules_of_table(table, settings))
     streams = {name: AlertStream(stream.pathway, stream.rules.terms) for name, stream in settings.streams.items()}
     return AlertRules(rules, streams, settings.alerts.dashboard)
 
 
 def _build_rules_of_table(table: AnyRule, settings: Settings) -> list[AlertRule]:
-    """Return the rule of a table, or one for each severity of its windows."""
+    """Build the rule of a table, or one for each severity of its burn windows."""
     if isinstance(table, BurnRateRule):
         severities = dict.fromkeys(window.severity for window in table.windows)
         return [_build_rule(table, settings, severity, _burn_rate_fields(table, severity)) for severity in severities]
@@ -62,12 +62,12 @@ def _pair(window: BurnWindow) -> BurnSpans:
 
 
 def _count_windows(span_us: int) -> int:
-    """Return how many windows a span takes, one at least."""
+    """Return the number of windows in a span, at least one."""
     return max(1, -(-span_us // WINDOW_US))
 
 
 def _thresholds(table: AnyRule, settings: Settings) -> dict[str, float]:
-    """Return the threshold for each stream that a rule is for: its own, or the stream's."""
+    """Return the threshold of each stream of a rule: that of the rule, or the stream's default."""
     own = getattr(table, "threshold_us", getattr(table, "threshold", 0))
     if not isinstance(table, StreamRule):
         return {OWN_STREAM: float(own)}

@@ -23,7 +23,7 @@ from hopwatch.monitor.errors import DependencyError, HopwatchError
 
 RESTART_AFTER_S: Final = 3.0
 PACKAGES: Final = Path(hopwatch.__file__).parents[1]
-"""Where a process that is started there finds the package, and nothing else by that name."""
+"""Working directory of the process, from which it imports this package."""
 
 
 class NodeDiedError(HopwatchError):

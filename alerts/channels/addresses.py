@@ -1,7 +1,7 @@
-"""Where a notification may go: a name is resolved once, and only an address that was looked at is connected to.
+"""Address checks of receivers: a name is resolved once, and only a checked address is connected to.
 
-Receivers live in private networks and on this machine, so both are allowed. What nobody receives alerts on is not: the
-local link with the metadata services of clouds, which hand out credentials, and addresses that are no single machine.
+Receivers may be in private networks and on this machine. Link-local addresses are refused, as metadata services of
+clouds hand out credentials there, and so are addresses that are no single machine.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SocketAddress = tuple[Any, ...]
 
 
 class AddressError(OSError):
-    """A place that nothing is sent to, or that cannot be found; its text is fit to be shown."""
+    """The address is refused or cannot be resolved; the text holds no secret."""
 
 
 def refusal_reason(address: Address) -> str:
-    """Return why nothing is sent to an address; empty if it may be."""
+    """Return the reason for refusing an address; empty if it is allowed."""
     inner = _embedded_ipv4(address)
     if inner is not None:
         return refusal_reason(inner)
@@ -49,11 +49,11 @@ def refusal_reason(address: Address) -> str:
 
 
 def _embedded_ipv4(address: Address) -> IPv4Address | None:
-    """Return the IPv4 address that an IPv6 one stands for."""
+    """Return the IPv4 address that is embedded in an IPv6 one."""
     if isinstance(address, IPv4Address):
         return None
     end = int(address) & 0xFFFF_FFFF
-    # The machine itself, and what has its IPv4 address elsewhere, end in little.
+    # Loopback and the unspecified address end in 1 and 0, and embed no IPv4 address.
     if end > 1 and any(address in network for network in _TRANSLATED_NETWORKS):
         return IPv4Address(end)
     teredo = address.teredo
@@ -77,7 +77,7 @@ def connect(host: str, port: int, left_s: Callable[[], float]) -> socket.socket:
     for place, (family, where) in enumerate(allowed):
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
-            # One that swallows everything leaves time for the others.
+            # An address that does not answer must leave time for the others.
             sock.settimeout(remaining_s(left_s) / (len(allowed) - place))
             sock.connect(where)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -90,7 +90,7 @@ def connect(host: str, port: int, left_s: Callable[[], float]) -> socket.socket:
 
 
 def remaining_s(left_s: Callable[[], float]) -> float:
-    """Return how many seconds are left.
+    """Return the seconds that are left.
 
     Raises:
         TimeoutError: none.
@@ -102,10 +102,9 @@ def remaining_s(left_s: Callable[[], float]) -> float:
 
 
 def resolve_host(host: str, port: int, patience_s: float) -> list[tuple[int, SocketAddress, str]]:
-    """Return family, address, and why nothing is sent there, of all addresses of a host.
+    """Resolve a host; return family, address and reason for refusal of each of its addresses.
 
-    The resolver of the machine has no deadline of its own: it is asked in a thread, which is left behind when it is
-    slow.
+    The resolver of the machine has no deadline: it runs in a thread, which is abandoned if it is slow.
 
     Raises:
         PlaceError: it has none, or the time is over.

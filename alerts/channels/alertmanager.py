@@ -32,9 +32,9 @@ from hopwatch.monitor.results import iso
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
 
 RESENDS_UNTIL_END: Final = 4
-"""How many resends an alert that fires stands without being heard of again; as many as Prometheus gives it."""
+"""Resend intervals after which Alertmanager ends an alert that is not sent again; as many as Prometheus uses."""
 TRIES_PER_RESEND: Final = 4
-"""How often at least an alert that stands is tried while Alertmanager fails: tried late, it would have run out."""
+"""Fewest tries per resend interval while Alertmanager fails: a late try would find the alert expired."""
 MAX_ANNOTATION: Final = 4_000
 PATH: Final = "/api/v2/alerts"
 
@@ -45,7 +45,7 @@ class Alertmanager:
     """A channel to all instances of one Alertmanager."""
 
     def __init__(self, name: str, settings: AlertmanagerChannel, clock: Clock | None = None) -> None:
-        """Take its settings; nothing is asked yet."""
+        """Take the settings; nothing is sent yet."""
         self._name, self._labels = name, dict(settings.labels)
         self._resend_us = settings.resend_us
         token, password = settings.said("bearer_token"), settings.said("password")
@@ -57,27 +57,27 @@ class Alertmanager:
         self._failing: set[str] = set()
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
-        """Tell every instance at once."""
+        """Post to all instances at once."""
         body = json.dumps([build_alert(delivery, now_us, self._resend_us, self._labels)]).encode()
         outcomes = self._asked(body, now_us)
         self._note(outcomes)
         failures = [outcome for outcome in outcomes.values() if isinstance(outcome, Failure)]
         if len(failures) == len(outcomes):
             return replace(merge_failures(failures), within_s=self._resend_us / 1e6 / TRIES_PER_RESEND)
-        # An end that one of them has missed comes by itself: what it was told last runs out.
+        # An instance that misses the end needs no retry: its alert expires by itself.
         return Accepted() if delivery.notification.event is Event.RESOLVED else Accepted(self._resend_us / 1e6)
 
     def close(self) -> None:
         """Nothing is kept open."""
 
     def _asked(self, body: bytes, now_us: int) -> Mapping[str, Outcome]:
-        """Return what each instance says; all are asked at once."""
+        """Post to all instances at once, and return the outcome of each."""
         said: dict[str, Outcome] = {}
 
         def ask(url: str) -> None:
             said[url] = self._poster.post(url, body, self._headers, now_us)
 
-        # Of a pool a process that ends would wait for the threads, as long as an instance hangs.
+        # No thread pool: a process that ends would wait for its threads as long as an instance hangs.
         threads = [
             threading.Thread(target=ask, args=(url,), name="hopwatch-alertmanager", daemon=True) for url in self._urls
         ]
@@ -89,7 +89,7 @@ class Alertmanager:
         return {url: said.get(url, lost) for url in self._urls}
 
     def _note(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Log an instance that begins to fail, and one that is back: once each, not at every resend."""
+        """Log once that an instance fails, and once that it is back, not at every resend."""
         for url, outcome in outcomes.items():
             if isinstance(outcome, Failure) and url not in self._failing:
                 self._failing.add(url)
@@ -100,7 +100,7 @@ class Alertmanager:
 
 
 def merge_failures(failures: Sequence[Failure]) -> Failure:
-    """Return what it means that all instances failed: for good if each says so, else as soon as one of them asks."""
+    """Merge the failures of all instances: permanent if each one is, else with the shortest wait that one asks for."""
     waits = [failure.wait_s for failure in failures if failure.wait_s is not None and not failure.is_for_good]
     return Failure(
         "; ".join(dict.fromkeys(failure.why for failure in failures)),
@@ -110,7 +110,7 @@ def merge_failures(failures: Sequence[Failure]) -> Failure:
 
 
 def build_alert(delivery: Delivery, now_us: int, resend_us: int, more: Mapping[str, str]) -> dict[str, Any]:
-    """Return what Alertmanager is told; ``more`` are labels that all alerts of the channel have."""
+    """Build the alert that is posted to Alertmanager; ``more`` are labels that all alerts of the channel have."""
     notification = delivery.notification
     starts_us = min(notification.since_us, now_us)
     is_over = notification.event is Event.RESOLVED
@@ -125,14 +125,14 @@ def build_alert(delivery: Delivery, now_us: int, resend_us: int, more: Mapping[s
 
 
 def build_labels(notification: Notification, more: Mapping[str, str]) -> dict[str, str]:
-    """Return what tells an incident from every other one, the same from its beginning to its end."""
+    """Build the labels that identify an incident; they stay the same from its beginning to its end."""
     name = "Hopwatch" + "".join(part.capitalize() for part in notification.kind.split("_"))
     said = {**more, **notification.labels, "alertname": name, "kind": str(notification.kind)}
     return {key: texts.to_one_line(value) for key, value in said.items() if texts.to_one_line(value)}
 
 
 def build_annotations(notification: Notification, *, is_acknowledged: bool) -> dict[str, str]:
-    """Return all that an incident says and that may change while it lasts."""
+    """Build the annotations: all content that may change while the incident lasts."""
     first = notification.alerts[0] if notification.alerts else None
     said = {
         "summary": texts.to_one_line(notification.summary),
@@ -172,5 +172,5 @@ def _authorization(username: str, password: str, token: str) -> dict[str, str]:
 
 
 def _format_time(at_us: int) -> str:
-    """Return a moment as Alertmanager reads it; the zone is part of it."""
+    """Format a time as Alertmanager reads it; the zone is part of it."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""All other ways to people, by Apprise: chats, phones, desks, a hundred services. What it does is up to its plugins.
+"""Apprise channel: chats, phones, service desks and a hundred other services, by its plugins.
 
 Apprise says whether all of its services took a notification, not why one did not: what failed is tried again, and
 services that had it may have it twice. It follows redirects and goes where its URLs say, so they are to be trusted. It
@@ -25,21 +25,21 @@ MAX_BODY: Final = 10_000
 """Services have bounds of their own, by which Apprise cuts or splits."""
 COMMAND: Final = (sys.executable, "-m", "hopwatch.alerts.channels.apprise_process")
 PACKAGES: Final = Path(hopwatch.__file__).parents[1]
-"""Where a process that is started there finds the package, and nothing else by that name."""
+"""Working directory of the process, from which it imports this package."""
 
 
 class Apprise:
-    """A channel to some of Apprise's services."""
+    """Channel to services of Apprise."""
 
     def __init__(self, name: str, settings: AppriseChannel) -> None:
-        """Take its settings; nothing is asked yet."""
+        """Take the settings; nothing is sent yet."""
         self._name, self._settings = name, settings
         self._template = settings.said("template")
         self._urls = settings.said("urls").split()
         self._timeout_s = settings.timeout_us / 1e6
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
-        """Hand it to Apprise, which is waited for no longer than the timeout."""
+        """Send it by Apprise, in a process that is killed after the timeout."""
         del now_us
         seen = template_texts.build_values(delivery)
         usual = texts.format_body(delivery.notification, MAX_BODY, is_acknowledged=delivery.is_acknowledged)

@@ -1,4 +1,4 @@
-"""The channels of a configuration: opened, what goes through which of them, and which takes over from which."""
+"""Factory of notification channels: opens those of the settings, with their routes and fallbacks."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _log = structlog.get_logger("hopwatch")
 
 
 def open_channels(settings: Mapping[str, AnyChannel], clock: Clock | None = None, installation: str = "") -> Routing:
-    """Open all channels that are enabled; nothing is asked of the other sides yet.
+    """Open all channels that are enabled; no receiver is contacted yet.
 
-    ``installation`` tells what they say from what another Hopwatch says at the same receivers; empty for the only one.
+    ``installation`` distinguishes this Hopwatch from others at the same receivers; empty if it is the only one.
 
     Raises:
         ConfigurationError: a file that holds a secret cannot be read any more.
@@ -45,7 +45,7 @@ def open_channels(settings: Mapping[str, AnyChannel], clock: Clock | None = None
 
 
 def build_routes(settings: Mapping[str, AnyChannel]) -> Routes:
-    """Return what says through which channels a notification goes, by the settings alone."""
+    """Build the function that routes notifications to channels, from the settings alone."""
     enabled = {name: channel for name, channel in settings.items() if channel.enabled}
 
     def through(notification: Notification) -> list[str]:
@@ -56,14 +56,14 @@ def build_routes(settings: Mapping[str, AnyChannel]) -> Routes:
 
 @dataclass(frozen=True, slots=True)
 class GuardedChannel:
-    """A channel that keeps its word, whatever it is made of: it never raises."""
+    """Wrapper of a channel that never raises."""
 
     name: str
     channel: Channel
     installation: str = ""
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
-        """Send one notification; a fault of ours is a failure that is told and tried again."""
+        """Send one notification; an error of our own becomes a failure, which is logged and tried again."""
         try:
             return self.channel.send(qualify_delivery(delivery, self.installation), now_us)
         except Exception as error:  # noqa: BLE001 - the promise; the text of a stranger's error may hold a secret
@@ -71,7 +71,7 @@ class GuardedChannel:
             return Failure(f"a fault of Hopwatch's own in the channel {self.name}: {type(error).__name__}")
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         try:
             self.channel.close()
         except Exception as error:  # noqa: BLE001 - as above
@@ -79,7 +79,7 @@ class GuardedChannel:
 
 
 def qualify_delivery(delivery: Delivery, installation: str) -> Delivery:
-    """Return a delivery as receivers hear of it, which may have incidents of another Hopwatch under the same key."""
+    """Add the installation to key and labels, as receivers may know the same key from another Hopwatch."""
     if not installation:
         return delivery
     told = delivery.notification
@@ -90,14 +90,14 @@ def qualify_delivery(delivery: Delivery, installation: str) -> Delivery:
 def _is_routed(channel: AnyChannel, notification: Notification) -> bool:
     if notification.kind is AlertKind.HEARTBEAT:
         return channel.heartbeats
-    # What is of no one stream, a storm or the monitor's own trouble, concerns whoever cares for any.
+    # A storm or a problem of the monitor itself has no stream, and goes to the channels of any stream.
     stream = notification.labels.get("stream", "")
     is_of_stream = not channel.streams or not stream or stream in channel.streams
     return notification.severity in channel.severities and is_of_stream
 
 
 def _find_fallback(settings: Mapping[str, AnyChannel], name: str) -> str:
-    """Return the channel that takes over from one; of a channel that is switched off, what takes over from that."""
+    """Return the fallback of a channel; for a fallback that is disabled, the next one."""
     after = settings[name].fallback
     while after and not settings[after].enabled:
         after = settings[after].fallback
@@ -124,7 +124,7 @@ def _build_channel(name: str, settings: AnyChannel, clock: Clock | None) -> Chan
         case EmailChannel():
             return Mail(name, settings, clock)
         case _:
-            # Apprise takes longer to import than all of the others, and most do without it.
+            # Apprise takes longer to import than all others, and most configurations do not use it.
             from hopwatch.alerts.channels.apprise_channel import Apprise  # noqa: PLC0415
 
             return Apprise(name, settings)

@@ -1,4 +1,4 @@
-"""Posting by HTTP for all channels that do: one request, one answer, one deadline for all of it.
+"""HTTP POST for channels: one request, one response, one deadline for all of it.
 
 No redirect is followed, no proxy or other setting is taken from the environment, certificates are verified, and nothing
 is sent to an address that :mod:`alerts.channels.places` refuses. Each post has a connection of its own: posts are few,
@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 
 class DeadlineStream(httpcore.NetworkStream):
-    """A connection on which every wait ends when the time of the whole request is over, however it is spent."""
+    """Connection with one deadline for the whole request."""
 
     def __init__(self, sock: socket.socket, left_s: Callable[[], float]) -> None:
         """Take a connected socket; ``left_s`` returns how many seconds are left."""
@@ -90,7 +90,7 @@ class DeadlineStream(httpcore.NetworkStream):
 
 @dataclass(frozen=True, slots=True)
 class DeadlineBackend(httpcore.NetworkBackend):
-    """How connections are made: to addresses that were looked at, before the time is over."""
+    """Opens connections to checked addresses, within the deadline."""
 
     left_s: Callable[[], float]
 
@@ -112,18 +112,18 @@ class DeadlineBackend(httpcore.NetworkBackend):
 
 
 class Poster:
-    """What posts for one channel. Secrets are kept out of all that it says."""
+    """HTTP client of one channel; it keeps secrets out of its error texts."""
 
     def __init__(
         self, timeout_s: float, ca_file: str = "", secrets: Iterable[str] = (), clock: Clock | None = None
     ) -> None:
-        """Take the deadline of a post, the file of who signs certificates, if any, and what is not to be said."""
+        """Take the timeout of a post, the file of certificate authorities, if any, and the secrets to hide."""
         self._timeout_s, self._clock = timeout_s, clock or SystemClock()
         self._context = create_tls_context(ca_file)
         self._secrets = sorted({form for secret in secrets for form in _secret_forms(secret)}, key=len, reverse=True)
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], now_us: int) -> Outcome:
-        """Post once, and return what the answer means."""
+        """Post once, and return the outcome."""
         who = redact_url(url)
         ends_s = self._clock.monotonic_s() + self._timeout_s
         sent = {"User-Agent": f"hopwatch/{__version__}", "Accept-Encoding": "identity", "Connection": "close"}
@@ -144,13 +144,13 @@ class Poster:
             return Failure(f"{who} cannot be reached: {self.hidden(str(error) or type(error).__name__)}")
 
     def hidden(self, text: str) -> str:
-        """Return a text of somebody else's, one short line without secrets."""
+        """Return a foreign text as one short line without secrets."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return shorten(to_one_line(text), MAX_REASON)
 
     def _said(self, answer: httpcore.Response) -> str:
-        """Return the beginning of an answer; what comes behind it is not waited for."""
+        """Read the beginning of a response body, as the reason of a failure."""
         read = b""
         try:
             for part in answer.iter_stream():
@@ -158,7 +158,7 @@ class Poster:
                 if len(read) > MAX_READ_BYTES:
                     break
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
-            # The status has been said, and it is what counts.
+            # The status is known already, and decides.
             pass
         if len(read) > MAX_READ_BYTES:
             # What was cut may end in the first half of a secret.
@@ -167,7 +167,7 @@ class Poster:
 
 
 def create_tls_context(ca_file: str) -> ssl.SSLContext:
-    """Return what verifies certificates: by the authorities of a file, or those that machine and Mozilla trust."""
+    """Create a TLS context that trusts the authorities of a file, or those of this machine and of Mozilla."""
     context = ssl.create_default_context(cafile=ca_file or None)
     if not ca_file:
         # A slim container has no authorities of its own.
@@ -176,7 +176,7 @@ def create_tls_context(ca_file: str) -> ssl.SSLContext:
 
 
 def _secret_forms(secret: str) -> list[str]:
-    """Return a secret as it may be repeated: as it stands, and of a URL its path and query too, whole or in parts."""
+    """Return the forms in which a receiver may repeat a secret; for a URL its path and query too, whole or in parts."""
     parts = urlsplit(secret)
     forms = [secret, unquote(secret)]
     if parts.scheme in {"http", "https"}:
@@ -191,6 +191,6 @@ def _secret_forms(secret: str) -> list[str]:
 
 
 def redact_url(url: str) -> str:
-    """Return a URL without what may be secret of it."""
+    """Return scheme and host of a URL, as the rest may be secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

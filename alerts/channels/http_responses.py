@@ -1,4 +1,4 @@
-"""What an answer by HTTP means for a notification: taken, to be tried again, or refused for good. Pure."""
+"""HTTP responses of receivers, parsed into outcomes: accepted, retryable or permanently refused. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 
 MAX_WAIT_S: Final = 600.0
-"""However long the other side asks to be left alone: a page is no use the day after."""
+"""Longest wait that a receiver may ask for: a page is useless a day later."""
 RETRYABLE: Final = frozenset({401, 403, 404, 405, 407, 408, 425, 429})
-"""Of 4xx those that say nothing against the notification: keys, places and rates, which somebody can mend."""
+"""Status codes of 4xx about keys, addresses and rates, which somebody can fix, not about the notification."""
 
 
 def parse_response(who: str, status: int, said: str, retry_after: str = "", now_us: int = 0) -> Outcome:
-    """Return what an answer means.
+    """Parse the response of a receiver into an outcome.
 
     ``who`` is asked, ``said`` are words of the answer, ``retry_after`` its header, either seconds or a date.
     """
@@ -23,19 +23,19 @@ def parse_response(who: str, status: int, said: str, retry_after: str = "", now_
     if status // 100 == 2:  # noqa: PLR2004 - the class of an HTTP status is its first digit
         return Accepted()
     words = f": {said}" if said else ""
-    # 2. 3xx: whoever answers so may point anywhere, and with it goes what was meant for one place alone.
+    # 2. 3xx: a redirect may lead anywhere, and the notification holds what is meant for one address.
     if status // 100 == 3:  # noqa: PLR2004
         advice = "redirects are not followed: name the URL that it leads to"
         return Failure(f"{who} answered {status}; {advice}")
-    # 3. What is mended elsewhere, or passes by itself, is tried again.
+    # 3. What can be fixed at the receiver, or passes by itself, is tried again.
     if status in RETRYABLE or status // 100 == 5:  # noqa: PLR2004
         return Failure(f"{who} answered {status}{words}", wait_s=parse_retry_after_s(retry_after, now_us))
-    # 4. Every other answer is about what was sent, and would be the same again.
+    # 4. Every other response is about the request itself, and would be the same again.
     return Failure(f"{who} answered {status}{words}", is_for_good=True)
 
 
 def parse_retry_after_s(retry_after: str, now_us: int) -> float | None:
-    """Return how long a ``Retry-After`` asks to wait, up to ``MOST_WAIT_S``; none where it cannot be read."""
+    """Parse a ``Retry-After`` header into seconds, at most ``MAX_WAIT_S``; none if it cannot be parsed."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
         # Only the first digits count: int() of a very long text is slow, and refused.

@@ -1,4 +1,4 @@
-"""E-mail, by a server that takes it on: one thread of mail an incident, its end included.
+"""E-mail channel, by SMTP: one mail thread per incident, its end included.
 
 The server's 4xx are tried again; so are those 5xx that are about who we are and to whom we write, which somebody can
 mend. Of a mail that it has read, a 5xx is for good. A mail that one of its readers is refused for is taken when another
@@ -34,18 +34,18 @@ from hopwatch.monitor.settings.channels import EmailChannel
 PORTS: Final = {"starttls": 587, "implicit": 465, "none": 25}
 MAX_BODY: Final = 20_000
 MAX_READ_BYTES: Final = 262_144
-"""Bytes that a server may say to us in one connection."""
+"""Most bytes that are read from a server in one connection."""
 CUT_EVERY_S: Final = 0.2
-"""How often a connection whose time is over is cut, until it is gone."""
+"""Interval at which a connection past its deadline is shut down, until it is closed."""
 
 _log = structlog.get_logger("hopwatch")
 
 
 class Mail:
-    """A channel to the readers of one list, through one server."""
+    """Channel to a list of recipients, through one mail server."""
 
     def __init__(self, name: str, settings: EmailChannel, clock: Clock | None = None) -> None:
-        """Take its settings; nothing is asked yet."""
+        """Take the settings; nothing is sent yet."""
         self._name, self._settings, self._clock = name, settings, clock or SystemClock()
         self._password, self._template = settings.said("password"), settings.said("template")
         self._port = settings.port or PORTS[settings.tls]
@@ -53,7 +53,7 @@ class Mail:
         self._who = f"the mail server {settings.host}:{self._port}"
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
-        """Hand it to the server."""
+        """Send it to the mail server."""
         try:
             mail = self._mail(delivery, now_us)
         except (MessageError, ValueError) as error:
@@ -81,7 +81,7 @@ class Mail:
                 smtp.login(settings.username, self._password)
             refused = smtp.send_message(mail, settings.sender, list(settings.to))
         if refused:
-            # The others have it: to try again would be to tell them twice.
+            # The others have it: a retry would notify them twice.
             _log.warning("a mail is refused for some", channel=self._name, readers=sorted(refused))
         return Accepted()
 
@@ -116,12 +116,12 @@ class Mail:
 
 
 def build_thread_id(notification: Notification, sender: str) -> str:
-    """Return what all mail of one incident refers to: its key, and when it began."""
+    """Build the id that all mails of one incident refer to, from its key and its beginning."""
     return _build_id(f"{notification.key} {notification.since_us}", sender)
 
 
 def build_message_id(delivery: Delivery, sender: str) -> str:
-    """Return the id of a mail, the same at each try of one notification."""
+    """Build the id of a mail, the same at each try of one notification."""
     return _build_id(f"{delivery.notification.key} {delivery.number} {delivery.created_us}", sender)
 
 
@@ -130,9 +130,9 @@ def _build_id(of: str, sender: str) -> str:
 
 
 class _Server(smtplib.SMTP):
-    """A mail server at an address that was looked at; the connection is cut when the time is over.
+    """Connection to a mail server at a checked address, shut down at its deadline.
 
-    A server that trickles would keep each single wait short, and hold us for as long as it likes.
+    A timeout per read is not enough: a server that sends byte by byte would hold the connection for ever.
     """
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext | None, left_s: Callable[[], float]) -> None:
@@ -146,12 +146,12 @@ class _Server(smtplib.SMTP):
             raise
 
     def close(self) -> None:
-        """Close the connection, and let go of what watches it."""
+        """Close the connection, and stop the thread that watches it."""
         self._done.set()
         super().close()
 
     def getreply(self) -> tuple[int, bytes]:
-        """Read a reply, as long as the server has not said too much in all."""
+        """Read a reply, as long as the server stays within the bytes of one connection."""
         if self.file is None and self.sock is not None:
             self.file = _BoundedReader(self.sock)
         return super().getreply()
@@ -163,7 +163,7 @@ class _Server(smtplib.SMTP):
 
     def _cut(self) -> None:
         self._done.wait(max(self._left_s(), 0.0))
-        # Again and again: while it becomes an encrypted one, a connection is two.
+        # Repeatedly: during the TLS handshake a connection has two sockets.
         while not self._done.wait(CUT_EVERY_S):
             if self.sock is not None:
                 with suppress(OSError):
@@ -171,7 +171,7 @@ class _Server(smtplib.SMTP):
 
 
 class _BoundedReader:
-    """The lines that a server says, up to :data:`MOST_READ` bytes of them: a reply may have lines without end."""
+    """Reader of at most :data:`MAX_READ_BYTES` bytes of lines: a reply may have lines without end."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._file, self._left_bytes = sock.makefile("rb"), MAX_READ_BYTES
@@ -185,5 +185,5 @@ class _BoundedReader:
         return line
 
     def close(self) -> None:
-        """Close what is read."""
+        """Close the file."""
         self._file.close()

@@ -1,4 +1,4 @@
-"""PagerDuty, by its Events API v2: the key of an incident is its ``dedup_key``, so a retry opens no second one.
+"""PagerDuty channel, by its Events API v2: the key of an incident is its ``dedup_key``, so a retry opens no second one.
 
 It answers 202 to what it has taken, 400 to an event that it will never take, 429 when there are too many, and 5xx when
 it is not itself. Its bounds: 255 characters of a ``dedup_key``, 1,024 of a summary, 512 KB of an event.
@@ -26,10 +26,10 @@ _SEVERITIES: Final = {Severity.PAGE: "critical", Severity.TICKET: "warning"}
 
 
 class PagerDuty:
-    """A channel to one service of PagerDuty's."""
+    """Channel to one PagerDuty service."""
 
     def __init__(self, settings: PagerDutyChannel, clock: Clock | None = None) -> None:
-        """Take its settings; nothing is asked yet."""
+        """Take the settings; nothing is sent yet."""
         self._url, self._routing_key = settings.url, settings.said("routing_key")
         self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, [self._routing_key], clock)
 
@@ -44,7 +44,7 @@ class PagerDuty:
 
 
 def build_event(notification: Notification, *, is_acknowledged: bool = False) -> dict[str, Any]:
-    """Return what PagerDuty is told, but the key that lets one in."""
+    """Build the event that is posted to PagerDuty, without the routing key."""
     key = build_dedup_key(notification.key)
     if notification.event is Event.RESOLVED:
         return {"event_action": "resolve", "dedup_key": key}
@@ -64,7 +64,7 @@ def build_event(notification: Notification, *, is_acknowledged: bool = False) ->
 
 
 def build_details(notification: Notification, *, is_acknowledged: bool) -> dict[str, str]:
-    """Return what stands beside the summary."""
+    """Build the details beside the summary."""
     first = notification.alerts[0] if notification.alerts else None
     said = {
         "places": texts.format_places(notification.alerts, notification.total, MAX_DETAIL),
@@ -79,7 +79,7 @@ def build_details(notification: Notification, *, is_acknowledged: bool) -> dict[
 
 
 def build_dedup_key(key: str) -> str:
-    """Return a key that PagerDuty takes; one that is too long keeps its beginning and what tells it from others."""
+    """Build a key that PagerDuty accepts; one that is too long keeps its beginning and gets a digest."""
     if len(key) <= MAX_KEY:
         return key
     digest = sha256(key.encode("utf-8", "replace")).hexdigest()

@@ -1,4 +1,4 @@
-"""The ways to people that a configuration opens: channels by name, who is told by which, and which stands in."""
+"""Notification channels, routes and fallbacks built from the configuration."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ if TYPE_CHECKING:
 
 
 Routes = Callable[[Notification], Sequence[str]]
-"""Which channels a notification goes through, by their names."""
+"""Function from a notification to the names of its channels."""
 
 
 def route_to_none(notification: Notification) -> Sequence[str]:
-    """Return no channel: what is told is kept in the history alone."""
+    """Return no channel: notifications are kept in the history only."""
     del notification
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Channels by name, the routes of what is told, and of each channel that has one its fallback's name."""
+    """Channels by name, the routes of notifications, and the fallbacks by channel."""
 
     channels: Mapping[str, Channel] = field(default_factory=dict)
     routes: Routes = route_to_none
     fallbacks: Mapping[str, str] = field(default_factory=dict)
 
     def close(self) -> None:
-        """Let go of all channels."""
+        """Close all channels."""
         for channel in self.channels.values():
             channel.close()
 
 
 def open_routing(settings: Settings) -> Routing:
-    """Return the ways that the settings ask for; nothing is asked of the other sides yet.
+    """Open the channels of the settings, with their routes and fallbacks; no receiver is contacted yet.
 
     Raises:
         ConfigurationError: a file that holds a secret cannot be read any more.
     """
-    # Whoever reads of a channel only waits for none of their libraries.
+    # The import waits for the libraries of the channels, which other users of this module do not need.
     from hopwatch.alerts.channels import factory as channels  # noqa: PLC0415
 
     return channels.open_channels(settings.alerts.channels, installation=settings.alerts.installation)

@@ -1,7 +1,7 @@
-"""Slack, by an incoming webhook: a headline and a text, in which nothing but the user's own template can call anybody.
+"""Slack channel, by an incoming webhook: a header and a text; only the user's own template can mention anybody.
 
-Slack reads ``<!channel>`` and ``<@…>`` in a text as a call, and ``&``, ``<`` and ``>`` are how it is told: every value
-is escaped, and ``verbatim`` keeps it from looking for names and links by itself. It answers 200 ``ok``, 400 to what it
+Slack reads ``<!channel>`` and ``<@…>`` in a text as mentions, marked by ``&``, ``<`` and ``>``: every value is escaped,
+and ``verbatim`` keeps Slack from looking for names and links by itself. It answers 200 ``ok``, 400 to what it
 cannot read, 403, 404 and 410 when the webhook is gone, 429 with ``Retry-After``. Its bounds: 150 characters of a
 header, 3,000 of a section.
 """
@@ -27,10 +27,10 @@ _HALF_AN_ENTITY: Final = re.compile(r"&[a-z]{0,3}…$")
 
 
 class Slack:
-    """A channel to one incoming webhook."""
+    """Channel to one incoming webhook."""
 
     def __init__(self, name: str, settings: SlackChannel, clock: Clock | None = None) -> None:
-        """Take its settings; nothing is asked yet."""
+        """Take the settings; nothing is sent yet."""
         self._name, self._template = name, settings.said("template")
         self._url = settings.said("url")
         self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, [self._url], clock)
@@ -54,7 +54,7 @@ class Slack:
 
 
 def build_message(title: str, text: str) -> dict[str, Any]:
-    """Return what Slack is told; ``text`` is escaped already, ``title`` is not."""
+    """Build the message that is posted to Slack; ``text`` is escaped already, ``title`` is not."""
     # Cut by the character, what is left may end in half of an entity.
     cut = _HALF_AN_ENTITY.sub("…", texts.shorten(text, MAX_TEXT))
     header = {
@@ -62,17 +62,17 @@ def build_message(title: str, text: str) -> dict[str, Any]:
         "text": {"type": "plain_text", "text": texts.shorten(title, texts.MAX_TITLE), "emoji": False},
     }
     section = {"type": "section", "text": {"type": "mrkdwn", "text": cut, "verbatim": True}}
-    # What a phone shows, and programs that know no blocks.
+    # This text is shown on phones, and by programs without blocks.
     return {"text": escape_text(title), "blocks": [header, section], "unfurl_links": False}
 
 
 def escape_text(text: str) -> str:
-    """Return a text that Slack shows as it is."""
+    """Escape a text, so that Slack shows it as it is."""
     return "".join(_ENTITIES.get(one, one) for one in text)
 
 
 def escape_values(values: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return the same values with all texts in them escaped: what calls somebody is the template's own."""
+    """Escape all texts in the values of a template: only the template itself can mention somebody."""
     if isinstance(values, str):
         return escape_text(values)
     if isinstance(values, Labels):

@@ -1,4 +1,4 @@
-"""Texts of templates: what a template sees of a delivery, and what is said when it fails."""
+"""Texts of user templates: the values that a template can use, and its rendering."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = structlog.get_logger("hopwatch")
 
 
 def build_values(delivery: Delivery) -> dict[str, Any]:
-    """Return what templates see: the fields of the notification, and how it stands with its delivery."""
+    """Build the values for templates: the fields of the notification, and the state of its delivery."""
     said = _plain(asdict(delivery.notification))
     said["labels"] = Labels(said["labels"])
     for alert in said["alerts"]:
@@ -26,7 +26,7 @@ def build_values(delivery: Delivery) -> dict[str, Any]:
 
 
 def render_text(channel: str, template: str, seen: dict[str, Any]) -> str:
-    """Return what a template says; nothing without one, or where it fails, which is logged."""
+    """Render a template; empty without one, or if it fails, which is logged."""
     if not template:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What a notification says to a person, as plain text within a limit; what did not fit is counted. Pure."""
+"""Plain texts of a notification within a limit; lines that do not fit are counted. Pure."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from hopwatch.monitor.results import iso
 
 MAX_TITLE: Final = 150
 MAX_LINE: Final = 600
-"""Of one place in a list of them."""
+"""Most characters of a line."""
 _NOT_TEXT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]+")
-"""Controls, line ends, what turns the direction of a text, and halves of characters."""
+"""Control characters, line ends, marks that change the direction of a text, and lone surrogates."""
 
 
 def to_one_line(text: str) -> str:
-    """Return a text as one line that shows what it holds."""
+    """Return a text as one line without control characters."""
     return _NOT_TEXT.sub(" ", text).strip()
 
 
 def shorten(text: str, most: int) -> str:
-    """Return at most so many characters of a text; one that was cut ends with an ellipsis."""
+    """Shorten a text to at most so many characters; one that is cut ends with an ellipsis."""
     return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
 
 
 def format_title(notification: Notification) -> str:
-    """Return the headline: how urgent, what, and where, one line of at most ``MOST_TITLE`` characters."""
+    """Format the title, with severity, problem and place: one line of at most ``MAX_TITLE`` characters."""
     word = str(notification.alerts[0].word) if notification.alerts else str(notification.kind)
     streams = dict.fromkeys(alert.stream for alert in notification.alerts)
     stream = notification.labels.get("stream") or ""
@@ -45,9 +45,9 @@ def format_body(
     is_acknowledged: bool = False,
     escaped: Callable[[str], str] = str,
 ) -> str:
-    """Return all that a person needs, a line each, in at most ``most`` characters once ``escaped``.
+    """Format the body, one fact per line, in at most ``most`` characters once ``escaped``.
 
-    The places come last in the order of what may go: as many as fit, and how many more there are.
+    The places are cut first: as many as fit are listed, and the others are counted.
     """
     head = [to_one_line(notification.summary)]
     if notification.event is Event.RESOLVED:
@@ -63,7 +63,7 @@ def format_body(
 
 
 def format_facts(notification: Notification) -> list[str]:
-    """Return where to look: lost ids, runbook, dashboard, and the key to acknowledge it by."""
+    """Format the facts for a closer look: lost ids, runbook, dashboard, and the key to acknowledge it by."""
     first = notification.alerts[0] if notification.alerts else None
     found = {
         "lost ids": ", ".join(first.lost_ids) if first else "",
@@ -75,18 +75,18 @@ def format_facts(notification: Notification) -> list[str]:
 
 
 def format_places(alerts: Sequence[Alert], total: int, most: int) -> str:
-    """Return one line a place, the worst first, as many as fit, and how many more there are."""
+    """Format one line per place, the worst first, as many as fit; the others are counted."""
     lines = [shorten(to_one_line(alert.summary), MAX_LINE) for alert in alerts]
     return "\n".join(_fit_lines(lines, total, most))
 
 
 def format_affected(alert: Alert) -> str:
-    """Return how many are affected, of how many where that is known."""
+    """Format the number affected, and the whole where that is known."""
     return f"{alert.affected:,} of {alert.out_of:,}" if alert.out_of else f"{alert.affected:,}"
 
 
 def format_figure(value: float, unit: Unit) -> str:
-    """Return a figure with its unit, as a person reads it."""
+    """Format a figure with its unit for people."""
     match unit:
         case Unit.RATIO:
             return f"{value:.2%}"

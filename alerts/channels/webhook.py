@@ -1,4 +1,4 @@
-"""A receiver of one's own: the notification as JSON, signed, so that it knows who sent it and that it is fresh.
+"""Webhook channel: posts the notification as JSON, signed, so that the receiver can check its sender and its age.
 
 The body is that of :func:`alerts.events.to_json`. ``Hopwatch-Signature: t=<seconds>,v1=<hex>`` holds the HMAC-SHA256,
 by the channel's ``secret``, of ``<seconds>.<body>``; docs/ALERTS.md shows how to check it. ``Idempotency-Key`` is the
@@ -20,14 +20,14 @@ from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.settings.channels import WebhookChannel
 
 HEARTBEAT_S: Final = 60.0
-"""After how long a heartbeat is sent again."""
+"""Interval at which a heartbeat is sent again."""
 
 
 class Webhook:
     """A channel to one URL."""
 
     def __init__(self, settings: WebhookChannel, clock: Clock | None = None) -> None:
-        """Take its settings; nothing is asked yet."""
+        """Take the settings; nothing is sent yet."""
         self._url, self._secret = settings.said("url"), settings.said("secret")
         self._headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
         secrets = [self._url, self._secret, *self._headers.values()]
@@ -46,15 +46,15 @@ class Webhook:
 
 
 def sign_body(secret: str, body: bytes, at_s: int) -> str:
-    """Return the value of the header that proves who sent a body, and when."""
+    """Sign a body; return the value of the header that proves its sender and its time."""
     signed = hmac.digest(secret.encode(), f"{at_s}.".encode() + body, "sha256")
     return f"t={at_s},v1={signed.hex()}"
 
 
 def build_idempotency_key(delivery: Delivery) -> str:
-    """Return what is the same at each try of one notification; the key of its incident stands before the ``#``.
+    """Build the key that is the same at each try of one notification; the part before ``#`` is its incident's key.
 
-    A store that begins anew counts from one again, at another time. Each heartbeat is one of its own.
+    It holds the time too, as a new store counts from one again. Each heartbeat has a key of its own.
     """
     key = quote(delivery.notification.key, safe="/*", errors="replace")[:400]
     at_us = delivery.notification.at_us if _is_heartbeat(delivery) else delivery.created_us

@@ -16,7 +16,7 @@ from hopwatch.probes.contract.limits import WINDOW_US
 
 
 def count_window(objective: Objective, stream: AlertStream, minute: WindowInput) -> ObjectiveCounts | None:
-    """Return what a window adds to an objective; none where it says nothing."""
+    """Count the messages of a window for an objective; none for a window that is unknown."""
     result = minute.result
     if result.verdict in IGNORANT:
         return None
@@ -28,26 +28,26 @@ def count_window(objective: Objective, stream: AlertStream, minute: WindowInput)
 
 
 def count_late(digest: tdigest.Digest, target_us: float) -> int:
-    """Return how many of the values in a digest are over a target."""
+    """Count the values of a digest that are over a target."""
     count = int(digest.weights.sum())
     return count - round(tdigest.cdf(digest, target_us) * count) if count else 0
 
 
 def evaluate_burn_rate(rule: AlertRule, stream: AlertStream, minute: WindowInput, past: PastWindows) -> Reading | None:
-    """Return what the budget looks like at the end of a window, by the first pair of spans that is exceeded.
+    """Evaluate a burn rate rule at the end of a window; the first pair of spans that is exceeded makes it bad.
 
-    It names the node where most of the window is burnt, with some ids that it lost, where the window has burnt any.
+    The reading names the node that burns most of the budget in this window, with some ids that it lost.
     """
     result, objective = minute.result, rule.objective
     if objective is None or result.verdict in IGNORANT:
         return None
     end_us = result.window_start_us + WINDOW_US
-    # Mostly nothing is bad at all, and no sum need be asked for.
+    # Usually nothing is bad at all, and no sum has to be queried.
     last_bad_us = past.last_bad_us(result.stream, objective.name)
     for pair in rule.pairs:
         if last_bad_us is None or last_bad_us < end_us - pair.short_us:
             continue
-        # The short span is the cheaper one to ask for, and mostly enough.
+        # The short span is the cheaper query, and usually decides.
         if _burn_rate(rule, past.counts(result.stream, objective.name, end_us - pair.short_us, end_us)) <= pair.rate:
             continue
         found = past.counts(result.stream, objective.name, end_us - pair.long_us, end_us)
@@ -59,7 +59,7 @@ def evaluate_burn_rate(rule: AlertRule, stream: AlertStream, minute: WindowInput
 
 
 def _find_worst_node(objective: Objective, stream: AlertStream, minute: WindowInput) -> tuple[str, tuple[str, ...]]:
-    """Return the node where most of a window's budget is burnt, and some ids that it lost; none where none is."""
+    """Return the node that burns most of a window's budget, and some ids that it lost; empty if no node burns any."""
     if objective.target_us is None:
         burnt = [node.loss_lower for node in minute.result.nodes]
     else:
@@ -72,7 +72,7 @@ def _find_worst_node(objective: Objective, stream: AlertStream, minute: WindowIn
 
 
 def _burn_rate(rule: AlertRule, found: ObjectiveCounts) -> float:
-    """Return how fast the budget burns; 0 where there are too few messages to say."""
+    """Return the burn rate; 0 if there are fewer messages than the rule asks for."""
     if rule.objective is None or found.total < rule.least:
         return 0.0
     return found.bad / found.total / rule.objective.budget

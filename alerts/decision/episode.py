@@ -1,7 +1,7 @@
-"""An episode: the readings of one rule at one place, in order of their windows, folded into where the alert stands.
+"""Alert state machine: folds the readings of one rule at one place, in window order, into pending, firing or over.
 
-The fold is over windows, not over time or batches: however windows come, in one batch or in many, the alert goes the
-same way. Readings of windows that can still be amended are kept, so that an amendment folds them anew.
+It folds over windows, not over time or batches: the result is the same whether windows come in one batch or in many.
+Readings of windows that can still be amended are kept, so that an amendment repeats the fold.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from hopwatch.alerts.events import AlertKind
 from hopwatch.probes.contract.limits import WINDOW_US
 
 FLAP_MEMORY_US: Final = 6 * 3_600_000_000
-"""An alert that fires again so soon after its end is flapping."""
+"""An alert that fires again within this time after its end is flapping."""
 
 MAX_KEEP_WINDOWS: Final = 60
-"""How many good windows an alert that flaps waits for at most, unless the rule itself asks for more."""
+"""Most good windows that end a flapping alert, unless the rule itself asks for more."""
 
 MAX_MARKS: Final = 1_500
-"""Of how many windows a place keeps its readings; a day has fewer."""
+"""Most windows of which a place keeps readings; a day has fewer."""
 
 MAX_EARLIER: Final = 2
-"""Of how many bad windows before the newest the figures are kept, for when that one is amended."""
+"""Number of bad windows before the newest whose figures are kept, in case the newest is amended."""
 
 BEGINNING_US: Final = -(2**63)
 
 
 class Phase(StrEnum):
-    """Where an alert stands: not bad for long enough yet, told or to be told, or neither."""
+    """Phase of an alert: bad for too short a time yet, firing, or over."""
 
     PENDING = "pending"
     FIRING = "firing"
@@ -40,7 +40,7 @@ class Phase(StrEnum):
 
 
 class AlertSeries(NamedTuple):
-    """What an alert is about; ``node`` is empty for the stream as a whole."""
+    """Identity of an alert: rule, severity, stream and node; ``node`` is empty for the stream as a whole."""
 
     rule: str
     severity: str
@@ -49,10 +49,10 @@ class AlertSeries(NamedTuple):
 
 
 class AlertEpisode(NamedTuple):
-    """The fold of all readings up to a window.
+    """Fold of all readings up to a window.
 
-    ``bads`` counts the bad windows of this episode, ``goods`` the good ones since the last of them, ``flaps`` how often
-    it fired again soon after its end, which was at ``ended_us``.
+    ``bads`` counts those of this episode, ``goods`` those since the last bad one, ``flaps`` how often the
+    alert fired again soon after its end, which was at ``ended_us``.
     """
 
     phase: Phase = Phase.OVER
@@ -70,12 +70,12 @@ NO_READING: Final = good_reading("")
 
 @dataclass(frozen=True, slots=True)
 class AlertState:
-    """All that is remembered of one series.
+    """State of one alert.
 
-    ``base`` is the fold of the windows that cannot change any more, ``marks`` says of later ones whether they are bad,
-    ``run`` is the fold of all. ``worst`` is the newest bad reading that stands, of the window ``worst_us``, ``earlier``
-    are some before it, by their windows. ``told_as`` is the key of the incident that it belongs to, ``covered_at_us``
-    when another alert last stood for it.
+    ``base`` is the fold of the windows that can no longer change, ``marks`` says for later ones whether they are
+    bad, ``run`` is the fold of all. ``worst`` is the newest bad reading that is still valid, of the window
+    ``worst_us``; ``earlier`` are some before it, by window. ``told_as`` is the incident that it belongs
+    to, ``covered_at_us`` the last time at which another alert covered it.
     """
 
     series: AlertSeries
@@ -90,13 +90,13 @@ class AlertState:
 
 
 def fold_window(run: AlertEpisode, start_us: int, rule: AlertRule, *, is_bad: bool) -> AlertEpisode:
-    """Return the fold with one more window, which is later than all before it."""
+    """Fold one more window, which is later than all before it."""
     if is_bad:
         return _fold_bad_window(run, start_us, rule)._replace(upto_us=start_us)
-    # 1. What was bad for too short a time is forgotten.
+    # 1. An alert that was bad for too short a time is dropped.
     if run.phase is not Phase.FIRING:
         return run._replace(phase=Phase.OVER, bads=0, goods=0, upto_us=start_us)
-    # 2. One that fires ends with enough good windows; each flap doubles how many, up to an hour of them.
+    # 2. A firing alert ends after enough good windows; each flap doubles their number, up to an hour.
     goods = run.goods + 1
     if goods < min(rule.keep_windows << run.flaps, max(rule.keep_windows, MAX_KEEP_WINDOWS)):
         return run._replace(goods=goods, upto_us=start_us)
@@ -106,21 +106,21 @@ def fold_window(run: AlertEpisode, start_us: int, rule: AlertRule, *, is_bad: bo
 def _fold_bad_window(run: AlertEpisode, start_us: int, rule: AlertRule) -> AlertEpisode:
     since_us = run.since_us if run.bads else start_us
     run = run._replace(since_us=since_us, bads=run.bads + 1, goods=0)
-    # 3. One that fires goes on.
+    # 3. A firing alert stays firing.
     if run.phase is Phase.FIRING:
         return run
-    # 4. It fires with enough bad windows and no good one between.
+    # 4. An alert fires after enough bad windows with no good one between.
     if run.bads < rule.for_windows:
         return run._replace(phase=Phase.PENDING)
-    # 5. Soon after its end that is a flap; flaps are bounded, so that shifting by them is.
+    # 5. Firing soon after the last end is a flap; flaps are bounded, so that the shift above is.
     is_flap = run.ended_us != BEGINNING_US and start_us - run.ended_us <= FLAP_MEMORY_US
     flaps = min(run.flaps + 1, MAX_KEEP_WINDOWS.bit_length()) if is_flap else 0
     return run._replace(phase=Phase.FIRING, flaps=flaps)
 
 
 def apply_reading(state: AlertState, start_us: int, rule: AlertRule, reading: Reading) -> AlertState:
-    """Return the state with the reading of one window, new or amended."""
-    # 1. What can change no more is not folded again.
+    """Apply the reading of one window, new or amended, to a state."""
+    # 1. A window that can no longer change is not folded again.
     if start_us <= state.base.upto_us:
         return state
     if reading.is_bad:
@@ -129,14 +129,14 @@ def apply_reading(state: AlertState, start_us: int, rule: AlertRule, reading: Re
     if state.marks.get(start_us) is reading.is_bad:
         return state
     marks = {**state.marks, start_us: reading.is_bad}
-    # 3. A window that is amended, or late, has those behind it folded again.
+    # 3. After an amended or late window, the windows behind it are folded again.
     if start_us <= state.run.upto_us:
         return replace(state, marks=marks, run=_fold_windows(state.base, marks, rule))
     return replace(state, marks=marks, run=fold_window(state.run, start_us, rule, is_bad=reading.is_bad))
 
 
 def _with_figures(state: AlertState, start_us: int, rule: AlertRule, reading: Reading) -> AlertState:
-    """Return the state with the figures of a bad window, if it is among the newest."""
+    """Keep the figures of a bad window, if it is among the newest."""
     if start_us < state.worst_us:
         is_kept = start_us in state.earlier
         return replace(state, earlier={**state.earlier, start_us: reading}) if is_kept else state
@@ -147,10 +147,10 @@ def _with_figures(state: AlertState, start_us: int, rule: AlertRule, reading: Re
 
 
 def withdraw_figures(state: AlertState, start_us: int, amended: str) -> AlertState:
-    """Return the state without the figures of a window that was amended and shows nothing bad now.
+    """Withdraw the figures of a window that is no longer bad after an amendment.
 
-    Those of the newest one before it stand instead, if any of the episode is known; else ``amended`` says what it is
-    now. Where the alert stands is the matter of its readings: a window that says nothing ends nothing.
+    The figures of the newest bad window before it take their place, if the episode has one; otherwise ``amended`` says
+    what the window is now. The phase of the alert depends on its readings alone: a window without one ends nothing.
     """
     earlier = {start: reading for start, reading in state.earlier.items() if start != start_us}
     if start_us != state.worst_us:
@@ -165,14 +165,14 @@ def withdraw_figures(state: AlertState, start_us: int, amended: str) -> AlertSta
 
 
 def _fill_place(reading: Reading, state: AlertState, rule: AlertRule) -> Reading:
-    """Return a reading with the place that is known of the episode: a budget burns on where a window loses nothing."""
+    """Fill in the place that is known of the episode: a budget can burn on while a window loses nothing."""
     if rule.kind is not AlertKind.BURN_RATE or reading.note or not state.run.bads:
         return reading
     return reading._replace(note=state.worst.note, lost_ids=state.worst.lost_ids)
 
 
 def settle_windows(state: AlertState, before_us: int, rule: AlertRule) -> AlertState:
-    """Return the state without the readings of windows that cannot change any more; where it stands stays."""
+    """Drop the readings of windows that can no longer change; the phase stays the same."""
     if not state.marks:
         return state
     starts = sorted(state.marks)
@@ -184,7 +184,7 @@ def settle_windows(state: AlertState, before_us: int, rule: AlertRule) -> AlertS
 
 
 def is_expired(state: AlertState, now_us: int) -> bool:
-    """Return whether nothing of the state is needed any more."""
+    """Return whether the state is no longer needed."""
     if state.run.phase is not Phase.OVER or state.told_as or any(state.marks.values()):
         return False
     return now_us - state.run.ended_us > FLAP_MEMORY_US

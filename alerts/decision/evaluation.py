@@ -1,8 +1,8 @@
-"""The decision: rules, window results, states and a moment in; new states and notifications out. Pure.
+"""Evaluation of alert rules: takes rules, window results, states and a time; returns states and notifications. Pure.
 
-The moment is the watermark of the micro-batch, so that a batch that is replayed decides the same. The numbered rules
-here say which readings count; those of :mod:`alerts.episode` when an alert fires and ends, those of
-:mod:`alerts.incidents` which of them a person is told of.
+The time is the watermark of the micro-batch, so that a replayed batch decides the same. The numbered rules here select
+the readings that count; :mod:`alerts.decision.episode` decides when an alert fires and ends,
+:mod:`alerts.decision.incidents` which alerts notify.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from hopwatch.monitor.results import WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
 
 MAX_MISSING: Final = 1_440
-"""How many minutes of a silent stream are counted at once: a day."""
+"""Most windows of a silent stream that are counted at once: a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertSnapshot:
-    """All that alerts remember between micro-batches; ``begun_us`` is the watermark of the first."""
+    """State of all alerts between two micro-batches; ``begun_us`` is the watermark of the first."""
 
     states: Mapping[AlertSeries, AlertState] = field(default_factory=dict)
     incidents: Mapping[str, Incident] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class AlertSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a micro-batch comes to."""
+    """Result of a micro-batch: the new snapshot, and the notifications to send."""
 
     standing: AlertSnapshot
     notifications: tuple[Notification, ...]
@@ -55,11 +55,11 @@ class Decision:
 def evaluate(
     rules: AlertRules, minutes: Sequence[WindowInput], before: AlertSnapshot, now_us: int, past: PastWindows
 ) -> Decision:
-    """Return the new states, and what is to be said.
+    """Evaluate all rules for one micro-batch.
 
-    ``past`` tells what the store knows of other windows; what this batch has written is in it.
+    ``past`` answers queries about other windows, those that this batch has written included.
     """
-    # 0. Before anything has arrived there is no time.
+    # 0. Before the first arrival there is no watermark.
     if now_us <= 0:
         return Decision(before, ())
     begun_us = before.begun_us or now_us
@@ -69,7 +69,7 @@ def evaluate(
     by_start = _group_by_start(rules, minutes)
     missing = _find_missing(rules, before.states, begun_us, now_us, past)
     told_of = _index_figures(desk.states)
-    # 1. Windows are read in order of time, so that it is the same in how many batches they come.
+    # 1. Windows are evaluated in order of time, so that their split into batches does not matter.
     for start_us in sorted(by_start.keys() | missing.keys()):
         stirred = [
             is_stirred
@@ -86,7 +86,7 @@ def evaluate(
         desk.clock_us = max(desk.clock_us, start_us + WINDOW_US)
         if any(stirred):
             desk.tell()
-    # 2. What is the monitor's own has no windows: it is read at the minute that the watermark is in.
+    # 2. The monitor's own rules have no windows: they are evaluated in the window that holds the watermark.
     minute_us = now_us - now_us % WINDOW_US
     for rule in rules.by_stream[OWN_STREAM]:
         _apply_reading(desk.states, rule, OWN_STREAM, minute_us, _evaluate_own(rule, now_us, past))
@@ -97,7 +97,7 @@ def evaluate(
 
 
 def _select_in_force(rules: AlertRules, states: Mapping[AlertSeries, AlertState]) -> dict[AlertSeries, AlertState]:
-    """Return the states whose rule, stream and node are still there: 3. the alerts of what is gone are over."""
+    """Select the states whose rule, stream and node still exist: 3. the alerts of others are over."""
     found: dict[AlertSeries, AlertState] = {}
     for series, state in states.items():
         rule = rules.by_name.get((series.rule, series.severity))
@@ -107,7 +107,7 @@ def _select_in_force(rules: AlertRules, states: Mapping[AlertSeries, AlertState]
 
 
 def _group_by_start(rules: AlertRules, minutes: Sequence[WindowInput]) -> dict[int, list[WindowInput]]:
-    """Return the windows that count by their start: 4. of streams that are watched, and final."""
+    """Group the windows that count by their start: 4. they are final, and their stream is configured."""
     found: dict[int, list[WindowInput]] = {}
     for minute in sorted(minutes, key=lambda minute: minute.result.stream):
         result: WindowResult = minute.result
@@ -119,9 +119,9 @@ def _group_by_start(rules: AlertRules, minutes: Sequence[WindowInput]) -> dict[i
 def _find_missing(
     rules: AlertRules, states: Mapping[AlertSeries, AlertState], begun_us: int, now_us: int, past: PastWindows
 ) -> dict[int, list[str]]:
-    """Return the minutes that would be final and are not even listed, and the streams that they are of.
+    """Find the windows that would be final by now and do not exist, with their streams.
 
-    5. Of a stream that nobody speaks of there are no windows, so that its silence is read from the watermark.
+    5. A stream without any observation has no windows, so its silence is derived from the watermark.
     """
     found: dict[int, list[str]] = {}
     for rule in (rule for rule in rules.rules if rule.kind is AlertKind.SILENT):
@@ -150,7 +150,7 @@ def _evaluate_own(rule: AlertRule, now_us: int, past: PastWindows) -> Reading:
 
 
 FiguresIndex = Mapping[tuple[str, str, str, int], Sequence[AlertSeries]]
-"""The series that have figures of a window, by rule, severity, stream and the start of that window."""
+"""Series that hold figures of a window, by rule, severity, stream and start of that window."""
 
 
 def _index_figures(states: Mapping[AlertSeries, AlertState]) -> FiguresIndex:
@@ -164,11 +164,11 @@ def _index_figures(states: Mapping[AlertSeries, AlertState]) -> FiguresIndex:
 def _evaluate_window(
     desk: IncidentBoard, rule: AlertRule, minute: WindowInput, past: PastWindows, told_of: FiguresIndex
 ) -> list[bool]:
-    """Put what a rule makes of a window to its series; return for each whether that changed where the alert stands."""
+    """Apply the readings of a rule for a window; return for each whether the phase of its alert changed."""
     result = minute.result
     found = list(evaluators.evaluate_rule(rule, desk.rules.streams[result.stream], minute, past))
     stirred = [_apply_reading(desk.states, rule, result.stream, result.window_start_us, reading) for reading in found]
-    # 6. Figures that an amended window does not show any more are told no more.
+    # 6. Figures that an amended window no longer shows are withdrawn.
     bad_nodes = {reading.node for reading in found if reading.is_bad}
     for series in told_of.get((rule.name, rule.severity, result.stream, result.window_start_us), ()):
         if series.node not in bad_nodes:
@@ -180,10 +180,10 @@ def _evaluate_window(
 def _apply_reading(
     states: dict[AlertSeries, AlertState], rule: AlertRule, stream: str, start_us: int, reading: Reading
 ) -> bool:
-    """Put a reading to its series, and return whether that changed where the alert stands."""
+    """Apply a reading to its series, and return whether the phase of the alert changed."""
     series = AlertSeries(rule.name, rule.severity, stream, reading.node)
     known = states.get(series)
-    # 7. Of what was never bad nothing is remembered.
+    # 7. A place that was never bad has no state.
     if known is None and not reading.is_bad:
         return False
     before = known or AlertState(series)
@@ -195,7 +195,7 @@ def _apply_reading(
 def _drop_expired(
     rules: AlertRules, states: Mapping[AlertSeries, AlertState], now_us: int
 ) -> Iterator[tuple[AlertSeries, AlertState]]:
-    """Yield what is still needed: 8. readings while their windows can be amended, states while they say anything."""
+    """Yield the states still needed: 8. readings while their windows can be amended, states until they expire."""
     for series, state in states.items():
         rule = rules.by_name[series.rule, series.severity]
         settled = settle_windows(state, _settled_before_us(rules, series.stream, now_us), rule)

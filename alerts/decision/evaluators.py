@@ -1,6 +1,6 @@
-"""What each kind of rule makes of a final window.
+"""Evaluators of the rule kinds: each reads a final window.
 
-What cannot be known makes no reading: UNKNOWN neither fires an alert of loss nor ends one.
+Where nothing can be known there is no reading: UNKNOWN neither fires an alert of loss nor ends one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEALTHY: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
 
 
 def evaluate_rule(rule: AlertRule, stream: AlertStream, minute: WindowInput, past: PastWindows) -> Iterator[Reading]:
-    """Yield what a rule makes of a window, at each of its places."""
+    """Yield the readings of a rule for a window, one for each place."""
     if rule.kind is AlertKind.BURN_RATE:
         burnt = burn_rate.evaluate_burn_rate(rule, stream, minute, past)
         if burnt is not None:
@@ -34,7 +34,7 @@ def evaluate_rule(rule: AlertRule, stream: AlertStream, minute: WindowInput, pas
 
 def _loss(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
     result = minute.result
-    # 1. What nobody knows is no loss, and no end of one.
+    # 1. An unknown window is neither a loss nor the end of one.
     if result.verdict in IGNORANT:
         return
     # 2. End to end, over all that is known.
@@ -53,7 +53,7 @@ def _loss(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator
 
 
 def _describe_partial(result: WindowResult) -> str:
-    """Return how many were delivered on one of their ways and are missing on another; nothing of none."""
+    """Describe messages that were delivered on one branch and are missing on another; empty if there are none."""
     if not result.partial:
         return ""
     return f"of {result.lost:,} missing in the stream {result.partial:,} were delivered elsewhere"
@@ -62,7 +62,7 @@ def _describe_partial(result: WindowResult) -> str:
 def _judge_loss(
     rule: AlertRule, minute: WindowInput, node: str, bounds: tuple[int, int | None], out_of: int
 ) -> Reading | None:
-    """Return what the bounds of a loss show; nothing where the threshold lies between them."""
+    """Return the reading of a loss by its bounds; none if the threshold lies between them."""
     threshold, (lower, upper) = rule.thresholds[minute.result.stream], bounds
     # 4. It is bad by what was surely lost.
     if lower > threshold * out_of and out_of >= rule.least:
@@ -85,7 +85,7 @@ def _lag(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[
         if worst.p95 > threshold:
             late = count_late(getattr(minute.lags[place], f"lag_{side}_us"), threshold) if minute.lags else 0
             yield bad_reading(node.node, worst.p95, threshold, (late, worst.count), side)
-        # What was seen late was late; what was seen in time says nothing of what was not seen.
+        # A message seen late was late; messages seen in time say nothing about those not seen.
         elif minute.result.verdict not in IGNORANT:
             yield good_reading(node.node)
 
@@ -107,7 +107,7 @@ def _late_at_ends(stream: AlertStream, minute: WindowInput, threshold: float) ->
 
 def _unknown(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
     del stream
-    # Silence is not ignorance: it has a rule of its own.
+    # A silent window is not an unknown one: it has a rule of its own.
     if minute.result.verdict is not Verdict.SILENT:
         is_bad = minute.result.verdict is Verdict.UNKNOWN
         yield (
@@ -122,7 +122,7 @@ def _silent(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterat
         return
     yield good_reading("")
     for node in minute.result.nodes:
-        # Nothing was seen there, and of no probe there is a whole account that would say that there was nothing.
+        # Nothing was seen there, and no probe has complete books that would prove that there was nothing.
         is_silent = not node.seen and not node.coverage
         yield bad_reading(node.node, 0, rule.for_windows) if is_silent else good_reading(node.node)
 
@@ -150,7 +150,7 @@ def _probe_drops(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> I
         out_of = node.dropped + node.seen
         if node.dropped > threshold * out_of and out_of >= rule.least:
             yield bad_reading(node.node, node.dropped / out_of, threshold, (node.dropped, out_of))
-        # An account with a hole may hide drops.
+        # Books with a hole may hide drops.
         elif is_unhurt or node.coverage == 1:
             yield good_reading(node.node)
 
@@ -161,7 +161,7 @@ def _rejected(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iter
     for node in minute.result.nodes:
         if node.rejected > threshold * node.seen and node.seen >= rule.least:
             yield bad_reading(node.node, node.rejected / node.seen, threshold, (node.rejected, node.seen))
-        # An account with a hole may hide some.
+        # Books with a hole may hide rejections.
         elif is_unhurt or node.coverage == 1:
             yield good_reading(node.node)
 

@@ -1,4 +1,4 @@
-"""Incidents: which of the alerts that fire a person is told of, and as one of which.
+"""Group firing alerts into incidents, and decide which incidents notify.
 
 One incident is one rule, one severity and one stream, or, in a storm, one rule and severity over many streams.
 """
@@ -16,15 +16,15 @@ from hopwatch.alerts.decision.rules import OWN_STREAM, AlertRule, AlertRules
 from hopwatch.alerts.events import MAX_NAMED, AlertKind, Event, Notification, Severity, build_key
 
 STORM_STREAMS: Final = 5
-"""So many streams are told one by one; of more, by the same rule within ``STORM_SPAN_US``, the rest are one storm."""
+"""Streams with an incident each, by the same rule within ``STORM_SPAN_US``; further ones make one storm."""
 STORM_SPAN_US: Final = 600_000_000
 GROWTH_EVERY_US: Final = 3_600_000_000
-"""How often at most it is news that an incident has grown."""
+"""Shortest time between two notifications that an incident has grown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An incident that is open; ``told_total`` and ``told_us`` are of its last news."""
+    """An open incident; ``told_total`` and ``told_us`` are those of its last notification."""
 
     key: str
     rule: str
@@ -38,9 +38,9 @@ class Incident:
 
 @dataclass(slots=True)
 class IncidentBoard:
-    """States and incidents while they are decided about; ``clock_us`` is the end of the newest window, and never falls.
+    """Working copy of states and incidents during an evaluation; collects the notifications in ``said``.
 
-    Both mappings are the desk's own and change; what it has to say is collected in ``said``.
+    It changes both mappings in place. ``clock_us`` is the end of the newest window, and never decreases.
     """
 
     rules: AlertRules
@@ -51,12 +51,12 @@ class IncidentBoard:
     said: list[Notification]
 
     def tell(self) -> None:
-        """Bring incidents in line with states, and say what is new."""
-        # 1. What fires no more leaves its incident.
+        """Update the incidents from the states, and collect new notifications."""
+        # 1. An alert that no longer fires leaves its incident.
         for series, state in list(self.states.items()):
             if state.told_as and state.run.phase is not Phase.FIRING:
                 self.states[series] = replace(state, told_as="")
-        # 2. Pages first, so that they stand for tickets; then the rules that name a place more exactly.
+        # 2. Pages first, so that they cover tickets; then the rules that name a place more exactly.
         waiting: dict[tuple[str, str], list[AlertState]] = {}
         for state in self.states.values():
             if state.run.phase is Phase.FIRING and not state.told_as:
@@ -66,19 +66,19 @@ class IncidentBoard:
         self._say()
 
     def _admit(self, rule: AlertRule, newcomers: Iterable[AlertState]) -> None:
-        """Give the alerts of a rule that begin to fire an incident, unless another alert stands for them."""
+        """Assign alerts that begin to fire to an incident, unless another alert covers them."""
         covers = self._covers() if newcomers else {}
         alone: list[AlertState] = []
         for state in newcomers:
             stream = state.series.stream
             own, storm = build_key(rule.name, rule.severity, stream), build_key(rule.name, rule.severity, OWN_STREAM)
-            # 3. An incident of the same rule and stream takes it in.
+            # 3. An open incident of the same rule and stream takes the alert.
             if own in self.incidents:
                 self._join(state, own)
-            # 4. One that is told already, of the same stream and subject and as urgent at least, stands for it.
+            # 4. A notified alert of the same stream and subject, at least as urgent, covers it.
             elif _is_covered(rule, covers.get(stream, {})):
                 self.states[state.series] = replace(state, covered_at_us=self.clock_us)
-            # 5. When that has ended, it waits until what it says is from after that end.
+            # 5. After the covering alert has ended, it waits until its spans begin after that end.
             elif state.covered_at_us > self.clock_us - rule.memory_us:
                 continue
             elif storm in self.incidents:
@@ -107,7 +107,7 @@ class IncidentBoard:
         self.states[state.series] = replace(state, told_as=key)
 
     def _covers(self) -> dict[str, dict[str, Severity]]:
-        """Return the most urgent severity of what is told, by stream and subject."""
+        """Return the most urgent severity among notified alerts, by stream and subject."""
         covers: dict[str, dict[str, Severity]] = {}
         for series, state in self.states.items():
             if state.told_as:
@@ -132,11 +132,11 @@ class IncidentBoard:
                     self.said.append(over)
 
     def _say_one(self, incident: Incident, members: list[AlertState]) -> None:
-        """Say that an incident has begun or grown, or only what has changed in it."""
+        """Notify that an incident has begun or grown, or only update its content."""
         rule = self.rules.by_name[incident.rule, incident.severity]
         before = incident.notification
         made = _build_notification(rule, self.rules, incident, members, self.now_us)
-        # 8. That it grows is news at times only; that its figures change is none.
+        # 8. Growth notifies at most once per ``GROWTH_EVERY_US``; changed figures only update the content.
         has_grown = made.total > incident.told_total and self.clock_us - incident.told_us >= GROWTH_EVERY_US
         if before is None or has_grown:
             self.said.append(made)
@@ -149,7 +149,7 @@ class IncidentBoard:
 
 
 def _is_covered(rule: AlertRule, told: Mapping[str, Severity]) -> bool:
-    # "page" comes before "ticket". An outlier is only a hint: whatever is told of the stream stands for it.
+    # "page" sorts before "ticket". An outlier is only a hint: any notified alert of the stream covers it.
     by = told.values() if rule.kind is AlertKind.OUTLIER else [told[rule.subject]] if rule.subject in told else []
     return any(severity <= rule.severity for severity in by)
 

@@ -1,4 +1,4 @@
-"""What alerts are decided from: a final window with what goes with it, and what was before."""
+"""Inputs of alert rules: a final window with its digests, and queries about earlier windows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hopwatch.monitor.results import WindowResult
 
 
 class ObjectiveCounts(NamedTuple):
-    """How many messages an objective counted, and how many of them were bad."""
+    """Messages that an objective counted, and how many of them were bad."""
 
     total: int
     bad: int
@@ -19,11 +19,11 @@ class ObjectiveCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SeriesOutlier:
-    """What a detector says of one value of a series: that it is none of what was expected.
+    """Value of a series that the outlier detector did not expect.
 
-    ``score`` is how rare it is, as -log10 of its chance; ``low`` and ``high`` bound what was expected, in the unit of
-    the quantity, and are null where that is not known. It is said of every window of an episode, for as long as that
-    lasts, with the figures of the window in which the episode became an outlier.
+    ``score`` is its rarity, as -log10 of its probability; ``low`` and ``high`` bound the expected values, in the unit
+    of the quantity, and are null if they are not known. Every window of an outlier episode has it, with the figures of
+    the window in which the episode became an outlier.
     """
 
     quantity: str
@@ -35,9 +35,9 @@ class SeriesOutlier:
 
 @dataclass(frozen=True, slots=True)
 class WindowInput:
-    """One window as it was judged: its figures, the digests of its nodes in order, and some lost ids of each node.
+    """A final window for the rules: its result, the digests of its nodes in order, and some lost ids of each node.
 
-    ``outliers`` are by node; at a node that is not named nobody has looked, which says nothing.
+    ``outliers`` are by node; a node that is missing there was not scored.
     """
 
     result: WindowResult
@@ -47,7 +47,7 @@ class WindowInput:
 
 
 class PastWindows(Protocol):
-    """What the store knows of other windows; what this batch has written is in it."""
+    """Queries about other windows, those that this batch has written included."""
 
     def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> ObjectiveCounts:
         """Return the sums over the windows that start in ``[from_us, to_us)``."""

@@ -1,4 +1,4 @@
-"""A reading: what one rule makes of one window at one place, bad or good. Where it says neither, there is none."""
+"""Reading of one rule for one window at one place: bad or good. If neither can be known, there is no reading."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 
 class Reading(NamedTuple):
-    """Bad or good, and the figures of what is bad; ``node`` is empty for the stream as a whole.
+    """Reading of a rule, with figures if it is bad; ``node`` is empty for the stream as a whole.
 
-    ``amended`` is what the window is now, in words, where it was amended and shows nothing bad any more: there are no
-    figures then.
+    ``amended`` describes a window that was bad and is not bad after an amendment; there are no figures then.
     """
 
     node: str
@@ -25,14 +24,14 @@ class Reading(NamedTuple):
 
 
 def good_reading(node: str) -> Reading:
-    """Return that all is well at a place."""
+    """Build the reading of a place that is good."""
     return Reading(node, is_bad=False)
 
 
 def bad_reading(
     node: str, observed: float, threshold: float, parts: tuple[int, int] = (0, 0), note: str = ""
 ) -> Reading:
-    """Return that a place is over its threshold, and how many of how many are affected."""
+    """Build the reading of a place that is over its threshold; ``parts`` are those affected, and all."""
     affected, out_of = parts
     return Reading(node, is_bad=True, observed=observed, threshold=threshold, note=note)._replace(
         affected=affected, out_of=out_of

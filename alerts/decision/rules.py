@@ -1,4 +1,4 @@
-"""Rules as they are evaluated: values, with spans counted in windows and a threshold for every stream."""
+"""Alert rules as values, with spans counted in windows and a threshold for every stream."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hopwatch.monitor.kernel.window import Terms
 from hopwatch.monitor.pathway import Pathway
 
 OWN_STREAM: Final = ""
-"""The stream of what is the monitor's own: records set aside, heartbeat."""
+"""Stream name of the monitor's own rules: records set aside, heartbeat."""
 
 MIN_MEMORY_US: Final = 300_000_000
-"""Two alerts of one cause do not end in the same minute."""
+"""Shortest time that an ended alert still covers others: two alerts of one cause do not end together."""
 
 KIND_ORDER: Final = (
     *(
@@ -29,12 +29,12 @@ KIND_ORDER: Final = (
     ),
     *(AlertKind.CLOCK_SKEW, AlertKind.REJECTED, AlertKind.OUTLIER, AlertKind.SET_ASIDE, AlertKind.HEARTBEAT),
 )
-"""Of two rules that speak of the same, the first names the place more exactly; it is told."""
+"""Of two rules about the same problem, the first names the place more exactly; that one notifies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What part of a stream's messages is to arrive, and, with a target, within which lag.
+    """Service level objective of a stream: the part of its messages that must arrive, with a target within that lag.
 
     ``budget`` is the part that may be bad. Objectives that count the same messages as bad have the same ``name``.
     """
@@ -44,13 +44,13 @@ class Objective:
 
     @property
     def name(self) -> str:
-        """What is counted."""
+        """Name of what is counted as bad."""
         return "loss" if self.target_us is None else f"lag over {self.target_us} us"
 
 
 @dataclass(frozen=True, slots=True)
 class BurnSpans:
-    """Two spans in both of which the budget burns faster than ``rate``."""
+    """Long and short span of a burn rate rule; it is bad if both burn faster than ``rate``."""
 
     rate: float
     long_us: int
@@ -82,7 +82,7 @@ class AlertRule:
 
     @property
     def subject(self) -> str:
-        """What the rule is about: of alerts about the same in one stream one is told. An outlier is about anything."""
+        """Subject of the rule: of alerts with the same subject in one stream one notifies. An outlier has none."""
         match self.kind:
             case AlertKind.LOSS:
                 return "loss"
@@ -97,17 +97,17 @@ class AlertRule:
 
     @property
     def memory_us(self) -> int:
-        """For how long what is over goes on counting: the longest of its short spans, and a little in any case."""
+        """Time that an ended alert still covers others: the longest of its short spans, and at least a minimum."""
         return max([MIN_MEMORY_US, *(pair.short_us for pair in self.pairs)])
 
     def is_for(self, stream: str, node: str) -> bool:
-        """Return whether the rule looks at this node, or with none at the stream as a whole."""
+        """Return whether the rule applies to this node, or without one to the stream as a whole."""
         return stream in self.thresholds and (not self.nodes or not node or node in self.nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class AlertStream:
-    """What alerts need to know of a stream."""
+    """Stream as the alert rules see it."""
 
     pathway: Pathway
     terms: Terms
@@ -115,7 +115,7 @@ class AlertStream:
 
 @dataclass(frozen=True)
 class AlertRules:
-    """All rules, and the streams that they are about; ``dashboard`` is the URL that links begin with, or nothing."""
+    """All rules and their streams; ``dashboard`` is the base URL of links, or empty."""
 
     rules: tuple[AlertRule, ...]
     streams: Mapping[str, AlertStream]

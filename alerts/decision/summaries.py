@@ -1,4 +1,4 @@
-"""What an alert says to a person: lost, late or unknown; where, since when, how many of how many, where to look."""
+"""Summaries of alerts: the sentence that a person reads, with place, time, figures and links."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS: Final = {
     AlertKind.HEARTBEAT: (Word.ALIVE, Unit.MINUTES),
 }
 MAX_NOTE: Final = 300
-"""Characters of what the monitor itself says of a window."""
+"""Characters of the monitor's own note on a window."""
 
 
 _SENTENCES: Final = {
@@ -47,16 +47,16 @@ _SENTENCES: Final = {
 }
 
 _AMENDED: Final = "{subject}: window {window} {where} was amended, and is {amended} now, since {since}"
-"""Of an alert whose newest bad window shows nothing bad any more."""
+"""Sentence of an alert whose newest bad window is not bad after an amendment."""
 
 
 def build_alert(rule: AlertRule, rules: AlertRules, state: AlertState) -> Alert:
-    """Return what a state says, with the figures of its newest bad window."""
+    """Build the alert of a state, with the figures of its newest bad window."""
     word, unit = _WORDS[rule.kind]
     if rule.subject == "lag":
         word = Word.LATE
     bad = state.worst
-    # Of silence and ignorance the figure is for how long.
+    # For silent and unknown the figure is the duration.
     observed = float(state.run.bads) if unit is Unit.MINUTES else float(bad.observed)
     return Alert(
         rule=rule.name,
@@ -82,7 +82,7 @@ def build_alert(rule: AlertRule, rules: AlertRules, state: AlertState) -> Alert:
 
 
 def describe_amendment(rule: AlertRule, window: WindowResult, node: str) -> str:
-    """Return what an amended window is now; of a rule of loss with how much may be lost at the place."""
+    """Describe an amended window by its verdict; for a rule of loss with the bounds of the loss at the place."""
     if rule.kind is not AlertKind.LOSS or window.verdict not in {Verdict.LOSSY, Verdict.UNKNOWN}:
         return str(window.verdict)
     place = next((one for one in window.nodes if one.node == node), None)
@@ -91,7 +91,7 @@ def describe_amendment(rule: AlertRule, window: WindowResult, node: str) -> str:
 
 
 def describe_storm(first: Alert, total: int, streams: int) -> str:
-    """Return the sentence of an incident with several alerts: how many, and the worst of them."""
+    """Describe an incident with several alerts: their number, and the worst of them."""
     over = f" of {streams} streams" if streams > 1 else ""
     return f"{total:,} places{over}: {first.rule}; the worst: {first.summary}"
 

@@ -1,4 +1,4 @@
-"""The courier: what is due in the outbox goes through all channels, each with a carrier of its own."""
+"""Dispatcher of notifications: finds due deliveries in the outbox; each channel has a worker that sends them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ UNKNOWN_CHANNEL: Final = "no channel of this name is configured"
 
 @dataclass(frozen=True, slots=True)
 class ChannelFigures(ChannelCounts):
-    """What one channel did since the monitor started, and what waits for it.
+    """Counts of one channel since the monitor started, and its backlog.
 
-    ``oldest_waiting_us`` is when the oldest of it was decided, µs since 1970 by the watermark; none if nothing waits.
+    ``oldest_waiting_us`` is the watermark at which the oldest waiting notification was decided, µs since 1970; none if
+    nothing waits.
     """
 
     waiting: int = 0
@@ -33,10 +34,10 @@ class ChannelFigures(ChannelCounts):
 
 
 class Dispatcher:
-    """Carries what is due; threads come from :func:`alerts.rounds.running`, tests call :meth:`step` by hand."""
+    """Delivers what is due; :mod:`alerts.delivery.threads` runs it in threads, tests call :meth:`step`."""
 
     def __init__(self, engine: Engine, ways: Routing, clock: Clock, hold: Hold | None = None) -> None:
-        """Carry from the store of ``engine``, whose connections are the courier's own, while ``hold`` is ours."""
+        """Deliver from the store of ``engine``, which has connections of its own, while this monitor has ``hold``."""
         self._engine, self._ways, self._clock, self.pen = engine, ways, clock, StoreLock(engine, clock, hold)
         self.carriers: Mapping[str, ChannelWorker] = {
             name: ChannelWorker(name, channel, self._fallback(name), engine, clock, self.pen)
@@ -47,7 +48,7 @@ class Dispatcher:
         self._unknown: set[str] = set()
 
     def step(self) -> list[DeliveryResult]:
-        """Carry what is due now through one channel after the other; return what came of each delivery.
+        """Deliver what is due now, one channel after the other; return the result of each delivery.
 
         Raises:
             StoreError: the store fails, or is another monitor's; nothing is lost.
@@ -55,7 +56,7 @@ class Dispatcher:
         return [receipt for name in self.look() for receipt in self.carriers[name].round()]
 
     def look(self) -> list[str]:
-        """Return the channels that something may be due for; what is for others is given up.
+        """Return the channels that may have due deliveries; deliveries for unknown channels are given up.
 
         Raises:
             StoreError: the store fails, or is another monitor's.
@@ -68,12 +69,12 @@ class Dispatcher:
         return sorted(found & self.carriers.keys())
 
     def figures(self) -> Mapping[str, ChannelFigures]:
-        """Return what each channel did and what waits for it, as of the last look; may be called by any thread."""
+        """Return counts and backlog of each channel, as of the last poll; any thread may call it."""
         waiting = self._waiting
         return {name: _channel_figures(carrier.counts, waiting.get(name)) for name, carrier in self.carriers.items()}
 
     def _give_up(self, names: Iterable[str]) -> None:
-        """Give up what is for channels that the configuration has no more."""
+        """Give up deliveries for channels that are no longer configured."""
         for name in names:
             if name not in self._unknown:
                 known = ", ".join(self.carriers) or "none"

@@ -1,4 +1,4 @@
-"""Who writes to the store beside the job: one at a time, shortly, and only while the store is this monitor's."""
+"""Lock for writes to the store beside the job: one at a time, short, and only while this monitor holds the store."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hopwatch.monitor.store.dialect import Hold
 from hopwatch.monitor.store.dialect.hold import LastingHold
 
 REST_S: Final = 0.02
-"""Behind each write, so that the job, which waits for the store, gets it: SQLite serves nobody in turn."""
+"""Pause after each write, so that a waiting job gets the store: SQLite has no queue of writers."""
 
 
 class StoreLock:
-    """What all carriers of one courier write with."""
+    """Lock that the workers of one dispatcher share."""
 
     def __init__(self, engine: Engine, clock: Clock, hold: Hold | None = None) -> None:
         """Write to the store of ``engine``, by the right that ``hold`` gives."""
@@ -26,7 +26,7 @@ class StoreLock:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Make sure that the store is still ours: who has taken it delivers what is in it.
+        """Check that this monitor still holds the store: another that has taken it delivers its outbox.
 
         Raises:
             StoreTakenError: it is another monitor's.
@@ -36,7 +36,7 @@ class StoreLock:
             self._hold.renew()
 
     def write(self, work: Callable[[], None]) -> None:
-        """Do some work on the store, a short transaction or two, and rest.
+        """Run some work on the store, a short transaction or two, and pause.
 
         Raises:
             StoreTakenError: the store is another monitor's.

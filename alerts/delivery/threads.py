@@ -1,7 +1,7 @@
-"""The courier at work beside the job: one thread looks for what is due, one a channel carries it.
+"""Threads of the dispatcher, beside the job: one polls the outbox, and one per channel delivers.
 
-A receiver that hangs holds up its own channel alone, and nothing here holds up the job: no lock is shared with it but
-the store's own, for the time of a short write.
+A receiver that hangs blocks its own channel only, and nothing here blocks the job: the only lock that both use is the
+store's own, for the time of a short write.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hopwatch.monitor.store.dialect import Hold
 
 POLL_S: Final = 1.0
 MAX_POLL_S: Final = 30.0
-"""How often it is looked for what is due, and how seldom while the store fails."""
+"""Interval of polls, and its longest backoff while the store fails."""
 STOP_S: Final = 5.0
-"""How long a stop waits for what is being sent."""
+"""Longest wait of a stop for deliveries in progress."""
 
 
 class DispatchThreads:
-    """The threads of a courier; :meth:`wake` may be called by any thread and takes no time."""
+    """Threads of a dispatcher; any thread may call :meth:`wake`, which does not block."""
 
     def __init__(self, courier: Dispatcher, clock: Clock) -> None:
         """Make the threads; they do not run before :meth:`start`."""
@@ -42,20 +42,20 @@ class DispatchThreads:
         ]
 
     def start(self) -> None:
-        """Begin to carry."""
+        """Start the threads."""
         for thread in (self._looker, *self._workers):
             thread.start()
 
     def wake(self) -> None:
-        """Say that something may be due: a micro-batch has been committed."""
+        """Wake the polling thread: a micro-batch has been committed, and deliveries may be due."""
         self._woken.set()
 
     def figures(self) -> dict[str, ChannelFigures]:
-        """Return what each channel did, and what waits for it."""
+        """Return counts and backlog of each channel."""
         return dict(self._courier.figures())
 
     def stop(self, patience_s: float = STOP_S) -> None:
-        """Carry what is due at this moment, and end; what takes longer is left for the next start."""
+        """Deliver what is due at this moment, and stop; what takes longer is left for the next start."""
         self._over_s = self._clock.monotonic_s() + patience_s
         self._stop.set()
         self._woken.set()
@@ -67,7 +67,7 @@ class DispatchThreads:
             worker.join(max(0.0, self._over_s - self._clock.monotonic_s()))
 
     def _look(self) -> None:
-        """Hand out what is due, again and again; the last time when it is stopped."""
+        """Poll the outbox until stopped, and once more then; wake the workers of channels with due deliveries."""
         teller, rest_s = FailureLog("the outbox"), POLL_S
         is_last = False
         while not is_last:
@@ -75,7 +75,7 @@ class DispatchThreads:
             try:
                 for name in self._courier.look():
                     self._due[name].set()
-            except Exception as error:  # noqa: BLE001 - it goes on, whatever it is
+            except Exception as error:  # noqa: BLE001 - the thread survives any error
                 teller.fails(error)
                 rest_s = min(2 * rest_s, MAX_POLL_S)
             else:
@@ -85,23 +85,23 @@ class DispatchThreads:
                 self._rest(rest_s, is_hasty=rest_s == POLL_S)
 
     def _rest(self, rest_s: float, *, is_hasty: bool) -> None:
-        """Wait; what wakes it only a stop does while the store fails."""
+        """Wait for the next poll; while the store fails, only a stop ends the wait early."""
         self._clock.wait(rest_s, self._woken if is_hasty else self._stop)
         self._woken.clear()
 
     def _carry(self, carrier: ChannelWorker) -> None:
-        """Carry what is due for one channel whenever there is something."""
+        """Deliver for one channel whenever something is due."""
         teller, due = FailureLog(f"the channel {carrier.name}"), self._due[carrier.name]
         is_last = False
         while not is_last:
             due.wait()
-            # In this order: what is due when it ends is carried.
+            # In this order: deliveries that are due at the end are still sent.
             is_last = self._ended.is_set()
             due.clear()
             try:
                 while carrier.round(self._is_over):
                     pass
-            except Exception as error:  # noqa: BLE001 - it goes on, whatever it is
+            except Exception as error:  # noqa: BLE001 - the thread survives any error
                 teller.fails(error)
             else:
                 teller.works()
@@ -112,7 +112,7 @@ class DispatchThreads:
 
 @contextmanager
 def run_dispatcher(store_url: str, ways: Routing, hold: Hold, clock: Clock | None = None) -> Iterator[DispatchThreads]:
-    """Carry what is due as long as the block lasts, over connections of its own."""
+    """Run the dispatcher for the duration of the block, over connections of its own."""
     time = clock or SystemClock()
     engine = dialect.engine(store_url)
     rounds = DispatchThreads(Dispatcher(engine, ways, time, hold), time)

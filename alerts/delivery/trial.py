@@ -1,4 +1,4 @@
-"""A drill: a notification that says that it is a test, straight through channels, its beginning and then its end."""
+"""Test notification: send an incident marked as a test through channels, firing and then resolved."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_REASON: Final = "it does not say why"
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """How one channel took the beginning or the end of the test; ``why`` is empty where it has taken it."""
+    """Result of the test at one channel; ``why`` is empty if the channel accepted the notification."""
 
     channel: str
     key: str
@@ -40,10 +40,10 @@ class TrialResult:
 def send_trial(
     channels: Mapping[str, Channel], severity: Severity, clock: Clock, hold_s: float = 0.0
 ) -> list[TrialResult]:
-    """Send the test through all channels, and after ``hold_s`` its end.
+    """Send the test through all channels as firing, and after ``hold_s`` as resolved.
 
-    The end too where the beginning has failed, as it may have arrived. Its key is made of the moment, so that it is an
-    incident of its own.
+    It is resolved even where the firing one failed, as that may have arrived. The key holds the time, so that each test
+    is an incident of its own.
     """
     begun = build_notification(severity, clock.now_us())
     ended = replace(begun, event=Event.RESOLVED, summary=END_SUMMARY)
@@ -53,7 +53,7 @@ def send_trial(
 
 
 def build_notification(severity: Severity, now_us: int) -> Notification:
-    """Return the beginning of a test."""
+    """Build the firing notification of a test."""
     stream = f"test-{now_us}"
     figures: dict[str, Any] = {"observed": 0.0, "threshold": 0.0, "affected": 0, "out_of": 0, "lost_ids": ()}
     place: dict[str, Any] = {

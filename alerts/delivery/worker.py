@@ -1,7 +1,7 @@
-"""A carrier: takes what is due for one channel out of the outbox, sends it, and notes what came of it.
+"""Worker of one notification channel: reads due deliveries from the outbox, sends them and records the outcomes.
 
-Sending is never within a transaction. What was sent and could not be noted is noted before anything else is sent, so
-that only a process that dies between the two sends it twice.
+No transaction is open while it sends. An outcome that could not be recorded is recorded before anything else is sent,
+so that only a process that dies between sending and recording sends twice.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 
 MAX_CONSECUTIVE_FAILURES: Final = 3
-"""So many different notifications fail in a row, and the channel is down: the others of the round are not tried."""
+"""After so many failures in a row the channel counts as down: the other due notifications are not tried."""
 
 NOT_TRIED: Final = "not tried, as the channel fails: "
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """What came of one delivery; ``is_sent`` is false where the channel was known to be down and was not asked."""
+    """Outcome of one delivery; ``is_sent`` is false if it was not tried because the channel is down."""
 
     delivery: Delivery
     outcome: Outcome
@@ -37,7 +37,7 @@ class DeliveryResult:
 
 @dataclass(frozen=True, slots=True)
 class ChannelCounts:
-    """What one channel did since the monitor started: how many were sent, and what came of them."""
+    """Counts of one channel since the monitor started: attempts and their outcomes."""
 
     attempts: int = 0
     taken: int = 0
@@ -48,7 +48,7 @@ class ChannelCounts:
 
 @dataclass(slots=True)
 class ChannelWorker:
-    """Carries what is for one channel; of one thread at a time. ``counts`` may be read by others."""
+    """Delivers the notifications of one channel; used by one thread at a time. Any thread may read ``counts``."""
 
     name: str
     channel: Channel
@@ -58,13 +58,13 @@ class ChannelWorker:
     pen: StoreLock
     counts: ChannelCounts = field(default_factory=ChannelCounts)
     _owed: tuple[DeliveryResult, int] | None = None
-    """What was sent, when, and is still to be noted."""
+    """Result that could not be recorded yet, and when it was sent."""
     _alone: tuple[int, int, str] | None = None
-    """From when until when the other side asks to be left alone, and its words."""
+    """Start and end of the wait that the receiver asked for, and its reason."""
     _is_failing: bool = False
 
     def round(self, is_over: Callable[[], bool] = lambda: False) -> list[DeliveryResult]:
-        """Carry what is due now, up to a hundred; stops early once ``is_over``. Returns what came of each.
+        """Deliver what is due now, up to a hundred; stops early once ``is_over``. Returns the result of each.
 
         Raises:
             StoreError: the store fails, or is another monitor's; nothing is lost.
@@ -87,7 +87,7 @@ class ChannelWorker:
         return receipts
 
     def _receipt(self, delivery: Delivery, failures: Sequence[Failure]) -> DeliveryResult:
-        """Send a delivery, unless the channel is known to take none."""
+        """Send a delivery, unless the channel is paused or down."""
         now_us = self.clock.now_us()
         if self._alone is not None and self._alone[0] <= now_us < self._alone[1]:
             left_s = (self._alone[1] - now_us) / 1e6
@@ -111,7 +111,7 @@ class ChannelWorker:
         return outcome
 
     def _tell(self, outcome: Outcome) -> None:
-        """Say once that a channel fails, and once that it does not any more."""
+        """Log once that a channel fails, and once that it works again."""
         if isinstance(outcome, Accepted):
             if self._is_failing:
                 log.info("a channel takes notifications again", channel=self.name)
@@ -127,7 +127,7 @@ class ChannelWorker:
             self.counts = replace(now, attempts=now.attempts + 1, taken=taken, failed=failed)
 
     def _note(self, receipt: DeliveryResult, now_us: int) -> None:
-        """Note what came of a delivery; what cannot be noted now is owed."""
+        """Record the result of a delivery; if the store fails, it is kept for the next call."""
         self._owed = receipt, now_us
         self.pen.write(partial(self._write, receipt, now_us))
         self._owed = None
@@ -140,7 +140,7 @@ class ChannelWorker:
             outbox.mark_sent(self.engine, delivery, again_at_us)
             return
         resort = retry_policy.decide_retry(delivery, outcome)
-        # First of all: killed in between, it is handed over again, which changes nothing.
+        # This comes first: after a kill in between it is repeated, which changes nothing.
         if resort.is_handed_over and self.fallback is not None:
             self._hand_over(delivery, self.fallback)
         if resort.wait_s is None:

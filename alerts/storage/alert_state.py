@@ -1,4 +1,4 @@
-"""What alerts keep in the store: read and written in the transaction of the micro-batch, and fenced with it."""
+"""Alert states in the store, read and written in the transaction of the micro-batch, and fenced with it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SERIES: Final = AlertSeries._fields
 
 
 def read_snapshot(connection: Connection) -> AlertSnapshot:
-    """Return all that alerts remember, as the last micro-batch left it."""
+    """Read the snapshot of alerts that the last micro-batch wrote."""
     column = tables.alert_states.c
     wanted = select(*(column[name] for name in _SERIES), column.state)
     states = {
@@ -41,13 +41,13 @@ def read_snapshot(connection: Connection) -> AlertSnapshot:
 
 
 def read_clock_us(connection: Connection) -> int:
-    """Return the minute up to which alerts were decided last."""
+    """Read the time up to which alerts were evaluated last."""
     clock = writer.value(connection, _CLOCK)
     return BEGINNING_US if clock is None else int(clock)
 
 
 def write_snapshot(connection: Connection, before: AlertSnapshot, after: AlertSnapshot) -> None:
-    """Write what has changed of it."""
+    """Write the difference between two snapshots."""
     changed = [state for series, state in after.states.items() if before.states.get(series) != state]
     _upsert(connection, tables.alert_states, [_state_row(state) for state in changed])
     _delete(connection, tables.alert_states, [series._asdict() for series in before.states.keys() - after.states])
@@ -61,7 +61,7 @@ def write_snapshot(connection: Connection, before: AlertSnapshot, after: AlertSn
 
 
 def write_counts(connection: Connection, counts: Mapping[ObjectiveKey, ObjectiveCounts | None]) -> None:
-    """Write what windows add to objectives; one that says nothing any more loses its row."""
+    """Write the counts of windows for objectives; a window that became unknown loses its row."""
     said = {key: counted for key, counted in counts.items() if counted is not None}
     rows = [_objective(key) | counted._asdict() for key, counted in said.items()]
     _upsert(connection, tables.objective_minutes, rows)
@@ -69,7 +69,7 @@ def write_counts(connection: Connection, counts: Mapping[ObjectiveKey, Objective
 
 
 _minutes = tables.objective_minutes.c
-# Made once: a stream that is not well asks for four of them in each micro-batch.
+# Built once: a stream with trouble needs four of them in each micro-batch.
 _SUMS: Final = select(func.sum(_minutes.total), func.sum(_minutes.bad)).where(
     _minutes.stream == bindparam("stream"),
     _minutes.objective == bindparam("objective"),
@@ -79,7 +79,7 @@ _SUMS: Final = select(func.sum(_minutes.total), func.sum(_minutes.bad)).where(
 
 
 class StoredPastWindows:
-    """What the store knows of other windows; see :class:`alerts.minute.Past`."""
+    """Queries about other windows in the store; see :class:`alerts.decision.inputs.PastWindows`."""
 
     def __init__(self, connection: Connection) -> None:
         """Read over the connection of the micro-batch's transaction."""

@@ -1,4 +1,4 @@
-"""How many incidents are open and what waits in the outbox, as the monitor's metrics show it."""
+"""Figures for the monitor's metrics: open incidents, and the backlog of the outbox."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _incidents, _outbox = tables.alert_incidents.c, tables.alert_outbox.c
 
 
 def read_figures(connection: Connection) -> AlertFigures:
-    """Return the figures of all that is open."""
+    """Read the number of open incidents and the backlog of the outbox."""
     incidents: dict[tuple[str, str], int] = {}
     for key in connection.execute(select(_incidents.key)).scalars():
         # RULE/SEVERITY/STREAM, or RULE/SEVERITY/* for a storm; a rule's name holds no slash.

@@ -1,4 +1,4 @@
-"""What is on record of alerts: incidents that are open, what was told and how channels took it; values only."""
+"""Values of the alert history: open incidents, sent notifications and their deliveries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hopwatch.alerts.storage.outbox import DeliveryState
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """Who has taken an incident on, and when by the wall clock."""
+    """Acknowledgement of an incident: by whom, and when by the wall clock."""
 
     by: str
     at_us: int
@@ -19,7 +19,7 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class OpenIncident:
-    """An incident that is open, as it stands now."""
+    """An open incident with its current content."""
 
     notification: Notification
     opened_us: int
@@ -28,7 +28,7 @@ class OpenIncident:
 
 @dataclass(frozen=True, slots=True)
 class UnnotifiedAlert:
-    """An alert that no incident tells of: bad for too short a time yet, or another stands for it."""
+    """An alert without an incident: bad for too short a time yet, or covered by another alert."""
 
     rule: str
     severity: str
@@ -39,7 +39,7 @@ class UnnotifiedAlert:
 
 @dataclass(frozen=True, slots=True)
 class ChannelDelivery:
-    """What has become of a notification at one channel; ``tries`` are those that failed since it was last sent."""
+    """Delivery of a notification at one channel; ``tries`` counts the failures since it was last sent."""
 
     channel: str
     fate: DeliveryState
@@ -50,7 +50,7 @@ class ChannelDelivery:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """A notification as it was put on record, and how each channel took it."""
+    """A notification of the history, and its delivery at each channel."""
 
     number: int
     notification: Notification

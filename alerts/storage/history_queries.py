@@ -1,4 +1,4 @@
-"""Reads what is on record of alerts, for whoever shows it; nothing is written here."""
+"""Queries of the alert history, for commands and the dashboard; they write nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def query_open_incidents(connection: Connection) -> list[OpenIncident]:
 
 
 def count_open_incidents(connection: Connection) -> int:
-    """Return how many incidents are open; a heartbeat, which stands for as long as all is well, is none."""
+    """Count the open incidents; a heartbeat, which stands while all is well, does not count."""
     return sum(one.notification.kind is not AlertKind.HEARTBEAT for one in query_open_incidents(connection))
 
 
@@ -44,42 +44,42 @@ def query_pending(connection: Connection) -> list[UnnotifiedAlert]:
 
 
 def query_covered(connection: Connection) -> list[UnnotifiedAlert]:
-    """Return the alerts that fire and are not told, because another stands for them, in order of their series."""
+    """Return the alerts that fire without an incident, because another alert covers them, in order of their series."""
     return _query_unnotified(connection, Phase.FIRING)
 
 
 def filter_by_stream(wanted: Select[Any], stream: str) -> Select[Any]:
-    """Return what asks for the notifications of one stream alone, and of storms, which may be of any."""
+    """Restrict a query to the notifications of one stream, and of storms, which may be of any stream."""
     of_key = (_history.key.endswith(f"/{own}", autoescape=True) for own in (stream, "*"))
     return wanted.where(or_(*of_key)) if stream else wanted
 
 
 def query_history(connection: Connection, wanted: Select[Any]) -> list[HistoryEntry]:
-    """Return what a query for numbers and notifications of the history finds, and how each channel took it."""
+    """Run a query of the history, and return the notifications with their deliveries."""
     rows = connection.execute(wanted).all()
     taken = _query_deliveries(connection, [row.number for row in rows])
     return [HistoryEntry(row.number, from_json(row.notification), tuple(taken[row.number])) for row in rows]
 
 
 def select_newest(most: int) -> Select[Any]:
-    """Return what asks for the newest notifications."""
+    """Build the query for the newest notifications."""
     return select(_history.number, _history.notification).order_by(_history.number.desc()).limit(most)
 
 
 def select_in_range(from_us: int, to_us: int, most: int) -> Select[Any]:
-    """Return what asks for the newest notifications that were decided in ``[from_us, to_us)``."""
+    """Build the query for the newest notifications that were decided in ``[from_us, to_us)``."""
     return select_newest(most).where(_history.at_us >= from_us, _history.at_us < to_us)
 
 
 def select_ends_after(at_us: int, most: int) -> Select[Any]:
-    """Return what asks for the first end of each incident from a moment on: what had begun before lasted until then."""
+    """Build the query for the first end of each incident from a time on: what began before lasted until then."""
     is_end = _history.event == Event.RESOLVED.value
     first = select(func.min(_history.number)).where(is_end, _history.at_us >= at_us).group_by(_history.key)
     return select_newest(most).where(_history.number.in_(first))
 
 
 def select_beginnings(keys: Iterable[str]) -> Select[Any]:
-    """Return what asks for the newest notification of incidents that are open."""
+    """Build the query for the newest notification of each open incident."""
     first = select(func.max(_history.number)).where(_history.key.in_(list(keys))).group_by(_history.key)
     return select(_history.number, _history.notification).where(_history.number.in_(first))
 

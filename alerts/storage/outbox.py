@@ -1,13 +1,13 @@
-"""The outbox: what is to be sent to whom, durable, at least once, in order for each key and channel.
+"""Transactional outbox of notifications: durable, at least once, in order for each key and channel.
 
-A row is put in the transaction that decides; whoever delivers asks what is due, sends it, and says what came of it,
-each in a transaction of its own. Killed between sending and saying so, it sends again, under the same key.
+The transaction of a micro-batch inserts a row; the dispatcher queries due rows, sends them and records the outcome, each
+in a transaction of its own. Killed between sending and recording, it sends again under the same key.
 
 ==========  =============================================================================================
-waiting     to be sent at ``next_try_us``, once all that waits before it for the same key and channel is
+waiting     to be sent at ``next_try_us``, after those that wait before it for the same key and channel
 standing    was sent, and is sent again at ``next_try_us`` for as long as its incident lasts
 sent        done
-superseded  something newer for the same key and channel stands in its place
+superseded  replaced by a newer notification for the same key and channel
 dead        given up
 ==========  =============================================================================================
 """
@@ -27,13 +27,13 @@ from hopwatch.monitor.store import dialect, schema, tables
 
 MAX_DUE: Final = 100
 MAX_ERROR: Final = 500
-"""Characters of what went wrong that are kept."""
+"""Characters of an error that are kept."""
 MAX_WAIT_US: Final = 3_600_000_000
-"""What is to be sent later than that was noted by a clock that was put back since, and is due."""
+"""A row with a later ``next_try_us`` was written before the clock was set back, and is due."""
 
 
 class DeliveryState(StrEnum):
-    """What has become of a row."""
+    """State of a row of the outbox."""
 
     WAITING = "waiting"
     STANDING = "standing"
@@ -44,7 +44,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChannelBacklog:
-    """How many rows wait for a channel, and when the oldest of them was decided, µs since 1970 by the watermark."""
+    """Rows that wait for a channel, and the watermark at which the oldest was decided, µs since 1970."""
 
     rows: int
     oldest_us: int
@@ -54,8 +54,8 @@ class ChannelBacklog:
 class Delivery:
     """One notification for one channel.
 
-    ``tries`` counts those that failed since it was last sent. ``is_again`` says that the channel has had it before, and
-    that it is sent again because the incident lasts; ``is_acknowledged`` that somebody has taken the incident on.
+    ``tries`` counts the failures since it was last sent. ``is_again``: the channel accepted it before, and it is sent
+    again because the incident lasts. ``is_acknowledged``: somebody has acknowledged the incident.
     """
 
     number: int
@@ -73,15 +73,15 @@ _outbox, _history, _incidents = tables.alert_outbox.c, tables.alert_history.c, t
 
 
 def enqueue(connection: Connection, notifications: Iterable[Notification], channels: Sequence[Sequence[str]]) -> None:
-    """Write what is to be told into history and outbox; ``channels`` are those of each notification.
+    """Write notifications to history and outbox; ``channels`` are those of each notification.
 
-    What is no news is not told: it is in the content of its incident already. An end goes through all channels that
-    its beginning went through. The caller holds the transaction.
+    An update that is no news is not enqueued: the content of its incident has it already. A resolved notification goes
+    through all channels of the firing one. The caller holds the transaction.
     """
     for notification, of_notification in zip(notifications, channels, strict=True):
         if not notification.is_news:
             continue
-        # Whoever was told of a beginning is told of its end, whatever the routes say by then.
+        # Each channel that had the firing notification gets the resolved one, whatever the routes are by then.
         reached = _query_notified_channels(connection, notification.key) if notification.event is Event.RESOLVED else []
         number = _next_number(connection)
         row = {"number": number, "key": notification.key, "event": notification.event.value}
@@ -93,9 +93,9 @@ def enqueue(connection: Connection, notifications: Iterable[Notification], chann
 
 
 def query_due(engine: Engine, now_us: int, most: int = MAX_DUE, channel: str | None = None) -> list[Delivery]:
-    """Return what is to be sent now, through one channel or all, the oldest first; ``now_us`` is the wall clock.
+    """Return the deliveries that are due, of one channel or all, the oldest first; ``now_us`` is the wall clock.
 
-    A heartbeat is sent again only when the monitor has come further since: a standing one proves nothing.
+    A heartbeat is sent again only after the watermark has advanced: an unchanged one proves nothing.
 
     Raises:
         StoreError: the store cannot be read.
@@ -108,9 +108,9 @@ def query_due(engine: Engine, now_us: int, most: int = MAX_DUE, channel: str | N
 
 
 def mark_sent(engine: Engine, delivery: Delivery, again_at_us: int | None = None) -> None:
-    """Note that a channel has taken a notification; it is sent again at ``again_at_us`` while the incident lasts.
+    """Record that a channel accepted a notification; it is sent again at ``again_at_us`` while the incident lasts.
 
-    What something newer waits behind is sent no more: a beginning that came late would stand against its own end.
+    If a newer notification of the key waits, it is not sent again: it would contradict the newer one.
     """
     stands = again_at_us is not None and delivery.notification.event is Event.FIRING
     state = DeliveryState.STANDING if stands else DeliveryState.SENT
@@ -118,24 +118,24 @@ def mark_sent(engine: Engine, delivery: Delivery, again_at_us: int | None = None
 
 
 def mark_failed(engine: Engine, delivery: Delivery, why: str, next_try_us: int) -> None:
-    """Note that a channel has not taken it, and when it is tried again."""
+    """Record that a delivery failed, and when it is tried again."""
     state = DeliveryState.STANDING if delivery.is_again else DeliveryState.WAITING
     what = {"next_try_us": next_try_us, "tries": delivery.tries + 1, "last_error": why[:MAX_ERROR]}
     _update_row(engine, delivery, state, told_us=None, **what)
 
 
 def mark_dead(engine: Engine, delivery: Delivery, why: str) -> None:
-    """Note that a channel will never take it: it is refused for what it is."""
+    """Record that a delivery is given up."""
     _update_row(
         engine, delivery, DeliveryState.DEAD, told_us=None, tries=delivery.tries + 1, last_error=why[:MAX_ERROR]
     )
 
 
 def enqueue_fallback(engine: Engine, delivery: Delivery, channel: str) -> bool:
-    """Send it through another channel too, and the end that waits behind it; return whether there was anything to do.
+    """Enqueue a notification, and the resolved one that waits behind it, for a fallback; return whether rows were added.
 
-    Once only, however often this is asked for, and not where it has something newer of the incident: who took over
-    before has heard of the end by itself, and what came behind that would open again what is over.
+    It is idempotent, and adds nothing older than what the fallback already has of the incident: a firing notification
+    after the resolved one would open the incident again.
     """
     of_key = (_outbox.key == delivery.notification.key) & (_outbox.channel == delivery.channel)
     wanted = select(_outbox.number, _outbox.key, _outbox.event, _outbox.created_us)
@@ -152,7 +152,7 @@ def enqueue_fallback(engine: Engine, delivery: Delivery, channel: str) -> bool:
 
 
 def query_backlog(engine: Engine, now_us: int) -> tuple[set[str], dict[str, ChannelBacklog]]:
-    """Return which channels something may be due for, and what waits for each.
+    """Return the channels that may have due deliveries, and the backlog of each.
 
     Raises:
         StoreError: the store cannot be read.
@@ -165,7 +165,7 @@ def query_backlog(engine: Engine, now_us: int) -> tuple[set[str], dict[str, Chan
 
 
 def count_by_state(connection: Connection) -> dict[tuple[str, str], int]:
-    """Return how many rows there are, by channel and state."""
+    """Count the rows by channel and state."""
     wanted = select(_outbox.channel, _outbox.state, func.count()).group_by(_outbox.channel, _outbox.state)
     return {(channel, state): int(count) for channel, state, count in connection.execute(wanted)}
 
@@ -173,17 +173,16 @@ def count_by_state(connection: Connection) -> dict[tuple[str, str], int]:
 def catch_up_channels(
     engine: Engine, routes: Callable[[Notification], Sequence[str]], channels: Container[str]
 ) -> None:
-    """Let channels that are new, or that gave something up, be told of the incidents that are open.
+    """Enqueue open incidents for channels that are new or gave them up, and ends that were given up.
 
-    And of the end of those that they were told of. For a monitor that starts: its configuration may be another one than
-    that under which an incident began, or ended.
+    For a monitor that starts: its configuration may have changed since an incident began or ended.
 
     Raises:
         StoreError: the store fails.
     """
     opened = select(_incidents.key, _incidents.notification).where(_incidents.notification != "")
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
-        # First of all: an incident may have begun anew since.
+        # This comes first: an incident may have begun again since.
         _retry_dead_ends(connection, channels)
         for key, told in connection.execute(opened.order_by(_incidents.key)).all():
             notification = from_json(told)
@@ -193,7 +192,7 @@ def catch_up_channels(
 
 
 def _retry_dead_ends(connection: Connection, channels: Container[str]) -> None:
-    """Try anew what was given up of an end, where a channel has heard of the beginning and of nothing since."""
+    """Retry resolved notifications that were given up, at channels that had the firing one and nothing since."""
     same = tables.alert_outbox.alias("same")
     of_same = (same.c.key == _outbox.key) & (same.c.channel == _outbox.channel)
     before = select(func.max(_history.number)).where(
@@ -211,7 +210,7 @@ def _retry_dead_ends(connection: Connection, channels: Container[str]) -> None:
 
 
 def _enqueue_open(connection: Connection, notification: Notification, key: str, channel: str) -> None:
-    """Tell a channel of an incident that is open, if it has not had its beginning."""
+    """Enqueue an open incident for a channel that has not had its firing notification."""
     ended = _query_last_end(connection, key)
     of_channel = (_outbox.key == key) & (_outbox.channel == channel) & (_outbox.number > ended)
     newest = select(_outbox.number, _outbox.state).where(of_channel).order_by(_outbox.number.desc()).limit(1)
@@ -224,7 +223,7 @@ def _enqueue_open(connection: Connection, notification: Notification, key: str, 
     last = select(func.max(_history.number)).where(_history.key == key, _history.number > ended)
     number = connection.execute(last).scalar()
     if number is None:
-        # All that was told of it is pruned, so long does it last.
+        # The incident has lasted so long that its history is pruned.
         number = _next_number(connection)
         said = {"at_us": notification.at_us, "notification": to_json(notification)}
         connection.execute(insert(tables.alert_history).values(told | said | {"number": number}))
@@ -233,7 +232,7 @@ def _enqueue_open(connection: Connection, notification: Notification, key: str, 
 
 
 def _row(row: dict[str, Any], channel: str, created_us: int) -> dict[str, Any]:
-    # It is due at once, on whatever clock: the watermark may be far behind that of the wall.
+    # It is due at once by any clock: the watermark may be far behind the wall clock.
     fresh = {"state": DeliveryState.WAITING.value, "created_us": created_us, "next_try_us": 0, "tries": 0, "told_us": 0}
     return row | {"channel": channel, "last_error": ""} | fresh
 
@@ -244,7 +243,7 @@ def _next_number(connection: Connection) -> int:
 
 
 def _query_notified_channels(connection: Connection, key: str) -> list[str]:
-    """Return the channels that the incident of a key which is open went through, those that took over included."""
+    """Return the channels that were notified of the open incident of a key, fallbacks included."""
     since = _outbox.number > _query_last_end(connection, key)
     wanted = select(_outbox.channel).where(_outbox.key == key, since).distinct()
     return list(connection.execute(wanted.order_by(_outbox.channel)).scalars())
@@ -257,9 +256,9 @@ def _query_last_end(connection: Connection, key: str) -> int:
 
 
 def _supersede(connection: Connection, notification: Notification, channel: str) -> None:
-    """Take what a newer notification stands for out of the way.
+    """Mark the rows that a newer notification replaces.
 
-    A beginning that was not sent yet stays before its end, so that nobody misses it; a new beginning stands for both.
+    A firing notification that was not sent yet stays before the resolved one; a new firing one replaces both.
     """
     of_key = (_outbox.key == notification.key) & (_outbox.channel == channel)
     standing = of_key & (_outbox.state == DeliveryState.STANDING.value)
@@ -295,7 +294,7 @@ def _is_due(now_us: int) -> tuple[ColumnElement[bool], ...]:
 
 
 def _delivery(row: Any) -> Delivery:  # noqa: ANN401 - a row of the query above
-    # What still fires says what it says now, under the same key.
+    # An incident that still fires is sent with its current content, under the same key.
     lasts = row["says"] and row["event"] == Event.FIRING.value
     notification = from_json(row["says"] if lasts else row["said"])
     is_acknowledged = row["acknowledged_us"] is not None and row["acknowledged_us"] == row["opened_us"]
@@ -316,7 +315,7 @@ def _is_stale(delivery: Delivery, told_us: int) -> bool:
 
 
 def _update_row(engine: Engine, delivery: Delivery, state: DeliveryState, **what: Any) -> None:  # noqa: ANN401 - columns
-    """Write what has become of a row, unless something newer stands in its place meanwhile."""
+    """Update the state of a row, unless a newer one has replaced it meanwhile."""
     told = {"told_us": delivery.notification.at_us} | what
     values = {"state": state.value} | {name: value for name, value in told.items() if value is not None}
     with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:

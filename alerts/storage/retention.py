@@ -1,4 +1,4 @@
-"""What is old of alerts goes: what was told long ago, and minutes that no budget is summed from any more."""
+"""Retention of alerts: delete old notifications, and counts of windows that no burn rate needs any more."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _OPEN: Final = (DeliveryState.WAITING.value, DeliveryState.STANDING.value)
 
 
 def prune_alerts(engine: Engine, before_us: int, counts_before_us: int, clock: Clock) -> Iterator[int]:
-    """Delete what was told before a moment, and minutes before another, some at a time; yields how many were told.
+    """Delete notifications before one time, and window counts before another, in steps; yields notifications per step.
 
-    What is yet to be sent, or sent again, stays; so does what was told of an incident that is open: it says who is to
-    hear of its end.
+    Notifications that are still to be sent stay, and so do those of an open incident: they say which channels get the
+    resolved one.
 
     Raises:
         StoreError: the store fails; what was deleted before is deleted.
@@ -38,7 +38,7 @@ def prune_alerts(engine: Engine, before_us: int, counts_before_us: int, clock: C
 
 
 def count_prunable(engine: Engine, before_us: int) -> int:
-    """Return of how many notifications :func:`prune` would delete what was told; nothing is changed."""
+    """Count the notifications that :func:`prune_alerts` would delete; nothing is changed."""
     with schema.reading(engine) as connection:
         return int(
             connection.execute(select(func.count()).select_from(_select_prunable(before_us).subquery())).scalar_one()
@@ -65,7 +65,7 @@ def _prune_history(connection: Connection, before_us: int) -> int:
 
 
 def _prune_windows(connection: Connection, before_us: int) -> int:
-    """Delete the oldest minutes of the first stream that has some, by the primary key."""
+    """Delete the oldest window counts of the first stream that has some, by the primary key."""
     oldest = select(_minutes.stream, _minutes.objective, _minutes.window_start_us)
     found = connection.execute(oldest.where(_minutes.window_start_us < before_us).limit(1)).first()
     if found is None:

@@ -1,4 +1,4 @@
-"""States and incidents as text and back: how they are kept in the store."""
+"""JSON of alert states and incidents in the store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hopwatch.alerts.events import Severity, from_json
 
 
 def format_state(state: AlertState) -> str:
-    """Return all of a state but its series, as JSON."""
+    """Format a state as JSON, without its series."""
     marks = [list(state.marks), [int(is_bad) for is_bad in state.marks.values()]]
     earlier = list(state.earlier.items())
     told = [state.base, marks, state.run, state.worst, state.worst_us, state.told_as, state.covered_at_us, earlier]
@@ -38,7 +38,7 @@ def parse_state(series: AlertSeries, text: str) -> AlertState:
 
 
 def format_incident(incident: Incident) -> str:
-    """Return all of an incident but what it says, as JSON."""
+    """Format an incident as JSON, without its notification."""
     names = ("rule", "severity", "stream", "opened_us", "told_us", "told_total")
     return json.dumps({name: getattr(incident, name) for name in names})
 

@@ -54,7 +54,7 @@ def only(engine: Engine, now_us: int = NOW_US) -> Delivery:
 
 
 def states(engine: Engine) -> dict[tuple[str, str], int]:
-    """Return how many rows there are, by channel and state."""
+    """Count the rows by channel and state."""
     with engine.begin() as connection:
         return count_by_state(connection)
 
