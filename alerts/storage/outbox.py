@@ -1,6 +1,6 @@
 """Transactional outbox of notifications: durable, at least once, in order for each key and channel.
 
-The transaction of a micro-batch inserts a row; the dispatcher queries due rows, sends them and records the outcome, each
+The transaction of a micro-batch inserts a row; the dispatcher queries due rows, sends them and records outcomes, each
 in a transaction of its own. Killed between sending and recording, it sends again under the same key.
 
 ==========  =============================================================================================
@@ -132,7 +132,7 @@ def mark_dead(engine: Engine, delivery: Delivery, why: str) -> None:
 
 
 def enqueue_fallback(engine: Engine, delivery: Delivery, channel: str) -> bool:
-    """Enqueue a notification, and the resolved one that waits behind it, for a fallback; return whether rows were added.
+    """Enqueue a notification and its waiting end for a fallback; return whether rows were added.
 
     It is idempotent, and adds nothing older than what the fallback already has of the incident: a firing notification
     after the resolved one would open the incident again.
