@@ -1,1 +1,1 @@
-"""Alerts: from final windows to what a person is told. Nothing below knows of it."""
+"""Alerts: evaluate rules on final windows, keep incidents and deliver notifications; no lower package imports this."""

@@ -1,9 +1,9 @@
-"""Contract: what an alert says. Values only, to JSON and back; whoever delivers needs no more than this.
+"""Alerts and notifications as values, with their JSON; the contract between evaluation and delivery.
 
-An :class:`Alert` is one thing that is wrong at one place. A :class:`Notification` is what a person is told: one
-incident, known by its key, with the alerts that belong to it. The key is made of the rule, its severity and the stream,
-or of rule and severity alone when so many streams are hit at once that they make one incident. While the incident lasts
-the key is the same, and so is that of its end.
+An :class:`Alert` is one problem at one place. A :class:`Notification` describes one incident, identified by its key,
+with the alerts that belong to it. The key holds the rule, its severity and the stream, or rule and severity alone for a
+storm: so many streams at once that they make one incident. The key stays the same from the beginning of the incident to
+its end.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from enum import StrEnum
 from typing import Any, Final
 
 VERSION: Final = 1
-"""Of the JSON; a field may be added under the same number, none is renamed or taken away."""
+"""Version of the JSON; a field may be added under the same number, none is renamed or removed."""
 
-MOST_NAMED: Final = 20
-"""How many alerts a notification names; the others are in its total."""
+MAX_NAMED: Final = 20
+"""Most alerts that a notification lists; the others are in its total."""
 
-MOST_LOST_IDS: Final = 5
+MAX_LOST_IDS: Final = 5
 
 
 class EventError(ValueError):
-    """A text that is no notification of a version that this program reads."""
+    """The text is not a notification, or has a version that this program cannot read."""
 
 
 class Severity(StrEnum):
-    """Whom an alert may wake: a page somebody now, a ticket nobody before the morning."""
+    """Urgency of an alert: a page wakes somebody now, a ticket waits until the morning."""
 
     PAGE = "page"
     TICKET = "ticket"
 
 
 class Event(StrEnum):
-    """What has become of an incident."""
+    """State of an incident in a notification."""
 
     FIRING = "firing"
     RESOLVED = "resolved"
 
 
-class Kind(StrEnum):
-    """The kinds of rules; each has a runbook under its name."""
+class AlertKind(StrEnum):
+    """Kind of an alert rule; each has a runbook under its name."""
 
     LOSS = "loss"
     LAG = "lag"
@@ -59,7 +59,7 @@ class Kind(StrEnum):
 
 
 class Word(StrEnum):
-    """What is wrong, in one word; lost, late, unknown and silent are never mixed up."""
+    """Problem in one word; lost, late, unknown and silent are distinct."""
 
     LOST = "lost"
     LATE = "late"
@@ -74,7 +74,7 @@ class Word(StrEnum):
 
 
 class Unit(StrEnum):
-    """What ``observed`` and ``threshold`` are counted in."""
+    """Unit of ``observed`` and ``threshold``."""
 
     RATIO = "ratio"
     MICROSECONDS = "us"
@@ -86,7 +86,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One thing that is wrong at one place.
+    """One problem at one place.
 
     ``stream`` is empty for what is the monitor's own, ``node`` for what is a whole stream's; ``edge`` is ``a -> b``
     where messages are lost between two nodes. ``since_us`` is the start of the first bad minute, ``window_start_us``
@@ -95,7 +95,7 @@ class Alert:
     """
 
     rule: str
-    kind: Kind
+    kind: AlertKind
     severity: Severity
     word: Word
     stream: str
@@ -116,13 +116,13 @@ class Alert:
 
     @property
     def has_figures(self) -> bool:
-        """Whether a window stands that is bad: what fires is over a threshold of 0 at least, until it is amended."""
+        """True while a bad window is valid: after an amendment that withdrew it there are no figures."""
         return self.observed > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One incident as it stands: what is sent, and under which key.
+    """One incident at one time, as it is sent to channels.
 
     ``labels`` tell it from every other incident: ``rule``, ``severity`` and, unless it is a storm over many streams,
     ``stream``. ``alerts`` are the first ``MOST_NAMED`` of ``total``, the worst first; of an incident that is over,
@@ -133,7 +133,7 @@ class Notification:
     key: str
     event: Event
     rule: str
-    kind: Kind
+    kind: AlertKind
     severity: Severity
     labels: Mapping[str, str]
     alerts: tuple[Alert, ...]
@@ -144,19 +144,19 @@ class Notification:
     is_news: bool = True
 
 
-def key_of(rule: str, severity: Severity, stream: str) -> str:
-    """Return the key of an incident; a storm over many streams has no stream. At most 200 characters."""
+def build_key(rule: str, severity: Severity, stream: str) -> str:
+    """Build the key of an incident; a storm over many streams has no stream. At most 200 characters."""
     return f"{rule}/{severity}/{stream or '*'}"
 
 
-def key_abroad(key: str, installation: str) -> str:
-    """Return the key of an incident where those of several installations meet; the only one has no name."""
+def qualify_key(key: str, installation: str) -> str:
+    """Prefix the key of an incident with the installation's name, for receivers that several installations share."""
     return f"{installation}:{key}" if installation else key
 
 
-def key_at_home(key: str, installation: str) -> str:
-    """Return the key of an incident in its own store, of either form; a name of a rule holds no colon."""
-    return key.removeprefix(key_abroad("", installation))
+def unqualify_key(key: str, installation: str) -> str:
+    """Remove the installation's name from the key of an incident, if it is there; a rule's name holds no colon."""
+    return key.removeprefix(qualify_key("", installation))
 
 
 def to_json(notification: Notification) -> str:
@@ -178,23 +178,23 @@ def from_json(text: str) -> Notification:
     if version != VERSION:
         raise EventError(f"a notification of version {version} is not known here, only {VERSION}: use a newer program")
     try:
-        return _notification(told)
+        return _parse_notification(told)
     except (ValueError, TypeError, KeyError) as error:
         raise EventError(f"a notification of version {VERSION} lacks something: {error}; got {text!r:.80}") from None
 
 
-def _notification(told: Mapping[str, Any]) -> Notification:
-    values = _known(Notification, told)
-    values |= {"event": Event(told["event"]), "kind": Kind(told["kind"]), "severity": Severity(told["severity"])}
-    return Notification(**values | {"alerts": tuple(_alert(alert) for alert in told["alerts"])})
+def _parse_notification(told: Mapping[str, Any]) -> Notification:
+    values = _known_fields(Notification, told)
+    values |= {"event": Event(told["event"]), "kind": AlertKind(told["kind"]), "severity": Severity(told["severity"])}
+    return Notification(**values | {"alerts": tuple(_parse_alert(alert) for alert in told["alerts"])})
 
 
-def _alert(told: Mapping[str, Any]) -> Alert:
-    values = _known(Alert, told)
-    values |= {"kind": Kind(told["kind"]), "severity": Severity(told["severity"])}
+def _parse_alert(told: Mapping[str, Any]) -> Alert:
+    values = _known_fields(Alert, told)
+    values |= {"kind": AlertKind(told["kind"]), "severity": Severity(told["severity"])}
     values |= {"word": Word(told["word"]), "unit": Unit(told["unit"]), "lost_ids": tuple(told["lost_ids"])}
     return Alert(**values)
 
 
-def _known(of: type[Alert | Notification], told: Mapping[str, Any]) -> dict[str, Any]:
+def _known_fields(of: type[Alert | Notification], told: Mapping[str, Any]) -> dict[str, Any]:
     return {field.name: told[field.name] for field in fields(of) if field.name in told}

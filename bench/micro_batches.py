@@ -23,14 +23,14 @@ from bench.windows import START_US
 from bench.windows import Fleet
 from hopwatch.alerts.events import Notification
 from hopwatch.alerts.events import Severity
-from hopwatch.alerts.follow import Alerting
-from hopwatch.alerts.store import StoredPast
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import schema
 from hopwatch.monitor.store import tables
 from hopwatch.monitor.store import writer
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.alerts.batch_hook import AlertHook
+from hopwatch.alerts.storage.alert_state import StoredPastWindows
 
 
 WELL: Final = "all is well"
@@ -78,7 +78,7 @@ def sums(folder: Path, streams: int, history: int, spans: Mapping[str, int]) -> 
         for name in names:
             with engine.begin() as connection:
                 began_s = time.perf_counter()
-                counts = StoredPast(connection).counts(name, OBJECTIVE, START_US - minutes * WINDOW_US, START_US)
+                counts = StoredPastWindows(connection).counts(name, OBJECTIVE, START_US - minutes * WINDOW_US, START_US)
                 took_ms.append((time.perf_counter() - began_s) * 1e3)
             if counts.bad != minutes:
                 raise WrongResultError(f"{minutes} minutes with a bad message each summed to {counts.bad}")
@@ -94,7 +94,7 @@ class Play:
         dice = np.random.default_rng(1)
         self._engine: Final = engine
         self._rules: Final = fleet.stream_rules()
-        self._alerting: Final = Alerting(fleet.alert_rules(), _route)
+        self._alerting: Final = AlertHook(fleet.alert_rules(), _route)
         self._start_us = START_US
         made = [
             [

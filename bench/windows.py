@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 from typing import Final
 import numpy as np
-from hopwatch.alerts import configured
-from hopwatch.alerts.rules import Rules
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.tally import LostIds
@@ -26,6 +24,8 @@ from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel.masks import ids_from_bytes
 from hopwatch.monitor.kernel.tally import empty_tally
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.alerts import rule_config
+from hopwatch.alerts.decision.rules import AlertRules
 
 
 Dice = np.random.Generator
@@ -62,9 +62,9 @@ class Fleet:
         """Return what the monitor knows of the streams."""
         return rules_of(self.paths)
 
-    def alert_rules(self) -> Rules:
+    def alert_rules(self) -> AlertRules:
         """Return the alert rules that are there without any configuration."""
-        return configured.of(self.settings)
+        return rule_config.build_rules(self.settings)
 
 
 def _settings_of(paths: Mapping[str, tuple[str, ...]]) -> Settings:

@@ -1,27 +1,32 @@
 """``hopwatch alerts``: what is wrong now, who has taken it on, what was told, and whether anybody would hear it."""
 
 from __future__ import annotations
-
 import getpass
 import os
 from pathlib import Path
-from typing import Annotated, Any
-
+from typing import Annotated
+from typing import Any
 import typer
 from sqlalchemy import Engine
-
-from hopwatch.alerts import drill, shown, ways
 from hopwatch.alerts.channels.channel import Channel
-from hopwatch.alerts.events import Severity, key_at_home
-from hopwatch.alerts.record import Taken
-from hopwatch.alerts.ways import Ways
+from hopwatch.alerts.events import Severity
 from hopwatch.cli import console
-from hopwatch.cli.report import A_FINDING, moment_us
+from hopwatch.cli.report import A_FINDING
+from hopwatch.cli.report import moment_us
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import ConfigurationError, DependencyError
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.alerts import cli_json
+from hopwatch.alerts.channels import routing
+from hopwatch.alerts.channels.routing import Routing
+from hopwatch.alerts.delivery import trial
+from hopwatch.alerts.events import unqualify_key
+from hopwatch.alerts.storage.history import Acknowledgement
+
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
@@ -40,7 +45,7 @@ def list_(config: Config = Path("hopwatch.toml"), *, as_json: AsJson = False) ->
 
     And what is bad for too short a time yet, and apart from both the heartbeat.
     """
-    told = shown.standing(_store(config))
+    told = cli_json.query_open_json(_store(config))
     if as_json:
         console.emit_json(told)
         return
@@ -67,11 +72,11 @@ def ack(
         if not text.isprintable():
             raise ConfigurationError(f"--by and --note are one line of printable text, got {text!r:.80}")
     chosen = settings.load(config, flags={}, environ=os.environ)
-    key = key_at_home(key, chosen.alerts.installation)
-    asked = Taken(who, SystemClock().now_us(), note)
-    first = shown.acknowledge(_opened(chosen.store.url), key, asked)
+    key = unqualify_key(key, chosen.alerts.installation)
+    asked = Acknowledgement(who, SystemClock().now_us(), note)
+    first = cli_json.acknowledge_incident(_opened(chosen.store.url), key, asked)
     if as_json:
-        console.emit_json({"key": key} | shown.taken_on(first))
+        console.emit_json({"key": key} | cli_json.acknowledgement_to_json(first))
     elif first is asked:
         console.data().print(f"{key} is taken on by {who}")
     else:
@@ -87,7 +92,7 @@ def history(
     config: Config = Path("hopwatch.toml"),
     key: Annotated[str | None, typer.Option("--key", help="Only this incident.")] = None,
     from_time: Annotated[str | None, typer.Option("--from", help="From this moment on, ISO 8601.")] = None,
-    most: Annotated[int, typer.Option("--most", min=1, max=shown.MOST_SHOWN, help="At most so many.")] = 50,
+    most: Annotated[int, typer.Option("--most", min=1, max=cli_json.MAX_SHOWN, help="At most so many.")] = 50,
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -96,8 +101,8 @@ def history(
     And how each channel took it.
     """
     chosen = settings.load(config, flags={}, environ=os.environ)
-    own = None if key is None else key_at_home(key, chosen.alerts.installation)
-    told = shown.history(_opened(chosen.store.url), own, moment_us("--from", from_time), most)
+    own = None if key is None else unqualify_key(key, chosen.alerts.installation)
+    told = cli_json.query_history_json(_opened(chosen.store.url), own, moment_us("--from", from_time), most)
     if as_json:
         console.emit_json({"notifications": told})
         return
@@ -128,9 +133,9 @@ def try_out(
     the test for longer.
     """
     chosen = settings.load(config, flags={}, environ=os.environ)
-    people = ways.opened(chosen)
+    people = routing.open_routing(chosen)
     try:
-        results = drill.run(_named(people, channel), severity, SystemClock(), hold)
+        results = trial.send_trial(_named(people, channel), severity, SystemClock(), hold)
     finally:
         people.close()
     if as_json:
@@ -150,7 +155,7 @@ def _user() -> str:
         return "somebody"
 
 
-def _named(people: Ways, channel: str | None) -> dict[str, Channel]:
+def _named(people: Routing, channel: str | None) -> dict[str, Channel]:
     """Return the channels that are asked for."""
     names = ", ".join(people.channels) or "none"
     if channel is None and not people.channels:

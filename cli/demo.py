@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from hopwatch.cli import console
-from hopwatch.demo import beside, flags
-from hopwatch.demo.config import default_folder
+from hopwatch.demo import dashboard_process, flags
 from hopwatch.demo.entrance import packages
-from hopwatch.demo.feed import feed
-from hopwatch.demo.run import run
-from hopwatch.demo.wishes import Wishes
+from hopwatch.demo.feed import run_feed
+from hopwatch.demo.layout import default_folder
+from hopwatch.demo.options import RunOptions
+from hopwatch.demo.run import run_demo
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.settings import places, receivers
 from hopwatch.probes.contract.kafka import SCHEME as KAFKA
@@ -73,7 +73,9 @@ def command(  # noqa: PLR0913 - one parameter a flag
     dashboard_port: Annotated[
         int | None,
         typer.Option(
-            min=1, max=65_535, help=f"Where the dashboard listens on this machine; {beside.PORT}, or any free one."
+            min=1,
+            max=65_535,
+            help=f"Where the dashboard listens on this machine; {dashboard_process.PORT}, or any free one.",
         ),
     ] = None,
     workdir: Annotated[
@@ -95,18 +97,18 @@ def command(  # noqa: PLR0913 - one parameter a flag
         "--probe-drop": probe_drop,
     }
     run_s = None if minutes is None else minutes * 60
-    faults = flags.read_faults(seed, {flag: values or () for flag, values in wishes.items()}, kill or (), run_s=run_s)
+    faults = flags.parse_faults(seed, {flag: values or () for flag, values in wishes.items()}, kill or (), run_s=run_s)
     if gate:
-        packages.check()
-        faults = flags.malformed(faults)
-    faults = flags.healed(faults, heal_after, rate, run_s=run_s)
+        packages.check_packages()
+        faults = flags.add_malformed(faults)
+    faults = flags.add_healing(faults, heal_after, rate, run_s=run_s)
     own = {"--store": store, "--alertmanager": alertmanager, "--dashboard-port": dashboard_port}
     for flag, what in own.items():
         if what is not None and into is not None:
             raise ConfigurationError(f"{flag} is for the demo's own monitor, and with --into it has none")
     if no_dashboard and dashboard_port is not None:
         raise ConfigurationError("--no-dashboard and --dashboard-port contradict each other: keep one of them")
-    wish = Wishes(
+    wish = RunOptions(
         workdir or default_folder(),
         faults,
         rate,
@@ -115,10 +117,10 @@ def command(  # noqa: PLR0913 - one parameter a flag
         _url("--store", store, "store", places.store_url),
         _url("--into", into, "transport", places.transport_url),
         _receiver(alertmanager),
-        None if no_dashboard else dashboard_port or beside.PORT,
+        None if no_dashboard else dashboard_port or dashboard_process.PORT,
         gate,
     )
-    raise typer.Exit((feed if wish.sink_url else run)(wish, console.data()))
+    raise typer.Exit((run_feed if wish.sink_url else run_demo)(wish, console.data()))
 
 
 def _brokers(kafka: str | None) -> str:

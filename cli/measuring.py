@@ -1,14 +1,14 @@
 """What ``hopwatch run`` measures and serves: wired here, because only commands know both results and alerts."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
-
 from hopwatch.cli import console
 from hopwatch.monitor.clock import SystemClock
+
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -58,9 +58,9 @@ def measured(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
 
 
 def _read(engine: Engine, rules: Mapping[str, StreamConfig], now_us: int) -> StoreSnapshot:
-    from hopwatch.alerts import figures as of_alerts
+    from hopwatch.alerts.storage import figures as of_alerts
     from hopwatch.monitor.metrics.snapshot import StoreSnapshot
     from hopwatch.monitor.store import figures, schema
 
     with schema.reading(engine) as connection:
-        return StoreSnapshot(now_us, figures.read(connection, rules), of_alerts.read(connection))
+        return StoreSnapshot(now_us, figures.read(connection, rules), of_alerts.read_figures(connection))

@@ -1,36 +1,51 @@
 """``hopwatch run``: the monitor, as a stream that goes on, or once over all that is there."""
 
 from __future__ import annotations
-
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import Final
 from uuid import uuid4
-
 import stamina
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-from hopwatch.cli import console, measuring, signals
+from rich.progress import Progress
+from rich.progress import SpinnerColumn
+from rich.progress import TextColumn
+from rich.progress import TimeElapsedColumn
+from hopwatch.cli import console
+from hopwatch.cli import measuring
+from hopwatch.cli import signals
 from hopwatch.cli.checks import alerts as reach
-from hopwatch.monitor import java, settings, stream_config
+from hopwatch.monitor import java
+from hopwatch.monitor import settings
+from hopwatch.monitor import stream_config
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
-from hopwatch.monitor.results import WindowResult, format_iso
-from hopwatch.monitor.store import dialect, lineage, reader, schema
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.errors import HopwatchError
+from hopwatch.monitor.errors import StoreError
+from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import schema
 from hopwatch.monitor.texts import loss_bounds
+
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from stamina.instrumentation import RetryDetails
 
-    from hopwatch.alerts.ways import Ways
+    from hopwatch.alerts.channels.routing import Routing
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.spark.job import JobContext
 
@@ -56,8 +71,9 @@ def command(
     flags = {"monitor": {"workdir": None if workdir is None else str(workdir), "master": master}}
     chosen = settings.load_with_streams(config, flags=flags, environ=os.environ)
     java.require_java()
-    from hopwatch.alerts import configured, ways
-    from hopwatch.alerts.follow import Alerting
+    from hopwatch.alerts import rule_config
+    from hopwatch.alerts.batch_hook import AlertHook
+    from hopwatch.alerts.channels import routing
     from hopwatch.monitor.spark import cluster, job
     from hopwatch.monitor.spark.sources import record_source
 
@@ -68,7 +84,7 @@ def command(
         schema.prepare(engine)
         hold.renew()
         # Once over all there is, nobody is told.
-        people = ways.Ways() if once else ways.opened(chosen)
+        people = routing.Routing() if once else routing.open_routing(chosen)
         place = job.JobContext(
             read,
             engine,
@@ -78,7 +94,7 @@ def command(
             chosen.store.retry_for_us / 1e6,
             transport,
             run=uuid4().hex,
-            follower=Alerting(configured.of(chosen), people.routes),
+            follower=AlertHook(rule_config.build_rules(chosen), people.routes),
         )
         cluster.check_master(chosen.monitor.master)
         if once:
@@ -145,17 +161,17 @@ def _session(place: JobContext, chosen: Settings) -> SparkSession:
     return session.start_session(place.workdir, master=asked.master, cores=asked.tasks, more=more)
 
 
-def _stream(place: JobContext, chosen: Settings, people: Ways) -> None:
+def _stream(place: JobContext, chosen: Settings, people: Routing) -> None:
     from py4j.protocol import Py4JError
 
-    from hopwatch.alerts import rounds
+    from hopwatch.alerts.delivery import threads
 
     console.configure_log()
     words, stop = console.words(), threading.Event()
     # For Ctrl-C Spark sets a handler of its own when it starts; until then it ends us as it ends any program.
     signals.on(signal.SIGTERM, stop)
     try:
-        with rounds.running(chosen.store.url, people, place.hold) as courier:
+        with threads.run_dispatcher(chosen.store.url, people, place.hold) as courier:
             _watch(place, chosen, stop, courier.wake)
     except (HopwatchError, Py4JError, OSError):
         # Whoever stops all processes of the job at once ends Spark too, sometimes before us.

@@ -1,23 +1,27 @@
 """``hopwatch store``: takes the store to the newest version of its tables, and what is old out of it."""
 
 from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated
-
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
+from rich.progress import SpinnerColumn
+from rich.progress import TextColumn
+from rich.progress import TimeElapsedColumn
 from sqlalchemy import Engine
-
-from hopwatch.alerts import retention as alerts_retention
 from hopwatch.cli import console
 from hopwatch.monitor import settings
-from hopwatch.monitor.clock import Clock, SystemClock
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings import durations
-from hopwatch.monitor.store import dialect, retention, schema
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import retention
+from hopwatch.monitor.store import schema
+from hopwatch.alerts.storage import retention as alerts_retention
+
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 
@@ -66,12 +70,12 @@ def prune(
     engine, clock = dialect.engine(url), SystemClock()
     before_us = retention.cut_us(clock.now_us(), keep_us)
     if dry_run:
-        gone, notifications = retention.due(engine, before_us), alerts_retention.due(engine, before_us)
+        gone, notifications = retention.due(engine, before_us), alerts_retention.count_prunable(engine, before_us)
     else:
         gone = _pruned(engine, before_us, clock)
         # Budgets are summed over more than is kept of windows.
         counts_before_us = min(before_us, clock.now_us() - chosen.alerts.longest_us)
-        notifications = sum(alerts_retention.prune(engine, before_us, counts_before_us, clock))
+        notifications = sum(alerts_retention.prune_alerts(engine, before_us, counts_before_us, clock))
     if as_json:
         told = {"before": format_iso(before_us), "dry_run": dry_run} | gone._asdict() | {"notifications": notifications}
         console.emit_json(told)

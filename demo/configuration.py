@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hopwatch.demo.entrance.outlets import GateOutlets
-from hopwatch.demo.nodes import STREAM, path_of
+from hopwatch.demo.nodes import STREAM, format_path
 
 TRANSIT_S: Final = 20
 SETTLE_S: Final = 15
@@ -52,25 +52,25 @@ OWN_SPOOL: Final = "spool:./spool"
 OWN_STORE: Final = "sqlite:///./hopwatch.db"
 
 
-def configuration(
+def format_configuration(
     nodes: Sequence[str], observations_url: str, store_url: str, alertmanager_url: str, gate: GateOutlets | None
 ) -> str:
     """Return the configuration; URLs that are empty become those of the run's own folder, or are left out."""
     pipeline = TOML.format(
-        transport=_quoted(observations_url or OWN_SPOOL),
-        store=_quoted(store_url or OWN_STORE),
+        transport=_quote(observations_url or OWN_SPOOL),
+        store=_quote(store_url or OWN_STORE),
         stream=STREAM,
-        path=path_of(nodes),
+        path=format_path(nodes),
         transit_s=TRANSIT_S,
         settle_s=SETTLE_S,
     )
     entrance = ""
     if gate is not None:
-        entrance = ENTRANCE.format(stream=STREAM, to=_quoted(gate.events), rejected=_quoted(gate.rejected))
-    alerts = ALERTS.format(alertmanager=_quoted(alertmanager_url)) if alertmanager_url else ""
+        entrance = ENTRANCE.format(stream=STREAM, to=_quote(gate.events), rejected=_quote(gate.rejected))
+    alerts = ALERTS.format(alertmanager=_quote(alertmanager_url)) if alertmanager_url else ""
     return pipeline + entrance + alerts
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a text as TOML has it, which is as JSON has it."""
     return json.dumps(text, ensure_ascii=False)

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Final
 
 
-class Fate(Enum):
+class FaultAction(Enum):
     """What a node does with one message; ``PASS`` is the healthy one."""
 
     PASS = "pass"  # noqa: S105 - no password
@@ -80,7 +80,7 @@ class Faults:
         return frozenset(kill.node for kill in self.kills)
 
 
-def chance(seed: int, node: str, what: str, number: int) -> float:
+def draw_chance(seed: int, node: str, what: str, number: int) -> float:
     """Return a number in [0, 1) that depends on the arguments alone: the first 53 bits of their BLAKE2b digest."""
     digest = blake2b(f"{seed}/{node}/{what}/{number}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / (1 << 53)
@@ -94,21 +94,21 @@ class Dice:
         self._seed = seed
         self._node = node
         self._healed_from = faults.healed_from
-        self._steps: list[tuple[float, Fate]] = []
+        self._steps: list[tuple[float, FaultAction]] = []
         end = 0.0
         for ratio, fate in (
-            (faults.drop_ratio, Fate.DROP),
-            (faults.filter_ratio, Fate.FILTER),
-            (faults.reject_ratio, Fate.REJECT),
-            (faults.duplicate_ratio, Fate.DUPLICATE),
+            (faults.drop_ratio, FaultAction.DROP),
+            (faults.filter_ratio, FaultAction.FILTER),
+            (faults.reject_ratio, FaultAction.REJECT),
+            (faults.duplicate_ratio, FaultAction.DUPLICATE),
         ):
             end += ratio
             if ratio:
                 self._steps.append((end, fate))
 
-    def fate(self, number: int) -> Fate:
+    def fate(self, number: int) -> FaultAction:
         """Return what happens to message ``number`` here: the same for the same seed, whenever it comes."""
         if not self._steps or (self._healed_from is not None and number >= self._healed_from):
-            return Fate.PASS
-        drawn = chance(self._seed, self._node, "fate", number)
-        return next((fate for end, fate in self._steps if drawn < end), Fate.PASS)
+            return FaultAction.PASS
+        drawn = draw_chance(self._seed, self._node, "fate", number)
+        return next((fate for end, fate in self._steps if drawn < end), FaultAction.PASS)

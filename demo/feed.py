@@ -6,21 +6,21 @@ from typing import Final
 
 from rich.console import Console
 
-from hopwatch.demo.config import lay_out
 from hopwatch.demo.interrupts import Interrupts
-from hopwatch.demo.links.laid import check_observations, links_through
-from hopwatch.demo.measured import Json, Measured
+from hopwatch.demo.layout import create_layout
+from hopwatch.demo.links.run_links import build_links, check_observations
+from hopwatch.demo.measurements import Json, Measurements
+from hopwatch.demo.options import RunOptions
 from hopwatch.demo.pipeline import Pipeline
-from hopwatch.demo.records import archive_path
-from hopwatch.demo.run import Demo, laid
+from hopwatch.demo.records import find_archive
+from hopwatch.demo.run import DemoRun, open_links
 from hopwatch.demo.screen import Screen
-from hopwatch.demo.wishes import Wishes
 
-GIVEN_UP: Final = 3
+MAX_SIGNALS: Final = 3
 """So many signals end the run although messages are on their way; SIGTERM alone is two of them."""
 
 
-class Elsewhere:
+class RemoteMonitor:
     """A monitor and its results, as far as they are seen from here: not at all."""
 
     def check(self) -> None:
@@ -33,12 +33,12 @@ class Elsewhere:
         """Return none."""
         return None
 
-    def measured(self) -> Measured | None:
+    def measured(self) -> Measurements | None:
         """Return none."""
         return None
 
 
-def feed(wishes: Wishes, console: Console) -> int:
+def run_feed(wishes: RunOptions, console: Console) -> int:
     """Run the pipeline until its time is over or a signal comes, and let it drain; return 0 if it did.
 
     Raises:
@@ -47,15 +47,15 @@ def feed(wishes: Wishes, console: Console) -> int:
         WorkdirError: the folder is not empty or cannot be written.
         NodeDiedError: a node ended by itself.
     """
-    archive_path()
-    links = links_through(wishes.brokers, is_watched_here=False, gate_folder=wishes.gate_folder)
+    find_archive()
+    links = build_links(wishes.brokers, is_watched_here=False, gate_folder=wishes.gate_folder)
     links.check()
     check_observations(wishes.sink_url)
-    layout = lay_out(wishes.folder, wishes.sink_url, gate=links.gate)
+    layout = create_layout(wishes.folder, wishes.sink_url, gate=links.gate)
     with Interrupts() as interrupts, Screen(console) as screen:
         screen.say(f"files of this run: {layout.folder}")
         screen.say(f"the probes write to {wishes.sink_url}, for a monitor that runs elsewhere")
-        with laid(links, screen), Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline:
-            demo = Demo(wishes, layout, pipeline, Elsewhere(), Elsewhere(), screen, interrupts)
+        with open_links(links, screen), Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline:
+            demo = DemoRun(wishes, layout, pipeline, RemoteMonitor(), RemoteMonitor(), screen, interrupts)
             demo.produce()
-            return int(not demo.drain(GIVEN_UP))
+            return int(not demo.drain(MAX_SIGNALS))

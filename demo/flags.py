@@ -30,7 +30,9 @@ class FaultError(ConfigurationError):
     """A fault that was asked for in words that make no sense, or more than the demo can show."""
 
 
-def read_faults(seed: int, wishes: Mapping[str, Iterable[str]], kills: Iterable[str], *, run_s: float | None) -> Faults:
+def parse_faults(
+    seed: int, wishes: Mapping[str, Iterable[str]], kills: Iterable[str], *, run_s: float | None
+) -> Faults:
     """Return what the flags ask for: ``wishes`` is flag to its values, ``run_s`` the length of the run, if it has one.
 
     Raises:
@@ -39,7 +41,7 @@ def read_faults(seed: int, wishes: Mapping[str, Iterable[str]], kills: Iterable[
     nodes: dict[str, NodeFaults] = {}
     for flag, values in wishes.items():
         for value in values:
-            node, number = _read(flag, value, "=")
+            node, number = _parse_value(flag, value, "=")
             name = RATIO_FLAGS.get(flag) or SECONDS_FLAGS[flag]
             if getattr(nodes.get(node), name, 0.0):
                 raise FaultError(f"{flag} {value}: {node} has a {flag} already; give it once a node")
@@ -47,10 +49,12 @@ def read_faults(seed: int, wishes: Mapping[str, Iterable[str]], kills: Iterable[
             given: dict[str, Any] = {name: number}
             nodes[node] = replace(nodes.get(node, NodeFaults()), **given)
     _check_together(nodes)
-    return Faults(seed, nodes, tuple(sorted((_read_kill(value, run_s) for value in kills), key=lambda kill: kill.at_s)))
+    return Faults(
+        seed, nodes, tuple(sorted((_parse_kill(value, run_s) for value in kills), key=lambda kill: kill.at_s))
+    )
 
 
-def healed(faults: Faults, heal_after_s: float | None, rate_per_s: float, *, run_s: float | None) -> Faults:
+def add_healing(faults: Faults, heal_after_s: float | None, rate_per_s: float, *, run_s: float | None) -> Faults:
     """Return the faults with what is done to messages ending so long after the start, if it is to end.
 
     Raises:
@@ -64,20 +68,20 @@ def healed(faults: Faults, heal_after_s: float | None, rate_per_s: float, *, run
     return replace(faults, nodes={node: replace(own, healed_from=number) for node, own in faults.nodes.items()})
 
 
-def malformed(faults: Faults) -> Faults:
+def add_malformed(faults: Faults) -> Faults:
     """Return the faults with those of events that the gate is to reject."""
     return replace(faults, nodes={**faults.nodes, GATE: NodeFaults(reject_ratio=MALFORMED_RATIO)})
 
 
-def _read_kill(value: str, run_s: float | None) -> Kill:
-    node, at_s = _read("--kill", value, "@")
+def _parse_kill(value: str, run_s: float | None) -> Kill:
+    node, at_s = _parse_value("--kill", value, "@")
     if at_s <= 0 or (run_s is not None and at_s >= run_s):
         end = "" if run_s is None else f" and before the end at {run_s:g} s"
         raise FaultError(f"--kill {value}: a node is killed after the start{end}, got {at_s:g} s")
     return Kill(node, at_s)
 
 
-def _read(flag: str, value: str, sign: str) -> tuple[str, float]:
+def _parse_value(flag: str, value: str, sign: str) -> tuple[str, float]:
     """Split ``NODE=NUMBER`` (or ``NODE@NUMBER``) and check both halves."""
     unit, example = ("RATIO", "0.02") if flag in RATIO_FLAGS else ("SECONDS", "5")
     node, found, text = value.partition(sign)

@@ -12,18 +12,18 @@ from types import TracebackType
 from typing import Final, Self
 
 import hopwatch
-from hopwatch.demo.config import Layout
 from hopwatch.demo.entrance.settings import SenderSettings
 from hopwatch.demo.faults import Faults
-from hopwatch.demo.links.laid import Links
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.links.run_links import Links
 from hopwatch.demo.nodes import GATE, NODES, SENDER
 from hopwatch.demo.nodes.settings import NodeSettings
-from hopwatch.demo.ports import held_port
+from hopwatch.demo.ports import hold_port
 from hopwatch.monitor.errors import DependencyError, HopwatchError
 
 RESTART_AFTER_S: Final = 3.0
 PACKAGES: Final = Path(hopwatch.__file__).parents[1]
-"""Where a process that is started there finds the package, and nothing else by that name."""
+"""Working directory of the process, from which it imports this package."""
 
 
 class NodeDiedError(HopwatchError):
@@ -67,7 +67,7 @@ class Pipeline:
         """Start the processes, the last one first."""
         self._started_s = self._now_s()
         if self._layout.gate:
-            self._gate_port, self._held = held_port(0)
+            self._gate_port, self._held = hold_port(0)
         for node in reversed(self._line):
             self._start(node)
         return self
@@ -185,10 +185,10 @@ class Pipeline:
         code = self._processes[node].returncode
         if code != allowed:
             log = self._layout.log(node)
-            raise NodeDiedError(f"{node} ended by itself with exit code {code}; {last_words(log)} ({log})", code)
+            raise NodeDiedError(f"{node} ended by itself with exit code {code}; {read_last_line(log)} ({log})", code)
 
 
-def last_words(log: Path) -> str:
+def read_last_line(log: Path) -> str:
     """Return the last line of a log in words: what a process said before it ended."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.exists() else []
     said = [line.strip() for line in lines if line.strip()]

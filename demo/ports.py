@@ -8,20 +8,20 @@ from typing import Final
 HOST: Final = "127.0.0.1"
 
 
-def held_port(wished: int) -> tuple[int, socket.socket]:
+def hold_port(wished: int) -> tuple[int, socket.socket]:
     """Return the port that is wished for, or any free one, and what holds it against other demos.
 
     Raises:
         OSError: not even a free one is to be had.
     """
     try:
-        held = _held(wished)
+        held = _hold(wished)
     except OSError:
-        held = _held(0)
+        held = _hold(0)
     return held.getsockname()[1], held
 
 
-def _held(port: int) -> socket.socket:
+def _hold(port: int) -> socket.socket:
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         tried.bind((HOST, port))

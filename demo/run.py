@@ -11,23 +11,23 @@ from typing import Final, Protocol
 
 from rich.console import Console
 
-from hopwatch.demo.beside import Dashboard
-from hopwatch.demo.compare import compare
-from hopwatch.demo.config import Layout, check_store, lay_out
+from hopwatch.demo.comparison import compare
 from hopwatch.demo.configuration import SETTLE_S, TRANSIT_S
+from hopwatch.demo.dashboard_process import Dashboard
 from hopwatch.demo.entrance import rejections
 from hopwatch.demo.entrance.rejections import Rejection
 from hopwatch.demo.faults import Faults
 from hopwatch.demo.interrupts import Interrupts
-from hopwatch.demo.links.laid import Links, links_through
-from hopwatch.demo.measured import Json, Measured, is_final, start_us, windows_of
+from hopwatch.demo.layout import Layout, check_store, create_layout
+from hopwatch.demo.links.run_links import Links, build_links
+from hopwatch.demo.measurements import Json, Measurements, is_final, parse_start_us, select_windows
+from hopwatch.demo.monitor_process import MonitorProcess, StoredResults
+from hopwatch.demo.options import RunOptions
 from hopwatch.demo.pipeline import Pipeline
 from hopwatch.demo.progress import Progress
-from hopwatch.demo.records import archive_path
+from hopwatch.demo.records import find_archive
 from hopwatch.demo.screen import Screen
-from hopwatch.demo.truth import WINDOW_US, Truth, entry_count
-from hopwatch.demo.watch import MonitorProcess, Results
-from hopwatch.demo.wishes import Wishes
+from hopwatch.demo.truth import WINDOW_US, Truth, count_entries
 
 TICK_S: Final = 0.25
 STATUS_EVERY_S: Final = 1.0
@@ -62,15 +62,15 @@ class ResultsLike(Protocol):
     def report(self) -> Json | None:
         """Return what is there."""
 
-    def measured(self) -> Measured | None:
+    def measured(self) -> Measurements | None:
         """Return what is to be compared."""
 
 
 @dataclass(slots=True)
-class Demo:
+class DemoRun:
     """One run, with everything that it looks at and acts on."""
 
-    wishes: Wishes
+    wishes: RunOptions
     layout: Layout
     pipeline: PipelineLike
     monitor: MonitorLike
@@ -123,19 +123,19 @@ class Demo:
         return True
 
     def _all_final(self, last_start_us: int) -> bool:
-        with_messages = [window for window in self._windows if start_us(window) <= last_start_us]
-        has_last = bool(with_messages) and start_us(with_messages[-1]) == last_start_us
+        with_messages = [window for window in self._windows if parse_start_us(window) <= last_start_us]
+        has_last = bool(with_messages) and parse_start_us(with_messages[-1]) == last_start_us
         return has_last and all(is_final(window) for window in with_messages)
 
     def _has_messages(self) -> bool:
-        return entry_count(self.layout.truth_log(self.layout.nodes[0])) > 0
+        return count_entries(self.layout.truth_log(self.layout.nodes[0])) > 0
 
     def _tick(self, status: str) -> None:
         self.monitor.check()
         for words in self.news():
             self.screen.say(words)
         if self._is_due("report", REPORT_EVERY_S) and (report := self.results.report()) is not None:
-            self._windows = windows_of(report)
+            self._windows = select_windows(report)
         self.screen.show(status, self._windows)
         self.sleep(TICK_S)
 
@@ -146,7 +146,7 @@ class Demo:
         return True
 
 
-def run(wishes: Wishes, console: Console) -> int:
+def run_demo(wishes: RunOptions, console: Console) -> int:
     """Run the demo; return 0 if measured is what was injected, 1 if it differs or could not be compared.
 
     Raises:
@@ -158,35 +158,37 @@ def run(wishes: Wishes, console: Console) -> int:
         NodeDiedError: a node ended by itself.
         MonitorDiedError: the monitor did.
     """
-    archive_path()
-    links = links_through(wishes.brokers, gate_folder=wishes.gate_folder)
+    find_archive()
+    links = build_links(wishes.brokers, gate_folder=wishes.gate_folder)
     links.check()
     check_store(wishes.store_url)
-    layout = lay_out(wishes.folder, links.observations_url, wishes.store_url, wishes.alertmanager_url, links.gate)
-    results = Results(layout.store_url, layout.nodes)
+    layout = create_layout(wishes.folder, links.observations_url, wishes.store_url, wishes.alertmanager_url, links.gate)
+    results = StoredResults(layout.store_url, layout.nodes)
     with Interrupts() as interrupts, Screen(console, nodes=layout.nodes) as screen:
         screen.say(f"files of this run: {layout.folder}")
         screen.say(f"what the monitor says: {layout.log('monitor')}")
         with (
-            laid(links, screen),
+            open_links(links, screen),
             Pipeline(layout, links, wishes.faults, wishes.rate_per_s) as pipeline,
             MonitorProcess(layout) as monitor,
             Dashboard(layout, wishes.dashboard_port) as dashboard,
         ):
-            demo = Demo(wishes, layout, pipeline, monitor, results, screen, interrupts, dashboard.news)
+            demo = DemoRun(wishes, layout, pipeline, monitor, results, screen, interrupts, dashboard.news)
             demo.produce()
             truth = Truth(layout.truth_logs()) if demo.drain() else None
             finished = truth is not None and demo.await_final(truth.last_window_us)
             screen.say("stopping the monitor")
             monitor.stop()
-    code = conclude(wishes, truth if finished else None, results, screen, rejections.read(layout.rejections))
+    code = write_comparison(
+        wishes, truth if finished else None, results, screen, rejections.read_rejections(layout.rejections)
+    )
     if wishes.dashboard_port is not None:
         screen.say(dashboard.later)
     return code
 
 
 @contextmanager
-def laid(links: Links, screen: Screen) -> Iterator[None]:
+def open_links(links: Links, screen: Screen) -> Iterator[None]:
     """Lay the links, and say what of them is to be known."""
     try:
         with links:
@@ -198,8 +200,8 @@ def laid(links: Links, screen: Screen) -> Iterator[None]:
             screen.say(links.left_behind)
 
 
-def conclude(
-    wishes: Wishes,
+def write_comparison(
+    wishes: RunOptions,
     truth: Truth | None,
     results: ResultsLike,
     screen: Screen,
@@ -213,17 +215,17 @@ def conclude(
         return 1
     lines = compare(wishes.faults, truth, measured, is_reliable=bool(wishes.brokers), rejections=rejected)
     screen.conclude(measured.windows, lines)
-    for words in rejections.words(rejected):
+    for words in rejections.describe_rejections(rejected):
         screen.say(words)
     differing = [line for line in lines if not line.holds]
     if differing:
         screen.say(f"injected and measured differ in {len(differing)} of {len(lines)} lines")
         return 1
-    screen.say(_agreement(wishes.faults))
+    screen.say(_describe_agreement(wishes.faults))
     return 0
 
 
-def _agreement(faults: Faults) -> str:
+def _describe_agreement(faults: Faults) -> str:
     if not faults.blurred:
         return "injected = measured"
     nodes = ", ".join(sorted(faults.blurred))

@@ -11,10 +11,10 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from hopwatch.demo.line import Line
-from hopwatch.demo.measured import Json, is_final
+from hopwatch.demo.comparison_line import ComparisonLine
+from hopwatch.demo.measurements import Json, is_final
 from hopwatch.demo.nodes import NODES
-from hopwatch.demo.table import comparison_table, window_cells, window_line, window_table
+from hopwatch.demo.table import build_comparison_table, build_window_table, format_window_cells, format_window_line
 
 PLAIN_STATUS_EVERY_S: Final = 10.0
 
@@ -53,7 +53,7 @@ class Screen:
     def show(self, status: str, windows: Sequence[Json]) -> None:
         """Show how things stand: all of it on a terminal, else a status now and then, and each window once final."""
         if self._live:
-            parts = [window_table(windows, self._console.width, self._nodes)] if windows else []
+            parts = [build_window_table(windows, self._console.width, self._nodes)] if windows else []
             self._live.update(Group(*parts, Text(status)), refresh=True)
             return
         if status and self._now_s() >= self._status_due_s:
@@ -61,21 +61,21 @@ class Screen:
             self._console.print(status)
         self._print_final(windows)
 
-    def conclude(self, windows: Sequence[Json], lines: Sequence[Line]) -> None:
+    def conclude(self, windows: Sequence[Json], lines: Sequence[ComparisonLine]) -> None:
         """Write the final table, and the comparison if there is one."""
         if self._console.is_terminal:
-            self._console.print(window_table(windows, self._console.width, self._nodes))
+            self._console.print(build_window_table(windows, self._console.width, self._nodes))
         else:
-            for cells in ((), *(window_cells(window) for window in windows)):
-                self._console.print(window_line(cells, self._nodes))
+            for cells in ((), *(format_window_cells(window) for window in windows)):
+                self._console.print(format_window_line(cells, self._nodes))
         if lines:
-            self._console.print(comparison_table(lines, plain=not self._console.is_terminal))
+            self._console.print(build_comparison_table(lines, plain=not self._console.is_terminal))
 
     def _print_final(self, windows: Sequence[Json]) -> None:
         for window in windows:
-            cells = window_cells(window)
+            cells = format_window_cells(window)
             if is_final(window) and self._printed.get(window["window_start"]) != cells:
                 if not self._printed:
-                    self._console.print(window_line((), self._nodes))
+                    self._console.print(format_window_line((), self._nodes))
                 self._printed[window["window_start"]] = cells
-                self._console.print(window_line(cells, self._nodes))
+                self._console.print(format_window_line(cells, self._nodes))

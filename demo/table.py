@@ -1,20 +1,21 @@
 """The window table, and "injected against measured", as rows of text."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
-
 from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
-
-from hopwatch.demo.line import Line
-from hopwatch.demo.measured import Json, is_final
-from hopwatch.demo.nodes import GATE, NODES
+from hopwatch.demo.nodes import GATE
+from hopwatch.demo.nodes import NODES
 from hopwatch.monitor.texts import time_spans
+from hopwatch.demo.comparison_line import ComparisonLine
+from hopwatch.demo.measurements import Json
+from hopwatch.demo.measurements import is_final
+
 
 WIDTHS: Final = {
     "window": 6,
@@ -28,25 +29,25 @@ WIDTHS: Final = {
 }
 """Characters a column when piped: the widest status, counts into the tens of millions, losses with their bounds."""
 NODE_WIDTH: Final = 13
-MOST_WIDTH: Final = 1_000
+MAX_WIDTH: Final = 1_000
 NOTHING: Final = "·"
 COLOURS: Final = {"LOSSY": "red", "CLEAN": "green", "UNKNOWN": "yellow"}
 
 
-def headings(nodes: Sequence[str] = NODES) -> tuple[str, ...]:
+def build_headings(nodes: Sequence[str] = NODES) -> tuple[str, ...]:
     """Return the headings of the columns; behind a gate there is one for what it rejected."""
     wanted = [name for name in WIDTHS if name != "rejected" or GATE in nodes]
-    return (*wanted[:-1], *_of_nodes(nodes), wanted[-1])
+    return (*wanted[:-1], *_node_headings(nodes), wanted[-1])
 
 
-def _of_nodes(nodes: Sequence[str]) -> list[str]:
+def _node_headings(nodes: Sequence[str]) -> list[str]:
     return [f"lost at\n{node}" for node in nodes]
 
 
-def window_cells(window: Json) -> tuple[str, ...]:
+def format_window_cells(window: Json) -> tuple[str, ...]:
     """Return the cells of one window; what is not judged yet is no loss, and shown as a dot."""
     final = is_final(window)
-    losses = [_bounds(window, "lost"), *(_bounds(node, "loss") for node in window["nodes"])]
+    losses = [_format_bounds(window, "lost"), *(_format_bounds(node, "loss") for node in window["nodes"])]
     has_gate = any(node["node"] == GATE for node in window["nodes"])
     return (
         window["window_start"][11:16],
@@ -60,40 +61,40 @@ def window_cells(window: Json) -> tuple[str, ...]:
     )
 
 
-def window_line(cells: Iterable[str] = (), nodes: Sequence[str] = NODES) -> str:
+def format_window_line(cells: Iterable[str] = (), nodes: Sequence[str] = NODES) -> str:
     """Return cells as one line of plain text; without any, the headings, in which a column of a node is its name."""
-    named = headings(nodes)
+    named = build_headings(nodes)
     shown = zip(tuple(cells) or named, named, strict=True)
     return " ".join(cell.split("\n")[-1].rjust(WIDTHS.get(heading, NODE_WIDTH)) for cell, heading in shown)
 
 
-def window_table(windows: Sequence[Json], width: int, nodes: Sequence[str] = NODES) -> Table:
+def build_window_table(windows: Sequence[Json], width: int, nodes: Sequence[str] = NODES) -> Table:
     """Return the windows as a table for a terminal of so many characters: columns are left out, figures never cut."""
     # What a narrow terminal does without, the first of it first.
-    dispensable = ("status", "delivered", "p95 lag", *_of_nodes(nodes))
+    dispensable = ("status", "delivered", "p95 lag", *_node_headings(nodes))
     shown = [_window_table(windows, nodes, dispensable[:count]) for count in range(len(dispensable) + 1)]
     return next((table for table in shown if _width(table) <= width), shown[-1])
 
 
 def _width(table: Table) -> int:
-    console = Console(width=MOST_WIDTH)
+    console = Console(width=MAX_WIDTH)
     return Measurement.get(console, console.options, table).maximum
 
 
 def _window_table(windows: Iterable[Json], nodes: Sequence[str], without: Sequence[str]) -> Table:
     title = "windows of event time (UTC)"
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, collapse_padding=True)
-    named = headings(nodes)
+    named = build_headings(nodes)
     kept = [place for place, heading in enumerate(named) if heading not in without]
     for place in kept:
         table.add_column(Text(named[place]), justify="right", no_wrap=True)
     for window in windows:
-        cells = window_cells(window)
+        cells = format_window_cells(window)
         table.add_row(*(cells[place] for place in kept), style=COLOURS.get(window["verdict"] or "", ""))
     return table
 
 
-def comparison_table(lines: Iterable[Line], *, plain: bool) -> Table:
+def build_comparison_table(lines: Iterable[ComparisonLine], *, plain: bool) -> Table:
     """Return "injected against measured" as a table, without lines around it when ``plain``."""
     table = Table(box=None if plain else box.SIMPLE_HEAD, title="injected against measured", title_justify="left")
     for heading in ("what", "node"):
@@ -109,7 +110,7 @@ def comparison_table(lines: Iterable[Line], *, plain: bool) -> Table:
     return table
 
 
-def _bounds(entry: Json, name: str) -> str:
+def _format_bounds(entry: Json, name: str) -> str:
     """Return a loss as one number where it is certain, else as its bounds."""
     value, lower, upper = entry[name], entry[f"{name}_lower"], entry[f"{name}_upper"]
     if lower == value == upper:

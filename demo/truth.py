@@ -27,7 +27,7 @@ ENTRY_BYTES: Final = _ENTRY.size
 _ENTRY_DTYPE: Final = np.dtype([("id", "S16"), ("at_us", "<i8"), ("deed", "u1")])
 
 
-class Deed(IntEnum):
+class NodeAction(IntEnum):
     """What a node did to a message."""
 
     CREATED = 0
@@ -43,7 +43,7 @@ class Deed(IntEnum):
     """Its probe had an observation of it in a batch that the transport refused, by the probe drop fault."""
 
 
-class Birth(NamedTuple):
+class CreatedMessage(NamedTuple):
     """A message as it was created; ``number`` counts them from 0."""
 
     number: int
@@ -60,7 +60,7 @@ class TruthLog:
         size = os.fstat(self._descriptor).st_size
         os.ftruncate(self._descriptor, size - size % ENTRY_BYTES)
 
-    def write(self, deed: Deed, at_us: int, *message_ids: bytes) -> None:
+    def write(self, deed: NodeAction, at_us: int, *message_ids: bytes) -> None:
         """Note that ``deed`` was done to these messages, at ``at_us`` µs since 1970."""
         os.write(self._descriptor, b"".join(_ENTRY.pack(message_id, at_us, deed) for message_id in message_ids))
 
@@ -69,24 +69,24 @@ class TruthLog:
         os.close(self._descriptor)
 
 
-def entry_count(path: Path) -> int:
+def count_entries(path: Path) -> int:
     """Return how many entries a truth log holds; 0 when there is no log yet."""
     return path.stat().st_size // ENTRY_BYTES if path.exists() else 0
 
 
-def deed_count(path: Path, deed: Deed) -> int:
+def count_actions(path: Path, deed: NodeAction) -> int:
     """Return how often a truth log says ``deed``; 0 when there is no log yet."""
-    return int(np.count_nonzero(_read(path)["deed"] == deed))
+    return int(np.count_nonzero(_read_entries(path)["deed"] == deed))
 
 
-def unfinished_births(path: Path) -> list[Birth]:
+def read_unfinished(path: Path) -> list[CreatedMessage]:
     """Return what a log says was created and nothing else of, in order: what a killed process had in hand."""
-    entries = _read(path)
-    is_birth = entries["deed"] == Deed.CREATED
+    entries = _read_entries(path)
+    is_birth = entries["deed"] == NodeAction.CREATED
     births = entries[is_birth]
     unfinished = np.flatnonzero(~np.isin(births["id"], entries["id"][~is_birth]))
     return [
-        Birth(int(number), births["id"][number : number + 1].tobytes(), int(births["at_us"][number]))
+        CreatedMessage(int(number), births["id"][number : number + 1].tobytes(), int(births["at_us"][number]))
         for number in unfinished
     ]
 
@@ -97,34 +97,34 @@ class Truth:
     def __init__(self, logs: Mapping[str, Iterable[Path]]) -> None:
         """Read the logs of each node, in the order of the pipeline; one that was never written counts as empty."""
         self.nodes = tuple(logs)
-        self._entries = {node: np.concatenate([_read(path) for path in paths]) for node, paths in logs.items()}
+        self._entries = {node: np.concatenate([_read_entries(path) for path in paths]) for node, paths in logs.items()}
 
-    def count(self, node: str, *deeds: Deed) -> int:
+    def count(self, node: str, *deeds: NodeAction) -> int:
         """Return how often ``node`` did one of ``deeds``."""
         return len(self._of(node, *deeds))
 
-    def ids(self, node: str, *deeds: Deed) -> Ids:
+    def ids(self, node: str, *deeds: NodeAction) -> Ids:
         """Return the distinct messages to which ``node`` did one of ``deeds``."""
         return np.unique(self._of(node, *deeds)["id"])
 
-    def anywhere(self, *deeds: Deed) -> Ids:
+    def anywhere(self, *deeds: NodeAction) -> Ids:
         """Return the distinct messages to which any node did one of ``deeds``."""
         return np.unique(np.concatenate([self.ids(node, *deeds) for node in self.nodes]))
 
     @cached_property
     def created(self) -> Ids:
         """Return all messages there ever were."""
-        return self.ids(self.nodes[0], Deed.CREATED)
+        return self.ids(self.nodes[0], NodeAction.CREATED)
 
     @cached_property
     def delivered(self) -> Ids:
         """Return the messages that connector wrote to its file."""
-        return self.ids(self.nodes[-1], Deed.HANDED_ON, Deed.REPEATED)
+        return self.ids(self.nodes[-1], NodeAction.HANDED_ON, NodeAction.REPEATED)
 
     @cached_property
     def lost(self) -> Ids:
         """Return the messages that were created, and neither delivered nor stopped on purpose: drops and kills."""
-        stopped = self.anywhere(Deed.FILTERED, Deed.REJECTED)
+        stopped = self.anywhere(NodeAction.FILTERED, NodeAction.REJECTED)
         return np.setdiff1d(np.setdiff1d(self.created, self.delivered), stopped)
 
     @property
@@ -137,32 +137,32 @@ class Truth:
         event_times_us = self._event_times_us(ids)
         return event_times_us - event_times_us % WINDOW_US
 
-    def lags_us(self, node: str, *deeds: Deed) -> NDArray[np.int64]:
+    def lags_us(self, node: str, *deeds: NodeAction) -> NDArray[np.int64]:
         """Return how long after their event time ``node`` did ``deeds``, once for every time it did."""
         done = self._of(node, *deeds)
         lags_us: NDArray[np.int64] = done["at_us"] - self._event_times_us(done["id"])
         return lags_us
 
-    def _of(self, node: str, *deeds: Deed) -> NDArray[np.void]:
+    def _of(self, node: str, *deeds: NodeAction) -> NDArray[np.void]:
         entries = self._entries[node]
         chosen: NDArray[np.void] = entries[np.isin(entries["deed"], deeds)]
         return chosen
 
     @cached_property
     def _births(self) -> NDArray[np.void]:
-        return np.sort(self._of(self.nodes[0], Deed.CREATED), order="id")
+        return np.sort(self._of(self.nodes[0], NodeAction.CREATED), order="id")
 
     def _event_times_us(self, ids: Ids) -> NDArray[np.int64]:
         event_times_us: NDArray[np.int64] = self._births["at_us"][np.searchsorted(self._births["id"], ids)]
         return event_times_us
 
 
-def as_bytes(ids: Ids) -> set[bytes]:
+def split_ids(ids: Ids) -> set[bytes]:
     """Return ``ids`` as Python's bytes, 16 each (numpy by itself would cut zeros off their ends)."""
     packed = ids.tobytes()
     return {packed[start : start + 16] for start in range(0, len(packed), 16)}
 
 
-def _read(path: Path) -> NDArray[np.void]:
+def _read_entries(path: Path) -> NDArray[np.void]:
     data = path.read_bytes() if path.exists() else b""
     return np.frombuffer(data[: len(data) - len(data) % ENTRY_BYTES], dtype=_ENTRY_DTYPE)

@@ -1,1 +1,1 @@
-"""Ways to people, one file a kind: each says through one narrow seam whether a notification was taken."""
+"""Notification channels, one file per kind, behind one interface: send a notification, return the outcome."""

@@ -11,31 +11,38 @@ one of them has it.
 """
 
 from __future__ import annotations
-
 import json
 import threading
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any, Final
-
+from datetime import UTC
+from datetime import datetime
+from typing import Any
+from typing import Final
 import structlog
-
-from hopwatch.alerts.channels import http, texts
-from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.channels import http
+from hopwatch.alerts.channels import texts
+from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.channels.http import Poster
-from hopwatch.alerts.events import Alert, Event, Kind, Notification
-from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.events import Alert
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.events import Notification
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
+from hopwatch.alerts.channels.channel import Accepted
+from hopwatch.alerts.channels.channel import Failure
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.storage.outbox import Delivery
 
-STANDS_FOR: Final = 4
-"""How many resends an alert that fires stands without being heard of again; as many as Prometheus gives it."""
-TRIES_A_RESEND: Final = 4
-"""How often at least an alert that stands is tried while Alertmanager fails: tried late, it would have run out."""
-MOST_ANNOTATION: Final = 4_000
+
+RESENDS_UNTIL_END: Final = 4
+"""Resend intervals after which Alertmanager ends an alert that is not sent again; as many as Prometheus uses."""
+TRIES_PER_RESEND: Final = 4
+"""Fewest tries per resend interval while Alertmanager fails: a late try would find the alert expired."""
+MAX_ANNOTATION: Final = 4_000
 PATH: Final = "/api/v2/alerts"
 
 _log = structlog.get_logger("hopwatch")
@@ -45,7 +52,7 @@ class Alertmanager:
     """A channel to all instances of one Alertmanager."""
 
     def __init__(self, name: str, settings: AlertmanagerChannel, clock: Clock | None = None) -> None:
-        """Take its settings; nothing is asked yet."""
+        """Take the settings; nothing is sent yet."""
         self._name, self._labels = name, dict(settings.labels)
         self._resend_us = settings.resend_us
         token, password = settings.said("bearer_token"), settings.said("password")
@@ -57,27 +64,27 @@ class Alertmanager:
         self._failing: set[str] = set()
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
-        """Tell every instance at once."""
-        body = json.dumps([alert(delivery, now_us, self._resend_us, self._labels)]).encode()
+        """Post to all instances at once."""
+        body = json.dumps([build_alert(delivery, now_us, self._resend_us, self._labels)]).encode()
         outcomes = self._asked(body, now_us)
         self._note(outcomes)
-        failures = [outcome for outcome in outcomes.values() if isinstance(outcome, Failed)]
+        failures = [outcome for outcome in outcomes.values() if isinstance(outcome, Failure)]
         if len(failures) == len(outcomes):
-            return replace(together(failures), within_s=self._resend_us / 1e6 / TRIES_A_RESEND)
-        # An end that one of them has missed comes by itself: what it was told last runs out.
-        return Taken() if delivery.notification.event is Event.RESOLVED else Taken(self._resend_us / 1e6)
+            return replace(merge_failures(failures), within_s=self._resend_us / 1e6 / TRIES_PER_RESEND)
+        # An instance that misses the end needs no retry: its alert expires by itself.
+        return Accepted() if delivery.notification.event is Event.RESOLVED else Accepted(self._resend_us / 1e6)
 
     def close(self) -> None:
         """Nothing is kept open."""
 
     def _asked(self, body: bytes, now_us: int) -> Mapping[str, Outcome]:
-        """Return what each instance says; all are asked at once."""
+        """Post to all instances at once, and return the outcome of each."""
         said: dict[str, Outcome] = {}
 
         def ask(url: str) -> None:
             said[url] = self._poster.post(url, body, self._headers, now_us)
 
-        # Of a pool a process that ends would wait for the threads, as long as an instance hangs.
+        # No thread pool: a process that ends would wait for its threads as long as an instance hangs.
         threads = [
             threading.Thread(target=ask, args=(url,), name="hopwatch-alertmanager", daemon=True) for url in self._urls
         ]
@@ -85,67 +92,67 @@ class Alertmanager:
             thread.start()
         for thread in threads:
             thread.join()
-        lost = Failed("a fault of Hopwatch's own: an instance was not asked")
+        lost = Failure("a fault of Hopwatch's own: an instance was not asked")
         return {url: said.get(url, lost) for url in self._urls}
 
     def _note(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Log an instance that begins to fail, and one that is back: once each, not at every resend."""
+        """Log once that an instance fails, and once that it is back, not at every resend."""
         for url, outcome in outcomes.items():
-            if isinstance(outcome, Failed) and url not in self._failing:
+            if isinstance(outcome, Failure) and url not in self._failing:
                 self._failing.add(url)
                 _log.warning("an Alertmanager fails", channel=self._name, why=outcome.why)
-            elif isinstance(outcome, Taken) and url in self._failing:
+            elif isinstance(outcome, Accepted) and url in self._failing:
                 self._failing.remove(url)
-                _log.info("an Alertmanager is back", channel=self._name, place=http.place(url))
+                _log.info("an Alertmanager is back", channel=self._name, place=http.redact_url(url))
 
 
-def together(failures: Sequence[Failed]) -> Failed:
-    """Return what it means that all instances failed: for good if each says so, else as soon as one of them asks."""
+def merge_failures(failures: Sequence[Failure]) -> Failure:
+    """Merge the failures of all instances: permanent if each one is, else with the shortest wait that one asks for."""
     waits = [failure.wait_s for failure in failures if failure.wait_s is not None and not failure.is_for_good]
-    return Failed(
+    return Failure(
         "; ".join(dict.fromkeys(failure.why for failure in failures)),
         is_for_good=all(failure.is_for_good for failure in failures),
         wait_s=min(waits, default=None),
     )
 
 
-def alert(delivery: Delivery, now_us: int, resend_us: int, more: Mapping[str, str]) -> dict[str, Any]:
-    """Return what Alertmanager is told; ``more`` are labels that all alerts of the channel have."""
+def build_alert(delivery: Delivery, now_us: int, resend_us: int, more: Mapping[str, str]) -> dict[str, Any]:
+    """Build the alert that is posted to Alertmanager; ``more`` are labels that all alerts of the channel have."""
     notification = delivery.notification
     starts_us = min(notification.since_us, now_us)
     is_over = notification.event is Event.RESOLVED
     told: dict[str, Any] = {
-        "labels": labels(notification, more),
-        "annotations": content(notification, is_acknowledged=delivery.is_acknowledged),
-        "startsAt": _time(starts_us),
-        "endsAt": _time(now_us if is_over else now_us + STANDS_FOR * resend_us),
+        "labels": build_labels(notification, more),
+        "annotations": build_annotations(notification, is_acknowledged=delivery.is_acknowledged),
+        "startsAt": _format_time(starts_us),
+        "endsAt": _format_time(now_us if is_over else now_us + RESENDS_UNTIL_END * resend_us),
     }
     link = notification.alerts[0].link if notification.alerts else ""
     return told | ({"generatorURL": link} if link.startswith(("http://", "https://")) else {})
 
 
-def labels(notification: Notification, more: Mapping[str, str]) -> dict[str, str]:
-    """Return what tells an incident from every other one, the same from its beginning to its end."""
+def build_labels(notification: Notification, more: Mapping[str, str]) -> dict[str, str]:
+    """Build the labels that identify an incident; they stay the same from its beginning to its end."""
     name = "Hopwatch" + "".join(part.capitalize() for part in notification.kind.split("_"))
     said = {**more, **notification.labels, "alertname": name, "kind": str(notification.kind)}
-    return {key: texts.one_line(value) for key, value in said.items() if texts.one_line(value)}
+    return {key: texts.to_one_line(value) for key, value in said.items() if texts.to_one_line(value)}
 
 
-def content(notification: Notification, *, is_acknowledged: bool) -> dict[str, str]:
-    """Return all that an incident says and that may change while it lasts."""
+def build_annotations(notification: Notification, *, is_acknowledged: bool) -> dict[str, str]:
+    """Build the annotations: all content that may change while the incident lasts."""
     first = notification.alerts[0] if notification.alerts else None
     said = {
-        "summary": texts.one_line(notification.summary),
-        "description": texts.places(notification.alerts, notification.total, MOST_ANNOTATION),
+        "summary": texts.to_one_line(notification.summary),
+        "description": texts.format_places(notification.alerts, notification.total, MAX_ANNOTATION),
         "places": f"{notification.total:,}",
         "key": notification.key,
         "acknowledged": "yes" if is_acknowledged else "",
-        **(_figures(first) if first and first.kind is not Kind.HEARTBEAT else {}),
+        **(_build_figures(first) if first and first.kind is not AlertKind.HEARTBEAT else {}),
     }
-    return {name: texts.shortened(text, MOST_ANNOTATION) for name, text in said.items() if text}
+    return {name: texts.shorten(text, MAX_ANNOTATION) for name, text in said.items() if text}
 
 
-def _figures(worst: Alert) -> dict[str, str]:
+def _build_figures(worst: Alert) -> dict[str, str]:
     runbook = "runbook_url" if worst.runbook.startswith(("http://", "https://")) else "runbook"
     said = {
         "word": str(worst.word),
@@ -153,14 +160,14 @@ def _figures(worst: Alert) -> dict[str, str]:
         "edge": worst.edge,
         "since": format_iso(worst.since_us),
         "window": format_iso(worst.window_start_us),
-        "observed": texts.measured(worst.observed, worst.unit) if worst.has_figures else "",
-        "threshold": texts.measured(worst.threshold, worst.unit),
-        "affected": texts.affected(worst) if worst.has_figures else "",
+        "observed": texts.format_figure(worst.observed, worst.unit) if worst.has_figures else "",
+        "threshold": texts.format_figure(worst.threshold, worst.unit),
+        "affected": texts.format_affected(worst) if worst.has_figures else "",
         "lost_ids": " ".join(worst.lost_ids),
         runbook: worst.runbook,
         "dashboard": worst.link,
     }
-    return {name: texts.one_line(text) for name, text in said.items()}
+    return {name: texts.to_one_line(text) for name, text in said.items()}
 
 
 def _authorization(username: str, password: str, token: str) -> dict[str, str]:
@@ -171,6 +178,6 @@ def _authorization(username: str, password: str, token: str) -> dict[str, str]:
     return {}
 
 
-def _time(at_us: int) -> str:
-    """Return a moment as Alertmanager reads it; the zone is part of it."""
+def _format_time(at_us: int) -> str:
+    """Format a time as Alertmanager reads it; the zone is part of it."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""A process that hands one notification to Apprise, and ends: what a plugin does ends with it.
+"""Process that sends one notification by Apprise and exits, so that nothing of a plugin outlives it.
 
 It reads a JSON object of ``urls``, ``title``, ``body`` and ``type`` from its standard input and writes one JSON text:
 an empty one when all services took it, else why not, without any URL.

@@ -1,27 +1,27 @@
-"""The seam between the outbox and whoever carries a notification: send it, and say what came of it."""
+"""Interface of a notification channel: send a delivery, return its outcome."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.storage.outbox import Delivery
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """The other side has it. ``again_after_s``: when it wants it again for as long as the incident lasts, if ever."""
+class Accepted:
+    """The receiver accepted it. ``again_after_s``: interval at which it wants it again while the incident lasts."""
 
     again_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """The other side has it not, or has not said so.
+class Failure:
+    """The receiver did not accept it, or did not answer.
 
-    ``why`` names no secret. ``is_for_good``: it is refused for what it is, and trying again is in vain. ``wait_s``: how
-    long the other side asks to be left alone, if it does. ``within_s``: after how long at most it has to be tried again
-    what stands, so that it does not run out over there.
+    ``why`` holds no secret. ``is_for_good``: a retry cannot succeed. ``wait_s``: the wait that the receiver
+    asks for, if any. ``within_s``: the longest wait before a retry of a standing alert, so that it does not
+    expire at the receiver.
     """
 
     why: str
@@ -30,17 +30,17 @@ class Failed:
     within_s: float | None = None
 
 
-Outcome = Taken | Failed
+Outcome = Accepted | Failure
 
 
 class Channel(Protocol):
-    """One configured way to people."""
+    """One configured notification channel."""
 
     def send(self, delivery: Delivery, now_us: int) -> Outcome:
         """Send one notification; ``now_us`` is the wall clock, µs since 1970. Never raises, ends within its deadline.
 
-        The same notification may come twice: what tells it from others is its key, so that no second incident opens.
+        The same notification may come twice; its key identifies it, so that no second incident opens.
         """
 
     def close(self) -> None:
-        """Let go of connections; never raises."""
+        """Close the connections; never raises."""

@@ -1,4 +1,4 @@
-"""Posting by HTTP for all channels that do: one request, one answer, one deadline for all of it.
+"""HTTP POST for channels: one request, one response, one deadline for all of it.
 
 No redirect is followed, no proxy or other setting is taken from the environment, certificates are verified, and nothing
 is sent to an address that :mod:`alerts.channels.places` refuses. Each post has a connection of its own: posts are few,
@@ -18,25 +18,25 @@ import certifi
 import httpcore
 
 from hopwatch import __version__
-from hopwatch.alerts.channels import places
-from hopwatch.alerts.channels.answers import outcome
-from hopwatch.alerts.channels.channel import Failed, Outcome
-from hopwatch.alerts.channels.texts import one_line, shortened
+from hopwatch.alerts.channels import addresses
+from hopwatch.alerts.channels.channel import Failure, Outcome
+from hopwatch.alerts.channels.http_responses import parse_response
+from hopwatch.alerts.channels.texts import shorten, to_one_line
 from hopwatch.monitor.clock import Clock, SystemClock
 
-MOST_READ: Final = 4_096
+MAX_READ_BYTES: Final = 4_096
 """Bytes of an answer that are read: enough for its reason."""
-MOST_SAID: Final = 200
-_LEAST_SECRET: Final = 4
+MAX_REASON: Final = 200
+_MIN_SECRET: Final = 4
 """Shorter ones are no secrets, and are found in any text."""
-_LEAST_PART: Final = 8
+_MIN_PART: Final = 8
 """Shorter parts of a path are words, such as "hook"."""
 _SLICE: Final = 65_536
 _T = TypeVar("_T")
 
 
-class Stream(httpcore.NetworkStream):
-    """A connection on which every wait ends when the time of the whole request is over, however it is spent."""
+class DeadlineStream(httpcore.NetworkStream):
+    """Connection with one deadline for the whole request."""
 
     def __init__(self, sock: socket.socket, left_s: Callable[[], float]) -> None:
         """Take a connected socket; ``left_s`` returns how many seconds are left."""
@@ -69,7 +69,7 @@ class Stream(httpcore.NetworkStream):
             return ssl_context.wrap_socket(self._sock, server_hostname=server_hostname)
 
         try:
-            return Stream(self._timed(wrapped, httpcore.ConnectTimeout, httpcore.ConnectError), self._left_s)
+            return DeadlineStream(self._timed(wrapped, httpcore.ConnectTimeout, httpcore.ConnectError), self._left_s)
         except httpcore.NetworkError:
             self.close()
             raise
@@ -80,7 +80,7 @@ class Stream(httpcore.NetworkStream):
 
     def _timed(self, do: Callable[[], _T], late: type[Exception], broken: type[Exception]) -> _T:
         try:
-            self._sock.settimeout(places.bounded_s(self._left_s))
+            self._sock.settimeout(addresses.remaining_s(self._left_s))
             return do()
         except TimeoutError as error:
             raise late(str(error)) from error
@@ -89,8 +89,8 @@ class Stream(httpcore.NetworkStream):
 
 
 @dataclass(frozen=True, slots=True)
-class Backend(httpcore.NetworkBackend):
-    """How connections are made: to addresses that were looked at, before the time is over."""
+class DeadlineBackend(httpcore.NetworkBackend):
+    """Opens connections to checked addresses, within the deadline."""
 
     left_s: Callable[[], float]
 
@@ -104,7 +104,7 @@ class Backend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         """Connect."""
         try:
-            return Stream(places.connect(host, port, self.left_s), self.left_s)
+            return DeadlineStream(addresses.connect(host, port, self.left_s), self.left_s)
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(str(error)) from error
         except OSError as error:
@@ -112,61 +112,62 @@ class Backend(httpcore.NetworkBackend):
 
 
 class Poster:
-    """What posts for one channel. Secrets are kept out of all that it says."""
+    """HTTP client of one channel; it keeps secrets out of its error texts."""
 
     def __init__(
         self, timeout_s: float, ca_file: str = "", secrets: Iterable[str] = (), clock: Clock | None = None
     ) -> None:
-        """Take the deadline of a post, the file of who signs certificates, if any, and what is not to be said."""
+        """Take the timeout of a post, the file of certificate authorities, if any, and the secrets to hide."""
         self._timeout_s, self._clock = timeout_s, clock or SystemClock()
-        self._context = tls(ca_file)
-        self._secrets = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+        self._context = create_tls_context(ca_file)
+        self._secrets = sorted({form for secret in secrets for form in _secret_forms(secret)}, key=len, reverse=True)
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], now_us: int) -> Outcome:
-        """Post once, and return what the answer means."""
-        who = place(url)
+        """Post once, and return the outcome."""
+        who = redact_url(url)
         ends_s = self._clock.monotonic_s() + self._timeout_s
         sent = {"User-Agent": f"hopwatch/{__version__}", "Accept-Encoding": "identity", "Connection": "close"}
         try:
             with (
                 httpcore.ConnectionPool(
-                    ssl_context=self._context, network_backend=Backend(lambda: ends_s - self._clock.monotonic_s())
+                    ssl_context=self._context,
+                    network_backend=DeadlineBackend(lambda: ends_s - self._clock.monotonic_s()),
                 ) as pool,
                 pool.stream("POST", url, headers=list({**sent, **headers}.items()), content=body) as answer,
             ):
                 said = self._said(answer)
                 named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers}
-                return outcome(who, answer.status, said, named.get("retry-after", ""), now_us)
+                return parse_response(who, answer.status, said, named.get("retry-after", ""), now_us)
         except httpcore.TimeoutException:
-            return Failed(f"{who} did not answer within {self._timeout_s:g} s")
+            return Failure(f"{who} did not answer within {self._timeout_s:g} s")
         except (httpcore.NetworkError, httpcore.ProtocolError) as error:
-            return Failed(f"{who} cannot be reached: {self.hidden(str(error) or type(error).__name__)}")
+            return Failure(f"{who} cannot be reached: {self.hidden(str(error) or type(error).__name__)}")
 
     def hidden(self, text: str) -> str:
-        """Return a text of somebody else's, one short line without secrets."""
+        """Return a foreign text as one short line without secrets."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        return shortened(one_line(text), MOST_SAID)
+        return shorten(to_one_line(text), MAX_REASON)
 
     def _said(self, answer: httpcore.Response) -> str:
-        """Return the beginning of an answer; what comes behind it is not waited for."""
+        """Read the beginning of a response body, as the reason of a failure."""
         read = b""
         try:
             for part in answer.iter_stream():
                 read += part
-                if len(read) > MOST_READ:
+                if len(read) > MAX_READ_BYTES:
                     break
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
-            # The status has been said, and it is what counts.
+            # The status is known already, and decides.
             pass
-        if len(read) > MOST_READ:
+        if len(read) > MAX_READ_BYTES:
             # What was cut may end in the first half of a secret.
-            read = read[: MOST_READ - max(map(len, self._secrets), default=0)]
+            read = read[: MAX_READ_BYTES - max(map(len, self._secrets), default=0)]
         return self.hidden(read.decode("utf-8", "replace"))
 
 
-def tls(ca_file: str) -> ssl.SSLContext:
-    """Return what verifies certificates: by the authorities of a file, or those that machine and Mozilla trust."""
+def create_tls_context(ca_file: str) -> ssl.SSLContext:
+    """Create a TLS context that trusts the authorities of a file, or those of this machine and of Mozilla."""
     context = ssl.create_default_context(cafile=ca_file or None)
     if not ca_file:
         # A slim container has no authorities of its own.
@@ -174,22 +175,22 @@ def tls(ca_file: str) -> ssl.SSLContext:
     return context
 
 
-def _forms(secret: str) -> list[str]:
-    """Return a secret as it may be repeated: as it stands, and of a URL its path and query too, whole or in parts."""
+def _secret_forms(secret: str) -> list[str]:
+    """Return the forms in which a receiver may repeat a secret; for a URL its path and query too, whole or in parts."""
     parts = urlsplit(secret)
     forms = [secret, unquote(secret)]
     if parts.scheme in {"http", "https"}:
         keys = [pair.partition("=")[2] for pair in parts.query.split("&")]
-        keys += [part for part in parts.path.split("/") if len(part) >= _LEAST_PART]
+        keys += [part for part in parts.path.split("/") if len(part) >= _MIN_PART]
         forms += [
             form for part in (parts.path, parts.query, *keys) for form in (part, unquote(part), unquote_plus(part))
         ]
     # JSON may write a slash with another one before it.
     forms += [form.replace("/", "\\/") for form in forms]
-    return [form for form in forms if len(form) >= _LEAST_SECRET]
+    return [form for form in forms if len(form) >= _MIN_SECRET]
 
 
-def place(url: str) -> str:
-    """Return a URL without what may be secret of it."""
+def redact_url(url: str) -> str:
+    """Return scheme and host of a URL, as the rest may be secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -1,7 +1,7 @@
-"""Slack, by an incoming webhook: a headline and a text, in which nothing but the user's own template can call anybody.
+"""Slack channel, by an incoming webhook: a header and a text; only the user's own template can mention anybody.
 
-Slack reads ``<!channel>`` and ``<@…>`` in a text as a call, and ``&``, ``<`` and ``>`` are how it is told: every value
-is escaped, and ``verbatim`` keeps it from looking for names and links by itself. It answers 200 ``ok``, 400 to what it
+Slack reads ``<!channel>`` and ``<@…>`` in a text as mentions, marked by ``&``, ``<`` and ``>``: every value is escaped,
+and ``verbatim`` keeps Slack from looking for names and links by itself. It answers 200 ``ok``, 400 to what it
 cannot read, 403, 404 and 410 when the webhook is gone, 429 with ``Retry-After``. Its bounds: 150 characters of a
 header, 3,000 of a section.
 """
@@ -13,24 +13,24 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hopwatch.alerts.channels import texts, written
+from hopwatch.alerts.channels import template_texts, texts
 from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.alerts.channels.http import Poster
-from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.settings.channels import SlackChannel
 from hopwatch.monitor.settings.sample import Labels
 
-MOST_TEXT: Final = 3_000
+MAX_TEXT: Final = 3_000
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _HALF_AN_ENTITY: Final = re.compile(r"&[a-z]{0,3}…$")
 
 
 class Slack:
-    """A channel to one incoming webhook."""
+    """Channel to one incoming webhook."""
 
     def __init__(self, name: str, settings: SlackChannel, clock: Clock | None = None) -> None:
-        """Take its settings; nothing is asked yet."""
+        """Take the settings; nothing is sent yet."""
         self._name, self._template = name, settings.said("template")
         self._url = settings.said("url")
         self._poster = Poster(settings.timeout_us / 1e6, settings.ca_file, [self._url], clock)
@@ -44,37 +44,39 @@ class Slack:
         """Nothing is kept open."""
 
     def _message(self, delivery: Delivery) -> dict[str, Any]:
-        text = written.by_template(self._name, self._template, escaped_values(written.values(delivery)))
+        text = template_texts.render_text(
+            self._name, self._template, escape_values(template_texts.build_values(delivery))
+        )
         if not text:
             notification, is_acknowledged = delivery.notification, delivery.is_acknowledged
-            text = texts.body(notification, MOST_TEXT, is_acknowledged=is_acknowledged, escaped=escaped)
-        return message(texts.title(delivery.notification), text)
+            text = texts.format_body(notification, MAX_TEXT, is_acknowledged=is_acknowledged, escaped=escape_text)
+        return build_message(texts.format_title(delivery.notification), text)
 
 
-def message(title: str, text: str) -> dict[str, Any]:
-    """Return what Slack is told; ``text`` is escaped already, ``title`` is not."""
+def build_message(title: str, text: str) -> dict[str, Any]:
+    """Build the message that is posted to Slack; ``text`` is escaped already, ``title`` is not."""
     # Cut by the character, what is left may end in half of an entity.
-    cut = _HALF_AN_ENTITY.sub("…", texts.shortened(text, MOST_TEXT))
+    cut = _HALF_AN_ENTITY.sub("…", texts.shorten(text, MAX_TEXT))
     header = {
         "type": "header",
-        "text": {"type": "plain_text", "text": texts.shortened(title, texts.MOST_TITLE), "emoji": False},
+        "text": {"type": "plain_text", "text": texts.shorten(title, texts.MAX_TITLE), "emoji": False},
     }
     section = {"type": "section", "text": {"type": "mrkdwn", "text": cut, "verbatim": True}}
-    # What a phone shows, and programs that know no blocks.
-    return {"text": escaped(title), "blocks": [header, section], "unfurl_links": False}
+    # This text is shown on phones, and by programs without blocks.
+    return {"text": escape_text(title), "blocks": [header, section], "unfurl_links": False}
 
 
-def escaped(text: str) -> str:
-    """Return a text that Slack shows as it is."""
+def escape_text(text: str) -> str:
+    """Escape a text, so that Slack shows it as it is."""
     return "".join(_ENTITIES.get(one, one) for one in text)
 
 
-def escaped_values(values: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return the same values with all texts in them escaped: what calls somebody is the template's own."""
+def escape_values(values: Any) -> Any:  # noqa: ANN401 - JSON
+    """Escape all texts in the values of a template: only the template itself can mention somebody."""
     if isinstance(values, str):
-        return escaped(values)
+        return escape_text(values)
     if isinstance(values, Labels):
-        return Labels({escaped(name): escaped(text) for name, text in values.items()})
+        return Labels({escape_text(name): escape_text(text) for name, text in values.items()})
     if isinstance(values, Mapping):
-        return {name: escaped_values(value) for name, value in values.items()}
-    return [escaped_values(value) for value in values] if isinstance(values, list | tuple) else values
+        return {name: escape_values(value) for name, value in values.items()}
+    return [escape_values(value) for value in values] if isinstance(values, list | tuple) else values

@@ -1,33 +1,36 @@
-"""What a notification says to a person, as plain text within a limit; what did not fit is counted. Pure."""
+"""Plain texts of a notification within a limit; lines that do not fit are counted. Pure."""
 
 from __future__ import annotations
-
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Final
-
-from hopwatch.alerts.events import Alert, Event, Notification, Unit
+from hopwatch.alerts.events import Alert
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.events import Notification
+from hopwatch.alerts.events import Unit
 from hopwatch.monitor.results import format_iso
 
-MOST_TITLE: Final = 150
-MOST_LINE: Final = 600
-"""Of one place in a list of them."""
+
+MAX_TITLE: Final = 150
+MAX_LINE: Final = 600
+"""Most characters of a line."""
 _NOT_TEXT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]+")
-"""Controls, line ends, what turns the direction of a text, and halves of characters."""
+"""Control characters, line ends, marks that change the direction of a text, and lone surrogates."""
 
 
-def one_line(text: str) -> str:
-    """Return a text as one line that shows what it holds."""
+def to_one_line(text: str) -> str:
+    """Return a text as one line without control characters."""
     return _NOT_TEXT.sub(" ", text).strip()
 
 
-def shortened(text: str, most: int) -> str:
-    """Return at most so many characters of a text; one that was cut ends with an ellipsis."""
+def shorten(text: str, most: int) -> str:
+    """Shorten a text to at most so many characters; one that is cut ends with an ellipsis."""
     return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
 
 
-def title(notification: Notification) -> str:
-    """Return the headline: how urgent, what, and where, one line of at most ``MOST_TITLE`` characters."""
+def format_title(notification: Notification) -> str:
+    """Format the title, with severity, problem and place: one line of at most ``MAX_TITLE`` characters."""
     word = str(notification.alerts[0].word) if notification.alerts else str(notification.kind)
     streams = dict.fromkeys(alert.stream for alert in notification.alerts)
     stream = notification.labels.get("stream") or ""
@@ -35,35 +38,35 @@ def title(notification: Notification) -> str:
     places = f", {notification.total:,} places" if notification.total > 1 else ""
     over = "resolved: " if notification.event is Event.RESOLVED else ""
     said = f"[{notification.severity}] {over}{word}{where}{places} ({notification.rule})"
-    return shortened(one_line(said), MOST_TITLE)
+    return shorten(to_one_line(said), MAX_TITLE)
 
 
-def body(
+def format_body(
     notification: Notification,
     most: int,
     *,
     is_acknowledged: bool = False,
     escaped: Callable[[str], str] = str,
 ) -> str:
-    """Return all that a person needs, a line each, in at most ``most`` characters once ``escaped``.
+    """Format the body, one fact per line, in at most ``most`` characters once ``escaped``.
 
-    The places come last in the order of what may go: as many as fit, and how many more there are.
+    The places are cut first: as many as fit are listed, and the others are counted.
     """
-    head = [one_line(notification.summary)]
+    head = [to_one_line(notification.summary)]
     if notification.event is Event.RESOLVED:
         head = [f"resolved at {format_iso(notification.at_us)}; it was:", *head]
     if is_acknowledged:
         head.append("somebody has taken it on")
-    foot = ["", *facts(notification)]
-    head, foot = ([escaped(shortened(line, MOST_LINE)) for line in lines] for lines in (head, foot))
+    foot = ["", *format_facts(notification)]
+    head, foot = ([escaped(shorten(line, MAX_LINE)) for line in lines] for lines in (head, foot))
     left = most - sum(len(line) + 1 for line in (*head, *foot))
-    places = [f"- {one_line(alert.summary)}" for alert in notification.alerts] if notification.total > 1 else []
-    listed = _fitting([escaped(shortened(line, MOST_LINE)) for line in places], notification.total, left)
-    return shortened("\n".join([*head, *listed, *foot]), most)
+    places = [f"- {to_one_line(alert.summary)}" for alert in notification.alerts] if notification.total > 1 else []
+    listed = _fit_lines([escaped(shorten(line, MAX_LINE)) for line in places], notification.total, left)
+    return shorten("\n".join([*head, *listed, *foot]), most)
 
 
-def facts(notification: Notification) -> list[str]:
-    """Return where to look: lost ids, runbook, dashboard, and the key to acknowledge it by."""
+def format_facts(notification: Notification) -> list[str]:
+    """Format the facts for a closer look: lost ids, runbook, dashboard, and the key to acknowledge it by."""
     first = notification.alerts[0] if notification.alerts else None
     found = {
         "lost ids": ", ".join(first.lost_ids) if first else "",
@@ -71,22 +74,22 @@ def facts(notification: Notification) -> list[str]:
         "dashboard": first.link if first else "",
         "key": notification.key,
     }
-    return [f"{name}: {one_line(value)}" for name, value in found.items() if value]
+    return [f"{name}: {to_one_line(value)}" for name, value in found.items() if value]
 
 
-def places(alerts: Sequence[Alert], total: int, most: int) -> str:
-    """Return one line a place, the worst first, as many as fit, and how many more there are."""
-    lines = [shortened(one_line(alert.summary), MOST_LINE) for alert in alerts]
-    return "\n".join(_fitting(lines, total, most))
+def format_places(alerts: Sequence[Alert], total: int, most: int) -> str:
+    """Format one line per place, the worst first, as many as fit; the others are counted."""
+    lines = [shorten(to_one_line(alert.summary), MAX_LINE) for alert in alerts]
+    return "\n".join(_fit_lines(lines, total, most))
 
 
-def affected(alert: Alert) -> str:
-    """Return how many are affected, of how many where that is known."""
+def format_affected(alert: Alert) -> str:
+    """Format the number affected, and the whole where that is known."""
     return f"{alert.affected:,} of {alert.out_of:,}" if alert.out_of else f"{alert.affected:,}"
 
 
-def measured(value: float, unit: Unit) -> str:
-    """Return a figure with its unit, as a person reads it."""
+def format_figure(value: float, unit: Unit) -> str:
+    """Format a figure with its unit for people."""
     match unit:
         case Unit.RATIO:
             return f"{value:.2%}"
@@ -100,17 +103,17 @@ def measured(value: float, unit: Unit) -> str:
             return f"{value:,.10g} {unit}"
 
 
-def _fitting(lines: Sequence[str], total: int, most: int) -> list[str]:
+def _fit_lines(lines: Sequence[str], total: int, most: int) -> list[str]:
     """Return the first lines that fit, and a last one that counts those that are left out, of ``total`` in all."""
     kept = list(lines)
     while kept:
-        more = _more(total - len(kept))
+        more = _count_rest(total - len(kept))
         if sum(len(line) + 1 for line in (*kept, *more)) <= most:
             return [*kept, *more]
         kept.pop()
-    last = _more(total) if lines else []
+    last = _count_rest(total) if lines else []
     return last if last and len(last[0]) < most else []
 
 
-def _more(count: int) -> list[str]:
+def _count_rest(count: int) -> list[str]:
     return [f"and {count:,} more"] if count > 0 else []

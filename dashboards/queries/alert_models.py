@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 from dataclasses import dataclass
-from hopwatch.alerts.record import Open
-from hopwatch.alerts.record import Told
-from hopwatch.alerts.record import Untold
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.alerts.storage.history import HistoryEntry
+from hopwatch.alerts.storage.history import OpenIncident
+from hopwatch.alerts.storage.history import UnnotifiedAlert
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +16,11 @@ class AlertsInRange:
     ``findings`` are the newest of ``found``, each with its stream.
     """
 
-    open_incidents: tuple[Open, ...]
-    latest_notifications: tuple[Told, ...]
-    pending: tuple[Untold, ...]
-    covered: tuple[Untold, ...]
-    notifications: tuple[Told, ...]
+    open_incidents: tuple[OpenIncident, ...]
+    latest_notifications: tuple[HistoryEntry, ...]
+    pending: tuple[UnnotifiedAlert, ...]
+    covered: tuple[UnnotifiedAlert, ...]
+    notifications: tuple[HistoryEntry, ...]
     is_complete: bool
     findings: tuple[tuple[str, OutlierFinding], ...]
     finding_count: int

@@ -7,9 +7,7 @@ from typing import Any
 from typing import Final
 from sqlalchemy import Connection
 from sqlalchemy import Select
-from hopwatch.alerts import recorded
 from hopwatch.alerts.events import Notification
-from hopwatch.alerts.record import Told
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.monitor.store import instances
 from hopwatch.monitor.store import outliers
@@ -17,6 +15,8 @@ from hopwatch.monitor.store import quality
 from hopwatch.monitor.store.instances import Asked
 from hopwatch.monitor.accounting.instances import InstancePage
 from hopwatch.monitor.accounting.quality import Quality
+from hopwatch.alerts.storage import history_queries
+from hopwatch.alerts.storage.history import HistoryEntry
 
 
 MAX_ROWS: Final = 200
@@ -52,28 +52,28 @@ class AlertsQuery:
 
     def run(self, connection: Connection) -> AlertsInRange:
         """Return it."""
-        lasting = [one for one in recorded.open_incidents(connection) if self._is_about_stream(one.notification)]
+        lasting = [one for one in history_queries.query_open_incidents(connection) if self._is_about_stream(one.notification)]
         keys = [one.notification.key for one in lasting[:MAX_OPEN]]
-        lately = self._query_notifications(connection, recorded.in_range(self.from_us, self.to_us, MAX_NOTIFICATIONS))
-        later = self._query_notifications(connection, recorded.ends_after(self.to_us, MAX_NOTIFICATIONS))
+        lately = self._query_notifications(connection, history_queries.select_in_range(self.from_us, self.to_us, MAX_NOTIFICATIONS))
+        later = self._query_notifications(connection, history_queries.select_ends_after(self.to_us, MAX_NOTIFICATIONS))
         over = [one for one in later if one.notification.since_us < self.to_us]
         span_us = self.from_us, self.to_us
         found, findings = outliers.newest(connection, self.stream or None, span_us, MAX_ROWS, is_all=self.is_all)
         return AlertsInRange(
             tuple(lasting),
-            tuple(recorded.told(connection, recorded.beginnings(keys))),
-            tuple(one for one in recorded.pending(connection) if self.stream in {"", one.stream}),
-            tuple(one for one in recorded.covered(connection) if self.stream in {"", one.stream}),
+            tuple(history_queries.query_history(connection, history_queries.select_beginnings(keys))),
+            tuple(one for one in history_queries.query_pending(connection) if self.stream in {"", one.stream}),
+            tuple(one for one in history_queries.query_covered(connection) if self.stream in {"", one.stream}),
             self._select_stream((*over, *lately)),
             len(lately) < MAX_NOTIFICATIONS and len(later) < MAX_NOTIFICATIONS,
             tuple(findings),
             found,
         )
 
-    def _query_notifications(self, connection: Connection, wanted: Select[Any]) -> list[Told]:
-        return recorded.told(connection, recorded.of_stream(wanted, self.stream))
+    def _query_notifications(self, connection: Connection, wanted: Select[Any]) -> list[HistoryEntry]:
+        return history_queries.query_history(connection, history_queries.filter_by_stream(wanted, self.stream))
 
-    def _select_stream(self, told: Iterable[Told]) -> tuple[Told, ...]:
+    def _select_stream(self, told: Iterable[HistoryEntry]) -> tuple[HistoryEntry, ...]:
         return tuple(one for one in told if self._is_about_stream(one.notification))
 
     def _is_about_stream(self, notification: Notification) -> bool:

@@ -1,18 +1,20 @@
 """Incident history: the notifications of a range, folded into one row per incident."""
 
 from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import tzinfo
-
-from hopwatch.alerts.events import Event, Kind, Notification
-from hopwatch.alerts.record import Told
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.events import Notification
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.dashboards.views import incidents as shown
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
-from hopwatch.dashboards.views.incidents import SEVERITIES, AlertPlace, DeliveryView
+from hopwatch.dashboards.views.incidents import SEVERITIES
+from hopwatch.dashboards.views.incidents import AlertPlace
+from hopwatch.dashboards.views.incidents import DeliveryView
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.storage.history import HistoryEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class IncidentHistoryRow:
 def build_history(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> tuple[IncidentHistoryRow, ...]:
     """Return the incidents of a range, the latest first; heartbeats are none."""
     lasting = {one.notification.key: one.notification for one in alarms.open_incidents}
-    by_key: dict[str, list[Told]] = defaultdict(list)
+    by_key: dict[str, list[HistoryEntry]] = defaultdict(list)
     for one in sorted(alarms.notifications, key=lambda told: told.number):
         by_key[one.notification.key].append(one)
     found = []
@@ -56,14 +58,14 @@ def build_history(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> tuple[Inc
     return tuple(sorted(kept, key=lambda one: (-one.since_us, one.mark.word, one.rule, one.summary)))
 
 
-NotificationPair = tuple[Told | None, Told | None]
+NotificationPair = tuple[HistoryEntry | None, HistoryEntry | None]
 """The last news of an incident but its end, and its end, as far as they are known."""
 
 
-def _pair_notifications(told: list[Told]) -> list[NotificationPair]:
+def _pair_notifications(told: list[HistoryEntry]) -> list[NotificationPair]:
     """Return the incidents of one key, in order: each ends with an end."""
     parts: list[NotificationPair] = []
-    begun: Told | None = None
+    begun: HistoryEntry | None = None
     for one in told:
         if one.notification.event is Event.RESOLVED:
             parts.append((begun, one))
@@ -74,9 +76,9 @@ def _pair_notifications(told: list[Told]) -> list[NotificationPair]:
 
 
 def _build_row(
-    said: Notification, begun: Told | None, end: Told | None, now_us: int, zone: tzinfo
+    said: Notification, begun: HistoryEntry | None, end: HistoryEntry | None, now_us: int, zone: tzinfo
 ) -> IncidentHistoryRow | None:
-    if said.kind is Kind.HEARTBEAT:
+    if said.kind is AlertKind.HEARTBEAT:
         return None
     ended_us = end.notification.at_us if end else None
     return IncidentHistoryRow(

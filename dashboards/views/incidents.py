@@ -1,39 +1,48 @@
 """Rows of open incidents and pending alerts, with the delivery status of each channel."""
 
 from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
-
-from hopwatch.alerts.events import Alert, Kind, Notification, Severity, Unit
-from hopwatch.alerts.outbox import Fate
-from hopwatch.alerts.record import Open, Sending, Untold
+from hopwatch.alerts.events import Alert
+from hopwatch.alerts.events import Notification
+from hopwatch.alerts.events import Severity
+from hopwatch.alerts.events import Unit
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.dashboards.views import texts
 from hopwatch.dashboards.views.colours import Mark
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.storage.history import ChannelDelivery
+from hopwatch.alerts.storage.history import OpenIncident
+from hopwatch.alerts.storage.history import UnnotifiedAlert
+from hopwatch.alerts.storage.outbox import DeliveryState
+
 
 SEVERITIES: Final = {
     Severity.PAGE: Mark("PAGE", "▲", "somebody is called now", "lossy"),
     Severity.TICKET: Mark("TICKET", "■", "nobody is called before the morning", "unknown"),
 }
 FATES: Final = {
-    Fate.WAITING: Mark("waiting", "…", "to be sent yet, or again where the channel did not take it", "pending"),
-    Fate.STANDING: Mark("standing", "↻", "sent, and sent again for as long as the incident lasts", "clean"),
-    Fate.SENT: Mark("sent", "✓", "the channel has taken it", "clean"),
-    Fate.SUPERSEDED: Mark("superseded", "→", "something newer of the same incident was sent in its place", "idle"),
-    Fate.DEAD: Mark("given up", "✕", "the channel does not take it, and is not asked again", "lossy"),
+    DeliveryState.WAITING: Mark(
+        "waiting", "…", "to be sent yet, or again where the channel did not take it", "pending"
+    ),
+    DeliveryState.STANDING: Mark("standing", "↻", "sent, and sent again for as long as the incident lasts", "clean"),
+    DeliveryState.SENT: Mark("sent", "✓", "the channel has taken it", "clean"),
+    DeliveryState.SUPERSEDED: Mark(
+        "superseded", "→", "something newer of the same incident was sent in its place", "idle"
+    ),
+    DeliveryState.DEAD: Mark("given up", "✕", "the channel does not take it, and is not asked again", "lossy"),
 }
 _AFFECTED_UNITS: Final = {
-    Kind.LOSS: "messages",
-    Kind.LAG: "stamps",
-    Kind.END_TO_END_LAG: "messages",
-    Kind.PROBE_DROPS: "observations",
-    Kind.CLOCK_SKEW: "stamps",
-    Kind.REJECTED: "messages",
-    Kind.SET_ASIDE: "records",
-    Kind.BURN_RATE: "messages",
+    AlertKind.LOSS: "messages",
+    AlertKind.LAG: "stamps",
+    AlertKind.END_TO_END_LAG: "messages",
+    AlertKind.PROBE_DROPS: "observations",
+    AlertKind.CLOCK_SKEW: "stamps",
+    AlertKind.REJECTED: "messages",
+    AlertKind.SET_ASIDE: "records",
+    AlertKind.BURN_RATE: "messages",
 }
 
 
@@ -81,12 +90,12 @@ class IncidentView:
 def build_incidents(alarms: AlertsInRange, now_us: int, zone: tzinfo) -> tuple[IncidentView, ...]:
     """Return what is open, pages first, then the oldest; a heartbeat is none."""
     news = {one.notification.key: one.sendings for one in alarms.latest_notifications}
-    lasting = [one for one in alarms.open_incidents if one.notification.kind is not Kind.HEARTBEAT]
+    lasting = [one for one in alarms.open_incidents if one.notification.kind is not AlertKind.HEARTBEAT]
     ordered = sorted(lasting, key=lambda one: (one.notification.severity, one.notification.since_us))
     return tuple(_build_incident(one, news.get(one.notification.key, ()), now_us, zone) for one in ordered)
 
 
-def _build_incident(one: Open, sendings: Iterable[Sending], now_us: int, zone: tzinfo) -> IncidentView:
+def _build_incident(one: OpenIncident, sendings: Iterable[ChannelDelivery], now_us: int, zone: tzinfo) -> IncidentView:
     notification = one.notification
     taken = one.taken
     note = f": {taken.note}" if taken and taken.note else ""
@@ -107,7 +116,7 @@ def _build_incident(one: Open, sendings: Iterable[Sending], now_us: int, zone: t
 
 def format_heartbeat(alarms: AlertsInRange, now_us: int) -> str:
     """Return how the dead-man's switch stands, which fires as long as all is well."""
-    found = next((one for one in alarms.open_incidents if one.notification.kind is Kind.HEARTBEAT), None)
+    found = next((one for one in alarms.open_incidents if one.notification.kind is AlertKind.HEARTBEAT), None)
     if found is None:
         return "No heartbeat stands: its rule is off, or the monitor has not decided about alerts yet."
     told = next((one for one in alarms.latest_notifications if one.notification.key == found.notification.key), None)
@@ -116,7 +125,7 @@ def format_heartbeat(alarms: AlertsInRange, now_us: int) -> str:
     return f"The heartbeat stands, as it does while the monitor decides: {ways}."
 
 
-def build_pending_rows(found: Iterable[Untold], now_us: int) -> tuple[tuple[Mark, str, str], ...]:
+def build_pending_rows(found: Iterable[UnnotifiedAlert], now_us: int) -> tuple[tuple[Mark, str, str], ...]:
     """Return alerts that no incident tells of: severity, rule and place, and for how long they have been bad."""
     return tuple(
         (
@@ -150,7 +159,7 @@ def build_place(alert: Alert, zone: tzinfo) -> AlertPlace:
     )
 
 
-def build_deliveries(sendings: Iterable[Sending], now_us: int) -> tuple[DeliveryView, ...]:
+def build_deliveries(sendings: Iterable[ChannelDelivery], now_us: int) -> tuple[DeliveryView, ...]:
     """Return how each channel took a notification, with its failures and when it is tried again."""
     return tuple(DeliveryView(one.channel, FATES[one.fate], _format_failures(one, now_us)) for one in sendings)
 
@@ -180,9 +189,9 @@ def _format_expected(alert: Alert) -> str:
     return f"less than {told}" if alert.unit is Unit.MINUTES else f"at most {told}"
 
 
-def _format_failures(one: Sending, now_us: int) -> str:
+def _format_failures(one: ChannelDelivery, now_us: int) -> str:
     if not one.tries:
         return ""
     told = f"{texts.format_count(one.tries)} {'failure' if one.tries == 1 else 'failures'}, the last: {one.last_error}"
-    is_open = one.fate in {Fate.WAITING, Fate.STANDING} and one.next_try_us > now_us
+    is_open = one.fate in {DeliveryState.WAITING, DeliveryState.STANDING} and one.next_try_us > now_us
     return f"{told}; tried again in {texts.format_age(one.next_try_us - now_us)}" if is_open else told

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from hopwatch.demo.faults import chance
+from hopwatch.demo.faults import draw_chance
 from hopwatch.demo.nodes import GATE
 
 Item = dict[str, Any]
 """An event as it is posted: id, time and data."""
-AN_HOUR_US: Final = 3_600_000_000
+HOUR_US: Final = 3_600_000_000
 
 
 class Breakage(NamedTuple):
@@ -40,11 +40,11 @@ def _rule_broken(event: Item) -> Item:
 
 
 def _time_ahead(event: Item) -> Item:
-    return {**event, "time": event["time"] + AN_HOUR_US}
+    return {**event, "time": event["time"] + HOUR_US}
 
 
 def _time_too_old(event: Item) -> Item:
-    return {**event, "time": event["time"] - 48 * AN_HOUR_US}
+    return {**event, "time": event["time"] - 48 * HOUR_US}
 
 
 BREAKAGES: Final = (
@@ -57,6 +57,6 @@ BREAKAGES: Final = (
 )
 
 
-def breakage_of(seed: int, number: int) -> Breakage:
+def choose_breakage(seed: int, number: int) -> Breakage:
     """Return how message ``number`` is broken, the same for the same seed."""
-    return BREAKAGES[int(chance(seed, GATE, "breakage", number) * len(BREAKAGES))]
+    return BREAKAGES[int(draw_chance(seed, GATE, "breakage", number) * len(BREAKAGES))]

@@ -15,7 +15,9 @@ from hopwatch.demo.links import LinkError
 HOST: Final = "127.0.0.1"
 ANSWERS_WITHIN_S: Final = 30.0
 JSON_HEADERS: Final = {"content-type": "application/json"}
-AGAIN: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+RETRY_STATUSES: Final = frozenset(
+    {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+)
 """What the gate says when it should be asked once more."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -24,7 +26,7 @@ class GateAwayError(Exception):
     """The gate gave no answer, or not now: what was sent has to be sent again."""
 
 
-class Answer(NamedTuple):
+class EventAnswer(NamedTuple):
     """What became of one event; ``place`` and ``detail`` are the first error that the gate tells of it, if any."""
 
     status: int
@@ -49,7 +51,7 @@ class GateClient:
         """
         self._asked("PUT", f"/subjects/{subject}/schemas", schema, {HTTPStatus.OK, HTTPStatus.CREATED})
 
-    def post(self, stream: str, items: Sequence[Item]) -> list[Answer]:
+    def post(self, stream: str, items: Sequence[Item]) -> list[EventAnswer]:
         """Post events of which each has a fate of its own, and return what became of them, in their order.
 
         Raises:
@@ -57,7 +59,7 @@ class GateClient:
             LinkError: it refuses the request as a whole.
         """
         told = self._asked("POST", f"/streams/{stream}/events?each=true", items, {HTTPStatus.MULTI_STATUS})
-        return [_answer(number, one) for number, one in enumerate(told["events"])]
+        return [_parse_answer(number, one) for number, one in enumerate(told["events"])]
 
     def close(self) -> None:
         """Hang up."""
@@ -71,14 +73,14 @@ class GateClient:
         except (OSError, HTTPException) as error:
             self._connection.close()
             raise GateAwayError(str(error) or type(error).__name__) from None
-        if status in AGAIN:
+        if status in RETRY_STATUSES:
             raise GateAwayError(f"{status} {told[:200].decode(errors='replace')}")
         if status not in good:
             raise LinkError(f"the gate answered {status} to {method} {path}: {told[:300].decode(errors='replace')}")
         return json.loads(told)
 
 
-def _answer(number: int, one: dict[str, Any]) -> Answer:
+def _parse_answer(number: int, one: dict[str, Any]) -> EventAnswer:
     errors = one.get("errors") or [{"place": "", "detail": ""}]
     arrived_us = (datetime.fromisoformat(one["arrived"]) - _EPOCH) // timedelta(microseconds=1)
-    return Answer(one["status"], arrived_us, errors[0]["place"].removeprefix(f"/{number}"), errors[0]["detail"])
+    return EventAnswer(one["status"], arrived_us, errors[0]["place"].removeprefix(f"/{number}"), errors[0]["detail"])

@@ -11,7 +11,7 @@ import fastavro
 
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.nodes import STREAM
-from hopwatch.demo.records import Message
+from hopwatch.demo.records import FlightMessage
 from hopwatch.probes.contract.envelope import MARKER
 
 WHOLE: Final = ("year", "month", "day", "distance", "hour", "minute")
@@ -40,7 +40,7 @@ _PREFIX: Final = bytes([MARKER]) + bytes.fromhex(fastavro.schema.fingerprint(_CA
 _MARKS: Final = struct.Struct("<16sq")
 
 
-def item(message: Message) -> dict[str, Any]:
+def build_item(message: FlightMessage) -> dict[str, Any]:
     """Return a message as the gate takes it in a batch; its flight is parsed already."""
     return {
         "id": str(uuid.UUID(bytes=message.id)),
@@ -49,12 +49,12 @@ def item(message: Message) -> dict[str, Any]:
     }
 
 
-def pack(message_id: bytes, event_time_us: int, record: bytes) -> bytes:
+def pack_event(message_id: bytes, event_time_us: int, record: bytes) -> bytes:
     """Return what the gate has let in as a link's payload: its marks, and the record as the gate wrote it."""
     return _MARKS.pack(message_id, event_time_us) + record
 
 
-def unpack(payload: bytes) -> Message:
+def unpack_event(payload: bytes) -> FlightMessage:
     """Return the message of what ``pack`` made.
 
     Raises:
@@ -66,4 +66,4 @@ def unpack(payload: bytes) -> Message:
     if (prefix := body.read(len(_PREFIX))) != _PREFIX:
         raise LinkError(f"a flight begins with {_PREFIX.hex()}, the gate let in {prefix.hex()}")
     flight: Any = fastavro.schemaless_reader(body, _AVRO, None)
-    return Message(message_id, flight.pop("number"), event_time_us, flight)
+    return FlightMessage(message_id, flight.pop("number"), event_time_us, flight)

@@ -15,6 +15,6 @@ class GateOutlets(NamedTuple):
     rejected: str
 
 
-def spools_below(folder: Path) -> GateOutlets:
+def build_spool_outlets(folder: Path) -> GateOutlets:
     """Return spools in the folder of a run."""
     return GateOutlets(f"{SPOOL}{folder / 'events'}", f"{SPOOL}{folder / 'rejected'}")

@@ -8,14 +8,14 @@ from typing import Final
 
 from hopwatch.monitor.errors import DependencyError
 
-NEEDED: Final = ("avro", "fastapi", "granian", "limits", "msgspec", "orjson")
+REQUIRED_PACKAGES: Final = ("avro", "fastapi", "granian", "limits", "msgspec", "orjson")
 
 
 class GateMissingError(DependencyError):
     """Packages of the gate are not installed."""
 
 
-def check(needed: Sequence[str] = NEEDED) -> None:
+def check_packages(needed: Sequence[str] = REQUIRED_PACKAGES) -> None:
     """Check that the gate's packages are there.
 
     Raises:

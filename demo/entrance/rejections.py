@@ -9,9 +9,9 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
+from hopwatch.demo.comparison_line import ComparisonLine, expect_equal
 from hopwatch.demo.entrance.breakage import Breakage
-from hopwatch.demo.entrance.client import Answer
-from hopwatch.demo.line import Line, equal
+from hopwatch.demo.entrance.client import EventAnswer
 from hopwatch.demo.nodes import GATE
 
 NOTHING: Final = "nothing wrong"
@@ -35,7 +35,7 @@ class Rejections:
         """Begin with none."""
         self._kinds: dict[str, Rejection] = {}
 
-    def note(self, breakage: Breakage | None, answer: Answer) -> None:
+    def note(self, breakage: Breakage | None, answer: EventAnswer) -> None:
         """Note what was wrong with an event and what the gate said of it.
 
         A broken event counts as rejected if the gate names the place that was broken.
@@ -55,18 +55,18 @@ class Rejections:
         path.write_text(json.dumps([asdict(kind) for kind in self._kinds.values()]), encoding="utf-8")
 
 
-def read(path: Path) -> list[Rejection]:
+def read_rejections(path: Path) -> list[Rejection]:
     """Return the account that was written; none where nothing was."""
     told = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     return sorted((Rejection(**one) for one in told), key=lambda kind: kind.what)
 
 
-def lines(kinds: Iterable[Rejection]) -> list[Line]:
+def compare_rejections(kinds: Iterable[Rejection]) -> list[ComparisonLine]:
     """Return how often events were broken against how often the gate said so."""
-    return [equal(f"rejected, {kind.what}", GATE, kind.injected, kind.rejected) for kind in kinds]
+    return [expect_equal(f"rejected, {kind.what}", GATE, kind.injected, kind.rejected) for kind in kinds]
 
 
-def words(kinds: Sequence[Rejection]) -> list[str]:
+def describe_rejections(kinds: Sequence[Rejection]) -> list[str]:
     """Return the gate's reasons, a line each."""
     said = [f"  {kind.what}, {kind.rejected:,} times, such as: {kind.reason}" for kind in kinds if kind.rejected]
     return ["what the gate said of events that it rejected:", *said] if said else []

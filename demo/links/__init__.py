@@ -18,7 +18,7 @@ class LinkError(DependencyError):
     """A link does not carry messages any more, or carries something else."""
 
 
-class Outlet(Protocol):
+class LinkOutlet(Protocol):
     """The sending end."""
 
     def send(self, payload: bytes, then: Callable[[], None]) -> None:
@@ -31,7 +31,7 @@ class Outlet(Protocol):
         """Settle and hang up."""
 
 
-class Inlet(Protocol):
+class LinkInlet(Protocol):
     """The receiving end."""
 
     def receive(self, timeout_s: float) -> list[bytes]:

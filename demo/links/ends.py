@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from hopwatch.demo.links import Inlet, Outlet
+from hopwatch.demo.links import LinkInlet, LinkOutlet
 from hopwatch.demo.links.sockets import SocketInlet, SocketOutlet
 from hopwatch.demo.links.topics import TopicInlet, TopicOutlet
 
@@ -32,15 +32,15 @@ class SocketEnds:
         """Return whether messages come from the gate."""
         return bool(self.events)
 
-    def inlet(self) -> Inlet:
+    def inlet(self) -> LinkInlet:
         """Return the end that messages come from."""
         if self.events:
-            from hopwatch.demo.entrance.segments import SegmentInlet  # noqa: PLC0415 - needs the gate's packages
+            from hopwatch.demo.entrance.spool_inlet import GateSpoolInlet  # noqa: PLC0415 - needs the gate's packages
 
-            return SegmentInlet(Path(self.events))
+            return GateSpoolInlet(Path(self.events))
         return SocketInlet(socket.socket(fileno=self.listen_fd))
 
-    def outlet(self) -> Outlet:
+    def outlet(self) -> LinkOutlet:
         """Return the end that messages go to."""
         return SocketOutlet((LOOPBACK, self.next_port))
 
@@ -59,19 +59,19 @@ class TopicEnds:
     is_reliable: ClassVar[bool] = True
     """What a killed node held comes again."""
 
-    def inlet(self) -> Inlet:
+    def inlet(self) -> LinkInlet:
         """Return the end that messages come from.
 
         Raises:
             LinkError: no broker says how far this node has come.
         """
         if self.is_gated:
-            from hopwatch.demo.entrance.marked import MarkedInlet  # noqa: PLC0415 - as above
+            from hopwatch.demo.entrance.topic_inlet import GateTopicInlet  # noqa: PLC0415 - as above
 
-            return MarkedInlet.open(self.brokers, self.inlet_topic)
+            return GateTopicInlet.open(self.brokers, self.inlet_topic)
         return TopicInlet.open(self.brokers, self.inlet_topic)
 
-    def outlet(self) -> Outlet:
+    def outlet(self) -> LinkOutlet:
         """Return the end that messages go to."""
         return TopicOutlet.open(self.brokers, self.outlet_topic)
 
@@ -79,6 +79,6 @@ class TopicEnds:
 Ends = SocketEnds | TopicEnds
 
 
-def ends_from(fields: dict[str, Any]) -> Ends:
+def parse_ends(fields: dict[str, Any]) -> Ends:
     """Return the ends that ``dataclasses.asdict`` made these fields of."""
     return TopicEnds(**fields) if "brokers" in fields else SocketEnds(**fields)

@@ -8,7 +8,7 @@ from typing import Self
 
 from hopwatch.demo.entrance.outlets import SPOOL, GateOutlets
 from hopwatch.demo.links.ends import LOOPBACK, SocketEnds
-from hopwatch.demo.nodes import NODES, after
+from hopwatch.demo.nodes import NODES, next_node
 
 
 class SocketLinks:
@@ -38,7 +38,7 @@ class SocketLinks:
 
     def ends(self, node: str) -> SocketEnds:
         """Return the node's own socket, and the port of the next one."""
-        following = after(node)
+        following = next_node(node)
         next_port = self._listeners[following].getsockname()[1] if following else 0
         events = self.gate.events if self.gate and node == NODES[0] else ""
         return SocketEnds(self._listeners[node].fileno(), next_port, events.removeprefix(SPOOL))

@@ -23,7 +23,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from hopwatch.demo.links import LinkError
 from hopwatch.probes.sinks.kafka import access_of
 
-MOST_MESSAGES: Final = 500
+MAX_MESSAGES: Final = 500
 """How many are received at once."""
 COMMIT_EVERY_S: Final = 0.25
 """How often a place is committed; what was handled since the last time comes again after a kill."""
@@ -50,7 +50,7 @@ class TopicOutlet:
         asked = {"acks": "all", "enable.idempotence": True, "linger.ms": 2}
         asked |= {"message.timeout.ms": round(PATIENCE_S * 1_000)}
         asked |= {"queue.buffering.max.messages": 0}  # no bound but that of its bytes
-        return cls(Producer(_settings(brokers) | asked), topic)
+        return cls(Producer(_client_settings(brokers) | asked), topic)
 
     def send(self, payload: bytes, then: Callable[[], None]) -> None:
         """Give a message to the client; ``then`` is called once the broker has it.
@@ -120,7 +120,7 @@ class TopicInlet:
         """
         # An offset that is gone ends the node: to read on elsewhere would be a loss that nobody sees.
         asked = {"group.id": topic, "enable.auto.commit": False, "auto.offset.reset": "error"}
-        return cls(Consumer(_settings(brokers) | asked), topic)
+        return cls(Consumer(_client_settings(brokers) | asked), topic)
 
     def receive(self, timeout_s: float) -> list[bytes]:
         """Return what has come; none when ``timeout_s`` passed.
@@ -131,7 +131,7 @@ class TopicInlet:
         first = self._consumer.poll(max(0.0, timeout_s))
         if first is None:
             return []
-        return [self._taken(message) for message in (first, *self._consumer.consume(MOST_MESSAGES - 1, 0))]
+        return [self._taken(message) for message in (first, *self._consumer.consume(MAX_MESSAGES - 1, 0))]
 
     def done(self, count: int) -> None:
         """Commit, when that is due, the place behind the first ``count`` of all messages that were received."""
@@ -188,16 +188,16 @@ class TopicInlet:
         return LinkError(f"the topic {self._topic} cannot be read: {why}; {ADVICE}")
 
 
-def _settings(brokers: str) -> dict[str, Any]:
+def _client_settings(brokers: str) -> dict[str, Any]:
     """Return what reader and writer have in common; who they are stands in the environment, as it does for probes."""
     return {
         **access_of(os.environ).for_librdkafka(brokers),
         "client.id": "hopwatch-demo",
         "log_level": 0,
-        "error_cb": _tell,
+        "error_cb": _log_error,
     }
 
 
-def _tell(error: KafkaError) -> None:
+def _log_error(error: KafkaError) -> None:
     """Write down what goes wrong in the background, most of which the client mends by itself."""
     sys.stderr.write(f"{error.str()}\n")

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from hopwatch.demo.config import Layout
-from hopwatch.demo.nodes.process import at_work, own_settings, relay
-from hopwatch.demo.records import Flight, Message
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.nodes.process import open_step, read_settings, relay_messages
+from hopwatch.demo.records import Flight, FlightMessage
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
@@ -24,7 +24,7 @@ class FlightFile:
         self._max_file_bytes = max_file_bytes
         self._file = self._path.open("ab", buffering=0)
 
-    def hand_on(self, message: Message, then: Callable[[], None]) -> None:
+    def hand_on(self, message: FlightMessage, then: Callable[[], None]) -> None:
         """Append one flight; what is written stays written, whatever happens to this process."""
         line = json.dumps({"id": message.id.hex(), **message.flight}, separators=(",", ":")).encode() + b"\n"
         if self._file.tell() + len(line) > self._max_file_bytes:
@@ -42,12 +42,12 @@ class FlightFile:
         self._file.close()
 
 
-def label(flight: Flight) -> Flight:
+def label_flight(flight: Flight) -> Flight:
     """Return the flight with the name people call it by, such as ``UA 1545 EWR-IAH``."""
     return {"name": "{carrier} {flight} {origin}-{dest}".format_map(flight), **flight}
 
 
 if __name__ == "__main__":
-    settings = own_settings()
-    with at_work(settings, label, FlightFile(Layout(settings.path).output)) as step:
-        relay(settings, step)
+    settings = read_settings()
+    with open_step(settings, label_flight, FlightFile(Layout(settings.path).output)) as step:
+        relay_messages(settings, step)

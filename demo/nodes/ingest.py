@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final, Protocol
 
-from hopwatch.demo.config import Layout
 from hopwatch.demo.entrance import events
-from hopwatch.demo.nodes.process import NextNode, at_work, own_settings, relay, told_to_stop
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.nodes.process import NextNode, is_stop_requested, open_step, read_settings, relay_messages
 from hopwatch.demo.nodes.settings import NodeSettings
-from hopwatch.demo.records import Flight, Message, new_message, raw_flights, wall_clock_us
-from hopwatch.demo.truth import Birth, Deed, deed_count, unfinished_births
+from hopwatch.demo.records import Flight, FlightMessage, create_message, read_flights, wall_clock_us
+from hopwatch.demo.truth import CreatedMessage, NodeAction, count_actions, read_unfinished
 
 NUMBERS: Final = ("year", "month", "day", "dep_delay", "arr_delay", "air_time", "distance", "hour", "minute")
 """The columns that hold whole numbers; the others stay texts."""
@@ -26,7 +26,7 @@ MAX_BEHIND_S: Final = 1.0
 """After a longer standstill the rate starts afresh: what was not created meanwhile is not made up for."""
 
 
-def parse(flight: Flight) -> Flight:
+def parse_flight(flight: Flight) -> Flight:
     """Return a row of the CSV with numbers where there are numbers, and ``None`` where it says NA."""
     parsed = {name: None if text in ("", "NA") else text for name, text in flight.items()}
     for name in NUMBERS:
@@ -54,7 +54,7 @@ class Metronome:
         return due
 
 
-class Paced(Protocol):
+class RateSettings(Protocol):
     """Who makes messages at a rate."""
 
     @property
@@ -62,52 +62,52 @@ class Paced(Protocol):
         """How many a second."""
 
 
-def new_messages(
-    settings: Paced,
+def create_messages(
+    settings: RateSettings,
     first_number: int,
-    stop: Callable[[], bool] = told_to_stop,
+    stop: Callable[[], bool] = is_stop_requested,
     now_s: Callable[[], float] = time.monotonic,
     tick_s: float = TICK_S,
-) -> Iterator[list[Message]]:
+) -> Iterator[list[FlightMessage]]:
     """Yield the messages that have become due, numbered from ``first_number``, until told to stop."""
-    rows = enumerate(raw_flights(skip=first_number), start=first_number)
+    rows = enumerate(read_flights(skip=first_number), start=first_number)
     metronome = Metronome(settings.rate_per_s, now_s())
     while not stop():
         due = metronome.due(now_s())
-        yield [new_message(number, wall_clock_us(), row) for number, row in islice(rows, due)]
+        yield [create_message(number, wall_clock_us(), row) for number, row in islice(rows, due)]
         time.sleep(tick_s)
 
 
-def messages_again(births: Sequence[Birth]) -> Iterator[Message]:
+def recreate_messages(births: Sequence[CreatedMessage]) -> Iterator[FlightMessage]:
     """Yield messages as they were created, id, event time and flight; ``births`` are in the order of their numbers."""
     if not births:
         return
     first = births[0].number
-    rows = enumerate(raw_flights(skip=first), start=first)
+    rows = enumerate(read_flights(skip=first), start=first)
     for birth in births:
         flight = next(row for number, row in rows if number == birth.number)
-        yield Message(birth.id, birth.number, birth.event_time_us, flight)
+        yield FlightMessage(birth.id, birth.number, birth.event_time_us, flight)
 
 
-def create(settings: NodeSettings) -> None:
+def run_ingest(settings: NodeSettings) -> None:
     """Make messages and hand them on until told to stop."""
     # A restarted ingest goes on behind the last number that it gave.
     log = Layout(settings.path).truth_log(settings.node)
-    first_number = deed_count(log, Deed.CREATED)
-    in_hand = unfinished_births(log) if settings.ends.is_reliable else ()
-    with at_work(settings, parse, NextNode(settings.ends.outlet())) as step:
-        for message in messages_again(in_hand):
+    first_number = count_actions(log, NodeAction.CREATED)
+    in_hand = read_unfinished(log) if settings.ends.is_reliable else ()
+    with open_step(settings, parse_flight, NextNode(settings.ends.outlet())) as step:
+        for message in recreate_messages(in_hand):
             step.take(message)
-        for messages in new_messages(settings, first_number):
+        for messages in create_messages(settings, first_number):
             for message in messages:
                 step.create(message)
             step.release()
 
 
 if __name__ == "__main__":
-    own = own_settings()
+    own = read_settings()
     if own.ends.is_gated:
-        with at_work(own, parse, NextNode(own.ends.outlet())) as at_gate:
-            relay(own, at_gate, read=events.unpack)
+        with open_step(own, parse_flight, NextNode(own.ends.outlet())) as at_gate:
+            relay_messages(own, at_gate, read=events.unpack_event)
     else:
-        create(own)
+        run_ingest(own)

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Final
 
-from hopwatch.demo.config import Layout
 from hopwatch.demo.faults import Dice
-from hopwatch.demo.links import LinkError, Outlet
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.links import LinkError, LinkOutlet
+from hopwatch.demo.node_probe import open_probe
 from hopwatch.demo.nodes.settings import NodeSettings
-from hopwatch.demo.nodes.step import Hop, Step
-from hopwatch.demo.probing import opened_probe
-from hopwatch.demo.records import Flight, Message, pack, unpack
+from hopwatch.demo.nodes.step import Hop, NodeStep
+from hopwatch.demo.records import Flight, FlightMessage, pack_message, unpack_message
 from hopwatch.demo.truth import TruthLog
 
 TICK_S: Final = 0.2
@@ -24,13 +24,13 @@ TICK_S: Final = 0.2
 class NextNode:
     """The hop to the next node."""
 
-    def __init__(self, outlet: Outlet) -> None:
+    def __init__(self, outlet: LinkOutlet) -> None:
         """Take the link that leads there."""
         self._outlet = outlet
 
-    def hand_on(self, message: Message, then: Callable[[], None]) -> None:
+    def hand_on(self, message: FlightMessage, then: Callable[[], None]) -> None:
         """Send a message; ``then`` is called once it has left."""
-        self._outlet.send(pack(message), then)
+        self._outlet.send(pack_message(message), then)
 
     def settle(self) -> None:
         """Wait until all that was sent has left."""
@@ -41,24 +41,24 @@ class NextNode:
         self._outlet.close()
 
 
-def own_settings() -> NodeSettings:
+def read_settings() -> NodeSettings:
     """Return what the parent wrote into this process's only argument."""
     return NodeSettings.from_json(sys.argv[1])
 
 
-def told_to_stop() -> bool:
+def is_stop_requested() -> bool:
     """Return whether the parent has closed this process's standard input, or is dead, which closes it too."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
 @contextmanager
-def at_work(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) -> Iterator[Step]:
+def open_step(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) -> Iterator[NodeStep]:
     """Open the node's truth log and its probe; on the way out hand on what is held, then close all.
 
     A link that fails ends the process with the exit code of a dependency that is down.
     """
     try:
-        with closing(hop), _step(settings, work, hop) as step:
+        with closing(hop), _open_step(settings, work, hop) as step:
             yield step
     except LinkError as error:
         sys.stderr.write(f"{error}\n")
@@ -66,11 +66,11 @@ def at_work(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) 
 
 
 @contextmanager
-def _step(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) -> Iterator[Step]:
+def _open_step(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) -> Iterator[NodeStep]:
     layout = Layout(settings.path)
-    with closing(TruthLog(layout.truth_log(settings.node))) as truth, opened_probe(settings, layout) as probe:
+    with closing(TruthLog(layout.truth_log(settings.node))) as truth, open_probe(settings, layout) as probe:
         dice = Dice(settings.seed, settings.node, settings.faults)
-        step = Step(probe=probe, truth=truth, dice=dice, delay_s=settings.faults.delay_s, work=work, hop=hop)
+        step = NodeStep(probe=probe, truth=truth, dice=dice, delay_s=settings.faults.delay_s, work=work, hop=hop)
         yield step
         step.release()
         while (wait_s := step.wait_s) is not None:
@@ -78,11 +78,11 @@ def _step(settings: NodeSettings, work: Callable[[Flight], Flight], hop: Hop) ->
             step.release()
 
 
-def relay(
+def relay_messages(
     settings: NodeSettings,
-    step: Step,
-    stop: Callable[[], bool] = told_to_stop,
-    read: Callable[[bytes], Message] = unpack,
+    step: NodeStep,
+    stop: Callable[[], bool] = is_stop_requested,
+    read: Callable[[bytes], FlightMessage] = unpack_message,
 ) -> None:
     """Give the step every message that comes, until told to stop, the node before has ended, and all is handed on."""
     with closing(settings.ends.inlet()) as inlet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hopwatch.demo.nodes.process import NextNode, at_work, own_settings, relay
+from hopwatch.demo.nodes.process import NextNode, open_step, read_settings, relay_messages
 from hopwatch.demo.records import Flight
 
 MARKETS: Final = {
@@ -15,7 +15,7 @@ MARKETS: Final = {
 """Carrier code to market, for the sixteen carriers of 2013."""
 
 
-def route(flight: Flight) -> Flight:
+def route_flight(flight: Flight) -> Flight:
     """Return the flight with its market, and with its state: cancelled, diverted or flown."""
     landed = "diverted" if flight["air_time"] is None else "flown"
     state = "cancelled" if flight["dep_time"] is None else landed
@@ -23,6 +23,6 @@ def route(flight: Flight) -> Flight:
 
 
 if __name__ == "__main__":
-    settings = own_settings()
-    with at_work(settings, route, NextNode(settings.ends.outlet())) as step:
-        relay(settings, step)
+    settings = read_settings()
+    with open_step(settings, route_flight, NextNode(settings.ends.outlet())) as step:
+        relay_messages(settings, step)

@@ -6,22 +6,22 @@ import sys
 from contextlib import closing
 from typing import Final
 
-from hopwatch.demo.config import Layout
 from hopwatch.demo.entrance.client import GateClient
+from hopwatch.demo.entrance.event_sender import EventSender
 from hopwatch.demo.entrance.rejections import Rejections
-from hopwatch.demo.entrance.sending import Sender
 from hopwatch.demo.entrance.settings import SenderSettings
 from hopwatch.demo.faults import Dice
+from hopwatch.demo.layout import Layout
 from hopwatch.demo.links import LinkError
 from hopwatch.demo.nodes import GATE
-from hopwatch.demo.nodes.ingest import new_messages, parse
+from hopwatch.demo.nodes.ingest import create_messages, parse_flight
 from hopwatch.demo.truth import TruthLog
 
 POST_EVERY_S: Final = 0.1
 """So long messages come together: the gate syncs its disk for every batch."""
 
 
-def send(settings: SenderSettings) -> None:
+def run_sender(settings: SenderSettings) -> None:
     """Send messages until told to stop; all of them have had their answer then.
 
     Raises:
@@ -30,16 +30,16 @@ def send(settings: SenderSettings) -> None:
     layout, rejections = Layout(settings.path), Rejections()
     dice = Dice(settings.seed, GATE, settings.faults)
     with closing(GateClient(settings.port)) as client, closing(TruthLog(layout.truth_log(GATE))) as truth:
-        sender = Sender(client=client, truth=truth, dice=dice, seed=settings.seed, rejections=rejections)
+        sender = EventSender(client=client, truth=truth, dice=dice, seed=settings.seed, rejections=rejections)
         sender.register()
-        for messages in new_messages(settings, 0, tick_s=POST_EVERY_S):
-            sender.send([message._replace(flight=parse(message.flight)) for message in messages])
+        for messages in create_messages(settings, 0, tick_s=POST_EVERY_S):
+            sender.send([message._replace(flight=parse_flight(message.flight)) for message in messages])
     rejections.write(layout.rejections)
 
 
 if __name__ == "__main__":
     try:
-        send(SenderSettings.from_json(sys.argv[1]))
+        run_sender(SenderSettings.from_json(sys.argv[1]))
     except LinkError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hopwatch.demo.faults import NodeFaults
-from hopwatch.demo.links.ends import Ends, ends_from
+from hopwatch.demo.links.ends import Ends, parse_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +38,4 @@ class NodeSettings:
     def from_json(cls, text: str) -> NodeSettings:
         """Return the settings that ``to_json`` wrote."""
         fields = json.loads(text)
-        return cls(**{**fields, "ends": ends_from(fields["ends"]), "faults": NodeFaults(**fields["faults"])})
+        return cls(**{**fields, "ends": parse_ends(fields["ends"]), "faults": NodeFaults(**fields["faults"])})

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from hopwatch.demo.faults import Dice, Fate
-from hopwatch.demo.records import Flight, Message, wall_clock_us
-from hopwatch.demo.truth import Deed, TruthLog
+from hopwatch.demo.faults import Dice, FaultAction
+from hopwatch.demo.records import Flight, FlightMessage, wall_clock_us
+from hopwatch.demo.truth import NodeAction, TruthLog
 
 
-class Stamps(Protocol):
+class StepProbe(Protocol):
     """What a step needs of a probe."""
 
     def arrived(self, message_id: bytes, event_time: int) -> None:
@@ -35,7 +35,7 @@ class Stamps(Protocol):
 class Hop(Protocol):
     """Where a step hands its messages on to."""
 
-    def hand_on(self, message: Message, then: Callable[[], None]) -> None:
+    def hand_on(self, message: FlightMessage, then: Callable[[], None]) -> None:
         """Take a message, and call ``then`` once it has left this node: now, or from a later call of this hop."""
 
     def settle(self) -> None:
@@ -45,22 +45,22 @@ class Hop(Protocol):
         """Settle, and let go of everything."""
 
 
-class Held(NamedTuple):
+class HeldMessage(NamedTuple):
     """A message that waits for its delay to pass; ``number`` counts what was to be handed on, from 0."""
 
     due_s: float
     number: int
-    message: Message
-    deed: Deed
+    message: FlightMessage
+    deed: NodeAction
 
 
-class Step:
+class NodeStep:
     """Takes messages, does the node's work on them, hands them on, and lets the faults happen on the way."""
 
     def __init__(  # noqa: PLR0913 - a step has these parts, each named where it is made
         self,
         *,
-        probe: Stamps,
+        probe: StepProbe,
         truth: TruthLog,
         dice: Dice,
         delay_s: float,
@@ -78,34 +78,34 @@ class Step:
         self._hop = hop
         self._monotonic_s = monotonic_s
         self._now_us = now_us
-        self._held: deque[Held] = deque()
+        self._held: deque[HeldMessage] = deque()
         self._taken_count = 0
         self._handled_count = 0
         # What has not left yet, in the order in which it came: its number, and how many messages were taken before it.
         self._open: dict[int, int] = {}
 
-    def create(self, message: Message) -> None:
+    def create(self, message: FlightMessage) -> None:
         """Note that a message has come into being, and handle it."""
-        self._truth.write(Deed.CREATED, message.event_time_us, message.id)
+        self._truth.write(NodeAction.CREATED, message.event_time_us, message.id)
         self.take(message)
 
-    def take(self, message: Message) -> None:
+    def take(self, message: FlightMessage) -> None:
         """Handle one message that has come, as its fate will have it."""
         self._taken_count += 1
         match self._dice.fate(message.number):
-            case Fate.PASS:
-                self._handle(message, Deed.HANDED_ON)
-            case Fate.DUPLICATE:
-                self._handle(message, Deed.HANDED_ON)
-                self._handle(message, Deed.REPEATED)
-            case Fate.DROP:
-                self._note(Deed.DROPPED, message)
+            case FaultAction.PASS:
+                self._handle(message, NodeAction.HANDED_ON)
+            case FaultAction.DUPLICATE:
+                self._handle(message, NodeAction.HANDED_ON)
+                self._handle(message, NodeAction.REPEATED)
+            case FaultAction.DROP:
+                self._note(NodeAction.DROPPED, message)
                 self._probe.arrived(message.id, message.event_time_us)
-            case Fate.FILTER:
-                self._note(Deed.FILTERED, message)
+            case FaultAction.FILTER:
+                self._note(NodeAction.FILTERED, message)
                 self._probe.filtered(message.id, message.event_time_us, reason="demo: filtered by wish")
-            case Fate.REJECT:
-                self._note(Deed.REJECTED, message)
+            case FaultAction.REJECT:
+                self._note(NodeAction.REJECTED, message)
                 self._probe.rejected(message.id, message.event_time_us, reason="demo: rejected by wish")
 
     def release(self) -> None:
@@ -124,25 +124,25 @@ class Step:
         """Return with how many of the messages taken, counted from the first, there is nothing left to do."""
         return next(iter(self._open.values()), self._taken_count)
 
-    def _handle(self, message: Message, deed: Deed) -> None:
+    def _handle(self, message: FlightMessage, deed: NodeAction) -> None:
         self._probe.arrived(message.id, message.event_time_us)
         done = message._replace(flight=self._work(message.flight))
         self._open[self._handled_count] = self._taken_count - 1
-        held = Held(self._monotonic_s() + self._delay_s, self._handled_count, done, deed)
+        held = HeldMessage(self._monotonic_s() + self._delay_s, self._handled_count, done, deed)
         self._handled_count += 1
         if self._delay_s:
             self._held.append(held)
         else:
             self._send(held)
 
-    def _send(self, held: Held) -> None:
+    def _send(self, held: HeldMessage) -> None:
         self._hop.hand_on(held.message, partial(self._has_left, held))
 
-    def _has_left(self, held: Held) -> None:
+    def _has_left(self, held: HeldMessage) -> None:
         self._note(held.deed, held.message)
         self._probe.departed(held.message.id, held.message.event_time_us)
         del self._open[held.number]
 
-    def _note(self, deed: Deed, message: Message) -> None:
+    def _note(self, deed: NodeAction, message: FlightMessage) -> None:
         # Before the stamp, always: after a kill the monitor must not know more than the truth does.
         self._truth.write(deed, self._now_us(), message.id)

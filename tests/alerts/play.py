@@ -11,16 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
-from hopwatch.alerts import configured
-from hopwatch.alerts.evaluate import Standing, evaluate
+from hopwatch.alerts import rule_config
+from hopwatch.alerts.decision.evaluation import AlertSnapshot, evaluate
+from hopwatch.alerts.decision.inputs import WindowInput
+from hopwatch.alerts.decision.rules import AlertRules
 from hopwatch.alerts.events import Notification
-from hopwatch.alerts.minute import Minute
-from hopwatch.alerts.rules import Rules
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.settings import DEFAULTS, Settings
-from tests.alerts.windows import Memory, at, judged
+from tests.alerts.windows import Memory, at, window_input
 
-BATCHES_A_MINUTE: Final = 6
+BATCHES_PER_MINUTE: Final = 6
 FIRING, RESOLVED = "firing", "resolved"
 
 
@@ -34,32 +34,34 @@ class Want(NamedTuple):
     by: str = ""
 
 
-def rules_of(text: str = "", streams: tuple[str, ...] = ("orders",), path: str = "a -> b") -> Rules:
+def build_rules(text: str = "", streams: tuple[str, ...] = ("orders",), path: str = "a -> b") -> AlertRules:
     """Return the rules of a configuration: its ``[alerts]`` as TOML, and streams that live by the clock of a play."""
     stream = {"path": path, "transit": "0s", "settle": "0s"}
-    return configured.of(Settings({"streams": dict.fromkeys(streams, stream)} | tomllib.loads(text), DEFAULTS))
+    return rule_config.build_rules(
+        Settings({"streams": dict.fromkeys(streams, stream)} | tomllib.loads(text), DEFAULTS)
+    )
 
 
 @dataclass
 class Play:
     """Pushes and wants; :meth:`run` holds them against each other."""
 
-    rules: Rules = field(default_factory=rules_of)
-    due: list[tuple[float, Minute]] = field(default_factory=list)
+    rules: AlertRules = field(default_factory=build_rules)
+    due: list[tuple[float, WindowInput]] = field(default_factory=list)
     wants: list[Want] = field(default_factory=list)
     memory: Memory = field(default_factory=Memory)
-    standing: Standing = field(default_factory=Standing)
+    standing: AlertSnapshot = field(default_factory=AlertSnapshot)
     said: list[tuple[float, Notification]] = field(default_factory=list)
 
     def push(self, first: int, last: int | None = None, **fields: Any) -> Self:  # noqa: ANN401 - the fields of a window
         """Let the windows from the first minute to the last be so; each is final when it ends."""
         for minute in range(first, (first if last is None else last) + 1):
-            self.due.append((minute + 1, judged(minute, **fields)))
+            self.due.append((minute + 1, window_input(minute, **fields)))
         return self
 
     def amend(self, when: float, minute: int, **fields: Any) -> Self:  # noqa: ANN401 - the fields of a window
         """Let a window be judged anew at a moment."""
-        self.due.append((when, judged(minute, status=Status.AMENDED, revision=1, **fields)))
+        self.due.append((when, window_input(minute, status=Status.AMENDED, revision=1, **fields)))
         return self
 
     def set_aside(self, *moments: float) -> Self:
@@ -74,8 +76,8 @@ class Play:
 
     def run(self, until: float, begin: float = 0) -> Self:
         """Play, and check that all that was wanted is said, and nothing else; heartbeats go without saying."""
-        for number in range(round(begin * BATCHES_A_MINUTE), round(until * BATCHES_A_MINUTE) + 1):
-            self.step(number / BATCHES_A_MINUTE)
+        for number in range(round(begin * BATCHES_PER_MINUTE), round(until * BATCHES_PER_MINUTE) + 1):
+            self.step(number / BATCHES_PER_MINUTE)
         left = list(self.wants)
         for moment, by, one in self.heard():
             if one.kind == "heartbeat":

@@ -8,11 +8,11 @@ from typing import Self
 
 from sqlalchemy import Engine
 
-from hopwatch.alerts import outbox, store
 from hopwatch.alerts.channels.channel import Outcome
-from hopwatch.alerts.courier import Courier
+from hopwatch.alerts.channels.routing import Routing
+from hopwatch.alerts.delivery.dispatcher import Dispatcher
 from hopwatch.alerts.events import Notification
-from hopwatch.alerts.ways import Ways
+from hopwatch.alerts.storage import alert_state, outbox
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.alerts.play import Play
 from tests.alerts.receiver import Receiver, Spell
@@ -33,8 +33,8 @@ class Post(Play):
     def __post_init__(self) -> None:
         """Set up a receiver for every name."""
         self.receivers = {name: Receiver(self.clock) for name in (*self.routes, *self.fallbacks.values())}
-        ways = Ways(self.receivers, lambda _: self.routes, self.fallbacks)
-        self.courier = Courier(self.engine, ways, self.clock)
+        ways = Routing(self.receivers, lambda _: self.routes, self.fallbacks)
+        self.courier = Dispatcher(self.engine, ways, self.clock)
 
     @property
     def pager(self) -> Receiver:
@@ -71,8 +71,8 @@ class Post(Play):
         super().step(moment)
         news = [one for _, one in self.said[said:]]
         with self.engine.execution_options(writes=True).begin() as connection:
-            store.write_standing(connection, before, self.standing)
-            outbox.put(connection, news, [self.routes for _ in news])
+            alert_state.write_snapshot(connection, before, self.standing)
+            outbox.enqueue(connection, news, [self.routes for _ in news])
         self.carry(moment)
 
     def carry(self, moment: float) -> None:

@@ -6,17 +6,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
+from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
 from hopwatch.alerts.events import Event
-from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.storage.outbox import Delivery
 from tests.monitor.manual_clock import ManualClock
 
-REFUSED: Final = Failed("connection refused")
-ERROR: Final = Failed("HTTP 500")
-TIMEOUT: Final = Failed("no answer within 10 s")
-TLS: Final = Failed("the certificate is not to be trusted")
-BUSY: Final = Failed("HTTP 429", wait_s=45.0)
-WRONG: Final = Failed("HTTP 400", is_for_good=True)
+REFUSED: Final = Failure("connection refused")
+ERROR: Final = Failure("HTTP 500")
+TIMEOUT: Final = Failure("no answer within 10 s")
+TLS: Final = Failure("the certificate is not to be trusted")
+BUSY: Final = Failure("HTTP 429", wait_s=45.0)
+WRONG: Final = Failure("HTTP 400", is_for_good=True)
 
 
 class Spell(NamedTuple):
@@ -53,7 +53,7 @@ class Receiver:
         spell = next((one for one in self.spells if one.from_us <= now_us < one.until_us), None)
         if spell is None:
             self.hear(delivery, now_us)
-            return Taken(self.again_after_s)
+            return Accepted(self.again_after_s)
         self.clock.advance(spell.takes_s)
         if spell.is_heard:
             self.hear(delivery, now_us)

@@ -1,13 +1,18 @@
 """Acceptance of alerts, in a small language of time: what happens when, and what is told between when and when."""
 
 from __future__ import annotations
-
 import pytest
+from hopwatch.alerts.events import Unit
+from hopwatch.alerts.events import Word
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import format_iso
+from tests.alerts.play import FIRING
+from tests.alerts.play import RESOLVED
+from tests.alerts.play import Play
+from tests.alerts.windows import at
+from tests.alerts.windows import lag
+from tests.alerts.play import build_rules
 
-from hopwatch.alerts.events import Unit, Word
-from hopwatch.monitor.results import Verdict, format_iso
-from tests.alerts.play import FIRING, RESOLVED, Play, rules_of
-from tests.alerts.windows import at, lag
 
 LOSS, BURN = "loss/page/orders", "burn_rate/page/orders"
 ONLY_LOSS = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n'
@@ -31,7 +36,7 @@ def test_a_drop_at_one_node_is_one_page_that_names_it_and_ends() -> None:
 
 def test_an_alert_links_to_the_dashboard_s_window() -> None:
     """With stream, node and window, once it is known where the dashboard is."""
-    rules = rules_of('[alerts]\ndashboard = "http://127.0.0.1:8501/"')
+    rules = build_rules('[alerts]\ndashboard = "http://127.0.0.1:8501/"')
     play = Play(rules).push(0, lost={"b": 20}).want(1, 1.1, FIRING, LOSS).run(1)
     assert play.told(LOSS).alerts[0].link == (
         "http://127.0.0.1:8501/?stream=orders&node=b&window=2026-01-01T00%3A00%3A00Z"
@@ -40,7 +45,7 @@ def test_an_alert_links_to_the_dashboard_s_window() -> None:
 
 def test_a_loss_below_the_threshold_is_not_told() -> None:
     """Over means over; what is exactly the threshold is not. The budget of 99.9 % burns meanwhile."""
-    Play(rules_of(ONLY_LOSS)).push(0, 30, lost={"b": 10}).run(31)
+    Play(build_rules(ONLY_LOSS)).push(0, 30, lost={"b": 10}).run(31)
 
 
 def test_a_loss_in_parts_too_small_at_each_node_is_told_of_the_stream() -> None:
@@ -52,8 +57,8 @@ def test_a_loss_in_parts_too_small_at_each_node_is_told_of_the_stream() -> None:
 def test_what_is_not_known_fires_no_loss_and_ends_none() -> None:
     """Whatever figures an UNKNOWN window shows: neither a page for it, nor relief."""
     unknown = {"verdict": Verdict.UNKNOWN, "lost": {"b": 900}}
-    Play(rules_of(ONLY_LOSS)).push(0, 30, **unknown).run(31)
-    play = Play(rules_of(ONLY_LOSS)).push(0, lost={"b": 20}).push(1, 90, verdict=Verdict.UNKNOWN).push(91, 99)
+    Play(build_rules(ONLY_LOSS)).push(0, 30, **unknown).run(31)
+    play = Play(build_rules(ONLY_LOSS)).push(0, lost={"b": 20}).push(1, 90, verdict=Verdict.UNKNOWN).push(91, 99)
     play.want(1, 1.1, FIRING, LOSS).want(95.9, 96.1, RESOLVED, LOSS).run(99)
 
 
@@ -84,7 +89,7 @@ def test_a_stream_that_falls_silent_has_no_windows_and_is_told() -> None:
 
 def test_a_stream_that_never_spoke_is_told() -> None:
     """Its silence counts from the first moment of the monitor."""
-    Play(rules_of("", ("orders", "refunds"))).push(0, 15).want(10, 10.1, FIRING, "silent/ticket/refunds").run(15)
+    Play(build_rules("", ("orders", "refunds"))).push(0, 15).want(10, 10.1, FIRING, "silent/ticket/refunds").run(15)
 
 
 def test_an_amended_window_resolves_its_alert() -> None:
@@ -95,7 +100,7 @@ def test_an_amended_window_resolves_its_alert() -> None:
 
 def test_an_amended_window_can_fire() -> None:
     """What was unknown turns out to be lost: late, and told with the window that it was in; told once."""
-    play = Play(rules_of(ONLY_LOSS)).push(0, 9).push(10, verdict=Verdict.UNKNOWN).push(11, 60)
+    play = Play(build_rules(ONLY_LOSS)).push(0, 9).push(10, verdict=Verdict.UNKNOWN).push(11, 60)
     play.amend(31.5, 10, lost={"b": 500}).amend(44.5, 10, lost={"b": 499})
     play.want(31.5, 31.6, FIRING, LOSS).want(36, 36.1, RESOLVED, LOSS).run(60)
     assert play.said[0][1].alerts[0].since_us == at(10)
@@ -103,13 +108,13 @@ def test_an_amended_window_can_fire() -> None:
 
 def test_what_ended_within_a_backlog_is_told_all_the_same() -> None:
     """After a stop of an hour: what began and ended meanwhile was lost, and nobody has heard of it."""
-    play = Play(rules_of(ONLY_LOSS)).push(0, 9).push(10, 12, lost={"b": 500}).push(13, 60)
+    play = Play(build_rules(ONLY_LOSS)).push(0, 9).push(10, 12, lost={"b": 500}).push(13, 60)
     play.want(61, 61, FIRING, LOSS).want(61, 61, RESOLVED, LOSS).run(61, begin=61)
 
 
 def test_a_rule_waits_as_long_as_it_says() -> None:
     """``for`` takes so many bad windows with no good one between; UNKNOWN ones are not counted."""
-    rules = rules_of(ONLY_LOSS + 'for = "3m"')
+    rules = build_rules(ONLY_LOSS + 'for = "3m"')
     play = Play(rules).push(0, 1, lost={"b": 50}).push(2).push(3, 4, lost={"b": 50})
     play.push(5, 9, verdict=Verdict.UNKNOWN).push(10, lost={"b": 50})
     play.want(11, 11.1, FIRING, LOSS).run(11)
@@ -119,14 +124,14 @@ def test_a_rule_waits_as_long_as_it_says() -> None:
 def test_a_total_loss_pages_at_minute_1_and_a_small_one_at_minute_58() -> None:
     """Of 99.9 %, from a clean start: 100 % of errors burn 16.7 budgets at minute 1, 1.5 % burn 14.5 at minute 58."""
     for lost, minute in ((1_000, 1), (15, 58)):
-        play = Play(rules_of(ONLY_BURN)).push(0, 4_319).push(4_320, 4_400, lost={"b": lost})
+        play = Play(build_rules(ONLY_BURN)).push(0, 4_319).push(4_320, 4_400, lost={"b": lost})
         # The page stands for the ticket of the same objective.
         play.want(4_320 + minute, 4_320 + minute, FIRING, BURN).run(4_320 + minute + 10, begin=4_320)
 
 
 def test_a_page_of_a_burnt_budget_names_the_worst_node_and_lost_ids() -> None:
     """In its sentence and its alert; they stay while the budget burns on and nothing more is lost."""
-    play = Play(rules_of(ONLY_BURN)).push(0, 99).push(100, lost={"a": 200, "b": 700}).push(101, 103)
+    play = Play(build_rules(ONLY_BURN)).push(0, 99).push(100, lost={"a": 200, "b": 700}).push(101, 103)
     play.want(101, 101, FIRING, BURN).run(103.5, begin=100)
     ids = tuple(f"{n:032x}" for n in range(5))
     page = next(one for _, one in play.said if one.key == BURN)
@@ -141,7 +146,7 @@ def test_a_page_of_a_burnt_budget_names_the_worst_node_and_lost_ids() -> None:
 @pytest.mark.parametrize("period", [2, 3, 5, 7, 11, 30, 59])
 def test_flapping_makes_a_bounded_number_of_notifications(period: int) -> None:
     """A day of it: each time that it fires again it waits longer for its end, up to an hour."""
-    play = Play(rules_of(ONLY_LOSS))
+    play = Play(build_rules(ONLY_LOSS))
     for minute in range(1_440):
         play.push(minute, lost={"b": 0 if minute % period else 500})
     for number in range(1_440):
@@ -153,7 +158,7 @@ def test_five_thousand_nodes_that_break_at_once_are_one_page() -> None:
     """Twenty streams of 250 nodes: one incident that counts them all and names the first."""
     streams = tuple(f"s{number:02}" for number in range(20))
     names = tuple(f"n{number:03}" for number in range(250))
-    play = Play(rules_of("", streams, " -> ".join(names)))
+    play = Play(build_rules("", streams, " -> ".join(names)))
     for stream in streams:
         play.push(1, stream=stream, names=names, lost=dict.fromkeys(names, 1_100), known=100_000)
     play.want(2, 2.1, FIRING, "loss/page/*").run(2.2, begin=1.9)
@@ -163,7 +168,7 @@ def test_five_thousand_nodes_that_break_at_once_are_one_page() -> None:
 
 def test_lag_is_told_by_its_95th_percentile() -> None:
     """At the node, with the side; end to end lag of the same stream is not told beside it."""
-    rules = rules_of(
+    rules = build_rules(
         "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "2s"\n' for kind in ("lag", "end_to_end_lag"))
     )
     slow = {"b": {"lag_in_us": lag(3_000_000), "lag_out_us": lag(4_000_000)}}

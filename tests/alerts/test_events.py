@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from hopwatch.alerts.events import Event, EventError, Severity, from_json, key_of, to_json
-from tests.alerts.told import notification
+from hopwatch.alerts.events import Event, EventError, Severity, build_key, from_json, to_json
+from tests.alerts.notifications import notification
 
 
 @pytest.mark.parametrize("event", Event)
@@ -49,6 +49,6 @@ def test_what_is_no_notification_is_refused(text: str, told: str) -> None:
 
 def test_a_key_is_made_of_rule_severity_and_stream() -> None:
     """A storm has no stream; the longest names make a key of at most 200 characters."""
-    assert key_of("loss", Severity.PAGE, "orders") == "loss/page/orders"
-    assert key_of("loss", Severity.PAGE, "") == "loss/page/*"
-    assert len(key_of("r" * 64, Severity.TICKET, "s" * 128)) <= 200
+    assert build_key("loss", Severity.PAGE, "orders") == "loss/page/orders"
+    assert build_key("loss", Severity.PAGE, "") == "loss/page/*"
+    assert len(build_key("r" * 64, Severity.TICKET, "s" * 128)) <= 200

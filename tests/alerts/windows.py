@@ -1,14 +1,21 @@
 """Windows made to measure, as the monitor concludes them, and what the store would know of others."""
 
 from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
-
-from hopwatch.alerts.minute import Counts, Minute, Outlier
-from hopwatch.monitor.results import NodeResult, Quantiles, Status, Verdict, WindowResult
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+from typing import Final
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.results import Quantiles
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
 from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.alerts.decision.inputs import ObjectiveCounts
+from hopwatch.alerts.decision.inputs import SeriesOutlier
+from hopwatch.alerts.decision.inputs import WindowInput
+
 
 START_US: Final = 1_767_225_600_000_000
 """Minute 0 of all tests: 2026-01-01T00:00:00Z."""
@@ -71,35 +78,35 @@ def window(
     return WindowResult(**counts | what | figures | odd | blind | fields)
 
 
-Odd = Mapping[str, tuple[Outlier, ...]]
+Odd = Mapping[str, tuple[SeriesOutlier, ...]]
 
 
-def judged(minute: int, *, outliers: Odd | None = None, **fields: Any) -> Minute:  # noqa: ANN401 - fields of a window
+def window_input(minute: int, *, outliers: Odd | None = None, **fields: Any) -> WindowInput:  # noqa: ANN401 - fields of a window
     """Return a window with five lost ids at each node that lost some."""
     made = window(minute, **fields)
     ids = {one.node: tuple(f"{n:032x}" for n in range(5)) for one in made.nodes if one.loss_lower}
-    return Minute(made, (), ids, outliers or {})
+    return WindowInput(made, (), ids, outliers or {})
 
 
 @dataclass
 class Memory:
     """What a store would know, in a few dictionaries; a window that says nothing counts nowhere."""
 
-    minutes: dict[tuple[str, str, int], Counts] = field(default_factory=dict)
+    minutes: dict[tuple[str, str, int], ObjectiveCounts] = field(default_factory=dict)
     arrivals_us: list[int] = field(default_factory=list)
     last_us: dict[str, int] = field(default_factory=dict)
     bad_us: dict[tuple[str, str], set[int]] = field(default_factory=dict)
     """Of each stream and objective, the starts of the windows that were counted with a bad message."""
 
-    def count(self, minute: Minute) -> None:
+    def count(self, minute: WindowInput) -> None:
         """Count a window into the objective of loss, anew if it was counted before."""
         result = minute.result
         says_nothing = result.verdict in {Verdict.UNKNOWN, Verdict.SILENT}
-        counts = None if says_nothing else Counts(result.known, result.lost_lower)
+        counts = None if says_nothing else ObjectiveCounts(result.known, result.lost_lower)
         self.put(result.stream, "loss", result.window_start_us, counts)
         self.last_us[result.stream] = max(self.last_us.get(result.stream, 0), result.window_start_us)
 
-    def put(self, stream: str, objective: str, start_us: int, counts: Counts | None) -> None:
+    def put(self, stream: str, objective: str, start_us: int, counts: ObjectiveCounts | None) -> None:
         """Let a window count so for an objective, or nowhere."""
         bad_us = self.bad_us.setdefault((stream, objective), set())
         if counts is None:
@@ -108,11 +115,11 @@ class Memory:
             self.minutes[stream, objective, start_us] = counts
         (bad_us.add if counts is not None and counts.bad else bad_us.discard)(start_us)
 
-    def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> Counts:
+    def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> ObjectiveCounts:
         """Return the sums over the windows that start in a range."""
         kept = (self.minutes.get((stream, objective, us)) for us in range(from_us, to_us, WINDOW_US))
         found = [counts for counts in kept if counts]
-        return Counts(sum(one.total for one in found), sum(one.bad for one in found))
+        return ObjectiveCounts(sum(one.total for one in found), sum(one.bad for one in found))
 
     def last_bad_us(self, stream: str, objective: str) -> int | None:
         """Return the start of the newest window in which a message was bad."""

@@ -1,29 +1,37 @@
 """Tests of ``hopwatch alerts``: what is shown, what is noted, and exit codes."""
 
 from __future__ import annotations
-
 import getpass
 import json
-
 import pytest
-from sqlalchemy import delete, update
-
-from hopwatch.alerts import configured, outbox, ways
-from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
-from hopwatch.alerts.channels.webhook import idempotency_key
-from hopwatch.alerts.follow import Alerting
-from hopwatch.alerts.outbox import Delivery
-from hopwatch.alerts.ways import Ways
+from sqlalchemy import delete
+from sqlalchemy import update
+from hopwatch.alerts.channels.channel import Outcome
 from hopwatch.cli.main import main
-from hopwatch.monitor import settings, stream_config
-from hopwatch.monitor.store import dialect, schema, tables
-from tests.alerts.receiver import Receiver, Spell
-from tests.alerts.test_follow import BEFORE_AMENDED
+from hopwatch.monitor import settings
+from hopwatch.monitor import stream_config
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
+from tests.alerts.receiver import Receiver
+from tests.alerts.receiver import Spell
 from tests.alerts.windows import at
-from tests.cli.workplace import CONFIGURATION, Workplace
+from tests.cli.workplace import CONFIGURATION
+from tests.cli.workplace import Workplace
 from tests.micro_batches import MicroBatches
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.test_micro_batch import traffic
+from hopwatch.alerts import rule_config
+from hopwatch.alerts.batch_hook import AlertHook
+from hopwatch.alerts.channels import routing
+from hopwatch.alerts.channels.channel import Accepted
+from hopwatch.alerts.channels.channel import Failure
+from hopwatch.alerts.channels.routing import Routing
+from hopwatch.alerts.channels.webhook import build_idempotency_key
+from hopwatch.alerts.storage import outbox
+from hopwatch.alerts.storage.outbox import Delivery
+from tests.alerts.test_batch_hook import BEFORE_AMENDED
+
 
 Captured = pytest.CaptureFixture[str]
 RULES = """
@@ -45,7 +53,9 @@ def watched(workplace: Workplace) -> Workplace:
     engine = dialect.engine(workplace.store_url)
     schema.prepare(engine)
     chosen = settings.load(workplace.config, flags={}, environ={})
-    follower = Alerting(configured.of(chosen), lambda one: ("chat", "pager") if one.severity == "page" else ())
+    follower = AlertHook(
+        rule_config.build_rules(chosen), lambda one: ("chat", "pager") if one.severity == "page" else ()
+    )
     stream = MicroBatches(stream_config.from_settings(chosen), engine, follower=follower)
     for paths in traffic(workplace.folder / "spool")[:BEFORE_AMENDED]:
         stream.run(paths)
@@ -219,8 +229,8 @@ def test_what_was_told_is_kept(watched: Workplace, capsys: Captured) -> None:
 def test_how_a_channel_failed_is_shown(watched: Workplace, capsys: Captured) -> None:
     """How often, and how the last time."""
     engine = dialect.engine(watched.store_url)
-    for delivery in outbox.due(engine, 0, channel="pager"):
-        outbox.failed(engine, delivery, "HTTP 503", 0)
+    for delivery in outbox.query_due(engine, 0, channel="pager"):
+        outbox.mark_failed(engine, delivery, "HTTP 503", 0)
     engine.dispose()
     assert alerts(watched, "history", "--key", PAGE) == 0
     assert "    pager: waiting, failures: 1, the last: HTTP 503\n" in capsys.readouterr().out
@@ -230,9 +240,9 @@ def opened(monkeypatch: pytest.MonkeyPatch, **outcomes: Outcome) -> dict[str, Re
     """Let the configuration open channels that answer so."""
     receivers = {name: Receiver(ManualClock()) for name in outcomes}
     for name, outcome in outcomes.items():
-        if outcome != Taken():
+        if outcome != Accepted():
             receivers[name].spells.append(Spell(0, at(10_000_000), outcome))
-    monkeypatch.setattr(ways, "opened", lambda _: Ways(receivers))
+    monkeypatch.setattr(routing, "open_routing", lambda _: Routing(receivers))
     return receivers
 
 
@@ -241,7 +251,7 @@ def test_a_test_goes_through_all_channels(
 ) -> None:
     """It says that it is one, begins and ends, and is an incident of its own; no store is needed, and none made."""
     workplace.configure()
-    receivers = opened(monkeypatch, chat=Taken(), pager=Taken())
+    receivers = opened(monkeypatch, chat=Accepted(), pager=Accepted())
     assert alerts(workplace, "test", "--severity", "ticket") == 0
     assert capsys.readouterr().out == "".join(
         f"{name}: {event}, taken\n" for event in ("firing", "resolved") for name in ("chat", "pager")
@@ -249,7 +259,7 @@ def test_a_test_goes_through_all_channels(
     for receiver in receivers.values():
         begun, ended = (delivery.notification for _, delivery in receiver.told)
         assert begun.key == ended.key
-        first, last = (idempotency_key(delivery) for _, delivery in receiver.told)
+        first, last = (build_idempotency_key(delivery) for _, delivery in receiver.told)
         assert first != last
         assert begun.key.startswith("test/ticket/test-")
         assert begun.summary.startswith("This is a test of Hopwatch's alerts")
@@ -264,7 +274,7 @@ def test_a_test_says_which_channel_has_not_taken_it(
 ) -> None:
     """Exit 3, with the reason; the others have it. One may be named."""
     workplace.configure()
-    opened(monkeypatch, chat=Failed("HTTP 404"), odd=Failed(""), pager=Taken())
+    opened(monkeypatch, chat=Failure("HTTP 404"), odd=Failure(""), pager=Accepted())
     assert alerts(workplace, "test") == 3
     out = capsys.readouterr().out
     assert "chat: firing, failed: HTTP 404\n" in out
@@ -283,7 +293,7 @@ def test_a_test_needs_a_channel(workplace: Workplace, capsys: Captured, monkeypa
     workplace.configure()
     assert alerts(workplace, "test") == 2
     assert capsys.readouterr().err == "hopwatch: no channel is configured: add a table [alerts.channels.NAME]\n"
-    opened(monkeypatch, chat=Taken(), pager=Taken())
+    opened(monkeypatch, chat=Accepted(), pager=Accepted())
     assert alerts(workplace, "test", "--channel", "chatt") == 2
     assert capsys.readouterr().err == "hopwatch: --channel names 'chatt', the configuration has: chat, pager\n"
 
@@ -298,7 +308,7 @@ def test_a_fault_of_a_channel_fails_its_test_alone(
             raise ValueError(f"s3cret {delivery} {now_us}")
 
     workplace.configure()
-    monkeypatch.setattr(ways, "opened", lambda _: Ways({"broken": Broken(ManualClock())}))
+    monkeypatch.setattr(routing, "open_routing", lambda _: Routing({"broken": Broken(ManualClock())}))
     assert alerts(workplace, "test") == 3
     told = capsys.readouterr()
     assert "broken: firing, failed: a fault of Hopwatch's own: ValueError in send, line " in told.out

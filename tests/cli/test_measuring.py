@@ -1,28 +1,33 @@
 """Tests of what ``hopwatch run`` measures and serves, up to where Spark starts."""
 
 from __future__ import annotations
-
 import http.client
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-
 import pytest
 from sqlalchemy import text
-
-from hopwatch.alerts import outbox
 from hopwatch.cli import measuring
-from hopwatch.monitor import settings, stream_config
+from hopwatch.monitor import settings
+from hopwatch.monitor import stream_config
 from hopwatch.monitor.errors import DependencyError
 from hopwatch.monitor.metrics import store_poller
-from hopwatch.monitor.micro_batch import CommittedBatch, ignore_batch
-from hopwatch.monitor.spark import job, session
+from hopwatch.monitor.micro_batch import CommittedBatch
+from hopwatch.monitor.micro_batch import ignore_batch
+from hopwatch.monitor.spark import job
+from hopwatch.monitor.spark import session
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
-from hopwatch.monitor.store import dialect, schema
-from tests.alerts.told import notification
-from tests.alerts.windows import at, window
-from tests.cli.workplace import CONFIGURATION, Workplace, one_of_ten_lost
-from tests.real.servers.process import free_ports, until
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from tests.alerts.windows import at
+from tests.alerts.windows import window
+from tests.cli.workplace import CONFIGURATION
+from tests.cli.workplace import Workplace
+from tests.cli.workplace import one_of_ten_lost
+from tests.real.servers.process import free_ports
+from tests.real.servers.process import until
+from hopwatch.alerts.storage import outbox
+from tests.alerts.notifications import notification
 
 
 @contextmanager
@@ -67,7 +72,7 @@ def test_a_monitor_that_starts_shows_what_its_store_holds(workplace: Workplace) 
     workplace.watch(*one_of_ten_lost())
     engine = dialect.engine(workplace.store_url)
     with engine.execution_options(writes=True).begin() as connection:
-        outbox.put(connection, [notification()], [("pager",)])
+        outbox.enqueue(connection, [notification()], [("pager",)])
     with measured(workplace):
         until(lambda: "hopwatch_records_total 4.0" in page(port), "the accounts")
         shown = page(port)

@@ -1,36 +1,43 @@
 """Tests of ``hopwatch run`` up to where Spark starts, and of what it says while Spark works."""
 
 from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from sqlalchemy import text
-
-from hopwatch.alerts import ways
-from hopwatch.alerts.ways import Ways
 from hopwatch.cli import run
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import DependencyError, TransportError
-from hopwatch.monitor.results import Status, Verdict
+from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.errors import TransportError
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
 from hopwatch.monitor.settings import load
-from hopwatch.monitor.spark import job, session
+from hopwatch.monitor.spark import job
+from hopwatch.monitor.spark import session
 from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
-from hopwatch.monitor.store import dialect, instances, schema, writer
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import instances
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import writer
 from tests.alerts.receiver import Receiver
-from tests.alerts.test_outbox import put, states
-from tests.alerts.told import notification
-from tests.cli.workplace import CONFIGURATION, Workplace
+from tests.cli.workplace import CONFIGURATION
+from tests.cli.workplace import Workplace
 from tests.monitor.file_permissions import without_root
 from tests.monitor.manual_clock import ManualClock
 from tests.monitor.spool_builder import STREAM_CONFIGS
 from tests.monitor.store.stored import concluded
+from hopwatch.alerts.channels import routing
+from hopwatch.alerts.channels.routing import Routing
+from tests.alerts.notifications import notification
+from tests.alerts.storage.test_outbox import put
+from tests.alerts.storage.test_outbox import states
+
 
 Captured = pytest.CaptureFixture[str]
 FORMS: Final[tuple[list[str], ...]] = ([], ["--once"])
@@ -312,7 +319,7 @@ def test_a_stream_delivers_what_waits_and_once_tells_nobody(
     schema.prepare(engine)
     put(engine, notification())
     pager = Receiver(ManualClock())
-    monkeypatch.setattr(ways, "opened", lambda _: Ways({"pager": pager}, lambda _: ("pager",)))
+    monkeypatch.setattr(routing, "open_routing", lambda _: Routing({"pager": pager}, lambda _: ("pager",)))
     ready.run("run", *flags)
     assert [delivery.notification for _, delivery in pager.heard] == ([] if flags else [notification()])
     assert pager.is_closed is not bool(flags)

@@ -1,43 +1,57 @@
 """Tests of every command with texts of strangers that try to steer a terminal: they are shown, and do nothing."""
 
 from __future__ import annotations
-
 import asyncio
 import json
 import time
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import click
 import orjson
 import pytest
 import typer
-from sqlalchemy import ColumnElement, Text, case, func, update
-
-from hopwatch.alerts import configured
-from hopwatch.alerts.follow import Alerting
-from hopwatch.cli.commands import COMMANDS, application
-from hopwatch.cli.entrances import gate_of, registry_of
+from sqlalchemy import ColumnElement
+from sqlalchemy import Text
+from sqlalchemy import case
+from sqlalchemy import func
+from sqlalchemy import update
+from hopwatch.cli.commands import COMMANDS
+from hopwatch.cli.commands import application
+from hopwatch.cli.entrances import gate_of
+from hopwatch.cli.entrances import registry_of
 from hopwatch.cli.main import main
 from hopwatch.gate import ids
 from hopwatch.gate.bodies import Sent
 from hopwatch.gate.codecs import Codecs
 from hopwatch.gate.registry.avro_schema import Schema
-from hopwatch.monitor import settings, stream_config
-from hopwatch.monitor.outliers.explanation import Explanation, SurpriseReason
+from hopwatch.monitor import settings
+from hopwatch.monitor import stream_config
+from hopwatch.monitor.outliers.explanation import Explanation
+from hopwatch.monitor.outliers.explanation import SurpriseReason
 from hopwatch.monitor.outliers.quantities import Quantity
-from hopwatch.monitor.outliers.series_tracker import FindingChanges, OutlierFinding
-from hopwatch.monitor.store import dialect, outliers, schema, tables
+from hopwatch.monitor.outliers.series_tracker import FindingChanges
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import outliers
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
 from hopwatch.probes.contract.batch import IdKind
 from hopwatch.probes.contract.id_texts import laid_out
 from hopwatch.probes.contract.ids import digest
 from hopwatch.probes.marks import new_id
-from tests.cli.workplace import CONFIGURATION, Workplace
+from tests.cli.workplace import CONFIGURATION
+from tests.cli.workplace import Workplace
 from tests.gate.registry.schemas import record
 from tests.micro_batches import MicroBatches
-from tests.monitor.spool_builder import START_US, observation_batch, write_segment
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import observation_batch
+from tests.monitor.spool_builder import write_segment
 from tests.monitor.test_micro_batch import traffic
+from hopwatch.alerts import rule_config
+from hopwatch.alerts.batch_hook import AlertHook
+
 
 Captured = pytest.CaptureFixture[str]
 
@@ -175,7 +189,7 @@ def _watched(place: Workplace) -> None:
     engine = dialect.engine(place.store_url)
     schema.prepare(engine)
     stream = MicroBatches(
-        stream_config.from_settings(chosen), engine, follower=Alerting(configured.of(chosen), lambda _: ("chat",))
+        stream_config.from_settings(chosen), engine, follower=AlertHook(rule_config.build_rules(chosen), lambda _: ("chat",))
     )
     for paths in traffic(place.folder / "spool"):
         stream.run(paths)

@@ -6,17 +6,8 @@ from dataclasses import replace
 from typing import Any
 from typing import Final
 from sqlalchemy import Engine
-from hopwatch.alerts import outbox
-from hopwatch.alerts import store
-from hopwatch.alerts.episode import Phase
-from hopwatch.alerts.episode import Run
-from hopwatch.alerts.episode import Series
-from hopwatch.alerts.episode import State
-from hopwatch.alerts.evaluate import Standing
 from hopwatch.alerts.events import Event
 from hopwatch.alerts.events import Notification
-from hopwatch.alerts.incidents import Incident
-from hopwatch.alerts.reading import bad
 from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.outliers.quantities import Quantity
 from hopwatch.monitor.store import outliers
@@ -32,6 +23,15 @@ from hopwatch.monitor.outliers.explanation import SurpriseReason
 from hopwatch.monitor.outliers.series_tracker import FindingChanges
 from hopwatch.monitor.outliers.series_tracker import OutlierFinding
 from hopwatch.monitor.payloads import SetAside
+from hopwatch.alerts.decision.episode import AlertEpisode
+from hopwatch.alerts.decision.episode import AlertSeries
+from hopwatch.alerts.decision.episode import AlertState
+from hopwatch.alerts.decision.episode import Phase
+from hopwatch.alerts.decision.evaluation import AlertSnapshot
+from hopwatch.alerts.decision.incidents import Incident
+from hopwatch.alerts.decision.reading import bad_reading
+from hopwatch.alerts.storage import alert_state
+from hopwatch.alerts.storage import outbox
 
 
 WATERMARK_US: Final = at(NOW_MINUTE) - 5_000_000
@@ -80,7 +80,10 @@ def record(position: int = 8, **fields: Any) -> SetAside:  # noqa: ANN401 - the 
 
 
 def fire(
-    engine: Engine, *notifications: Notification, channels: tuple[str, ...] = ("pager",), untold: Sequence[State] = ()
+    engine: Engine,
+    *notifications: Notification,
+    channels: tuple[str, ...] = ("pager",),
+    untold: Sequence[AlertState] = (),
 ) -> None:
     """Let incidents be open, put what they say on record, and keep alerts that none tells of."""
     incidents = {
@@ -89,16 +92,16 @@ def fire(
         )
         for one in notifications
     }
-    after = Standing({state.series: state for state in untold}, incidents, at(0), WATERMARK_US)
+    after = AlertSnapshot({state.series: state for state in untold}, incidents, at(0), WATERMARK_US)
     with engine.execution_options(writes=True).begin() as connection:
-        store.write_standing(connection, Standing(), after)
-        outbox.put(connection, notifications, [channels for _ in notifications])
+        alert_state.write_snapshot(connection, AlertSnapshot(), after)
+        outbox.enqueue(connection, notifications, [channels for _ in notifications])
 
 
 def tell(engine: Engine, *notifications: Notification, channels: tuple[str, ...] = ("pager",)) -> None:
     """Put notifications on record, of incidents that are not open."""
     with engine.execution_options(writes=True).begin() as connection:
-        outbox.put(connection, notifications, [channels for _ in notifications])
+        outbox.enqueue(connection, notifications, [channels for _ in notifications])
 
 
 def over(one: Notification, minute: float) -> Notification:
@@ -106,12 +109,12 @@ def over(one: Notification, minute: float) -> Notification:
     return replace(one, event=Event.RESOLVED, at_us=at(minute))
 
 
-def bad_since(minute: float, phase: Phase, rule: str = "lag", **series: str) -> State:
+def bad_since(minute: float, phase: Phase, rule: str = "lag", **series: str) -> AlertState:
     """Return an alert that is bad since a minute, and that no incident tells of."""
     names = {"rule": rule, "severity": "ticket", "stream": "orders", "node": "b"} | series
-    reading = bad(names["node"], 2e8, 1.5e8)
-    run = Run(phase, at(minute), 1)
-    return State(Series(**names), run=run, worst=reading, worst_us=at(minute))
+    reading = bad_reading(names["node"], 2e8, 1.5e8)
+    run = AlertEpisode(phase, at(minute), 1)
+    return AlertState(AlertSeries(**names), run=run, worst=reading, worst_us=at(minute))
 
 
 def finding(minute: int = 5, *, is_outlier: bool = True, node: str = "b", **fields: Any) -> OutlierFinding:  # noqa: ANN401

@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Final
 import pytest
 from sqlalchemy import Engine
-from hopwatch.alerts import outbox
-from hopwatch.alerts.episode import Phase
-from hopwatch.alerts.events import Kind
 from hopwatch.alerts.events import Severity
 from hopwatch.dashboards.queries.health import MAX_ROWS
 from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US
@@ -19,9 +16,6 @@ from hopwatch.dashboards.views import texts
 from hopwatch.monitor.results import Verdict
 from hopwatch.monitor.store import undeclared
 from hopwatch.monitor.store.writer import set_values
-from tests.alerts import told
-from tests.alerts.told import alert
-from tests.alerts.told import notification
 from tests.alerts.windows import at
 from tests.alerts.windows import window
 from tests.dashboards import health_data
@@ -39,6 +33,12 @@ from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.payloads import SendingInstance
 from tests.monitor.spool_builder import STREAM_CONFIGS
+from hopwatch.alerts.decision.episode import Phase
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.storage import outbox
+from tests.alerts import notifications
+from tests.alerts.notifications import alert
+from tests.alerts.notifications import notification
 
 
 PAGES: Final = ("probes", "alerts", "quality")
@@ -213,8 +213,8 @@ def test_in_a_store_that_was_filled_once_nobody_is_silent_by_the_wall(healthy: E
 def test_what_fires_is_told_with_its_place_and_its_deliveries(healthy: Engine, tmp_path: Path) -> None:
     """Severity, rule, observed against expected, the way to node and window, the runbook, each channel."""
     health_data.fire(healthy, LOSS, channels=("pager", "chat"))
-    refused, _ = sorted(outbox.due(healthy, clock().now_us()), key=lambda one: one.channel)
-    outbox.failed(healthy, refused, "HTTP 503", clock().now_us() + 60_000_000)
+    refused, _ = sorted(outbox.query_due(healthy, clock().now_us()), key=lambda one: one.channel)
+    outbox.mark_failed(healthy, refused, "HTTP 503", clock().now_us() + 60_000_000)
     tested = open_page(store_url(tmp_path), page="alerts")
     assert not tested.exception
     shown = read_page(tested)
@@ -241,11 +241,11 @@ def test_the_history_has_beginning_and_end_of_each_incident(healthy: Engine, tmp
     """One row an incident, how long it lasted, and who was told of what."""
     before = replace(LOSS, since_us=at(1), at_us=at(2))
     health_data.tell(healthy, before)
-    (begun,) = outbox.due(healthy, clock().now_us())
-    outbox.sent(healthy, begun)
+    (begun,) = outbox.query_due(healthy, clock().now_us())
+    outbox.mark_sent(healthy, begun)
     health_data.tell(healthy, health_data.over(before, 5))
-    (ended,) = outbox.due(healthy, clock().now_us())
-    outbox.give_up(healthy, ended, "HTTP 404")
+    (ended,) = outbox.query_due(healthy, clock().now_us())
+    outbox.mark_dead(healthy, ended, "HTTP 404")
     row = plain(read_page(open_page(store_url(tmp_path), page="alerts")))
     assert "Incidents: 1" in row
     assert "2026-01-01 00:01 UTC 2026-01-01 00:05 UTC lasted 4 min 0 s" in row
@@ -280,7 +280,7 @@ def test_what_is_not_told_is_there_with_why(healthy: Engine, tmp_path: Path) -> 
 def test_a_heartbeat_is_no_incident(healthy: Engine, tmp_path: Path) -> None:
     """It stands as long as all is well."""
     key = "heartbeat/ticket/*"
-    beat = notification(key=key, kind=Kind.HEARTBEAT, rule="heartbeat", severity=Severity.TICKET, alerts=())
+    beat = notification(key=key, kind=AlertKind.HEARTBEAT, rule="heartbeat", severity=Severity.TICKET, alerts=())
     health_data.fire(healthy, beat, channels=("dead-man",))
     row = plain(read_page(open_page(store_url(tmp_path), page="alerts")))
     assert "Firing now: 0 incidents" in row
@@ -304,7 +304,7 @@ def test_outliers_say_what_was_expected_and_why(healthy: Engine, tmp_path: Path)
 def test_one_stream_may_be_looked_at(tmp_path: Path) -> None:
     """Chosen on the page, kept in the URL; of other streams nothing is told."""
     engine = fill(store_url(tmp_path), *build_windows(), *build_windows(stream="refunds"))
-    health_data.fire(engine, LOSS, replace(told.notification(stream="refunds"), summary="refunds are lost"))
+    health_data.fire(engine, LOSS, replace(notifications.notification(stream="refunds"), summary="refunds are lost"))
     health_data.find(engine, health_data.finding(), stream="refunds")
     tested = open_page(store_url(tmp_path), page="alerts")
     assert "Firing now: 2 incidents" in read_page(tested)

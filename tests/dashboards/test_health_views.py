@@ -8,11 +8,6 @@ from hypothesis import strategies as st
 from hopwatch.alerts.events import Event
 from hopwatch.alerts.events import Severity
 from hopwatch.alerts.events import Unit
-from hopwatch.alerts.outbox import Fate
-from hopwatch.alerts.record import Open
-from hopwatch.alerts.record import Sending
-from hopwatch.alerts.record import Taken
-from hopwatch.alerts.record import Told
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.queries.alert_models import AlertsInRange
 from hopwatch.dashboards.views import incident_history
@@ -26,15 +21,20 @@ from hopwatch.dashboards.views.colours import LIGHT
 from hopwatch.dashboards.views.colours import Palette
 from hopwatch.dashboards.views.colours import compute_contrast
 from hopwatch.monitor.outliers.quantities import Quantity
-from tests.alerts.told import alert
-from tests.alerts.told import notification
 from tests.alerts.windows import at
 from tests.dashboards.health_data import over
 from hopwatch.monitor.accounting.instances import InstanceState
 from hopwatch.monitor.payloads import SET_ASIDE_REASONS
+from hopwatch.alerts.storage.history import Acknowledgement
+from hopwatch.alerts.storage.history import ChannelDelivery
+from hopwatch.alerts.storage.history import HistoryEntry
+from hopwatch.alerts.storage.history import OpenIncident
+from hopwatch.alerts.storage.outbox import DeliveryState
+from tests.alerts.notifications import alert
+from tests.alerts.notifications import notification
 
 
-def of(*told: Told, lasting: tuple[Open, ...] = ()) -> AlertsInRange:
+def of(*told: HistoryEntry, lasting: tuple[OpenIncident, ...] = ()) -> AlertsInRange:
     """Return what the page is told."""
     return AlertsInRange(lasting, (), (), (), told, is_complete=True, findings=(), finding_count=0)
 
@@ -43,7 +43,7 @@ def test_every_reason_severity_fate_state_and_quantity_has_its_words() -> None:
     """None is shown by a name that nobody explains."""
     assert set(quality.MEANINGS) == set(SET_ASIDE_REASONS)
     assert set(incidents.SEVERITIES) == set(Severity)
-    assert set(incidents.FATES) == set(Fate)
+    assert set(incidents.FATES) == set(DeliveryState)
     assert set(instances.MARKS) == set(InstanceState)
     assert all(outliers.format_figure(one, 1.0) for one in Quantity)
 
@@ -92,7 +92,7 @@ def test_what_is_expected_is_said(unit: Unit, threshold: float, told: str) -> No
 
 def test_who_has_taken_an_incident_on_is_told() -> None:
     """With the note for others."""
-    one = Open(notification(), at(2), Taken("a person", at(4), "on it"))
+    one = OpenIncident(notification(), at(2), Acknowledgement("a person", at(4), "on it"))
     (shown,) = incidents.build_incidents(of(lasting=(one,)), at(5), UTC)
     assert shown.acknowledged == "taken on by a person 1 min 0 s ago: on it"
 
@@ -100,7 +100,7 @@ def test_who_has_taken_an_incident_on_is_told() -> None:
 def test_pages_come_before_tickets_and_the_oldest_first() -> None:
     """As a person works them off."""
     made = [
-        Open(notification(key=f"{n}", severity=severity, since_us=at(since)), 0, None)
+        OpenIncident(notification(key=f"{n}", severity=severity, since_us=at(since)), 0, None)
         for n, (severity, since) in enumerate(
             [(Severity.TICKET, 1), (Severity.PAGE, 3), (Severity.TICKET, 0), (Severity.PAGE, 2)]
         )
@@ -116,9 +116,9 @@ def test_each_end_is_of_one_incident_and_each_that_lasts_is_there(
     told = []
     for number, (key, is_end) in enumerate(said):
         made = notification(key=key, since_us=at(number))
-        told.append(Told(number, over(made, number + 1) if is_end else made, ()))
+        told.append(HistoryEntry(number, over(made, number + 1) if is_end else made, ()))
     found = incident_history.build_history(
-        of(*told, lasting=tuple(Open(notification(key=key), 0, None) for key in lasting)), at(99), UTC
+        of(*told, lasting=tuple(OpenIncident(notification(key=key), 0, None) for key in lasting)), at(99), UTC
     )
     ends = sum(one.notification.event is Event.RESOLVED for one in told)
     assert sum(bool(one.until) for one in found) == ends
@@ -130,7 +130,7 @@ def test_each_end_is_of_one_incident_and_each_that_lasts_is_there(
 
 def test_a_delivery_says_what_failed_and_when_it_is_tried_again() -> None:
     """A clock that noted a time long past says nothing of it."""
-    sending = Sending("pager", Fate.WAITING, 2, at(6), "HTTP 500")
+    sending = ChannelDelivery("pager", DeliveryState.WAITING, 2, at(6), "HTTP 500")
     (soon,) = incidents.build_deliveries([sending], at(5))
     assert soon.note == "2 failures, the last: HTTP 500; tried again in 1 min 0 s"
     (due,) = incidents.build_deliveries([sending], at(7))

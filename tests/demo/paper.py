@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hopwatch.demo.config import Layout, lay_out
-from hopwatch.demo.entrance.outlets import spools_below
+from hopwatch.demo.entrance.outlets import build_spool_outlets
 from hopwatch.demo.faults import Dice, Faults
-from hopwatch.demo.measured import Measured
+from hopwatch.demo.layout import Layout, create_layout
+from hopwatch.demo.measurements import Measurements
 from hopwatch.demo.nodes import STREAM
-from hopwatch.demo.nodes.step import Step
-from hopwatch.demo.records import Message
+from hopwatch.demo.nodes.step import NodeStep
+from hopwatch.demo.records import FlightMessage
 from hopwatch.demo.truth import Truth, TruthLog
 
 NOON_US = 1_700_000_040_000_000
@@ -91,11 +91,11 @@ class PaperProbe:
 class PaperHop:
     """Hands a message on by a call; it has left at once."""
 
-    def __init__(self, take: Callable[[Message], None]) -> None:
+    def __init__(self, take: Callable[[FlightMessage], None]) -> None:
         """Take the call."""
         self._take = take
 
-    def hand_on(self, message: Message, then: Callable[[], None]) -> None:
+    def hand_on(self, message: FlightMessage, then: Callable[[], None]) -> None:
         """Make the call."""
         self._take(message)
         then()
@@ -112,7 +112,7 @@ class PaperDemo:
 
     def __init__(self, folder: Path, faults: Faults, *, has_gate: bool = False) -> None:
         """Lay out the run's files in ``folder``."""
-        self.layout: Layout = lay_out(folder, gate=spools_below(folder) if has_gate else None)
+        self.layout: Layout = create_layout(folder, gate=build_spool_outlets(folder) if has_gate else None)
         self.nodes = self.layout.nodes
         self.faults = faults
         self.delivered: list[bytes] = []
@@ -126,25 +126,25 @@ class PaperDemo:
             for number in numbers:
                 event_time_us = NOON_US + number * every_us
                 self._pass_time(steps.values(), event_time_us)
-                steps[self.nodes[0]].create(Message(message_id(number), number, event_time_us, {}))
+                steps[self.nodes[0]].create(FlightMessage(message_id(number), number, event_time_us, {}))
             self._pass_time(steps.values(), None)
 
     def truth(self) -> Truth:
         """Return what the nodes wrote down."""
         return Truth(self.layout.truth_logs())
 
-    def measured(self, change: Callable[[dict[str, Any]], None] = lambda _: None) -> Measured:
+    def measured(self, change: Callable[[dict[str, Any]], None] = lambda _: None) -> Measurements:
         """Return what an honest monitor says, and after ``change`` a dishonest one."""
         report, lost = honest_report(self.probes)
         change(report)
-        return Measured(report, lambda node: lost[node], self.nodes)
+        return Measurements(report, lambda node: lost[node], self.nodes)
 
-    def _steps(self, stack: ExitStack) -> dict[str, Step]:
-        steps: dict[str, Step] = {}
+    def _steps(self, stack: ExitStack) -> dict[str, NodeStep]:
+        steps: dict[str, NodeStep] = {}
         hop = PaperHop(self._deliver)
         for node in reversed(self.nodes):
             own = self.faults.of(node)
-            steps[node] = Step(
+            steps[node] = NodeStep(
                 probe=self.probes[node],
                 truth=stack.enter_context(closing(TruthLog(self.layout.truth_log(node)))),
                 dice=Dice(self.faults.seed, node, own),
@@ -157,17 +157,17 @@ class PaperDemo:
             hop = PaperHop(self._hop(steps[node]))
         return steps
 
-    def _deliver(self, message: Message) -> None:
+    def _deliver(self, message: FlightMessage) -> None:
         self.delivered.append(message.id)
 
-    def _hop(self, step: Step) -> Callable[[Message], None]:
-        def take(message: Message) -> None:
+    def _hop(self, step: NodeStep) -> Callable[[FlightMessage], None]:
+        def take(message: FlightMessage) -> None:
             self._clock.us += HOP_US
             step.take(message)
 
         return take
 
-    def _pass_time(self, steps: Collection[Step], until_us: int | None) -> None:
+    def _pass_time(self, steps: Collection[NodeStep], until_us: int | None) -> None:
         """Move the clock on from one release to the next, up to a moment, or until nothing is held any more."""
         while waiting := [step for step in steps if step.wait_s is not None]:
             first = min(waiting, key=lambda step: step.wait_s or 0.0)

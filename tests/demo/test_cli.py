@@ -10,15 +10,15 @@ from rich.console import Console
 
 from hopwatch.cli.main import main
 from hopwatch.demo.faults import Faults, Kill, NodeFaults
-from hopwatch.demo.wishes import Wishes
+from hopwatch.demo.options import RunOptions
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wishes]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[RunOptions]:
     """Return the list of what the demo was asked for; it does not start."""
-    wishes: list[Wishes] = []
+    wishes: list[RunOptions] = []
 
-    def run(wish: Wishes, console: Console) -> int:
+    def run(wish: RunOptions, console: Console) -> int:
         assert not console.stderr
         wishes.append(wish)
         return 1
@@ -27,7 +27,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wishes]:
     return wishes
 
 
-def test_flags_become_wishes(asked: list[Wishes]) -> None:
+def test_flags_become_wishes(asked: list[RunOptions]) -> None:
     """Every flag reaches the demo, and its exit code comes back."""
     flags = (
         "--minutes 3 --drop router=0.02 --drop norm=0.1 --filter ingest=0.1 --reject norm=0.2 --duplicate router=0.3"
@@ -44,10 +44,10 @@ def test_flags_become_wishes(asked: list[Wishes]) -> None:
     nodes = {node: replace(faults, healed_from=30_000) for node, faults in nodes.items()}
     faults = Faults(7, nodes, (Kill("norm", 40.0),))
     urls = "h:1,[::1]:2", f"sqlite:///{Path.cwd()}/x.db", "", "http://h:9093"
-    assert asked == [Wishes(Path("there"), faults, 500.0, 180.0, *urls, dashboard_port=None)]
+    assert asked == [RunOptions(Path("there"), faults, 500.0, 180.0, *urls, dashboard_port=None)]
 
 
-def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None:
+def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[RunOptions]) -> None:
     """2,000 messages a second, no faults, no end, a folder of its own."""
     main(["demo"])
     assert asked[0].faults == Faults()
@@ -57,7 +57,7 @@ def test_without_flags_it_runs_healthy_until_ctrl_c(asked: list[Wishes]) -> None
     assert asked[0].dashboard_port == 8501
 
 
-def test_a_gate_breaks_one_event_in_a_hundred(asked: list[Wishes]) -> None:
+def test_a_gate_breaks_one_event_in_a_hundred(asked: list[RunOptions]) -> None:
     """They are its faults, and heal with the others; without the flag there is no gate."""
     main(["demo", "--gate", "--drop", "router=0.02", "--heal-after", "10", "--workdir", "there"])
     main(["demo"])
@@ -67,7 +67,7 @@ def test_a_gate_breaks_one_event_in_a_hundred(asked: list[Wishes]) -> None:
     assert asked[1].gate_folder is None
 
 
-def test_the_dashboard_listens_where_it_is_told_to(asked: list[Wishes]) -> None:
+def test_the_dashboard_listens_where_it_is_told_to(asked: list[RunOptions]) -> None:
     """On any port of this machine."""
     main(["demo", "--dashboard-port", "8502"])
     assert asked[0].dashboard_port == 8502
@@ -129,7 +129,7 @@ def test_what_another_monitor_watches_is_fed(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_a_bad_flag_is_exit_code_2(
-    flags: str, text: str, asked: list[Wishes], capsys: pytest.CaptureFixture[str]
+    flags: str, text: str, asked: list[RunOptions], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The reader learns which flag it was and what is allowed, before anything starts."""
     assert main(["demo", *flags.split()]) == 2

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hopwatch.demo.faults import Faults, Kill, NodeFaults
-from hopwatch.demo.flags import FaultError, healed, read_faults
+from hopwatch.demo.flags import FaultError, add_healing, parse_faults
 from hopwatch.demo.nodes import NODES
 
 
 def test_flags_become_faults() -> None:
     """Every flag sets its own fault at its node; kills come in the order of time."""
-    faults = read_faults(
+    faults = parse_faults(
         5,
         {
             "--drop": ["router=0.02", "norm=1"],
@@ -76,7 +76,7 @@ def test_flags_become_faults() -> None:
 def test_what_cannot_be_is_told(flag: str, values: list[str], text: str) -> None:
     """The text names the flag, what was given, and what is allowed."""
     with pytest.raises(FaultError) as raised:
-        read_faults(0, {flag: values}, [], run_s=None)
+        parse_faults(0, {flag: values}, [], run_s=None)
     assert str(raised.value) == text
     assert raised.value.exit_code == 2
 
@@ -93,14 +93,14 @@ def test_what_cannot_be_is_told(flag: str, values: list[str], text: str) -> None
 def test_a_kill_that_cannot_be_is_told(value: str, run_s: float | None, text: str) -> None:
     """A kill names a node and a moment of the run."""
     with pytest.raises(FaultError) as raised:
-        read_faults(0, {}, [value], run_s=run_s)
+        parse_faults(0, {}, [value], run_s=run_s)
     assert str(raised.value) == text
 
 
 def test_faults_that_share_messages_are_at_most_all_of_them() -> None:
     """A message has one fate at a node: the ratios must not add up to more than 1."""
     with pytest.raises(FaultError) as raised:
-        read_faults(0, {"--drop": ["norm=0.6"], "--filter": ["norm=0.6"]}, [], run_s=None)
+        parse_faults(0, {"--drop": ["norm=0.6"], "--filter": ["norm=0.6"]}, [], run_s=None)
     assert (
         str(raised.value) == "drop, filter, reject and duplicate share the messages of norm: at most 1 in all, got 1.2"
     )
@@ -109,8 +109,8 @@ def test_faults_that_share_messages_are_at_most_all_of_them() -> None:
 def test_what_is_done_to_messages_may_end() -> None:
     """With the first message that is made later; without the flag it never does."""
     faults = Faults(0, {"router": NodeFaults(drop_ratio=0.02)})
-    assert healed(faults, None, 500.0, run_s=60.0) == faults
-    assert healed(faults, 10.5, 500.0, run_s=None).of("router") == NodeFaults(drop_ratio=0.02, healed_from=5_250)
+    assert add_healing(faults, None, 500.0, run_s=60.0) == faults
+    assert add_healing(faults, 10.5, 500.0, run_s=None).of("router") == NodeFaults(drop_ratio=0.02, healed_from=5_250)
     with pytest.raises(FaultError) as raised:
-        healed(faults, 60.0, 500.0, run_s=60.0)
+        add_healing(faults, 60.0, 500.0, run_s=60.0)
     assert str(raised.value) == "--heal-after 60: faults end before the run does, at 60 s"

@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hopwatch.demo.config import Layout, lay_out
-from hopwatch.demo.entrance.outlets import spools_below
-from hopwatch.demo.entrance.rejections import read
+from hopwatch.demo.entrance.outlets import build_spool_outlets
+from hopwatch.demo.entrance.rejections import read_rejections
 from hopwatch.demo.faults import Faults, Kill, NodeFaults
-from hopwatch.demo.links.laid import Links
+from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.links.loopback import SocketLinks
+from hopwatch.demo.links.run_links import Links
 from hopwatch.demo.nodes import NODES
-from hopwatch.demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, last_words
-from hopwatch.demo.truth import Deed, Truth, as_bytes, entry_count
+from hopwatch.demo.pipeline import RESTART_AFTER_S, NodeDiedError, Pipeline, read_last_line
+from hopwatch.demo.truth import NodeAction, Truth, count_entries, split_ids
 from hopwatch.probes.contract.batch import Batch, Kind
 from hopwatch.probes.contract.limits import NOT_STAMPED
-from tests.demo.test_probing import read_spool
+from tests.demo.test_node_probe import read_spool
 
 PATIENCE_S = 120.0
 
@@ -43,7 +43,7 @@ class HandClock:
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     """Return the files of a run."""
-    return lay_out(tmp_path / "run")
+    return create_layout(tmp_path / "run")
 
 
 @pytest.fixture
@@ -89,18 +89,18 @@ def test_messages_pass_and_the_probes_say_what_the_truth_says(layout: Layout, li
     """Without a kill nothing is lost but what was dropped, and the probes stamped exactly what truth wrote down."""
     faults = Faults(0, {"router": NodeFaults(drop_ratio=0.05, duplicate_ratio=0.05), "norm": NodeFaults(delay_s=0.3)})
     with Pipeline(layout, links, faults, 2000.0) as pipeline:
-        until(lambda: entry_count(layout.truth_log("connector")) > 2000, pipeline)
+        until(lambda: count_entries(layout.truth_log("connector")) > 2000, pipeline)
         assert drained(pipeline) == list(NODES)
     truth, batches = Truth(layout.truth_logs()), read_spool(layout)
-    dropped = as_bytes(truth.ids("router", Deed.DROPPED))
+    dropped = split_ids(truth.ids("router", NodeAction.DROPPED))
     assert dropped
-    assert as_bytes(truth.lost) == dropped
+    assert split_ids(truth.lost) == dropped
     assert stamped(batches, "router", "lag_in_us") - stamped(batches, "router", "lag_out_us") == dropped
-    assert stamped(batches, "ingest", "lag_out_us") == as_bytes(truth.created)
-    assert stamped(batches, "connector", "lag_out_us") == as_bytes(truth.delivered)
+    assert stamped(batches, "ingest", "lag_out_us") == split_ids(truth.created)
+    assert stamped(batches, "connector", "lag_out_us") == split_ids(truth.delivered)
     assert sum(batch.kind is Kind.BYE for batch in batches) == len(NODES)
     lines = (layout.output / "flights.jsonl").read_text().splitlines()
-    assert len(lines) == truth.count("connector", Deed.HANDED_ON) > len(truth.delivered)
+    assert len(lines) == truth.count("connector", NodeAction.HANDED_ON) > len(truth.delivered)
     assert [layout.log(node).read_text() for node in NODES] == [""] * 4
 
 
@@ -109,18 +109,18 @@ def test_a_killed_node_comes_back_and_loses_only_what_it_held(layout: Layout, li
     clock = HandClock()
     faults = Faults(0, {"norm": NodeFaults(delay_s=0.2)}, (Kill("norm", 5.0), Kill("norm", 6.0)))
     with Pipeline(layout, links, faults, 2000.0, now_s=clock) as pipeline:
-        until(lambda: entry_count(layout.truth_log("connector")) > 500, pipeline)
+        until(lambda: count_entries(layout.truth_log("connector")) > 500, pipeline)
         clock.s = 6.5
         assert pipeline.watch() == ["norm is killed (SIGKILL)"]
         assert pipeline.watch() == []
         clock.s = 5.0 + RESTART_AFTER_S + 1.5
         assert pipeline.watch() == ["norm is started again", "norm is killed (SIGKILL)"]
         clock.s = 20.0
-        before = entry_count(layout.truth_log("connector"))
-        until(lambda: entry_count(layout.truth_log("connector")) > before + 500, pipeline)
+        before = count_entries(layout.truth_log("connector"))
+        until(lambda: count_entries(layout.truth_log("connector")) > before + 500, pipeline)
         assert drained(pipeline) == list(NODES)
     truth, batches = Truth(layout.truth_logs()), read_spool(layout)
-    lost = as_bytes(truth.lost)
+    lost = split_ids(truth.lost)
     assert lost
     assert lost <= stamped(batches, "router", "lag_out_us")
     assert not lost & stamped(batches, "connector", "lag_in_us")
@@ -131,12 +131,12 @@ def test_a_killed_ingest_goes_on_with_its_numbers(layout: Layout, links: Links) 
     """The restarted process creates other messages than the killed one: no flight of the CSV twice."""
     clock = HandClock()
     with Pipeline(layout, links, Faults(0, {}, (Kill("ingest", 1.0),)), 2000.0, now_s=clock) as pipeline:
-        until(lambda: entry_count(layout.truth_log("connector")) > 100, pipeline)
+        until(lambda: count_entries(layout.truth_log("connector")) > 100, pipeline)
         clock.s = 1.0
         pipeline.watch()
         drained(pipeline)  # starts it again, so that what waits in its socket would be drained too
     truth = Truth(layout.truth_logs())
-    assert len(truth.created) == truth.count("ingest", Deed.CREATED)
+    assert len(truth.created) == truth.count("ingest", NodeAction.CREATED)
     lines = [line.split('"carrier"')[1] for line in (layout.output / "flights.jsonl").read_text().splitlines()]
     assert len(set(lines)) == len(lines)
 
@@ -155,8 +155,8 @@ def test_a_node_that_dies_by_itself_is_told(layout: Layout, links: Links) -> Non
 def gated(tmp_path: Path) -> Iterator[tuple[Layout, Links]]:
     """Yield the files and links of a run with a gate."""
     folder = tmp_path / "gated"
-    with SocketLinks(spools_below(folder)) as laid:
-        yield lay_out(folder, gate=laid.gate), laid
+    with SocketLinks(build_spool_outlets(folder)) as laid:
+        yield create_layout(folder, gate=laid.gate), laid
 
 
 def test_behind_a_gate_bad_events_are_rejected_and_a_killed_ingest_loses_none_of_the_others(
@@ -166,19 +166,19 @@ def test_behind_a_gate_bad_events_are_rejected_and_a_killed_ingest_loses_none_of
     layout, links = gated
     clock, faults = HandClock(), Faults(0, {"gate": NodeFaults(reject_ratio=0.05)}, (Kill("ingest", 1.0),))
     with Pipeline(layout, links, faults, 500.0, now_s=clock) as pipeline:
-        until(lambda: entry_count(layout.truth_log("connector")) > 200, pipeline)
+        until(lambda: count_entries(layout.truth_log("connector")) > 200, pipeline)
         clock.s = 1.0
         assert pipeline.watch() == ["ingest is killed (SIGKILL)"]
-        before = entry_count(layout.truth_log("gate"))
-        until(lambda: entry_count(layout.truth_log("gate")) > before + 500, pipeline)
+        before = count_entries(layout.truth_log("gate"))
+        until(lambda: count_entries(layout.truth_log("gate")) > before + 500, pipeline)
         assert drained(pipeline) == ["sender", "gate", *NODES]
     truth, batches = Truth(layout.truth_logs()), read_spool(layout)
-    rejected, created = as_bytes(truth.ids("gate", Deed.REJECTED)), as_bytes(truth.created)
+    rejected, created = split_ids(truth.ids("gate", NodeAction.REJECTED)), split_ids(truth.created)
     assert rejected == stamped(batches, "gate", "lag_in_us") - stamped(batches, "gate", "lag_out_us")
     assert stamped(batches, "gate", "lag_out_us") == created - rejected
-    assert as_bytes(truth.ids("ingest", Deed.HANDED_ON)) == created - rejected
+    assert split_ids(truth.ids("ingest", NodeAction.HANDED_ON)) == created - rejected
     assert not list(layout.folder.glob("events/*/*.seg"))
-    kinds = read(layout.rejections)
+    kinds = read_rejections(layout.rejections)
     assert sum(kind.injected for kind in kinds) == sum(kind.rejected for kind in kinds) == len(rejected)
 
 
@@ -186,7 +186,7 @@ def test_a_gate_that_dies_by_itself_is_told(gated: tuple[Layout, Links]) -> None
     """As a node is, with its last words."""
     layout, links = gated
     with Pipeline(layout, links, Faults(), 500.0) as pipeline:
-        until(lambda: entry_count(layout.truth_log("gate")) > 10, pipeline)
+        until(lambda: count_entries(layout.truth_log("gate")) > 10, pipeline)
         os.kill(pipeline._processes["gate"].pid, signal.SIGKILL)
         text = r"^gate ended by itself with exit code -9; its last words: hopwatch: the gate is at http://127.0.0.1:"
         with pytest.raises(NodeDiedError, match=text):
@@ -202,7 +202,7 @@ def test_a_link_that_failed_is_a_dependency(code: int, exit_code: int) -> None:
 def test_a_node_that_fails_on_its_way_out_is_told(layout: Layout, links: Links) -> None:
     """An ugly end while draining is no clean end."""
     with Pipeline(layout, links, Faults(), 2000.0) as pipeline:
-        until(lambda: entry_count(layout.truth_log("connector")) > 10, pipeline)
+        until(lambda: count_entries(layout.truth_log("connector")) > 10, pipeline)
         os.kill(pipeline._processes["ingest"].pid, signal.SIGKILL)
         pipeline._processes["ingest"].wait()
         with pytest.raises(NodeDiedError, match=r"^ingest ended by itself with exit code -9; it said nothing"):
@@ -224,6 +224,6 @@ def test_no_process_outlives_the_pipeline(layout: Layout, links: Links) -> None:
 def test_last_words_are_the_last_line(tmp_path: Path) -> None:
     """Of a traceback the line with the error; nothing if there is no log."""
     log = tmp_path / "log"
-    assert last_words(log) == "it said nothing"
+    assert read_last_line(log) == "it said nothing"
     log.write_text("Traceback …\n  File …\nOSError: disk full\n\n")
-    assert last_words(log) == "its last words: OSError: disk full"
+    assert read_last_line(log) == "its last words: OSError: disk full"

@@ -18,11 +18,11 @@ from hopwatch.demo.entrance.outlets import GateOutlets
 from hopwatch.demo.faults import Faults, Kill, NodeFaults
 from hopwatch.demo.interrupts import Interrupts
 from hopwatch.demo.links.ends import SocketEnds
-from hopwatch.demo.measured import Json, Measured, start_us
+from hopwatch.demo.measurements import Json, Measurements, parse_start_us
 from hopwatch.demo.nodes import NODES
-from hopwatch.demo.run import OVERDUE_S, Demo, conclude, laid
+from hopwatch.demo.options import RunOptions
+from hopwatch.demo.run import OVERDUE_S, DemoRun, open_links, write_comparison
 from hopwatch.demo.screen import Screen
-from hopwatch.demo.wishes import Wishes
 from hopwatch.monitor.errors import HopwatchError
 from tests.demo.paper import NOON_US, PaperDemo, honest_report
 from tests.demo.test_pipeline import HandClock
@@ -45,8 +45,8 @@ class PaperRun:
         self.at_s: dict[float, Callable[[], None]] = {}
         self.report_is_there = True
         self.change: Callable[[Json], None] = self.final_when_due
-        self.demo = Demo(
-            wishes=Wishes(folder / "run", faults, run_s=run_s),
+        self.demo = DemoRun(
+            wishes=RunOptions(folder / "run", faults, run_s=run_s),
             layout=self.paper.layout,
             pipeline=self,
             monitor=self,
@@ -87,7 +87,7 @@ class PaperRun:
     def final_when_due(self, report: Json) -> None:
         """Make windows final when their time has come, and not before."""
         for window in report["streams"][0]["windows"]:
-            if self.demo.wall_s() < start_us(window) / 1e6 + 60 + TRANSIT_S + SETTLE_S:
+            if self.demo.wall_s() < parse_start_us(window) / 1e6 + 60 + TRANSIT_S + SETTLE_S:
                 window.update(status="PROVISIONAL", verdict=None)
 
     def report(self) -> Json | None:
@@ -98,7 +98,7 @@ class PaperRun:
         self.change(report)
         return report
 
-    def measured(self) -> Measured | None:
+    def measured(self) -> Measurements | None:
         """Play the store."""
         return self.paper.measured() if self.report_is_there else None
 
@@ -243,7 +243,7 @@ class PaperLinks:
 def test_what_links_leave_behind_is_told(tmp_path: Path) -> None:
     """Whatever ends the run."""
     run = PaperRun(tmp_path)
-    with pytest.raises(HopwatchError), laid(PaperLinks(), run.demo.screen):
+    with pytest.raises(HopwatchError), open_links(PaperLinks(), run.demo.screen):
         raise HopwatchError
     assert run.lines == ["topics of this run: many", "the topics are left behind: no broker answers"]
 
@@ -251,7 +251,7 @@ def test_what_links_leave_behind_is_told(tmp_path: Path) -> None:
 def test_agreement_is_exit_code_0(tmp_path: Path) -> None:
     """The last line is the one that everybody wants to read."""
     run = PaperRun(tmp_path)
-    assert conclude(Wishes(tmp_path, DROPS), run.paper.truth(), run, run.demo.screen) == 0
+    assert write_comparison(RunOptions(tmp_path, DROPS), run.paper.truth(), run, run.demo.screen) == 0
     assert run.lines[-1] == "injected = measured"
 
 
@@ -259,7 +259,7 @@ def test_after_a_kill_agreement_says_how_far_it_goes(tmp_path: Path) -> None:
     """What the probes could not tell is not claimed to be equal."""
     faults = Faults(1, DROPS.nodes, (Kill("norm", 40.0),))
     run = PaperRun(tmp_path, faults)
-    assert conclude(Wishes(tmp_path, faults), run.paper.truth(), run, run.demo.screen) == 0
+    assert write_comparison(RunOptions(tmp_path, faults), run.paper.truth(), run, run.demo.screen) == 0
     assert run.lines[-1] == (
         "injected = measured, as far as the probes could tell; of norm nothing is claimed beyond the truth"
     )
@@ -270,7 +270,7 @@ def test_a_difference_is_exit_code_1(tmp_path: Path) -> None:
     run = PaperRun(tmp_path)
     other = PaperDemo(tmp_path / "other", Faults(2, DROPS.nodes))
     other.send(range(90))
-    assert conclude(Wishes(tmp_path, DROPS), other.truth(), run, run.demo.screen) == 1
+    assert write_comparison(RunOptions(tmp_path, DROPS), other.truth(), run, run.demo.screen) == 1
     differing = [line for line in run.lines if line.rstrip().endswith("DIFFERS")]
     assert differing
     assert run.lines[-1].startswith(f"injected and measured differ in {len(differing)} of ")
@@ -281,6 +281,6 @@ def test_what_is_not_final_is_not_compared(tmp_path: Path, *, report_is_there: b
     """Nobody can call it equal, so it is no success."""
     run = PaperRun(tmp_path)
     run.report_is_there = report_is_there
-    assert conclude(Wishes(tmp_path, DROPS), None, run, run.demo.screen) == 1
+    assert write_comparison(RunOptions(tmp_path, DROPS), None, run, run.demo.screen) == 1
     assert run.lines[-1] == "not compared: not every window is final"
     assert any("LOSSY" in line for line in run.lines) == report_is_there

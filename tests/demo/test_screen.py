@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from hopwatch.demo.line import Line
+from hopwatch.demo.comparison_line import ComparisonLine
 from hopwatch.demo.screen import PLAIN_STATUS_EVERY_S, Screen
 from tests.demo.test_pipeline import HandClock
 from tests.demo.test_table import window
@@ -60,7 +60,7 @@ def test_the_end_is_the_table_and_the_comparison() -> None:
     """Both are written, on a terminal and when piped."""
     for is_terminal in (True, False):
         shown, file, _ = screen(is_terminal=is_terminal)
-        shown.conclude([window()], [Line("messages", "", "1,200", "=", "1,200", holds=True)])
+        shown.conclude([window()], [ComparisonLine("messages", "", "1,200", "=", "1,200", holds=True)])
         text = file.getvalue()
         assert text.index("LOSSY") < text.index("injected against measured") < text.index("messages")
 

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from hopwatch.demo.nodes import NODES
 from hopwatch.demo.truth import (
     ENTRY_BYTES,
-    Birth,
-    Deed,
+    CreatedMessage,
+    NodeAction,
     Truth,
     TruthLog,
-    as_bytes,
-    deed_count,
-    entry_count,
-    unfinished_births,
+    count_actions,
+    count_entries,
+    read_unfinished,
+    split_ids,
 )
 
 MINUTE_US = 60_000_000
@@ -50,7 +50,7 @@ def some_id(number: int) -> bytes:
 def truth_of(tmp_path: Path) -> Callable[..., Truth]:
     """Return what makes a truth of (deed, moment, number of the message), node by node."""
 
-    def make(**deeds: list[tuple[Deed, int, int]]) -> Truth:
+    def make(**deeds: list[tuple[NodeAction, int, int]]) -> Truth:
         for node, done in deeds.items():
             log = TruthLog(tmp_path / node)
             for deed, at_us, number in done:
@@ -65,13 +65,13 @@ def test_what_was_created_and_nothing_else_is_unfinished(tmp_path: Path) -> None
     """In order, with the number that it was given, id and event time; without a log nothing is."""
     log = TruthLog(tmp_path / "ingest")
     for number in range(6):
-        log.write(Deed.CREATED, 1000 + number, some_id(number))
-    for number, deed in enumerate((Deed.HANDED_ON, Deed.DROPPED, Deed.FILTERED, Deed.REJECTED)):
+        log.write(NodeAction.CREATED, 1000 + number, some_id(number))
+    for number, deed in enumerate((NodeAction.HANDED_ON, NodeAction.DROPPED, NodeAction.FILTERED, NodeAction.REJECTED)):
         log.write(deed, 0, some_id(number))
     log.close()
-    births = [Birth(4, some_id(4), 1004), Birth(5, some_id(5), 1005)]
-    assert unfinished_births(tmp_path / "ingest") == births
-    assert unfinished_births(tmp_path / "nothing") == []
+    births = [CreatedMessage(4, some_id(4), 1004), CreatedMessage(5, some_id(5), 1005)]
+    assert read_unfinished(tmp_path / "ingest") == births
+    assert read_unfinished(tmp_path / "nothing") == []
 
 
 def test_truth_survives_kill_9(tmp_path: Path) -> None:
@@ -84,20 +84,20 @@ def test_truth_survives_kill_9(tmp_path: Path) -> None:
         assert writer.stdout.readline() == b"written\n"
         writer.send_signal(signal.SIGKILL)
     assert writer.returncode == -signal.SIGKILL
-    assert deed_count(path, Deed.CREATED) == entry_count(path) == 1000
+    assert count_actions(path, NodeAction.CREATED) == count_entries(path) == 1000
     with path.open("ab") as torn:
         torn.write(b"half an entry")
-    assert deed_count(path, Deed.CREATED) == 1000
+    assert count_actions(path, NodeAction.CREATED) == 1000
     log = TruthLog(path)
-    log.write(Deed.DROPPED, 0, some_id(1))
+    log.write(NodeAction.DROPPED, 0, some_id(1))
     log.close()
     assert path.stat().st_size == 1001 * ENTRY_BYTES
-    assert deed_count(path, Deed.DROPPED) == 1
+    assert count_actions(path, NodeAction.DROPPED) == 1
 
 
 def test_no_log_yet_is_an_empty_one(tmp_path: Path) -> None:
     """Before a node has written anything there is nothing to count."""
-    assert entry_count(tmp_path / "none") == deed_count(tmp_path / "none", Deed.CREATED) == 0
+    assert count_entries(tmp_path / "none") == count_actions(tmp_path / "none", NodeAction.CREATED) == 0
     truth = Truth({node: [tmp_path / node] for node in NODES})
     assert truth.last_window_us is None
     assert len(truth.lost) == 0
@@ -108,7 +108,7 @@ def test_an_entry_is_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     written: list[bytes] = []
     monkeypatch.setattr(os, "write", lambda _, data: written.append(data))
     log = TruthLog(tmp_path / "log")
-    log.write(Deed.UNTOLD, 0, some_id(1), some_id(2))
+    log.write(NodeAction.UNTOLD, 0, some_id(1), some_id(2))
     log.close()
     assert [len(data) for data in written] == [2 * ENTRY_BYTES]
 
@@ -116,30 +116,30 @@ def test_an_entry_is_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_lost_is_what_was_created_and_neither_delivered_nor_stopped(truth_of: Callable[..., Truth]) -> None:
     """Of six messages one is delivered, one delivered twice, one filtered, one rejected, one dropped, one vanished."""
     truth = truth_of(
-        ingest=[(Deed.CREATED, number, number) for number in range(6)],
-        router=[(Deed.FILTERED, 9, 2), (Deed.DROPPED, 9, 4)],
-        norm=[(Deed.REJECTED, 9, 3)],
-        connector=[(Deed.HANDED_ON, 9, 0), (Deed.HANDED_ON, 9, 1), (Deed.REPEATED, 9, 1)],
+        ingest=[(NodeAction.CREATED, number, number) for number in range(6)],
+        router=[(NodeAction.FILTERED, 9, 2), (NodeAction.DROPPED, 9, 4)],
+        norm=[(NodeAction.REJECTED, 9, 3)],
+        connector=[(NodeAction.HANDED_ON, 9, 0), (NodeAction.HANDED_ON, 9, 1), (NodeAction.REPEATED, 9, 1)],
     )
-    assert as_bytes(truth.delivered) == {some_id(0), some_id(1)}
-    assert as_bytes(truth.lost) == {some_id(4), some_id(5)}
-    assert as_bytes(truth.ids("router", Deed.DROPPED)) == {some_id(4)}
-    assert as_bytes(truth.anywhere(Deed.FILTERED, Deed.REJECTED)) == {some_id(2), some_id(3)}
-    assert truth.count("connector", Deed.HANDED_ON, Deed.REPEATED) == 3
+    assert split_ids(truth.delivered) == {some_id(0), some_id(1)}
+    assert split_ids(truth.lost) == {some_id(4), some_id(5)}
+    assert split_ids(truth.ids("router", NodeAction.DROPPED)) == {some_id(4)}
+    assert split_ids(truth.anywhere(NodeAction.FILTERED, NodeAction.REJECTED)) == {some_id(2), some_id(3)}
+    assert truth.count("connector", NodeAction.HANDED_ON, NodeAction.REPEATED) == 3
 
 
 def test_messages_have_the_window_and_the_lag_of_their_event_time(truth_of: Callable[..., Truth]) -> None:
     """The window is the minute of creation; a lag counts from it, once for every time that a deed was done."""
     truth = truth_of(
-        ingest=[(Deed.CREATED, 5 * MINUTE_US + 7, 8), (Deed.CREATED, 6 * MINUTE_US, 3)],
-        norm=[(Deed.HANDED_ON, 5 * MINUTE_US + 10, 8), (Deed.REPEATED, 5 * MINUTE_US + 12, 8)],
+        ingest=[(NodeAction.CREATED, 5 * MINUTE_US + 7, 8), (NodeAction.CREATED, 6 * MINUTE_US, 3)],
+        norm=[(NodeAction.HANDED_ON, 5 * MINUTE_US + 10, 8), (NodeAction.REPEATED, 5 * MINUTE_US + 12, 8)],
     )
     assert truth.windows_us(truth.created).tolist() == [6 * MINUTE_US, 5 * MINUTE_US]
     assert truth.last_window_us == 6 * MINUTE_US
-    assert truth.lags_us("norm", Deed.HANDED_ON, Deed.REPEATED).tolist() == [3, 5]
+    assert truth.lags_us("norm", NodeAction.HANDED_ON, NodeAction.REPEATED).tolist() == [3, 5]
 
 
 @given(st.sets(st.binary(min_size=16, max_size=16)))
 def test_ids_keep_their_zeros(ids: set[bytes]) -> None:
     """Sixteen bytes stay sixteen, whatever they end in."""
-    assert as_bytes(np.unique(np.frombuffer(b"".join(ids), "S16"))) == ids
+    assert split_ids(np.unique(np.frombuffer(b"".join(ids), "S16"))) == ids

@@ -7,19 +7,12 @@ from pathlib import Path
 from typing import Final
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition
-from hopwatch.demo.compare import compare
-from hopwatch.demo.config import Layout
-from hopwatch.demo.config import lay_out
 from hopwatch.demo.faults import Faults
 from hopwatch.demo.faults import Kill
 from hopwatch.demo.faults import NodeFaults
-from hopwatch.demo.line import Line
-from hopwatch.demo.links.laid import links_through
-from hopwatch.demo.measured import Measured
 from hopwatch.demo.nodes import STREAM
 from hopwatch.demo.pipeline import Pipeline
 from hopwatch.demo.truth import Truth
-from hopwatch.demo.truth import entry_count
 from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import reader
@@ -29,6 +22,13 @@ from hopwatch.probes.contract.segment import MAGIC
 from hopwatch.probes.contract.segment import frame
 from tests.micro_batches import run_once
 from hopwatch.monitor import stream_config
+from hopwatch.demo.comparison import compare
+from hopwatch.demo.comparison_line import ComparisonLine
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.layout import create_layout
+from hopwatch.demo.links.run_links import build_links
+from hopwatch.demo.measurements import Measurements
+from hopwatch.demo.truth import count_entries
 
 
 RATE_PER_S: Final = 500
@@ -38,15 +38,15 @@ ENOUGH: Final = 200
 PATIENCE_S: Final = 90.0
 
 
-def killed(folder: Path, node: str, at_s: float, brokers: str = "") -> list[Line]:
+def killed(folder: Path, node: str, at_s: float, brokers: str = "") -> list[ComparisonLine]:
     """Run the pipeline, kill a node, and return what was done against what was measured, line by line.
 
     Time begins with the first message of the node: before that there is nothing that a kill could hide. Without brokers
     nodes are linked by sockets and probes spool; router loses 2 % besides.
     """
     faults = Faults(0, {"router": NodeFaults(drop_ratio=0.02)}, (Kill(node, at_s),))
-    links = links_through(brokers)
-    layout = lay_out(folder, links.observations_url)
+    links = build_links(brokers)
+    layout = create_layout(folder, links.observations_url)
     clock = _Clock(layout.truth_log(node))
     with links, Pipeline(layout, links, faults, RATE_PER_S, clock) as pipeline:
         _run(pipeline, layout.truth_log(node))
@@ -66,7 +66,7 @@ class _Clock:
         self._since_s = 0.0
 
     def __call__(self) -> float:
-        if not self._since_s and entry_count(self._log):
+        if not self._since_s and count_entries(self._log):
             self._since_s = time.monotonic()
         return time.monotonic() - self._since_s if self._since_s else 0.0
 
@@ -74,20 +74,20 @@ class _Clock:
 def _run(pipeline: Pipeline, log: Path) -> None:
     """Let the pipeline run until the node of a log was killed, was started again, and has handled some messages."""
     before, until_s = None, time.monotonic() + PATIENCE_S
-    while before is None or entry_count(log) < before + ENOUGH:
+    while before is None or count_entries(log) < before + ENOUGH:
         if pipeline.watch() == [f"{log.stem} is started again"]:
-            before = entry_count(log)
+            before = count_entries(log)
         assert time.monotonic() < until_s, f"{log.stem} handles nothing"
         time.sleep(TICK_S)
 
 
-def _measured(layout: Layout) -> Measured:
+def _measured(layout: Layout) -> Measurements:
     known = stream_config.from_settings(settings.load(layout.config, flags={}, environ={}))
     store = dialect.engine(layout.store_url)
     try:
         schema.prepare(store)
         run_once(store, known, sorted(layout.spool.rglob("*.seg")))
-        return Measured(reader.report(store, STREAM), lambda node: reader.lost_ids(store, STREAM, node))
+        return Measurements(reader.report(store, STREAM), lambda node: reader.lost_ids(store, STREAM, node))
     finally:
         store.dispose()
 

@@ -1,21 +1,21 @@
 """A node of the demo is killed, from its very beginning on: what is called surely lost was lost."""
 
 from __future__ import annotations
-
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Final
-
 import pytest
-
-from hopwatch.demo.line import Line
 from hopwatch.demo.nodes import NODES
 from tests.e2e.kills import killed
 from tests.real.servers.kafka import Kafka
+from hopwatch.demo.comparison_line import ComparisonLine
+
 
 AT_ONCE: Final = 4
 """So many pipelines at once."""
@@ -47,7 +47,7 @@ def kills(times: Callable[[int, int], int], request: pytest.FixtureRequest) -> l
     return [(node, MOMENTS_S[(place + first) % len(MOMENTS_S)]) for place, node in enumerate(NODES)]
 
 
-def runs(folder: Path, kills: list[tuple[str, float]], brokers: str = "") -> Mapping[str, list[Line]]:
+def runs(folder: Path, kills: list[tuple[str, float]], brokers: str = "") -> Mapping[str, list[ComparisonLine]]:
     """Return, of each kill, the lines in which what was measured is not what was done."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         all_lines = pool.map(lambda kill: killed(folder / f"{kill[0]}@{kill[1]:g}", kill[0], kill[1], brokers), kills)

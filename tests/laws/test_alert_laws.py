@@ -1,33 +1,45 @@
 """Laws of alerts: neither order nor batching of windows, nor a replay, changes what is told; flapping is bounded."""
 
 from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
-
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
-
-from hopwatch.alerts import kept
-from hopwatch.alerts.episode import Phase, Series, State, heed, settle
-from hopwatch.alerts.evaluate import Standing, evaluate
-from hopwatch.alerts.events import Event, Kind, Notification, Severity
-from hopwatch.alerts.minute import Minute
-from hopwatch.alerts.reading import bad, good
-from hopwatch.alerts.rules import Rule, Rules
-from hopwatch.monitor.results import Status, Verdict
-from tests.alerts.play import rules_of
-from tests.alerts.windows import Memory, at, judged
+from hopwatch.alerts.events import Event
+from hopwatch.alerts.events import Notification
+from hopwatch.alerts.events import Severity
+from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import Verdict
+from tests.alerts.windows import Memory
+from tests.alerts.windows import at
 from tests.examples import examples
+from hopwatch.alerts.decision.episode import AlertSeries
+from hopwatch.alerts.decision.episode import AlertState
+from hopwatch.alerts.decision.episode import Phase
+from hopwatch.alerts.decision.episode import apply_reading
+from hopwatch.alerts.decision.episode import settle_windows
+from hopwatch.alerts.decision.evaluation import AlertSnapshot
+from hopwatch.alerts.decision.evaluation import evaluate
+from hopwatch.alerts.decision.inputs import WindowInput
+from hopwatch.alerts.decision.reading import bad_reading
+from hopwatch.alerts.decision.reading import good_reading
+from hopwatch.alerts.decision.rules import AlertRule
+from hopwatch.alerts.decision.rules import AlertRules
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.storage import state_json
+from tests.alerts.play import build_rules
+from tests.alerts.windows import window_input
+
 
 STREAMS: Final = ("orders", "refunds", "trades")
-RULES: Final = rules_of("", STREAMS)
-LOSS: Final = rules_of('[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n', STREAMS)
+RULES: Final = build_rules("", STREAMS)
+LOSS: Final = build_rules('[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n', STREAMS)
 
 minutes = st.builds(
-    judged,
+    window_input,
     st.integers(0, 30),
     stream=st.sampled_from(STREAMS),
     lost=st.dictionaries(st.sampled_from("ab"), st.sampled_from([5, 20, 500]), max_size=2),
@@ -38,9 +50,11 @@ each_once = st.lists(minutes, max_size=40, unique_by=lambda one: (one.result.str
 seeds = st.integers(0, 2**31)
 
 
-def run(rules: Rules, batches: Sequence[Sequence[Minute]], now: float = 31) -> tuple[Standing, list[Notification]]:
+def run(
+    rules: AlertRules, batches: Sequence[Sequence[WindowInput]], now: float = 31
+) -> tuple[AlertSnapshot, list[Notification]]:
     """Return where alerts stand after batches that all end at one moment, and what was told."""
-    standing, memory, said = Standing(), Memory(), list[Notification]()
+    standing, memory, said = AlertSnapshot(), Memory(), list[Notification]()
     for batch in batches:
         for minute in batch:
             memory.count(minute)
@@ -56,14 +70,16 @@ def news(said: Sequence[Notification]) -> list[tuple[Event, str]]:
 
 
 @given(each_once, seeds)
-def test_the_order_of_windows_in_a_batch_changes_nothing(found: list[Minute], seed: int) -> None:
+def test_the_order_of_windows_in_a_batch_changes_nothing(found: list[WindowInput], seed: int) -> None:
     """Nor that of streams: states, incidents and what is told are the same."""
     mixed = random.Random(seed).sample(found, len(found))
     assert run(RULES, [found]) == run(RULES, [mixed])
 
 
 @given(each_once, st.lists(st.integers(1, 5), min_size=40, max_size=40))
-def test_the_batching_of_a_stream_s_windows_changes_nothing_that_is_told(found: list[Minute], sizes: list[int]) -> None:
+def test_the_batching_of_a_stream_s_windows_changes_nothing_that_is_told(
+    found: list[WindowInput], sizes: list[int]
+) -> None:
     """One rule and one stream after the other: begun and ended the same, in one batch or in many."""
     for stream in STREAMS:
         own = sorted((one for one in found if one.result.stream == stream), key=lambda one: one.result.window_start_us)
@@ -75,7 +91,7 @@ def test_the_batching_of_a_stream_s_windows_changes_nothing_that_is_told(found: 
 
 
 @given(each_once)
-def test_a_batch_that_is_replayed_adds_nothing(found: list[Minute]) -> None:
+def test_a_batch_that_is_replayed_adds_nothing(found: list[WindowInput]) -> None:
     """Everything stands where it stood, and nothing more is said."""
     once, said = run(RULES, [found])
     twice, said_twice = run(RULES, [found, found])
@@ -85,20 +101,20 @@ def test_a_batch_that_is_replayed_adds_nothing(found: list[Minute]) -> None:
 
 
 @given(each_once)
-def test_what_is_not_known_fires_no_alert_of_loss(found: list[Minute]) -> None:
+def test_what_is_not_known_fires_no_alert_of_loss(found: list[WindowInput]) -> None:
     """Whatever else its figures say."""
     blind = [replace(one, result=replace(one.result, verdict=Verdict.UNKNOWN)) for one in found]
     _, said = run(RULES, [blind])
-    assert {one.kind for one in said}.isdisjoint({Kind.LOSS, Kind.BURN_RATE})
+    assert {one.kind for one in said}.isdisjoint({AlertKind.LOSS, AlertKind.BURN_RATE})
 
 
 @given(each_once, st.integers(31, 90))
-def test_what_is_not_known_ends_no_alert_of_loss(found: list[Minute], until: int) -> None:
+def test_what_is_not_known_ends_no_alert_of_loss(found: list[WindowInput], until: int) -> None:
     """However long it lasts."""
     memory = Memory()
-    before = evaluate(LOSS, found, Standing(), at(31), memory).standing
+    before = evaluate(LOSS, found, AlertSnapshot(), at(31), memory).standing
     blind = [
-        judged(minute, stream=stream, verdict=Verdict.UNKNOWN, known=1_000)
+        window_input(minute, stream=stream, verdict=Verdict.UNKNOWN, known=1_000)
         for minute in range(31, until)
         for stream in STREAMS
     ]
@@ -107,11 +123,11 @@ def test_what_is_not_known_ends_no_alert_of_loss(found: list[Minute], until: int
 
 
 @given(each_once, each_once)
-def test_an_amendment_leaves_what_it_would_have_been(first: list[Minute], second: list[Minute]) -> None:
+def test_an_amendment_leaves_what_it_would_have_been(first: list[WindowInput], second: list[WindowInput]) -> None:
     """Alerts that fire after windows were judged anew are those of the last judgements, but for flaps."""
     amended = [replace(one, result=replace(one.result, status=Status.AMENDED)) for one in second]
     last = {(one.result.stream, one.result.window_start_us): one for one in (*first, *amended)}
-    quick = Rules(tuple(replace(rule, keep_windows=1_000) for rule in LOSS.rules), LOSS.streams)
+    quick = AlertRules(tuple(replace(rule, keep_windows=1_000) for rule in LOSS.rules), LOSS.streams)
     standing, _ = run(quick, [first, amended])
     directly, _ = run(quick, [list(last.values())])
     lossy = {key for key, state in directly.states.items() if state.run.phase is Phase.FIRING}
@@ -120,9 +136,9 @@ def test_an_amendment_leaves_what_it_would_have_been(first: list[Minute], second
 
 readings = st.lists(st.tuples(st.integers(0, 200), st.booleans()), max_size=80)
 rule = st.builds(
-    Rule,
+    AlertRule,
     name=st.just("loss"),
-    kind=st.just(Kind.LOSS),
+    kind=st.just(AlertKind.LOSS),
     severity=st.just(Severity.PAGE),
     thresholds=st.just({"orders": 0.01}),
     for_windows=st.integers(1, 4),
@@ -130,17 +146,17 @@ rule = st.builds(
 )
 
 
-def folded(of_rule: Rule, found: Sequence[tuple[int, bool]]) -> State:
+def folded(of_rule: AlertRule, found: Sequence[tuple[int, bool]]) -> AlertState:
     """Return the state after readings of windows, in the order that they came in."""
-    state = State(Series("loss", "page", "orders", "b"))
+    state = AlertState(AlertSeries("loss", "page", "orders", "b"))
     for minute, is_bad in found:
-        state = heed(state, at(minute), of_rule, bad("b", 1, 0) if is_bad else good("b"))
+        state = apply_reading(state, at(minute), of_rule, bad_reading("b", 1, 0) if is_bad else good_reading("b"))
     return state
 
 
 @given(rule, readings, seeds)
 def test_where_an_alert_stands_is_a_matter_of_the_last_readings(
-    of_rule: Rule, found: list[tuple[int, bool]], seed: int
+    of_rule: AlertRule, found: list[tuple[int, bool]], seed: int
 ) -> None:
     """In whatever order windows came, and however often each was judged."""
     last = list(dict(found).items())
@@ -150,28 +166,28 @@ def test_where_an_alert_stands_is_a_matter_of_the_last_readings(
 
 @given(rule, readings, st.integers(0, 200))
 def test_settling_changes_nothing_of_where_an_alert_stands(
-    of_rule: Rule, found: list[tuple[int, bool]], before: int
+    of_rule: AlertRule, found: list[tuple[int, bool]], before: int
 ) -> None:
     """What cannot change any more is folded; what is kept is text and back."""
     state = folded(of_rule, found)
-    settled = settle(state, at(before), of_rule)
+    settled = settle_windows(state, at(before), of_rule)
     assert settled.run == state.run
     assert min(settled.marks, default=at(before)) >= at(before)
-    assert kept.state_of(settled.series, kept.state_text(settled)) == settled
+    assert state_json.parse_state(settled.series, state_json.format_state(settled)) == settled
     for minute in range(201, 210):
-        state, settled = (heed(one, at(minute), of_rule, good("b")) for one in (state, settled))
+        state, settled = (apply_reading(one, at(minute), of_rule, good_reading("b")) for one in (state, settled))
     assert settled.run == state.run
 
 
 @settings(max_examples=examples(50))
 @given(rule, st.lists(st.booleans(), min_size=1, max_size=60), st.integers(1, 40))
-def test_flapping_is_bounded(of_rule: Rule, pattern: list[bool], times: int) -> None:
+def test_flapping_is_bounded(of_rule: AlertRule, pattern: list[bool], times: int) -> None:
     """Any pattern of up to an hour, over and over: it begins at most six times more than once in an hour."""
-    state, begun = State(Series("loss", "page", "orders", "b")), 0
+    state, begun = AlertState(AlertSeries("loss", "page", "orders", "b")), 0
     length = len(pattern) * times
     for minute in range(length):
-        reading = bad("b", 1, 0) if pattern[minute % len(pattern)] else good("b")
-        after = heed(state, at(minute), of_rule, reading)
+        reading = bad_reading("b", 1, 0) if pattern[minute % len(pattern)] else good_reading("b")
+        after = apply_reading(state, at(minute), of_rule, reading)
         begun += after.run.phase is Phase.FIRING and state.run.phase is not Phase.FIRING
         state = after
     assert begun <= 7 + length // 60
@@ -182,8 +198,10 @@ def test_many_streams_at_once_are_few_notifications(streams: int, nodes: int, se
     """One a stream up to five of them, and one for all of more; each place is counted."""
     names = tuple(f"s{number}" for number in range(streams))
     places = tuple(f"n{number}" for number in range(nodes))
-    of_streams = rules_of('[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n', names, " -> ".join(places))
-    found = [judged(1, stream=name, names=places, lost=dict.fromkeys(places, 20), known=1_000) for name in names]
+    of_streams = build_rules(
+        '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n', names, " -> ".join(places)
+    )
+    found = [window_input(1, stream=name, names=places, lost=dict.fromkeys(places, 20), known=1_000) for name in names]
     _, said = run(of_streams, [random.Random(seed).sample(found, len(found))])
     assert len(said) == (streams if streams <= 5 else 1)
     assert sum(one.total for one in said) == streams * nodes

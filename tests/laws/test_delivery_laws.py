@@ -1,33 +1,37 @@
 """Laws of delivery: whatever receivers do, all is delivered in order once they recover; waits keep their bounds."""
 
 from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
-
-from hopwatch.alerts import backoff, store
-from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
-from hopwatch.alerts.courier import Courier
-from hopwatch.alerts.events import Event, Kind
-from hopwatch.alerts.outbox import Delivery
-from hopwatch.alerts.ways import Ways
+from hopwatch.alerts.channels.channel import Outcome
+from hopwatch.alerts.events import Event
 from tests.alerts.conftest import prepared
 from tests.alerts.receiver import Receiver
-from tests.alerts.test_outbox import put, states
-from tests.alerts.told import notification
 from tests.alerts.windows import at
 from tests.examples import examples
 from tests.monitor.manual_clock import ManualClock
+from hopwatch.alerts.channels.channel import Accepted
+from hopwatch.alerts.channels.channel import Failure
+from hopwatch.alerts.channels.routing import Routing
+from hopwatch.alerts.delivery import retry_policy
+from hopwatch.alerts.delivery.dispatcher import Dispatcher
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.storage import alert_state
+from hopwatch.alerts.storage.outbox import Delivery
+from tests.alerts.notifications import notification
+from tests.alerts.storage.test_outbox import put
+from tests.alerts.storage.test_outbox import states
+
 
 DAY_S = 86_400
 
 failures = st.builds(
-    Failed,
+    Failure,
     st.sampled_from(["500", "timeout", "429"]),
     is_for_good=st.booleans(),
     wait_s=st.none() | st.floats(allow_nan=True, allow_infinity=True),
@@ -36,7 +40,9 @@ deliveries = st.builds(
     Delivery,
     number=st.integers(1, 10_000),
     channel=st.sampled_from(["pager", "chat"]),
-    notification=st.builds(notification, st.sampled_from(Event), kind=st.sampled_from([Kind.LOSS, Kind.HEARTBEAT])),
+    notification=st.builds(
+        notification, st.sampled_from(Event), kind=st.sampled_from([AlertKind.LOSS, AlertKind.HEARTBEAT])
+    ),
     created_us=st.just(at(0)),
     tries=st.integers(0, 1_000),
     is_again=st.booleans(),
@@ -51,25 +57,25 @@ def test_waits_grow_within_their_bounds(number: int, channel: str) -> None:
     All of them together are a day at least, and a day and a half at most.
     """
     delivery = Delivery(number, channel, notification(), 0, tries=0, is_again=False, is_acknowledged=False)
-    spans = [backoff.span_s(delivery, tries) for tries in range(1, backoff.MOST_TRIES + 1)]
+    spans = [retry_policy.backoff_s(delivery, tries) for tries in range(1, retry_policy.MAX_TRIES + 1)]
     assert spans == sorted(spans)
-    assert backoff.FLOOR_S <= spans[0] <= spans[-1] <= backoff.CEILING_S
-    assert spans == [backoff.span_s(delivery, tries) for tries in range(1, backoff.MOST_TRIES + 1)]
-    moments = [sum(spans[:tries]) for tries in range(backoff.MOST_TRIES)]
+    assert retry_policy.MIN_WAIT_S <= spans[0] <= spans[-1] <= retry_policy.MAX_WAIT_S
+    assert spans == [retry_policy.backoff_s(delivery, tries) for tries in range(1, retry_policy.MAX_TRIES + 1)]
+    moments = [sum(spans[:tries]) for tries in range(retry_policy.MAX_TRIES)]
     assert DAY_S <= moments[-1] <= 1.5 * DAY_S
-    assert 75 <= moments[backoff.HAND_OVER_TRIES - 1] <= 90
+    assert 75 <= moments[retry_policy.FALLBACK_TRIES - 1] <= 90
     assert max(sum(start <= moment < start + 3_600 for moment in moments) for start in moments[10:-20]) <= 15
     assert sum(moment < 3_600 for moment in moments) <= 20
 
 
 @given(deliveries, failures)
-def test_nothing_is_given_up_but_what_is_refused_or_a_day_old(delivery: Delivery, failure: Failed) -> None:
+def test_nothing_is_given_up_but_what_is_refused_or_a_day_old(delivery: Delivery, failure: Failure) -> None:
     """And never a heartbeat; a wait is within bounds, whatever is asked for."""
-    resort = backoff.after(delivery, failure)
-    is_heartbeat = delivery.notification.kind is Kind.HEARTBEAT
-    is_old = delivery.tries + 1 >= backoff.MOST_TRIES and not delivery.is_again
+    resort = retry_policy.decide_retry(delivery, failure)
+    is_heartbeat = delivery.notification.kind is AlertKind.HEARTBEAT
+    is_old = delivery.tries + 1 >= retry_policy.MAX_TRIES and not delivery.is_again
     assert (resort.wait_s is None) == (not is_heartbeat and (failure.is_for_good or is_old))
-    assert resort.wait_s is None or backoff.FLOOR_S <= resort.wait_s <= backoff.MOST_ASKED_S
+    assert resort.wait_s is None or retry_policy.MIN_WAIT_S <= resort.wait_s <= retry_policy.MAX_RETRY_AFTER_S
     if resort.is_handed_over:
         assert delivery.notification.event is Event.FIRING
         assert not is_heartbeat
@@ -77,19 +83,22 @@ def test_nothing_is_given_up_but_what_is_refused_or_a_day_old(delivery: Delivery
 
 
 @given(deliveries, failures)
-def test_what_is_not_taken_is_handed_over_in_time(delivery: Delivery, failure: Failed) -> None:
+def test_what_is_not_taken_is_handed_over_in_time(delivery: Delivery, failure: Failure) -> None:
     """A beginning that nobody has taken on: after five tries, or at once if it would take too long."""
-    resort = backoff.after(delivery, failure)
-    is_page = delivery.notification.event is Event.FIRING and delivery.notification.kind is not Kind.HEARTBEAT
+    resort = retry_policy.decide_retry(delivery, failure)
+    is_page = delivery.notification.event is Event.FIRING and delivery.notification.kind is not AlertKind.HEARTBEAT
     if is_page and not delivery.is_acknowledged and not delivery.is_again:
-        late = delivery.tries + 1 >= backoff.HAND_OVER_TRIES or backoff.asked_s(failure) > backoff.PATIENCE_S
+        late = (
+            delivery.tries + 1 >= retry_policy.FALLBACK_TRIES
+            or retry_policy.requested_wait_s(failure) > retry_policy.PATIENCE_S
+        )
         assert resort.is_handed_over == (late or failure.is_for_good)
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))
 def test_what_stands_is_sent_again_within_bounds(asked_s: float) -> None:
     """Whatever a channel asks for."""
-    assert backoff.LEAST_AGAIN_S <= backoff.again_s(asked_s) <= backoff.MOST_AGAIN_S
+    assert retry_policy.MIN_RESEND_S <= retry_policy.resend_interval_s(asked_s) <= retry_policy.MAX_RESEND_S
 
 
 steps = st.lists(
@@ -121,7 +130,9 @@ class Moody(Receiver):
             self.hear(delivery, now_us)
         if what.startswith("killed"):
             raise Killed
-        return Taken(self.again_after_s) if what == "taken" else Failed(what, wait_s=90.0 if what == "429" else None)
+        return (
+            Accepted(self.again_after_s) if what == "taken" else Failure(what, wait_s=90.0 if what == "429" else None)
+        )
 
 
 @settings(max_examples=examples(60))
@@ -137,7 +148,7 @@ def test_whatever_receivers_do_all_is_delivered_once_they_recover(
         clock = ManualClock(at(100))
         receivers = {"pager": Moody(clock, again_after_s=60), "chat": Moody(clock)}
         receivers["pager"].script, receivers["chat"].script = list(of_pager), list(of_chat)
-        courier = Courier(engine, Ways(receivers), clock)
+        courier = Dispatcher(engine, Routing(receivers), clock)
         opened: set[str] = set()
         for what, stream in found:
             courier = played(engine, courier, clock, receivers, opened, what, stream)
@@ -146,7 +157,7 @@ def test_whatever_receivers_do_all_is_delivered_once_they_recover(
             clock.advance(601)
             courier = stepped(engine, courier, clock, receivers)
         with engine.begin() as connection:
-            standing = set(store.standing(connection).incidents)
+            standing = set(alert_state.read_snapshot(connection).incidents)
         last = {("pager", "standing"), ("pager", "sent"), ("chat", "sent")}
         assert {state for state in states(engine) if state[1] != "superseded"} <= last
         for receiver in receivers.values():
@@ -156,13 +167,13 @@ def test_whatever_receivers_do_all_is_delivered_once_they_recover(
 
 def played(
     engine: Engine,
-    courier: Courier,
+    courier: Dispatcher,
     clock: ManualClock,
     receivers: dict[str, Moody],
     opened: set[str],
     what: str,
     stream: str,
-) -> Courier:
+) -> Dispatcher:
     """Do one thing, and let the courier carry what is due."""
     if what == "begin":
         opened.add(stream)
@@ -171,17 +182,17 @@ def played(
         opened.discard(stream)
         put(engine, notification(Event.RESOLVED, stream), channels=("pager", "chat"))
     elif what == "restart":
-        courier = Courier(engine, Ways(receivers), clock)
+        courier = Dispatcher(engine, Routing(receivers), clock)
     clock.advance({"wait": 7, "long wait": 400}.get(what, 0))
     return stepped(engine, courier, clock, receivers)
 
 
-def stepped(engine: Engine, courier: Courier, clock: ManualClock, receivers: dict[str, Moody]) -> Courier:
+def stepped(engine: Engine, courier: Dispatcher, clock: ManualClock, receivers: dict[str, Moody]) -> Dispatcher:
     """Let the courier carry what is due; another one begins where it is killed."""
     try:
         courier.step()
     except Killed:
-        return Courier(engine, Ways(receivers), clock)
+        return Dispatcher(engine, Routing(receivers), clock)
     return courier
 
 

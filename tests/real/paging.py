@@ -12,7 +12,7 @@ from typing import Any
 
 from hopwatch.alerts.channels.alertmanager import Alertmanager as Channel
 from hopwatch.alerts.channels.channel import Outcome
-from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
 from tests.alerts.channels.receiver import Receiver as Person

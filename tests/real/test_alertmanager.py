@@ -12,13 +12,13 @@ from typing import Any, Final
 import pytest
 
 from hopwatch.alerts.channels.alertmanager import Alertmanager as Channel
-from hopwatch.alerts.channels.channel import Failed, Taken
-from hopwatch.alerts.events import Event, Kind, Notification, Severity
-from hopwatch.alerts.outbox import Delivery
+from hopwatch.alerts.channels.channel import Accepted, Failure
+from hopwatch.alerts.events import AlertKind, Event, Notification, Severity
+from hopwatch.alerts.storage.outbox import Delivery
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
 from tests.alerts.channels.receiver import Receiver, answers, receiving
-from tests.alerts.told import alert, notification
+from tests.alerts.notifications import alert, notification
 from tests.real.servers.alertmanager import Alertmanager, amtool
 from tests.real.servers.process import until
 from tests.repository import ROOT
@@ -56,7 +56,7 @@ class Sender:
         urls = [instance.url for instance in instances]
         self.channel = Channel("ops", AlertmanagerChannel.model_validate({"urls": urls}))
 
-    def send(self, of: Notification = FIRING) -> Taken | Failed:
+    def send(self, of: Notification = FIRING) -> Accepted | Failure:
         """Send one, as the outbox does."""
         return self.channel.send(
             Delivery(1, "ops", of, 0, 0, is_again=False, is_acknowledged=False), SystemClock().now_us()
@@ -85,7 +85,7 @@ def test_an_incident_is_one_alert_from_its_beginning_to_its_end(stack: ExitStack
     sender = Sender(server)
     for round_ in range(1, 30):
         worse = alert(node=f"n{round_}", observed=round_ / 100, lost_ids=(f"{round_:032x}",))
-        assert sender.send(replace(FIRING, alerts=(worse,), total=round_)) == Taken(again_after_s=60.0)
+        assert sender.send(replace(FIRING, alerts=(worse,), total=round_)) == Accepted(again_after_s=60.0)
     (one,) = server.alerts()
     assert one["labels"] == LABELS | {"alertname": "HopwatchLoss", "kind": "loss"}
     assert (one["annotations"]["node"], one["annotations"]["observed"]) == ("n29", "29.00%")
@@ -93,7 +93,7 @@ def test_an_incident_is_one_alert_from_its_beginning_to_its_end(stack: ExitStack
     listed = json.loads(amtool("--alertmanager.url", server.url, "alert", "query", "-o", "json").stdout)
     assert [found["labels"] for found in listed] == [one["labels"]]
     until(lambda: told(receiver) == [("firing", 1)], "the page")
-    assert sender.send(replace(FIRING, event=Event.RESOLVED)) == Taken()
+    assert sender.send(replace(FIRING, event=Event.RESOLVED)) == Accepted()
     until(lambda: told(receiver) == [("firing", 1), ("resolved", 1)], "its end")
     assert server.alerts() == []
 
@@ -105,10 +105,10 @@ def test_every_instance_has_it(stack: ExitStack, tmp_path: Path) -> None:
     sender.send()
     assert [len(server.alerts()) for server in (one, other)] == [1, 1]
     one.kill()
-    assert sender.send() == Taken(again_after_s=60.0)
+    assert sender.send() == Accepted(again_after_s=60.0)
     other.kill()
     refused = sender.send()
-    assert isinstance(refused, Failed)
+    assert isinstance(refused, Failure)
     assert refused.why.count("Connection refused") == 2
 
 
@@ -121,7 +121,7 @@ def test_a_restart_between_two_sends_opens_no_second_incident(stack: ExitStack, 
     until(lambda: told(receiver) == [("firing", 1)], "the page")
     before = server.alerts()[0]["fingerprint"]
     server.stop()
-    assert isinstance(sender.send(), Failed)
+    assert isinstance(sender.send(), Failure)
     server.start()
     assert server.alerts() == []
     sender.send(replace(FIRING, total=9))
@@ -135,7 +135,7 @@ def test_what_an_alertmanager_refuses_is_refused_for_good(stack: ExitStack, tmp_
     """By its own words: labels that are none of its own."""
     server = started(stack, tmp_path / "am")
     refused = Sender(server).send(replace(FIRING, labels={"no label": "x"}))
-    assert isinstance(refused, Failed)
+    assert isinstance(refused, Failure)
     assert (refused.is_for_good, "invalid label set" in refused.why) == (True, True)
 
 
@@ -147,13 +147,13 @@ def test_the_example_is_one() -> None:
     assert " - 4 receivers" in checked.stdout
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", AlertKind)
 @pytest.mark.parametrize("severity", Severity)
-def test_the_example_routes_every_alert(kind: Kind, severity: Severity) -> None:
+def test_the_example_routes_every_alert(kind: AlertKind, severity: Severity) -> None:
     """Pages to pages, tickets to tickets, the heartbeat to whoever listens for its absence."""
     name = "Hopwatch" + "".join(part.capitalize() for part in kind.split("_"))
     labels = (f"alertname={name}", f"kind={kind}", f"rule={kind}", f"severity={severity}", "stream=orders")
-    expected = "dead-mans-switch" if kind is Kind.HEARTBEAT else f"{severity}s"
+    expected = "dead-mans-switch" if kind is AlertKind.HEARTBEAT else f"{severity}s"
     tested = amtool("config", "routes", "test", f"--config.file={EXAMPLE}", f"--verify.receivers={expected}", *labels)
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
@@ -173,7 +173,7 @@ def test_the_example_holds_back_tickets_of_a_stream_that_pages(stack: ExitStack,
     sender.send()
     for stream in ("orders", "refunds"):
         labels: dict[str, Any] = LABELS | {"rule": "lag", "severity": "ticket", "stream": stream}
-        sender.send(replace(FIRING, kind=Kind.LAG, labels=labels))
+        sender.send(replace(FIRING, kind=AlertKind.LAG, labels=labels))
     until(lambda: any(found["status"]["inhibitedBy"] for found in server.alerts()), "the inhibition")
     held = {found["labels"]["stream"]: bool(found["status"]["inhibitedBy"]) for found in server.alerts()
             if found["labels"]["severity"] == "ticket"}  # fmt: skip

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from hopwatch.demo.links.laid import TopicLinks
+from hopwatch.demo.links.run_links import TopicLinks
 from hopwatch.probes.contract.kafka import KafkaAccess
 from tests.real.servers.kafka import Kafka
 from tests.real.servers.postgres import PASSWORD, Postgres

@@ -14,14 +14,14 @@ from sqlalchemy import Engine
 from tests.alerts.channels.receiver import Receiver as Other
 from tests.alerts.channels.receiver import answers, certificate, closes, hangs, receiving, server_tls
 from tests.alerts.conftest import prepared
-from tests.alerts.play import rules_of
+from tests.alerts.delivery.test_delivery import STREAMS, a_drop
+from tests.alerts.delivery.test_dispatcher_killed import run
+from tests.alerts.notifications import notification
+from tests.alerts.play import build_rules
 from tests.alerts.post import Post
 from tests.alerts.receiver import ERROR
+from tests.alerts.storage.test_outbox import RESOLVED, put, states
 from tests.alerts.test_acceptance import ONLY_LOSS
-from tests.alerts.test_courier_killed import run
-from tests.alerts.test_delivery import STREAMS, a_drop
-from tests.alerts.test_outbox import RESOLVED, put, states
-from tests.alerts.told import notification
 from tests.real.paging import Pager, Paging, channel, paging
 from tests.real.servers.process import until
 
@@ -42,7 +42,7 @@ def pages(tmp_path: Path) -> Iterator[Paging]:
 
 def posted(engine: Engine, pages: Paging, streams: tuple[str, ...] = ("orders",), path: str = "a -> b") -> Post:
     """Return a post office whose pager is that Alertmanager."""
-    post = Post(rules_of(ONLY_LOSS, streams, path), engine=engine)
+    post = Post(build_rules(ONLY_LOSS, streams, path), engine=engine)
     pager = Pager(post.clock, works=channel(pages.server.url))
     post.receivers["pager"] = pager
     post.courier.carriers["pager"].channel = pager

@@ -9,13 +9,13 @@ from typing import Any, Final
 import pytest
 
 from hopwatch.alerts.channels import webhook
-from hopwatch.alerts.channels.answers import MENDABLE
-from hopwatch.alerts.events import Kind, Word
-from hopwatch.alerts.incidents import STORM_STREAMS
+from hopwatch.alerts.channels.http_responses import RETRYABLE
+from hopwatch.alerts.decision.incidents import STORM_STREAMS
+from hopwatch.alerts.events import AlertKind, Word
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.settings import channels, load, templates
 from hopwatch.monitor.settings.alerting import KINDS, BurnWindow
-from tests.alerts.play import rules_of
+from tests.alerts.play import build_rules
 from tests.alerts.shipped import ALERTS
 from tests.repository import ROOT
 
@@ -26,8 +26,8 @@ CHANNELS: Final = PAGE[PAGE.index("## Channels\n") : PAGE.index("## What is kept
 KEYS: Final = PAGE[PAGE.index("| key | of |") : PAGE.index("## When an alert fires")]
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_every_kind_has_its_runbook(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", AlertKind)
+def test_every_kind_has_its_runbook(kind: AlertKind) -> None:
     """It says what it means, what to look at with which command, and what to do; all of it fits on a screen."""
     text = (RUNBOOKS / f"{kind}.md").read_text("utf-8")
     assert text.startswith(f"# {kind}\n")
@@ -39,7 +39,7 @@ def test_every_kind_has_its_runbook(kind: Kind) -> None:
 def test_every_runbook_is_of_a_kind_or_rule_and_leads_to_others_that_are_there() -> None:
     """Or of a rule for Prometheus; none is left behind when one goes."""
     rules = {rule["annotations"]["runbook_url"].rpartition("/")[2].removesuffix(".md") for rule in ALERTS.values()}
-    assert {file.stem for file in RUNBOOKS.iterdir()} == set(Kind) | rules
+    assert {file.stem for file in RUNBOOKS.iterdir()} == set(AlertKind) | rules
     for file in RUNBOOKS.iterdir():
         for name in re.findall(r"\]\((\w+)\.md\)", file.read_text("utf-8")):
             assert (RUNBOOKS / f"{name}.md").is_file(), (file.name, name)
@@ -47,12 +47,12 @@ def test_every_runbook_is_of_a_kind_or_rule_and_leads_to_others_that_are_there()
 
 def test_settings_and_rules_know_the_same_kinds() -> None:
     """A table for each, and what to make of it."""
-    assert set(KINDS) == set(Kind)
+    assert set(KINDS) == set(AlertKind)
 
 
 def test_the_default_rules_are_listed_as_they_are() -> None:
     """With their severities, and how many windows they wait for."""
-    expected = {(rule.name, str(rule.severity), rule.for_windows) for rule in rules_of().rules}
+    expected = {(rule.name, str(rule.severity), rule.for_windows) for rule in build_rules().rules}
     found = {(name, severity, int(re.sub(r"\D", "", waits) or 1)) for name, severity, waits in DEFAULTS}
     assert found == expected
 
@@ -81,7 +81,7 @@ def test_every_key_of_a_channel_is_listed() -> None:
     assert [kind for kind in channels.KINDS if f"`{kind}`" not in CHANNELS] == []
     assert [name for name in templates.FILTERS if f"`{name}`" not in CHANNELS] == []
     assert {key for table in channels.KINDS.values() for key in table.FORMS if f"`{key}`" not in CHANNELS} == set()
-    assert [status for status in MENDABLE if str(status) not in CHANNELS] == []
+    assert [status for status in RETRYABLE if str(status) not in CHANNELS] == []
 
 
 def test_the_example_of_channels_is_read(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_what_the_page_says_of_signatures_is_so() -> None:
     page: dict[str, Any] = {}
     exec(code, page)  # noqa: S102 - the page's own code is what is tested
     is_ours, now_s = page["is_ours"], SystemClock().now_us() // 1_000_000
-    signed, old = (webhook.signature("a-secret", b"{}", at_s) for at_s in (now_s, now_s - 400))
+    signed, old = (webhook.sign_body("a-secret", b"{}", at_s) for at_s in (now_s, now_s - 400))
     assert is_ours("a-secret", signed, b"{}")
     assert not is_ours("another", signed, b"{}")
     assert not is_ours("a-secret", signed, b"{ }")

@@ -12,7 +12,6 @@ from typing import Final
 from typing import cast
 import pytest
 from hopwatch.cli.main import main
-from hopwatch.demo.configuration import configuration
 from hopwatch.demo.nodes import NODES
 from hopwatch.monitor import topics
 from hopwatch.monitor.spark import job
@@ -33,6 +32,7 @@ from tests.repository.deployment.changes import GONE
 from tests.repository.deployment.changes import TOPIC_URL
 from tests.repository.deployment.compose import MissingError
 from tests.repository.deployment.deployment import Deployment
+from hopwatch.demo.configuration import format_configuration
 
 
 RULES: Final = (*confinement.RULES, *programs.RULES, *places.RULES, *variables.RULES, *alerting.RULES, *pages.RULES)
@@ -130,4 +130,4 @@ def test_the_healthcheck_looks_where_the_job_writes(tmp_path: Path) -> None:
 def test_the_demo_s_stream_is_watched_as_the_demo_says() -> None:
     """The streams of docker/hopwatch.toml are those of the demo's own configuration."""
     watched = tomllib.loads((ROOT / "docker" / "hopwatch.toml").read_text("utf-8"))
-    assert watched["streams"] == tomllib.loads(configuration(NODES, "", "", "", None))["streams"]
+    assert watched["streams"] == tomllib.loads(format_configuration(NODES, "", "", "", None))["streams"]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from hopwatch.alerts.events import Kind
+from hopwatch.alerts.events import AlertKind
 from tests.alerts import shipped
 from tests.repository import ROOT
 
@@ -15,7 +15,7 @@ RELABELLED: Final[list[dict[str, Any]]] = yaml.safe_load((ROOT / "docker" / "pro
     "alerting"
 ]["alert_relabel_configs"]
 ROUTES: Final[dict[str, Any]] = yaml.safe_load((ROOT / "docker" / "alertmanager.yml").read_text("utf-8"))
-OWN: Final = {"Hopwatch" + "".join(part.capitalize() for part in kind.split("_")) for kind in Kind}
+OWN: Final = {"Hopwatch" + "".join(part.capitalize() for part in kind.split("_")) for kind in AlertKind}
 """The names of the alerts that Hopwatch sends itself."""
 
 

@@ -15,11 +15,11 @@ from hypothesis import given
 from structlog.testing import capture_logs
 
 from hopwatch.alerts.channels import alertmanager
-from hopwatch.alerts.channels.channel import Failed, Taken
-from hopwatch.alerts.events import Event, Kind, Notification
+from hopwatch.alerts.channels.channel import Accepted, Failure
+from hopwatch.alerts.events import AlertKind, Event, Notification
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
-from tests.alerts.channels.made import LOST, NOTIFICATIONS, NOW_US, delivery, firing
-from tests.alerts.channels.openings import of_alertmanager, sent
+from tests.alerts.channels.deliveries import LOST, NOTIFICATIONS, NOW_US, delivery, firing
+from tests.alerts.channels.openings import open_alertmanager, sent
 from tests.alerts.channels.receiver import answers, hangs, receiving
 from tests.real.servers.process import until
 from tests.repository import ROOT
@@ -30,7 +30,7 @@ MINUTE_US: Final = 60_000_000
 def test_alertmanager_is_told_one_alert() -> None:
     """Its labels are what does not change, its annotations what does; it ends four resends from now."""
     with receiving(answers(200)) as receiver:
-        request = sent(of_alertmanager(receiver, labels={"cluster": "eu"}), receiver)
+        request = sent(open_alertmanager(receiver, labels={"cluster": "eu"}), receiver)
     assert request.path == "/api/v2/alerts"
     assert json.loads(request.body) == [
         {
@@ -69,23 +69,25 @@ def test_alertmanager_is_told_one_alert() -> None:
 
 def test_a_heartbeat_has_no_figures() -> None:
     """It says that the monitor lives, up to when, and nothing of thresholds."""
-    beat = replace(LOST, kind=Kind.HEARTBEAT, summary="alive")
-    said = alertmanager.content(replace(firing(), kind=Kind.HEARTBEAT, alerts=(beat,)), is_acknowledged=False)
+    beat = replace(LOST, kind=AlertKind.HEARTBEAT, summary="alive")
+    said = alertmanager.build_annotations(
+        replace(firing(), kind=AlertKind.HEARTBEAT, alerts=(beat,)), is_acknowledged=False
+    )
     assert {"observed", "threshold", "affected"} & said.keys() == set()
     assert said["description"] == "alive"
 
 
 def test_alertmanager_wants_it_again_until_it_is_over() -> None:
     """An alert that is over ends now; whether somebody has taken it on is no label."""
-    told = alertmanager.alert(delivery(is_acknowledged=True), NOW_US, 30_000_000, {})
-    over = alertmanager.alert(delivery(firing(event=Event.RESOLVED)), NOW_US, 30_000_000, {})
+    told = alertmanager.build_alert(delivery(is_acknowledged=True), NOW_US, 30_000_000, {})
+    over = alertmanager.build_alert(delivery(firing(event=Event.RESOLVED)), NOW_US, 30_000_000, {})
     assert told["annotations"]["acknowledged"] == "yes"
     assert (told["endsAt"], over["endsAt"]) == ("2026-01-01T00:08:00.000Z", "2026-01-01T00:06:00.000Z")
     assert told["labels"] == over["labels"]
     with receiving(answers(200)) as receiver:
-        channel = of_alertmanager(receiver, resend="30s")
-        assert channel.send(delivery(), NOW_US) == Taken(again_after_s=30.0)
-        assert channel.send(delivery(firing(event=Event.RESOLVED)), NOW_US) == Taken()
+        channel = open_alertmanager(receiver, resend="30s")
+        assert channel.send(delivery(), NOW_US) == Accepted(again_after_s=30.0)
+        assert channel.send(delivery(firing(event=Event.RESOLVED)), NOW_US) == Accepted()
         channel.close()
 
 
@@ -93,11 +95,11 @@ def test_alertmanager_wants_it_again_until_it_is_over() -> None:
 def test_the_labels_are_of_the_incident_and_not_of_its_moment(one: Notification, other: Notification) -> None:
     """Whatever it says later, of the same incident they are the same; an end does not lie before its beginning."""
     later = replace(other, labels=one.labels, kind=one.kind)
-    first, second = (alertmanager.alert(delivery(told), NOW_US, MINUTE_US, {}) for told in (one, later))
+    first, second = (alertmanager.build_alert(delivery(told), NOW_US, MINUTE_US, {}) for told in (one, later))
     assert first["labels"] == second["labels"]
     assert all(first["labels"].values())
     assert first["startsAt"] <= first["endsAt"]
-    assert all(0 < len(text) <= alertmanager.MOST_ANNOTATION for text in first["annotations"].values())
+    assert all(0 < len(text) <= alertmanager.MAX_ANNOTATION for text in first["annotations"].values())
     json.dumps(first).encode()
 
 
@@ -105,8 +107,8 @@ def test_one_alertmanager_that_takes_it_is_enough() -> None:
     """One that fails is logged when it begins, and when it is back, not at every resend."""
     bad = [answers(500), answers(500), answers(200), answers(200)]
     with receiving(answers(200)) as good, receiving(*bad) as other, capture_logs() as logs:
-        channel = of_alertmanager(good, other)
-        assert [type(channel.send(delivery(), NOW_US)) for _ in range(4)] == [Taken] * 4
+        channel = open_alertmanager(good, other)
+        assert [type(channel.send(delivery(), NOW_US)) for _ in range(4)] == [Accepted] * 4
         channel.close()
     place = other.url("")
     assert logs == [
@@ -123,12 +125,12 @@ def test_one_alertmanager_that_takes_it_is_enough() -> None:
 def test_what_no_alertmanager_takes_has_failed() -> None:
     """For good only if all say so; the shortest wait of those that ask for one counts."""
     with receiving(answers(400)) as one, receiving(answers(429, Retry_After="5")) as other:
-        channel = of_alertmanager(one, other)
+        channel = open_alertmanager(one, other)
         told = f"{one.url('')} answered 400; {other.url('')} answered 429"
-        assert channel.send(delivery(), NOW_US) == Failed(told, wait_s=5.0, within_s=15.0)
+        assert channel.send(delivery(), NOW_US) == Failure(told, wait_s=5.0, within_s=15.0)
         channel.close()
-    both = [Failed("a", is_for_good=True), Failed("b", is_for_good=True)]
-    assert alertmanager.together(both) == Failed("a; b", is_for_good=True)
+    both = [Failure("a", is_for_good=True), Failure("b", is_for_good=True)]
+    assert alertmanager.merge_failures(both) == Failure("a; b", is_for_good=True)
 
 
 @pytest.mark.parametrize(
@@ -141,20 +143,20 @@ def test_what_no_alertmanager_takes_has_failed() -> None:
 def test_alertmanager_lets_in_by_token_or_password(more: dict[str, str], expected: str) -> None:
     """As Prometheus does it."""
     with receiving(answers(200)) as receiver:
-        assert sent(of_alertmanager(receiver, **more), receiver).headers["authorization"] == expected
+        assert sent(open_alertmanager(receiver, **more), receiver).headers["authorization"] == expected
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_every_kind_has_a_name_as_operators_write_them(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", AlertKind)
+def test_every_kind_has_a_name_as_operators_write_them(kind: AlertKind) -> None:
     """In CamelCase, after Hopwatch."""
-    assert re.fullmatch(r"Hopwatch([A-Z][a-z]+)+", alertmanager.labels(firing(kind=kind), {})["alertname"])
+    assert re.fullmatch(r"Hopwatch([A-Z][a-z]+)+", alertmanager.build_labels(firing(kind=kind), {})["alertname"])
 
 
 ENDS: Final = """
 import sys, threading
 from hopwatch.alerts.channels.alertmanager import Alertmanager
 from hopwatch.monitor.settings.channels import AlertmanagerChannel
-from tests.alerts.channels.made import NOW_US, delivery
+from tests.alerts.channels.deliveries import NOW_US, delivery
 urls = sys.argv[1:]
 channel = Alertmanager("ops", AlertmanagerChannel.model_validate({"urls": urls, "timeout": "60s"}))
 threading.Thread(target=channel.send, args=(delivery(), NOW_US), daemon=True).start()
@@ -181,6 +183,6 @@ def test_the_path_of_an_alertmanager_is_not_logged() -> None:
     with receiving(answers(500), answers(200)) as bad, receiving(answers(200)) as good, capture_logs() as logs:
         urls = [good.url(), bad.url("/T0P-5ECRET/am")]
         channel = alertmanager.Alertmanager("ops", AlertmanagerChannel.model_validate({"urls": urls}))
-        assert [type(channel.send(delivery(), NOW_US)) for _ in range(2)] == [Taken] * 2
+        assert [type(channel.send(delivery(), NOW_US)) for _ in range(2)] == [Accepted] * 2
     assert len(logs) == 2
     assert "T0P" not in str(logs)

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
-from hopwatch.alerts.channels.http import MOST_READ, Poster
+from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
+from hopwatch.alerts.channels.http import MAX_READ_BYTES, Poster
 from tests.alerts.channels.receiver import (
     Behaviour,
     Receiver,
@@ -36,14 +36,14 @@ def post(receiver: Receiver, poster: Poster | None = None) -> Outcome:
 @pytest.mark.parametrize(
     ("behaviour", "expected"),
     [
-        (answers(200, b"ok"), Taken()),
-        (answers(202), Taken()),
-        (answers(500, b"oh"), Failed("{} answered 500: oh")),
-        (answers(429, b"", Retry_After="7"), Failed("{} answered 429", wait_s=7.0)),
-        (answers(400, b"no\nsuch\x00key"), Failed("{} answered 400: no such key", is_for_good=True)),
+        (answers(200, b"ok"), Accepted()),
+        (answers(202), Accepted()),
+        (answers(500, b"oh"), Failure("{} answered 500: oh")),
+        (answers(429, b"", Retry_After="7"), Failure("{} answered 429", wait_s=7.0)),
+        (answers(400, b"no\nsuch\x00key"), Failure("{} answered 400: no such key", is_for_good=True)),
         (
             answers(301, b"", Location="http://127.0.0.1:1/"),
-            Failed("{} answered 301; redirects are not followed: name the URL that it leads to"),
+            Failure("{} answered 301; redirects are not followed: name the URL that it leads to"),
         ),
     ],
 )
@@ -51,8 +51,8 @@ def test_an_answer_is_told_with_whose_it_is(behaviour: Behaviour, expected: Outc
     """Of the URL only the host: its path may be a secret."""
     with receiving(behaviour) as receiver:
         place = receiver.url("")
-        if isinstance(expected, Failed):
-            expected = Failed(expected.why.format(place), expected.is_for_good, expected.wait_s)
+        if isinstance(expected, Failure):
+            expected = Failure(expected.why.format(place), expected.is_for_good, expected.wait_s)
         assert post(receiver) == expected
     (request,) = receiver.requests
     assert (request.path, request.body, request.headers["content-type"]) == ("/hook", b"{}", "application/json")
@@ -63,7 +63,7 @@ def test_an_answer_is_told_with_whose_it_is(behaviour: Behaviour, expected: Outc
 def test_a_receiver_that_takes_its_time_does_not_take_ours(behaviour: Behaviour) -> None:
     """One deadline is for all of a post, however short each wait in it is."""
     with receiving(behaviour) as receiver:
-        assert post(receiver, Poster(SHORT_S)) == Failed(f"{receiver.url('')} did not answer within 0.3 s")
+        assert post(receiver, Poster(SHORT_S)) == Failure(f"{receiver.url('')} did not answer within 0.3 s")
 
 
 def test_a_body_that_trickles_is_not_waited_for() -> None:
@@ -74,7 +74,7 @@ def test_a_body_that_trickles_is_not_waited_for() -> None:
         hangs(sock, over)
 
     with receiving(behave) as receiver:
-        assert post(receiver, Poster(SHORT_S)) == Taken()
+        assert post(receiver, Poster(SHORT_S)) == Accepted()
 
 
 def test_a_receiver_that_does_not_read_is_not_waited_for() -> None:
@@ -82,7 +82,7 @@ def test_a_receiver_that_does_not_read_is_not_waited_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         receiver = Receiver(listening.getsockname()[1])
         answer = Poster(SHORT_S).post(receiver.url(), b"x" * 50_000_000, {}, 0)
-    assert answer == Failed(f"{receiver.url('')} did not answer within 0.3 s")
+    assert answer == Failure(f"{receiver.url('')} did not answer within 0.3 s")
 
 
 def test_connections_that_break_are_failures_that_pass() -> None:
@@ -90,15 +90,15 @@ def test_connections_that_break_are_failures_that_pass() -> None:
     with receiving(closes) as receiver:
         broken = post(receiver)
     away = post(receiver)
-    assert broken == Failed(f"{receiver.url('')} cannot be reached: Server disconnected without sending a response.")
-    assert away == Failed(f"{receiver.url('')} cannot be reached: [Errno 111] Connection refused")
+    assert broken == Failure(f"{receiver.url('')} cannot be reached: Server disconnected without sending a response.")
+    assert away == Failure(f"{receiver.url('')} cannot be reached: [Errno 111] Connection refused")
 
 
 def test_an_answer_that_is_none_is_a_failure_that_passes() -> None:
     """What speaks no HTTP is not what is meant, today."""
     with receiving(lambda sock, _: sock.sendall(b"220 mail.example ESMTP\r\n\r\n")) as receiver:
         answer = post(receiver)
-    assert isinstance(answer, Failed)
+    assert isinstance(answer, Failure)
     assert "cannot be reached: illegal status line" in answer.why
     assert not answer.is_for_good
 
@@ -109,8 +109,8 @@ def test_a_certificate_is_verified(tmp_path: Path) -> None:
     with receiving(answers(200), context=server_tls(file)) as receiver:
         refused = post(receiver)
         assert receiver.requests == []
-        assert post(receiver, Poster(LONG_S, str(file))) == Taken()
-    assert isinstance(refused, Failed)
+        assert post(receiver, Poster(LONG_S, str(file))) == Accepted()
+    assert isinstance(refused, Failure)
     assert "certificate verify failed: self-signed certificate" in refused.why
 
 
@@ -119,7 +119,7 @@ def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     with receiving(answers(200)) as receiver:
-        assert post(receiver) == Taken()
+        assert post(receiver) == Accepted()
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_nothing_is_sent_where_nobody_receives_alerts(host: str, is_at: str, why
     """However the address is written."""
     answer = Poster(SHORT_S).post(f"http://{host}/", b"", {}, 0)
     name = host.strip("[]")
-    assert answer == Failed(f"http://{host} cannot be reached: {name} is {is_at}, {why}: nothing is sent there")
+    assert answer == Failure(f"http://{host} cannot be reached: {name} is {is_at}, {why}: nothing is sent there")
 
 
 def test_a_name_that_changes_its_mind_leads_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,8 +159,8 @@ def test_a_name_that_changes_its_mind_leads_nowhere(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(socket, "getaddrinfo", resolve)
         url = f"http://rebinding.example:{receiver.port}/"
         first, second = (Poster(LONG_S).post(url, b"", {}, 0) for _ in range(2))
-    assert (first, receiver.connections, asked) == (Taken(), 1, ["rebinding.example"] * 2)
-    assert isinstance(second, Failed)
+    assert (first, receiver.connections, asked) == (Accepted(), 1, ["rebinding.example"] * 2)
+    assert isinstance(second, Failure)
     assert "rebinding.example is 169.254.169.254, link-local" in second.why
 
 
@@ -171,7 +171,7 @@ def test_of_several_addresses_one_that_answers_is_enough(monkeypatch: pytest.Mon
         held.close()
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in places]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-        assert Poster(LONG_S).post(f"http://many.example:{receiver.port}/", b"", {}, 0) == Taken()
+        assert Poster(LONG_S).post(f"http://many.example:{receiver.port}/", b"", {}, 0) == Accepted()
 
 
 def test_a_name_without_an_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,23 +182,23 @@ def test_a_name_without_an_address_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     told = "http://nowhere.example cannot be reached: the name nowhere.example"
-    assert Poster(LONG_S).post("http://nowhere.example/", b"", {}, 0) == Failed(
+    assert Poster(LONG_S).post("http://nowhere.example/", b"", {}, 0) == Failure(
         f"{told} cannot be resolved: Name or service not known"
     )
     over = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait() and [])
     slow = Poster(0.05).post("http://nowhere.example/", b"", {}, 0)
     over.set()
-    assert slow == Failed(f"{told} is not resolved in time")
+    assert slow == Failure(f"{told} is not resolved in time")
 
 
-@pytest.mark.parametrize("junk", [b"", b"x" * MOST_READ, (SECRET + " ").encode() * 1_000])
+@pytest.mark.parametrize("junk", [b"", b"x" * MAX_READ_BYTES, (SECRET + " ").encode() * 1_000])
 def test_a_receiver_that_repeats_a_secret_is_not_quoted(junk: bytes) -> None:
     """Neither the secret as it stands, nor as a URL or JSON writes it, nor the half of it that was read last."""
     body = b" ".join([SECRET.encode(), b"T0P-5ecret/with blank", b"T0P-5ecret\\/with%20blank", junk])
     with receiving(answers(400, body)) as receiver:
         answer = post(receiver, Poster(LONG_S, secrets=[SECRET]))
-    assert isinstance(answer, Failed)
+    assert isinstance(answer, Failure)
     assert answer.why.startswith(f"{receiver.url('')} answered 400: *** *** ***")
     assert "T0P" not in answer.why
     assert len(answer.why) < 300

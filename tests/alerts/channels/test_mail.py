@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from structlog.testing import capture_logs
 
-from hopwatch.alerts.channels.channel import Failed, Outcome, Taken
-from hopwatch.alerts.channels.mail import MOST_BODY, Mail
+from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
+from hopwatch.alerts.channels.mail import MAX_BODY, Mail
 from hopwatch.alerts.events import Event, Notification
 from hopwatch.monitor.settings.channels import EmailChannel
-from tests.alerts.channels.made import LOST, NOTIFICATIONS, NOW_US, delivery, firing
+from tests.alerts.channels.deliveries import LOST, NOTIFICATIONS, NOW_US, delivery, firing
 from tests.alerts.channels.postbox import SILENCE, TRICKLE, Postbox, taking_mail
 from tests.alerts.channels.receiver import certificate, server_tls
 
@@ -41,7 +41,7 @@ def of(box: Postbox | None, **more: Any) -> Mail:  # noqa: ANN401 - keys of the 
 def sent(told: Notification | None = None, **more: Any) -> EmailMessage:  # noqa: ANN401 - keys of the table
     """Send something to a good server, and return what it took."""
     with taking_mail() as box:
-        assert of(box, **more).send(delivery(told), NOW_US) == Taken()
+        assert of(box, **more).send(delivery(told), NOW_US) == Accepted()
     (text,) = box.mail
     return email.message_from_string(text, policy=default)
 
@@ -50,7 +50,7 @@ def outcome(says: Mapping[str, str], **more: Any) -> Outcome:  # noqa: ANN401 - 
     """Send to a server that says this."""
     with taking_mail(says) as box:
         made = of(box, **more).send(delivery(), NOW_US)
-    return Failed(made.why.replace(str(box.port), "PORT"), made.is_for_good) if isinstance(made, Failed) else made
+    return Failure(made.why.replace(str(box.port), "PORT"), made.is_for_good) if isinstance(made, Failure) else made
 
 
 def test_a_mail_is_a_mail() -> None:
@@ -90,9 +90,9 @@ def test_a_password_goes_through_tls(tls: str, tmp_path: Path) -> None:
     file = certificate(tmp_path)
     told = {"tls": tls, "username": "me", "password": PASSWORD}
     with taking_mail(context=server_tls(file), implicit=tls == "implicit") as box:
-        assert of(box, **told, ca_file=str(file)).send(delivery(), NOW_US) == Taken()
+        assert of(box, **told, ca_file=str(file)).send(delivery(), NOW_US) == Accepted()
         refused = of(box, **told).send(delivery(), NOW_US)
-    assert isinstance(refused, Failed)
+    assert isinstance(refused, Failure)
     assert "certificate verify failed" in refused.why
     assert len(box.mail) == 1
     assert sum(line.startswith("AUTH") for line in box.commands) == 1
@@ -101,7 +101,7 @@ def test_a_password_goes_through_tls(tls: str, tmp_path: Path) -> None:
 def test_without_tls_nothing_is_sent_to_a_server_that_is_to_have_it() -> None:
     """A server, or who stands before it, that knows no STARTTLS gets no mail."""
     told = "the mail server 127.0.0.1:PORT does not take it: STARTTLS extension not supported by server."
-    assert outcome({}, tls="starttls") == Failed(told)
+    assert outcome({}, tls="starttls") == Failure(told)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_without_tls_nothing_is_sent_to_a_server_that_is_to_have_it() -> None:
 )
 def test_what_a_reply_comes_to(says: dict[str, str], told: str, is_for_good: bool) -> None:  # noqa: FBT001 - of a table
     """Only what is said of the mail itself is for good."""
-    assert outcome(says) == Failed(f"the mail server 127.0.0.1:PORT {told}", is_for_good)
+    assert outcome(says) == Failure(f"the mail server 127.0.0.1:PORT {told}", is_for_good)
 
 
 def test_a_password_that_is_repeated_is_not_quoted(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_password_that_is_repeated_is_not_quoted(tmp_path: Path) -> None:
     with taking_mail({"AUTH": f"535 not {PASSWORD}"}, server_tls(file), implicit=True) as box:
         channel = of(box, **told)
         made = channel.send(delivery(), NOW_US)
-    assert made == Failed(f"the mail server 127.0.0.1:{box.port} answered 535: not ***")
+    assert made == Failure(f"the mail server 127.0.0.1:{box.port} answered 535: not ***")
     assert PASSWORD not in repr(channel)
 
 
@@ -136,14 +136,14 @@ def test_a_password_that_is_repeated_is_not_quoted(tmp_path: Path) -> None:
 def test_a_server_that_takes_its_time_does_not_take_ours(command: str, reply: str) -> None:
     """One deadline is for all of it."""
     told = "the mail server 127.0.0.1:PORT did not answer within 0.3 s"
-    assert outcome({command: reply}, timeout="300ms") == Failed(told)
+    assert outcome({command: reply}, timeout="300ms") == Failure(told)
 
 
 @pytest.mark.parametrize("command", ["HELLO", "EHLO", "."])
 def test_a_server_that_says_too_much_is_not_heard_out(command: str) -> None:
     """A reply of lines without end takes neither memory nor time."""
     made = outcome({command: "\r\n".join(["250-" + "x" * 500] * 2_000)}, timeout="60s")
-    assert isinstance(made, Failed)
+    assert isinstance(made, Failure)
     assert "it said more than 262,144 bytes" in made.why
 
 
@@ -151,18 +151,18 @@ def test_a_server_that_is_not_there_is_tried_again() -> None:
     """Nor is mail brought where nobody takes any."""
     with taking_mail() as box:
         pass
-    assert of(box).send(delivery(), NOW_US) == Failed(
+    assert of(box).send(delivery(), NOW_US) == Failure(
         f"the mail server 127.0.0.1:{box.port} cannot be reached: [Errno 111] Connection refused"
     )
     refused = of(None, host="169.254.1.1").send(delivery(), NOW_US)
-    assert isinstance(refused, Failed)
+    assert isinstance(refused, Failure)
     assert "169.254.1.1, link-local" in refused.why
 
 
 def test_a_mail_that_one_reader_is_refused_for_is_taken() -> None:
     """The other has it, and to try again would tell him twice; the log names who has not."""
     with taking_mail({"rcpt TO:<b@h.example>": "550 nobody"}) as box, capture_logs() as logs:
-        assert of(box, to=["a@h.example", "b@h.example"]).send(delivery(), NOW_US) == Taken()
+        assert of(box, to=["a@h.example", "b@h.example"]).send(delivery(), NOW_US) == Accepted()
     assert len(box.mail) == 1
     (told,) = logs
     assert (told["event"], told["readers"]) == ("a mail is refused for some", ["b@h.example"])
@@ -182,4 +182,4 @@ def test_no_name_gets_out_of_its_place(told: Notification) -> None:
     assert [name for name in parsed if name in {"Bcc", "Cc"}] == []
     assert len(parsed.get_all("To", [])) == 1
     assert len(str(parsed["Subject"])) <= 160
-    assert len(parsed.get_content()) <= MOST_BODY + 1
+    assert len(parsed.get_content()) <= MAX_BODY + 1

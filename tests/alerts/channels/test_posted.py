@@ -12,14 +12,12 @@ from hypothesis import given
 from structlog.testing import capture_logs
 
 from hopwatch.alerts.channels import pagerduty, slack, webhook
-from hopwatch.alerts.channels.channel import Taken
+from hopwatch.alerts.channels.channel import Accepted
 from hopwatch.alerts.channels.slack import Slack
-from hopwatch.alerts.events import Event, Kind, Notification, Severity, from_json, to_json
-from hopwatch.monitor.settings.channels import (
-    SlackChannel,
-)
-from tests.alerts.channels.made import LOST, NOTIFICATIONS, NOW_US, delivery, firing, storm
-from tests.alerts.channels.openings import KEY, SIGNED, of_pagerduty, of_slack, of_webhook, sent
+from hopwatch.alerts.events import AlertKind, Event, Notification, Severity, from_json, to_json
+from hopwatch.monitor.settings.channels import SlackChannel
+from tests.alerts.channels.deliveries import LOST, NOTIFICATIONS, NOW_US, delivery, firing, storm
+from tests.alerts.channels.openings import KEY, SIGNED, open_pagerduty, open_slack, open_webhook, sent
 from tests.alerts.channels.receiver import answers, receiving
 from tests.alerts.windows import at
 
@@ -27,7 +25,7 @@ from tests.alerts.windows import at
 def test_pagerduty_is_told_an_event() -> None:
     """A trigger with its place, its links and its key."""
     with receiving(answers(202)) as receiver:
-        request = sent(of_pagerduty(receiver), receiver)
+        request = sent(open_pagerduty(receiver), receiver)
     assert json.loads(request.body) == {
         "routing_key": KEY,
         "event_action": "trigger",
@@ -62,10 +60,10 @@ def test_pagerduty_is_told_an_event() -> None:
 
 def test_pagerduty_is_told_the_end_by_the_key() -> None:
     """And a ticket is a warning; a storm counts what it does not name."""
-    over = pagerduty.event(firing(event=Event.RESOLVED))
+    over = pagerduty.build_event(firing(event=Event.RESOLVED))
     assert over == {"event_action": "resolve", "dedup_key": "loss/page/orders"}
-    assert pagerduty.event(firing(severity=Severity.TICKET))["payload"]["severity"] == "warning"
-    told = pagerduty.event(storm())["payload"]
+    assert pagerduty.build_event(firing(severity=Severity.TICKET))["payload"]["severity"] == "warning"
+    told = pagerduty.build_event(storm())["payload"]
     assert told["source"] == "hopwatch"
     assert told["custom_details"]["places"].endswith("\nand 4,980 more")
 
@@ -73,10 +71,10 @@ def test_pagerduty_is_told_the_end_by_the_key() -> None:
 @given(NOTIFICATIONS)
 def test_pagerduty_s_bounds_hold(told: Notification) -> None:
     """Of key, summary and event; keys that differ stay different."""
-    event = pagerduty.event(told)
-    assert len(event["dedup_key"]) <= pagerduty.MOST_KEY
-    assert pagerduty.dedup_key(told.key + "x" * 300) != pagerduty.dedup_key(told.key + "y" * 300)
-    assert len(event.get("payload", {"summary": ""})["summary"]) <= pagerduty.MOST_SUMMARY
+    event = pagerduty.build_event(told)
+    assert len(event["dedup_key"]) <= pagerduty.MAX_KEY
+    assert pagerduty.build_dedup_key(told.key + "x" * 300) != pagerduty.build_dedup_key(told.key + "y" * 300)
+    assert len(event.get("payload", {"summary": ""})["summary"]) <= pagerduty.MAX_SUMMARY
     assert len(json.dumps(event)) < 512_000
 
 
@@ -90,7 +88,7 @@ def somewhere(template: str) -> Slack:
 def test_slack_is_told_a_headline_and_a_text() -> None:
     """Both escaped, and neither looked through for names and links."""
     with receiving(answers(200, b"ok")) as receiver:
-        request = sent(of_slack(receiver), receiver)
+        request = sent(open_slack(receiver), receiver)
     told = json.loads(request.body)
     header, section = told["blocks"]
     assert told["text"] == "[page] lost in orders (loss)"
@@ -106,7 +104,7 @@ def test_no_name_calls_anybody_in_slack(told: Notification) -> None:
     for template in ("", with_template):
         message = somewhere(template)._message(delivery(told))
         text = message["blocks"][1]["text"]["text"]
-        assert 0 < len(text) <= slack.MOST_TEXT
+        assert 0 < len(text) <= slack.MAX_TEXT
         assert "<" not in text + message["text"]
         assert re.fullmatch(r"(?:[^&]|&amp;|&lt;|&gt;)*", text, re.DOTALL)
         assert len(message["blocks"][0]["text"]["text"]) <= 150
@@ -116,7 +114,7 @@ def test_a_template_is_what_is_said_and_may_call() -> None:
     """What it has by itself is Slack's own language; its values are not."""
     template = "<!here> {{ summary|upper }} at {{ alerts|length }} {{ labels.nothing }}<{{ alerts[0].link }}|look>"
     with receiving(answers(200)) as receiver:
-        request = sent(of_slack(receiver, template=template), receiver, firing(summary="<!channel> a"))
+        request = sent(open_slack(receiver, template=template), receiver, firing(summary="<!channel> a"))
     text = json.loads(request.body)["blocks"][1]["text"]["text"]
     assert text == "<!here> &LT;!CHANNEL&GT; A at 1 <https://hopwatch.example/?stream=orders&amp;node=b|look>"
 
@@ -125,7 +123,7 @@ def test_a_template_that_fails_does_not_keep_a_person_from_being_told() -> None:
     """The usual text goes out, and the log says why."""
     template = "{% if total > 1 %}{{ alerts[0].nodes }}{% endif %}{{ total }}"
     with receiving(answers(200)) as receiver, capture_logs() as logs:
-        request = sent(of_slack(receiver, template=template), receiver, storm())
+        request = sent(open_slack(receiver, template=template), receiver, storm())
     assert "and 4,980 more" in json.loads(request.body)["blocks"][1]["text"]["text"]
     (told,) = logs
     assert told["event"] == "a template fails, the usual text goes out instead"
@@ -135,7 +133,7 @@ def test_a_template_that_fails_does_not_keep_a_person_from_being_told() -> None:
 def test_a_webhook_is_told_the_contract_signed() -> None:
     """Body, signature and key of the try."""
     with receiving(answers(204)) as receiver:
-        request = sent(of_webhook(receiver, headers={"X-Team": "payments"}), receiver)
+        request = sent(open_webhook(receiver, headers={"X-Team": "payments"}), receiver)
     assert from_json(request.body.decode()) == firing()
     at_s = NOW_US // 1_000_000
     digest = hmac.new(SIGNED.encode(), f"{at_s}.".encode() + request.body, "sha256").hexdigest()
@@ -146,18 +144,18 @@ def test_a_webhook_is_told_the_contract_signed() -> None:
 
 def test_a_webhook_hears_each_heartbeat() -> None:
     """A dead-man's switch that is told once is no use; each beat is another one to whoever drops what he had."""
-    beats = [firing(kind=Kind.HEARTBEAT, at_us=at(minute)) for minute in (5, 6)]
+    beats = [firing(kind=AlertKind.HEARTBEAT, at_us=at(minute)) for minute in (5, 6)]
     with receiving(answers(204)) as receiver:
-        channel = of_webhook(receiver)
-        assert [channel.send(delivery(one), NOW_US) for one in beats] == [Taken(again_after_s=60.0)] * 2
-        assert channel.send(delivery(replace(beats[0], event=Event.RESOLVED)), NOW_US) == Taken()
+        channel = open_webhook(receiver)
+        assert [channel.send(delivery(one), NOW_US) for one in beats] == [Accepted(again_after_s=60.0)] * 2
+        assert channel.send(delivery(replace(beats[0], event=Event.RESOLVED)), NOW_US) == Accepted()
     assert len({request.headers["idempotency-key"] for request in receiver.requests[:2]}) == 2
 
 
 @given(NOTIFICATIONS)
 def test_the_headers_of_a_webhook_are_headers_whatever_the_key_is(told: Notification) -> None:
     """One line of ASCII; without a secret nothing is signed."""
-    key = webhook.idempotency_key(delivery(told))
+    key = webhook.build_idempotency_key(delivery(told))
     assert key.isascii()
     assert key.isprintable()
     assert len(key) < 500

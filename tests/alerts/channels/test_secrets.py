@@ -1,28 +1,35 @@
 """Tests of all channels by HTTP: no secret is said, and no name is too much for them."""
 
 from __future__ import annotations
-
 import json
-from typing import Any, Final
-
+from typing import Any
+from typing import Final
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings
 from structlog.testing import capture_logs
-
-from hopwatch.alerts.channels.channel import Failed, Taken
-from hopwatch.alerts.channels.opened import opened
 from hopwatch.alerts.events import Notification
-from hopwatch.monitor.settings.channels import (
-    AlertmanagerChannel,
-    AnyChannel,
-    PagerDutyChannel,
-    SlackChannel,
-    WebhookChannel,
-)
-from tests.alerts.channels.made import NOTIFICATIONS, NOW_US, delivery
-from tests.alerts.channels.openings import of_alertmanager, of_pagerduty, of_slack, of_webhook
-from tests.alerts.channels.receiver import Behaviour, answers, closes, receiving
+from hopwatch.monitor.settings.channels import AlertmanagerChannel
+from hopwatch.monitor.settings.channels import AnyChannel
+from hopwatch.monitor.settings.channels import PagerDutyChannel
+from hopwatch.monitor.settings.channels import SlackChannel
+from hopwatch.monitor.settings.channels import WebhookChannel
+from tests.alerts.channels.receiver import Behaviour
+from tests.alerts.channels.receiver import answers
+from tests.alerts.channels.receiver import closes
+from tests.alerts.channels.receiver import receiving
 from tests.examples import examples
+from hopwatch.alerts.channels.channel import Accepted
+from hopwatch.alerts.channels.channel import Failure
+from hopwatch.alerts.channels.factory import open_channels
+from tests.alerts.channels.deliveries import NOTIFICATIONS
+from tests.alerts.channels.deliveries import NOW_US
+from tests.alerts.channels.deliveries import delivery
+from tests.alerts.channels.openings import open_alertmanager
+from tests.alerts.channels.openings import open_pagerduty
+from tests.alerts.channels.openings import open_slack
+from tests.alerts.channels.openings import open_webhook
+
 
 SECRET_URL: Final = "/services/T0P/5ECRET/path"  # noqa: S105 - of nothing
 TABLES: Final[list[dict[str, Any]]] = [
@@ -49,10 +56,10 @@ def test_no_secret_is_ever_said(table: dict[str, Any], behaviour: Behaviour) -> 
         if table["kind"] == "alertmanager":
             place = {"urls": [receiver.url()]}
         made = OF_KIND[table["kind"]].model_validate(table | place)
-        channels = opened({"ops": made})
+        channels = open_channels({"ops": made})
         outcome = channels.channels["ops"].send(delivery(), NOW_US)
         channels.close()
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, Failure)
     assert "T0P" not in f"{outcome} {logs} {made!r} {made} {channels!r} {channels.channels}"
 
 
@@ -61,16 +68,16 @@ def test_what_a_careless_receiver_repeats_is_not_said_again() -> None:
     table = TABLES[-1]
     told = [table["url"], table["secret"], *table["headers"].values()]
     with receiving(answers(403, " ".join(told).encode())) as receiver:
-        outcome = of_webhook(receiver, **table | {"url": receiver.url(SECRET_URL)}).send(delivery(), NOW_US)
-    assert outcome == Failed(f"{receiver.url('')} answered 403: *** *** ***")
+        outcome = open_webhook(receiver, **table | {"url": receiver.url(SECRET_URL)}).send(delivery(), NOW_US)
+    assert outcome == Failure(f"{receiver.url('')} answered 403: *** *** ***")
 
 
 @pytest.mark.parametrize("path", ["/hook?key=T0P-5ECRET&v=2", "/api/T0P-5ECRET/send", "/hook?key=T0P%2D5ECRET"])
 def test_what_is_secret_in_a_url_is_not_said_without_the_rest_of_it(path: str) -> None:
     """A receiver says which key it does not know, not by which URL it was asked."""
     with receiving(answers(403, b'{"error": "unknown key T0P-5ECRET"}')) as receiver:
-        outcome = of_webhook(receiver, url=receiver.url(path)).send(delivery(), NOW_US)
-    assert outcome == Failed(f'{receiver.url("")} answered 403: {{"error": "unknown key ***"}}')
+        outcome = open_webhook(receiver, url=receiver.url(path)).send(delivery(), NOW_US)
+    assert outcome == Failure(f'{receiver.url("")} answered 403: {{"error": "unknown key ***"}}')
 
 
 @settings(max_examples=examples(10))
@@ -78,8 +85,13 @@ def test_what_is_secret_in_a_url_is_not_said_without_the_rest_of_it(path: str) -
 def test_every_channel_takes_whatever_comes(told: Notification) -> None:
     """None fails for what a name is made of."""
     with receiving(answers(200)) as receiver:
-        for channel in (of_alertmanager(receiver), of_pagerduty(receiver), of_slack(receiver), of_webhook(receiver)):
-            assert isinstance(channel.send(delivery(told), NOW_US), Taken)
+        for channel in (
+            open_alertmanager(receiver),
+            open_pagerduty(receiver),
+            open_slack(receiver),
+            open_webhook(receiver),
+        ):
+            assert isinstance(channel.send(delivery(told), NOW_US), Accepted)
             channel.close()
         for request in receiver.requests:
             json.loads(request.body)

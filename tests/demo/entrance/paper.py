@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hopwatch.demo.entrance.breakage import Item
-from hopwatch.demo.entrance.client import Answer, GateAwayError
+from hopwatch.demo.entrance.client import EventAnswer, GateAwayError
 from tests.demo.paper import NOON_US
 
-ENTERED = Answer(201, NOON_US, "", "")
-NOT_WRITTEN = Answer(503, NOON_US, "", "")
+ENTERED = EventAnswer(201, NOON_US, "", "")
+NOT_WRITTEN = EventAnswer(503, NOON_US, "", "")
 
 
 class PaperGate:
     """Takes what a sender sends."""
 
-    def __init__(self, say: Callable[[Item], Answer] = lambda _: ENTERED) -> None:
+    def __init__(self, say: Callable[[Item], EventAnswer] = lambda _: ENTERED) -> None:
         """Take what is said of an event."""
         self.say = say
         self.away = 0
@@ -30,7 +30,7 @@ class PaperGate:
         self._answer()
         self.schemas[subject] = schema
 
-    def post(self, stream: str, items: Sequence[Item]) -> list[Answer]:
+    def post(self, stream: str, items: Sequence[Item]) -> list[EventAnswer]:
         """Say something of each event."""
         assert stream == "flights"
         self._answer()

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from hopwatch.demo.entrance.breakage import BREAKAGES, breakage_of
-from hopwatch.demo.entrance.events import SCHEMA, item, pack, unpack
+from hopwatch.demo.entrance.breakage import BREAKAGES, choose_breakage
+from hopwatch.demo.entrance.events import SCHEMA, build_item, pack_event, unpack_event
 from hopwatch.demo.links import LinkError
-from hopwatch.demo.nodes.ingest import parse
-from hopwatch.demo.records import Message, new_message, raw_flights
+from hopwatch.demo.nodes.ingest import parse_flight
+from hopwatch.demo.records import FlightMessage, create_message, read_flights
 from hopwatch.gate.bodies import batch
 from hopwatch.gate.codec import Codec
 from hopwatch.gate.judging import Judged, Terms, judge, read_id
@@ -31,32 +31,32 @@ def judged(*events: dict[str, Any]) -> list[Judged]:
     return [judge(one, read_id(one), CODEC, TERMS, NOW_US) for one in batch(json.dumps(events).encode())]
 
 
-def some_messages(count: int = 1_000) -> list[Message]:
+def some_messages(count: int = 1_000) -> list[FlightMessage]:
     """Return the first messages of a run."""
-    rows = enumerate(islice(raw_flights(), count))
-    return [new_message(number, NOW_US + number, parse(row)) for number, row in rows]
+    rows = enumerate(islice(read_flights(), count))
+    return [create_message(number, NOW_US + number, parse_flight(row)) for number, row in rows]
 
 
 def test_what_goes_through_the_gate_is_the_same_message() -> None:
     """Id, number, event time and flight, cancelled flights too."""
     messages = some_messages()
     assert any(message.flight["dep_time"] is None for message in messages)
-    let_in = judged(*(item(message) for message in messages))
+    let_in = judged(*(build_item(message) for message in messages))
     assert all(one.action is None for one in let_in)
-    assert [unpack(pack(one.event_id, one.event_us, one.record)) for one in let_in] == messages
+    assert [unpack_event(pack_event(one.event_id, one.event_us, one.record)) for one in let_in] == messages
 
 
 def test_what_is_no_flight_is_refused() -> None:
     """An event of another schema is not taken for one."""
     with pytest.raises(LinkError, match=r"^a flight begins with 81[0-9a-f]{64}, the gate let in 6e6f$"):
-        unpack(pack(bytes(16), 0, b"no"))
+        unpack_event(pack_event(bytes(16), 0, b"no"))
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda one: one.name)
 def test_the_gate_sees_each_breakage_in_its_place(breakage: Any) -> None:  # noqa: ANN401 - of a list
     """It rejects the event for this alone, and keeps its id."""
     (message,) = some_messages(1)
-    (found,) = judged(breakage.on(item(message)))
+    (found,) = judged(breakage.on(build_item(message)))
     assert found.action is Action.REJECT
     assert [one.place.removeprefix("/0") for one in found.faults] == [breakage.place]
     assert UUID(bytes=found.event_id) == UUID(bytes=message.id)
@@ -65,7 +65,7 @@ def test_the_gate_sees_each_breakage_in_its_place(breakage: Any) -> None:  # noq
 
 def test_the_seed_says_which_breakage_it_is() -> None:
     """The same for the same seed, another for another, and each kind comes."""
-    first = [breakage_of(1, number).name for number in range(100)]
-    assert first == [breakage_of(1, number).name for number in range(100)]
-    assert first != [breakage_of(2, number).name for number in range(100)]
+    first = [choose_breakage(1, number).name for number in range(100)]
+    assert first == [choose_breakage(1, number).name for number in range(100)]
+    assert first != [choose_breakage(2, number).name for number in range(100)]
     assert set(first) == {breakage.name for breakage in BREAKAGES}

@@ -5,8 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from hopwatch.demo.entrance.breakage import BREAKAGES
-from hopwatch.demo.entrance.client import Answer
-from hopwatch.demo.entrance.rejections import Rejection, Rejections, lines, read, words
+from hopwatch.demo.entrance.client import EventAnswer
+from hopwatch.demo.entrance.rejections import (
+    Rejection,
+    Rejections,
+    compare_rejections,
+    describe_rejections,
+    read_rejections,
+)
 from tests.demo.entrance.paper import ENTERED
 
 WRONG_TYPE = BREAKAGES[0]
@@ -15,13 +21,13 @@ WRONG_TYPE = BREAKAGES[0]
 def test_the_account_survives_its_process(tmp_path: Path) -> None:
     """Kinds in the order of their names, with the first reason; without a file there are none."""
     path, made = tmp_path / "gate.json", Rejections()
-    assert read(path) == []
-    made.note(BREAKAGES[1], Answer(422, 0, BREAKAGES[1].place, "Field required"))
+    assert read_rejections(path) == []
+    made.note(BREAKAGES[1], EventAnswer(422, 0, BREAKAGES[1].place, "Field required"))
     for detail in ("Input should be a valid integer", "another"):
-        made.note(WRONG_TYPE, Answer(422, 0, WRONG_TYPE.place, detail))
+        made.note(WRONG_TYPE, EventAnswer(422, 0, WRONG_TYPE.place, detail))
     made.note(None, ENTERED)
     made.write(path)
-    assert read(path) == [
+    assert read_rejections(path) == [
         Rejection("missing field", 1, 1, "/data/carrier Field required"),
         Rejection("wrong type", 2, 2, "/data/distance Input should be a valid integer"),
     ]
@@ -31,10 +37,10 @@ def test_a_gate_that_errs_is_told(tmp_path: Path) -> None:
     """A bad event that it let in, one that it rejects for another reason, a good one that it rejects."""
     made = Rejections()
     made.note(WRONG_TYPE, ENTERED)
-    made.note(BREAKAGES[1], Answer(422, 0, "/data/flight", "Field required"))
-    made.note(None, Answer(422, 0, "/data/flight", "Field required"))
+    made.note(BREAKAGES[1], EventAnswer(422, 0, "/data/flight", "Field required"))
+    made.note(None, EventAnswer(422, 0, "/data/flight", "Field required"))
     made.write(tmp_path / "gate.json")
-    found = lines(read(tmp_path / "gate.json"))
+    found = compare_rejections(read_rejections(tmp_path / "gate.json"))
     assert [(line.what, line.node, line.injected, line.measured) for line in found] == [
         ("rejected, missing field", "gate", "1", "0"),
         ("rejected, nothing wrong", "gate", "0", "1"),
@@ -45,8 +51,10 @@ def test_a_gate_that_errs_is_told(tmp_path: Path) -> None:
 
 def test_reasons_are_a_line_each() -> None:
     """Those that the gate gave; none without any."""
-    assert words([]) == []
-    assert words([Rejection("wrong type", 1_000, 1_000, "/data/distance no integer"), Rejection("odd", 1)]) == [
+    assert describe_rejections([]) == []
+    assert describe_rejections(
+        [Rejection("wrong type", 1_000, 1_000, "/data/distance no integer"), Rejection("odd", 1)]
+    ) == [
         "what the gate said of events that it rejected:",
         "  wrong type, 1,000 times, such as: /data/distance no integer",
     ]

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from hopwatch.demo.faults import Dice, NodeFaults
 from hopwatch.demo.links.topics import TopicInlet
-from hopwatch.demo.nodes.process import NextNode, relay
+from hopwatch.demo.nodes.process import NextNode, relay_messages
 from hopwatch.demo.nodes.settings import NodeSettings
-from hopwatch.demo.nodes.step import Step
-from hopwatch.demo.records import Message, pack, unpack
-from hopwatch.demo.truth import Deed, TruthLog, deed_count
+from hopwatch.demo.nodes.step import NodeStep
+from hopwatch.demo.records import FlightMessage, pack_message, unpack_message
+from hopwatch.demo.truth import NodeAction, TruthLog, count_actions
 from tests.demo.links.paper import KilledError, PaperBroker
 from tests.demo.paper import NOON_US, PaperProbe, message_id
 
@@ -49,7 +49,7 @@ def run(broker: PaperBroker, faults: NodeFaults, log: Path) -> bool:
     clock = broker.clock
     settings = NodeSettings("norm", "", ends, "", 1.0, 0, faults)
     with closing(TruthLog(log)) as truth:
-        step = Step(
+        step = NodeStep(
             probe=PaperProbe(clock, 0.0),
             truth=truth,
             dice=Dice(0, "norm", faults),
@@ -60,7 +60,7 @@ def run(broker: PaperBroker, faults: NodeFaults, log: Path) -> bool:
             now_us=clock.now_us,
         )
         try:
-            relay(settings, step, lambda: True)
+            relay_messages(settings, step, lambda: True)
         except KilledError:
             return False
         finally:
@@ -72,8 +72,8 @@ def run(broker: PaperBroker, faults: NodeFaults, log: Path) -> bool:
 def test_a_node_that_is_killed_loses_nothing(faults: NodeFaults, kills: list[int]) -> None:
     """Whatever it was about to do, each message that it did not drop by wish is handed on, and the truth says so."""
     broker = PaperBroker()
-    sent = [Message(message_id(number), number, NOON_US, {}) for number in range(COUNT)]
-    broker.topics["norm"] += [pack(message) for message in sent]
+    sent = [FlightMessage(message_id(number), number, NOON_US, {}) for number in range(COUNT)]
+    broker.topics["norm"] += [pack_message(message) for message in sent]
     with TemporaryDirectory() as folder:
         log = Path(folder) / "norm"
         for calls in kills:
@@ -82,9 +82,9 @@ def test_a_node_that_is_killed_loses_nothing(faults: NodeFaults, kills: list[int
         assert run(broker, faults, log)
         dice = Dice(0, "norm", faults)
         passing = {message.id for message in sent if dice.fate(message.number).value != "drop"}
-        left = [unpack(payload).id for payload in broker.topics["connector"]]
+        left = [unpack_message(payload).id for payload in broker.topics["connector"]]
         assert set(left) == passing
         assert broker.committed == {"norm": COUNT}
         # A kill between the broker's having it and the note leaves it noted when it comes again, and never more.
-        assert deed_count(log, Deed.HANDED_ON) + deed_count(log, Deed.REPEATED) <= len(left)
-        assert deed_count(log, Deed.HANDED_ON) >= len(passing)
+        assert count_actions(log, NodeAction.HANDED_ON) + count_actions(log, NodeAction.REPEATED) <= len(left)
+        assert count_actions(log, NodeAction.HANDED_ON) >= len(passing)

@@ -9,7 +9,7 @@ import stamina
 from confluent_kafka import KafkaError
 
 from hopwatch.demo.links import LinkError
-from hopwatch.demo.links.topics import COMMIT_EVERY_S, MOST_MESSAGES
+from hopwatch.demo.links.topics import COMMIT_EVERY_S, MAX_MESSAGES
 from tests.demo.links.paper import PaperBroker
 from tests.demo.test_pipeline import HandClock
 
@@ -58,8 +58,8 @@ def test_a_reader_gets_what_is_there_at_once(broker: PaperBroker) -> None:
     inlet = broker.inlet("norm")
     assert inlet.receive(0.2) == [b"a", b"b", b"c"]
     assert inlet.receive(-0.1) == []
-    broker.topics["norm"] += [b"d"] * (MOST_MESSAGES + 5)
-    assert len(inlet.receive(0.2)) == MOST_MESSAGES
+    broker.topics["norm"] += [b"d"] * (MAX_MESSAGES + 5)
+    assert len(inlet.receive(0.2)) == MAX_MESSAGES
 
 
 def test_what_is_done_is_committed_now_and_then(broker: PaperBroker) -> None:

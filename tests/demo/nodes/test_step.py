@@ -8,25 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from hopwatch.demo.config import Layout
 from hopwatch.demo.faults import Dice, NodeFaults
-from hopwatch.demo.nodes.step import Hop, Step
-from hopwatch.demo.records import Message
-from hopwatch.demo.truth import Deed, TruthLog, deed_count
+from hopwatch.demo.layout import Layout
+from hopwatch.demo.nodes.step import Hop, NodeStep
+from hopwatch.demo.records import FlightMessage
+from hopwatch.demo.truth import NodeAction, TruthLog, count_actions
 from tests.demo.paper import NOON_US, PaperClock, PaperHop, PaperProbe, message_id
 
 
-class Bench:
+class StepBench:
     """A step with everything round it in view."""
 
     def __init__(self, folder: Path, faults: NodeFaults, hop: Hop | None = None) -> None:
         """Make a step of router's with these faults."""
         self.clock = PaperClock()
         self.probe = PaperProbe(self.clock, 0.0)
-        self.handed_on: list[Message] = []
+        self.handed_on: list[FlightMessage] = []
         self.path = Layout(folder).truth_log("router")
         self.path.parent.mkdir()
-        self.step = Step(
+        self.step = NodeStep(
             probe=self.probe,
             truth=TruthLog(self.path),
             dice=Dice(0, "router", faults),
@@ -44,7 +44,7 @@ class Bench:
 
     def deeds(self) -> dict[str, int]:
         """Return how often each deed is written down, less those that never were."""
-        return {deed.name: count for deed in Deed if (count := deed_count(self.path, deed))}
+        return {deed.name: count for deed in NodeAction if (count := count_actions(self.path, deed))}
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_every_fate_is_stamped_and_written_down(
     tmp_path: Path, faults: NodeFaults, stamped: list[str], deeds: dict[str, int], handed_on: int
 ) -> None:
     """A message that passes is worked on and handed on; one that is stopped or dropped is not."""
-    bench = Bench(tmp_path, faults)
-    bench.step.take(Message(message_id(0), 0, NOON_US, {"carrier": "UA"}))
+    bench = StepBench(tmp_path, faults)
+    bench.step.take(FlightMessage(message_id(0), 0, NOON_US, {"carrier": "UA"}))
     assert bench.stamped == stamped
     assert bench.deeds() == deeds
     assert [message.flight for message in bench.handed_on] == [{"carrier": "UA", "worked": True}] * handed_on
@@ -70,18 +70,18 @@ def test_every_fate_is_stamped_and_written_down(
 
 def test_a_created_message_is_written_down_before_it_is_handled(tmp_path: Path) -> None:
     """Truth knows of a message before any probe does, with its event time."""
-    bench = Bench(tmp_path, NodeFaults(drop_ratio=1))
-    bench.step.create(Message(message_id(0), 0, NOON_US, {}))
+    bench = StepBench(tmp_path, NodeFaults(drop_ratio=1))
+    bench.step.create(FlightMessage(message_id(0), 0, NOON_US, {}))
     assert bench.deeds() == {"CREATED": 1, "DROPPED": 1}
 
 
 def test_delayed_messages_leave_in_order_when_they_are_due(tmp_path: Path) -> None:
     """A delay holds messages back without holding up those behind them; each leaves when its own time is over."""
-    bench = Bench(tmp_path, NodeFaults(delay_s=2.0))
+    bench = StepBench(tmp_path, NodeFaults(delay_s=2.0))
     assert bench.step.wait_s is None
     for number in range(3):
         bench.clock.us = NOON_US + number * 500_000
-        bench.step.take(Message(message_id(number), number, bench.clock.us, {}))
+        bench.step.take(FlightMessage(message_id(number), number, bench.clock.us, {}))
     assert bench.stamped == ["in"] * 3
     assert bench.step.wait_s == pytest.approx(1.0)
     bench.clock.us = NOON_US + 2_500_001
@@ -93,8 +93,8 @@ def test_delayed_messages_leave_in_order_when_they_are_due(tmp_path: Path) -> No
 
 def test_a_delayed_message_is_not_handed_on_in_the_truth_before_it_is(tmp_path: Path) -> None:
     """Until its time is over nothing is written of a message that is held: a kill would lose it."""
-    bench = Bench(tmp_path, NodeFaults(delay_s=2.0))
-    bench.step.take(Message(message_id(0), 0, NOON_US, {}))
+    bench = StepBench(tmp_path, NodeFaults(delay_s=2.0))
+    bench.step.take(FlightMessage(message_id(0), 0, NOON_US, {}))
     assert bench.deeds() == {}
     bench.clock.us += 2_000_001
     bench.step.release()
@@ -108,7 +108,7 @@ class SlowHop:
         """Start empty."""
         self.kept: deque[Callable[[], None]] = deque()
 
-    def hand_on(self, message: Message, then: Callable[[], None]) -> None:
+    def hand_on(self, message: FlightMessage, then: Callable[[], None]) -> None:
         """Keep a message."""
         assert message.id
         self.kept.append(then)
@@ -123,8 +123,8 @@ class SlowHop:
 def test_a_message_is_stamped_out_once_it_has_left(tmp_path: Path) -> None:
     """Until then nothing is written of it, and it may come again."""
     hop = SlowHop()
-    bench = Bench(tmp_path, NodeFaults(), hop)
-    bench.step.take(Message(message_id(0), 0, NOON_US, {}))
+    bench = StepBench(tmp_path, NodeFaults(), hop)
+    bench.step.take(FlightMessage(message_id(0), 0, NOON_US, {}))
     bench.step.release()
     assert (bench.stamped, bench.deeds(), bench.step.done_count) == (["in"], {}, 0)
     hop.kept.popleft()()
@@ -134,9 +134,9 @@ def test_a_message_is_stamped_out_once_it_has_left(tmp_path: Path) -> None:
 def test_messages_are_done_up_to_the_first_that_has_not_left(tmp_path: Path) -> None:
     """Twice handled is done when both have left; whatever is done behind one that is not does not count yet."""
     hop = SlowHop()
-    bench = Bench(tmp_path, NodeFaults(duplicate_ratio=1), hop)
+    bench = StepBench(tmp_path, NodeFaults(duplicate_ratio=1), hop)
     for number in range(2):
-        bench.step.take(Message(message_id(number), number, NOON_US, {}))
+        bench.step.take(FlightMessage(message_id(number), number, NOON_US, {}))
     counts = [bench.step.done_count]
     for place in (3, 0, 0, 0):
         hop.kept.rotate(-place)
@@ -148,6 +148,6 @@ def test_messages_are_done_up_to_the_first_that_has_not_left(tmp_path: Path) -> 
 
 def test_what_stops_here_is_done_at_once(tmp_path: Path) -> None:
     """Unless one before it is still held."""
-    bench = Bench(tmp_path, NodeFaults(drop_ratio=1))
-    bench.step.take(Message(message_id(0), 0, NOON_US, {}))
+    bench = StepBench(tmp_path, NodeFaults(drop_ratio=1))
+    bench.step.take(FlightMessage(message_id(0), 0, NOON_US, {}))
     assert bench.step.done_count == 1

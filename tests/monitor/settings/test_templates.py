@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.alerts.channels import written
+from hopwatch.alerts.channels import template_texts
 from hopwatch.monitor.settings.sample import SAMPLE
 from hopwatch.monitor.settings.templates import MOST_CHARS, TemplateFaultError, checked, render
-from tests.alerts.channels.made import NOTIFICATIONS, delivery, firing
+from tests.alerts.channels.deliveries import NOTIFICATIONS, delivery, firing
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_text_that_grows_is_cut() -> None:
 
 def test_a_template_sees_what_the_sample_has() -> None:
     """The sample that templates are checked with has the fields of a real delivery, and no others."""
-    seen = written.values(delivery(firing()))
+    seen = template_texts.build_values(delivery(firing()))
     assert seen.keys() == SAMPLE.keys()
     assert seen["alerts"][0].keys() == SAMPLE["alerts"][0].keys()
     types = {name: type(value) for name, value in seen.items()}
@@ -112,7 +112,7 @@ def test_a_template_sees_what_the_sample_has() -> None:
 @given(NOTIFICATIONS)
 def test_values_are_never_read_as_templates(told: object) -> None:
     """What is told is shown, in one line, whatever it is made of."""
-    seen = written.values(delivery(told))  # type: ignore[arg-type]  # a notification
+    seen = template_texts.build_values(delivery(told))  # type: ignore[arg-type]  # a notification
     assert render("{{ summary }}", seen) == seen["summary"][:MOST_CHARS]
     assert "\n" not in seen["summary"]
 

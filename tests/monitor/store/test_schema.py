@@ -1,29 +1,47 @@
 """Tests of the versions of the tables: made at the newest, taken there on demand, refused where they do not fit."""
 
 from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
-
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Column, Engine, MetaData, Table, insert, inspect, select, text, update
-
-from hopwatch.alerts.events import Kind, Word, from_json, to_json
+from sqlalchemy import Column
+from sqlalchemy import Engine
+from sqlalchemy import MetaData
+from sqlalchemy import Table
+from sqlalchemy import insert
+from sqlalchemy import inspect
+from sqlalchemy import select
+from sqlalchemy import text
+from sqlalchemy import update
+from hopwatch.alerts.events import Word
+from hopwatch.alerts.events import from_json
+from hopwatch.alerts.events import to_json
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.kernel.books import Book
 from hopwatch.monitor.results import format_iso
-from hopwatch.monitor.store import dialect, lineage, reader, rollups, schema, tables, writer
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import lineage
+from hopwatch.monitor.store import reader
+from hopwatch.monitor.store import rollups
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store import writer
 from hopwatch.monitor.store.tables import SCHEMA_VERSION
-from tests.alerts.told import alert, notification
-from tests.monitor.spool_builder import START_US, STREAM_CONFIGS
-from tests.monitor.store.stored import concluded, dump
+from tests.monitor.spool_builder import START_US
+from tests.monitor.spool_builder import STREAM_CONFIGS
+from tests.monitor.store.stored import concluded
+from tests.monitor.store.stored import dump
+from hopwatch.alerts.events import AlertKind
+from tests.alerts.notifications import alert
+from tests.alerts.notifications import notification
+
 
 READERS: dict[str, Callable[[Engine], object]] = {
     "run": schema.prepare,
@@ -143,8 +161,8 @@ def test_what_was_judged_before_partial_was_counted_has_none(url: str) -> None:
 def test_what_was_set_aside_under_an_older_name_is_taken_along(url: str) -> None:
     """A store of version 0010 called it quarantine, in its tables and in what alerts have told."""
     engine = dialect.engine(url)
-    wrong = replace(alert(), kind=Kind.SET_ASIDE, word=Word.SET_ASIDE)
-    told = to_json(notification(kind=Kind.SET_ASIDE, alerts=(wrong,)))
+    wrong = replace(alert(), kind=AlertKind.SET_ASIDE, word=Word.SET_ASIDE)
+    told = to_json(notification(kind=AlertKind.SET_ASIDE, alerts=(wrong,)))
     before = told.replace('"kind": "set_aside"', '"kind": "quarantine"').replace('"set aside"', '"quarantined"')
     assert before.count("quarantine") == 3
     with engine.execution_options(writes=True).begin() as connection:

@@ -1,0 +1,84 @@
+"""Hook that evaluates alerts at the end of a micro-batch, in the same transaction as the results."""
+
+from __future__ import annotations
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sqlalchemy import Connection
+from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.kernel import naming
+from hopwatch.monitor.kernel.naming import Names
+from hopwatch.monitor.outliers.series_tracker import OutlierFinding
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.texts.escaping import escape_line
+from hopwatch.probes.contract.limits import ID_BYTES
+from hopwatch.probes.contract.limits import WINDOW_US
+from hopwatch.alerts.channels.routing import Routes
+from hopwatch.alerts.channels.routing import route_to_none
+from hopwatch.alerts.decision import burn_rate
+from hopwatch.alerts.decision.evaluation import evaluate
+from hopwatch.alerts.decision.inputs import ObjectiveCounts
+from hopwatch.alerts.decision.inputs import SeriesOutlier
+from hopwatch.alerts.decision.inputs import WindowInput
+from hopwatch.alerts.decision.rules import AlertRules
+from hopwatch.alerts.events import MAX_LOST_IDS
+from hopwatch.alerts.storage import alert_state
+from hopwatch.alerts.storage import outbox
+
+
+@dataclass(frozen=True, slots=True)
+class AlertHook:
+    """A :class:`monitor.commit.Follower` that evaluates the alert rules and writes notifications to the outbox.
+
+    Without rules, as when alerts are disabled, it resolves all open incidents.
+    """
+
+    rules: AlertRules
+    routes: Routes = route_to_none
+
+    def note(self, conclusion: Conclusion) -> WindowInput | None:
+        """Return the input of a window for the rules; none if the window is not final."""
+        result = conclusion.result
+        if not result.status.is_final or result.stream not in self.rules.streams:
+            return None
+        told = zip(result.nodes, conclusion.lost, strict=True)
+        lost_ids = {node.node: _format_lost_ids(node, lost.message_ids.tobytes(), lost.names) for node, lost in told}
+        outliers = {node: tuple(map(_build_outlier, found)) for node, found in conclusion.outliers.items()}
+        return WindowInput(result, conclusion.tally.lags, lost_ids, outliers)
+
+    def follow(self, connection: Connection, noted: Sequence[WindowInput], watermark_us: int) -> None:
+        """Count the windows for their objectives, evaluate the rules, and write states and notifications.
+
+        Without new windows, rules are evaluated only when the watermark has entered another window.
+        """
+        if not noted and alert_state.read_clock_us(connection) >= watermark_us - watermark_us % WINDOW_US:
+            return
+        alert_state.write_counts(connection, self._counts(noted))
+        before = alert_state.read_snapshot(connection)
+        decision = evaluate(self.rules, noted, before, watermark_us, alert_state.StoredPastWindows(connection))
+        alert_state.write_snapshot(connection, before, decision.standing)
+        said = decision.notifications
+        outbox.enqueue(connection, said, [self.routes(notification) for notification in said])
+
+    def _counts(self, noted: Sequence[WindowInput]) -> dict[alert_state.ObjectiveKey, ObjectiveCounts | None]:
+        return {
+            (minute.result.stream, objective.name, minute.result.window_start_us): burn_rate.count_window(
+                objective, self.rules.streams[minute.result.stream], minute
+            )
+            for minute in noted
+            for objective in self.rules.objectives[minute.result.stream]
+        }
+
+
+def _build_outlier(finding: OutlierFinding) -> SeriesOutlier:
+    why = finding.why
+    return SeriesOutlier(why.quantity.value, why.observed, why.low, why.high, why.score)
+
+
+def _format_lost_ids(node: NodeResult, packed: bytes, names: Names) -> tuple[str, ...]:
+    if not node.loss_lower:
+        return ()
+    ids = (packed[at : at + ID_BYTES] for at in range(0, min(len(packed), ID_BYTES * MAX_LOST_IDS), ID_BYTES))
+    return tuple(
+        escape_line(naming.format_id(message_id, kind, text))
+        for message_id, kind, text in zip(ids, names.kinds.tolist(), names.texts.tolist(), strict=False)
+    )

@@ -1,0 +1,132 @@
+"""Address checks of receivers: a name is resolved once, and only a checked address is connected to.
+
+Receivers may be in private networks and on this machine. Link-local addresses are refused, as metadata services of
+clouds hand out credentials there, and so are addresses that are no single machine.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, Final
+
+METADATA_NETWORKS: Final = tuple(
+    ip_network(network)
+    for network in (
+        *("fd00:ec2::/32", "fd20:ce::254/128"),  # AWS, Google
+        *("100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"),  # Alibaba, Azure, Oracle
+    )
+)
+"""Metadata services that are not on the local link."""
+_THIS_NETWORK: Final = ip_network("0.0.0.0/8")
+_TRANSLATED_NETWORKS: Final = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96", "::/96")))
+"""IPv6 addresses whose end is the IPv4 address that they stand for: NAT64, at large and local, and two older ways."""
+Address = IPv4Address | IPv6Address
+SocketAddress = tuple[Any, ...]
+
+
+class AddressError(OSError):
+    """The address is refused or cannot be resolved; the text holds no secret."""
+
+
+def refusal_reason(address: Address) -> str:
+    """Return the reason for refusing an address; empty if it is allowed."""
+    inner = _embedded_ipv4(address)
+    if inner is not None:
+        return refusal_reason(inner)
+    if address.is_link_local:
+        return "link-local, where clouds keep credentials"
+    if address.is_multicast or str(address) == "255.255.255.255":
+        return "many machines at once"
+    if address.is_unspecified or address in _THIS_NETWORK:
+        return "no machine"
+    if any(address in network for network in METADATA_NETWORKS):
+        return "a cloud's metadata service"
+    return ""
+
+
+def _embedded_ipv4(address: Address) -> IPv4Address | None:
+    """Return the IPv4 address that is embedded in an IPv6 one."""
+    if isinstance(address, IPv4Address):
+        return None
+    end = int(address) & 0xFFFF_FFFF
+    # Loopback and the unspecified address end in 1 and 0, and embed no IPv4 address.
+    if end > 1 and any(address in network for network in _TRANSLATED_NETWORKS):
+        return IPv4Address(end)
+    teredo = address.teredo
+    return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
+
+
+def connect(host: str, port: int, left_s: Callable[[], float]) -> socket.socket:
+    """Connect to a host; ``left_s`` returns how many seconds are left for all of it.
+
+    Raises:
+        PlaceError: it has no address, or none that may be sent to.
+        OSError: none of its addresses answers.
+        TimeoutError: the time is over.
+    """
+    found = resolve_host(host, port, left_s())
+    allowed = [(family, where) for family, where, why in found if not why]
+    if not allowed:
+        address, why = next((str(where[0]), why) for _, where, why in found)
+        raise AddressError(f"{host} is {address}, {why}: nothing is sent there")
+    failure: OSError | None = None
+    for place, (family, where) in enumerate(allowed):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            # An address that does not answer must leave time for the others.
+            sock.settimeout(remaining_s(left_s) / (len(allowed) - place))
+            sock.connect(where)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            sock.close()
+            failure = error
+        else:
+            return sock
+    raise failure or AddressError(f"{host} has no address")
+
+
+def remaining_s(left_s: Callable[[], float]) -> float:
+    """Return the seconds that are left.
+
+    Raises:
+        TimeoutError: none.
+    """
+    seconds = left_s()
+    if seconds <= 0:
+        raise TimeoutError("the time is over")
+    return seconds
+
+
+def resolve_host(host: str, port: int, patience_s: float) -> list[tuple[int, SocketAddress, str]]:
+    """Resolve a host; return family, address and reason for refusal of each of its addresses.
+
+    The resolver of the machine has no deadline: it runs in a thread, which is abandoned if it is slow.
+
+    Raises:
+        PlaceError: it has none, or the time is over.
+    """
+    answer: queue.SimpleQueue[list[tuple[int, SocketAddress]] | OSError] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answer.put(list(_query_resolver(host, port)))
+        except (OSError, UnicodeError) as error:
+            answer.put(error if isinstance(error, OSError) else OSError(str(error)))
+
+    threading.Thread(target=ask, name="hopwatch-resolve", daemon=True).start()
+    try:
+        found = answer.get(timeout=max(patience_s, 0.0))
+    except queue.Empty:
+        raise AddressError(f"the name {host} is not resolved in time") from None
+    if isinstance(found, OSError):
+        raise AddressError(f"the name {host} cannot be resolved: {found.strerror or found}")
+    return [(family, where, refusal_reason(ip_address(str(where[0]).partition("%")[0]))) for family, where in found]
+
+
+def _query_resolver(host: str, port: int) -> Iterator[tuple[int, SocketAddress]]:
+    for family, _, _, _, where in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        yield family, where

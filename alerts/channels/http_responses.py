@@ -1,0 +1,49 @@
+"""HTTP responses of receivers, parsed into outcomes: accepted, retryable or permanently refused. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
+
+MAX_WAIT_S: Final = 600.0
+"""Longest wait that a receiver may ask for: a page is useless a day later."""
+RETRYABLE: Final = frozenset({401, 403, 404, 405, 407, 408, 425, 429})
+"""Status codes of 4xx about keys, addresses and rates, which somebody can fix, not about the notification."""
+
+
+def parse_response(who: str, status: int, said: str, retry_after: str = "", now_us: int = 0) -> Outcome:
+    """Parse the response of a receiver into an outcome.
+
+    ``who`` is asked, ``said`` are words of the answer, ``retry_after`` its header, either seconds or a date.
+    """
+    # 1. 2xx: it is there.
+    if status // 100 == 2:  # noqa: PLR2004 - the class of an HTTP status is its first digit
+        return Accepted()
+    words = f": {said}" if said else ""
+    # 2. 3xx: a redirect may lead anywhere, and the notification holds what is meant for one address.
+    if status // 100 == 3:  # noqa: PLR2004
+        advice = "redirects are not followed: name the URL that it leads to"
+        return Failure(f"{who} answered {status}; {advice}")
+    # 3. What can be fixed at the receiver, or passes by itself, is tried again.
+    if status in RETRYABLE or status // 100 == 5:  # noqa: PLR2004
+        return Failure(f"{who} answered {status}{words}", wait_s=parse_retry_after_s(retry_after, now_us))
+    # 4. Every other response is about the request itself, and would be the same again.
+    return Failure(f"{who} answered {status}{words}", is_for_good=True)
+
+
+def parse_retry_after_s(retry_after: str, now_us: int) -> float | None:
+    """Parse a ``Retry-After`` header into seconds, at most ``MAX_WAIT_S``; none if it cannot be parsed."""
+    text = retry_after.strip()
+    if text.isascii() and text.isdigit():
+        # Only the first digits count: int() of a very long text is slow, and refused.
+        return min(float(text[:9]), MAX_WAIT_S)
+    try:
+        when = parsedate_to_datetime(text)
+    except (ValueError, IndexError, OverflowError):
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return min(max(when.timestamp() - now_us / 1e6, 0.0), MAX_WAIT_S)

@@ -1,0 +1,44 @@
+"""Texts of user templates: the values that a template can use, and its rendering."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import structlog
+
+from hopwatch.alerts.channels.texts import to_one_line
+from hopwatch.alerts.storage.outbox import Delivery
+from hopwatch.monitor.settings import templates
+from hopwatch.monitor.settings.sample import Labels
+
+_log = structlog.get_logger("hopwatch")
+
+
+def build_values(delivery: Delivery) -> dict[str, Any]:
+    """Build the values for templates: the fields of the notification, and the state of its delivery."""
+    said = _plain(asdict(delivery.notification))
+    said["labels"] = Labels(said["labels"])
+    for alert in said["alerts"]:
+        alert["labels"] = Labels(alert["labels"])
+    del said["is_news"]
+    return {**said, "is_again": delivery.is_again, "is_acknowledged": delivery.is_acknowledged}
+
+
+def render_text(channel: str, template: str, seen: dict[str, Any]) -> str:
+    """Render a template; empty without one, or if it fails, which is logged."""
+    if not template:
+        return ""
+    try:
+        return templates.render(template, seen).strip()
+    except templates.TemplateFaultError as error:
+        _log.warning("a template fails, the usual text goes out instead", channel=channel, why=str(error))
+        return ""
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, str):
+        return to_one_line(str(value))
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

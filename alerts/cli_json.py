@@ -1,0 +1,135 @@
+"""JSON of alerts for commands, and the acknowledgement of an incident."""
+
+from __future__ import annotations
+import json
+from collections.abc import Sequence
+from typing import Any
+from typing import Final
+from sqlalchemy import ColumnElement
+from sqlalchemy import Engine
+from sqlalchemy import select
+from hopwatch.alerts.events import Notification
+from hopwatch.alerts.events import to_json
+from hopwatch.monitor.errors import ConfigurationError
+from hopwatch.monitor.results import format_iso
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import schema
+from hopwatch.monitor.store import tables
+from hopwatch.alerts.events import AlertKind
+from hopwatch.alerts.storage import history_queries
+from hopwatch.alerts.storage.history import Acknowledgement
+from hopwatch.alerts.storage.history import ChannelDelivery
+from hopwatch.alerts.storage.history import OpenIncident
+from hopwatch.alerts.storage.history import UnnotifiedAlert
+
+
+Json = dict[str, Any]
+MAX_SHOWN: Final = 1_000
+
+_history = tables.alert_history.c
+_acknowledgements = tables.alert_acknowledgements.c
+
+
+def query_open_json(engine: Engine) -> Json:
+    """Return the incidents that are open, the alerts that are bad for too short a time yet, and apart the heartbeats.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    with schema.reading(engine) as connection:
+        every = history_queries.query_open_incidents(connection)
+        waiting = [_alert_to_json(one) for one in history_queries.query_pending(connection)]
+    beats = [one for one in every if _is_heartbeat(one)]
+    incidents = [_incident_to_json(one) for one in every if one not in beats]
+    return {"incidents": incidents, "pending": waiting, "heartbeats": [_incident_to_json(one) for one in beats]}
+
+
+def query_history_json(engine: Engine, key: str | None, from_us: int | None, most: int) -> list[Json]:
+    """Return the history of notifications, the newest first, with the delivery at each channel.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    wanted = history_queries.select_newest(min(most, MAX_SHOWN))
+    wanted = wanted if key is None else wanted.where(_history.key == key)
+    wanted = wanted if from_us is None else wanted.where(_history.at_us >= from_us)
+    with schema.reading(engine) as connection:
+        told = history_queries.query_history(connection, wanted)
+    return [
+        notification_to_json(one.notification) | {"channels": [_delivery_to_json(sending) for sending in one.sendings]}
+        for one in told
+    ]
+
+
+def acknowledge_incident(engine: Engine, key: str, taken: Acknowledgement) -> Acknowledgement:
+    """Acknowledge an incident; return its acknowledgement, which stays the first one while the incident lasts.
+
+    Raises:
+        ConfigurationError: no incident of this key is open, or it is a heartbeat's.
+        StoreError: the store cannot be written.
+    """
+    with dialect.errors_named(engine.url), engine.execution_options(writes=True).begin() as connection:
+        schema.check(connection)
+        every = history_queries.query_open_incidents(connection)
+        opened = {one.notification.key: one.opened_us for one in every if not _is_heartbeat(one)}
+        if key not in opened:
+            known = ", ".join(sorted(opened)) or "none"
+            raise ConfigurationError(f"{_describe_refusal(key, every)}; open are: {known}")
+        first = connection.execute(
+            select(_acknowledgements.by, _acknowledgements.at_us, _acknowledgements.note).where(
+                *_is_acknowledgement_of(key, opened[key])
+            )
+        ).first()
+        if first is not None:
+            return Acknowledgement(*first)
+        row = {"key": key, "opened_us": opened[key], "at_us": taken.at_us, "by": taken.by, "note": taken.note}
+        connection.execute(dialect.upsert(connection, tables.alert_acknowledgements), [row])
+    return taken
+
+
+def _is_heartbeat(one: OpenIncident) -> bool:
+    """Return whether it is the heartbeat, which stands while all is well and is no incident."""
+    return one.notification.kind is AlertKind.HEARTBEAT
+
+
+def _describe_refusal(key: str, every: Sequence[OpenIncident]) -> str:
+    """Describe why this key cannot be acknowledged."""
+    if any(one.notification.key == key for one in every):
+        return f"{key!r:.200} is the heartbeat, which stands while all is well, and no incident to take on"
+    return f"no incident {key!r:.200} is open"
+
+
+def _is_acknowledgement_of(key: str, opened_us: int) -> tuple[ColumnElement[bool], ...]:
+    """Build the condition of the acknowledgement of this incident, not of an earlier one with the same key."""
+    return _acknowledgements.key == key, _acknowledgements.opened_us == opened_us
+
+
+def notification_to_json(notification: Notification) -> Json:
+    """Return a notification as ``--json`` shows it: times as ISO 8601, lags in µs."""
+    told: Json = json.loads(to_json(notification))
+    del told["is_news"], told["version"]
+    for one in (told, *told["alerts"]):
+        for name in ("since_us", "at_us", "window_start_us"):
+            if name in one:
+                one[name.removesuffix("_us")] = format_iso(one.pop(name))
+    return told
+
+
+def _delivery_to_json(sending: ChannelDelivery) -> Json:
+    told: Json = {"channel": sending.channel, "state": sending.fate.value, "tries": sending.tries}
+    return told | {"last_error": sending.last_error}
+
+
+def _incident_to_json(one: OpenIncident) -> Json:
+    told = acknowledgement_to_json(one.taken) if one.taken else None
+    return notification_to_json(one.notification) | {"opened": format_iso(one.opened_us), "acknowledged": told}
+
+
+def acknowledgement_to_json(taken: Acknowledgement) -> Json:
+    """Return an acknowledgement as ``--json`` shows it."""
+    return {"by": taken.by, "at": format_iso(taken.at_us), "note": taken.note}
+
+
+def _alert_to_json(one: UnnotifiedAlert) -> Json:
+    names = ("rule", "severity", "stream", "node")
+    return {name: getattr(one, name) for name in names} | {"since": format_iso(one.since_us)}

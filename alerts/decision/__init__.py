@@ -1,0 +1,1 @@
+"""Evaluation of alert rules: readings, episodes, incidents and summaries. Pure."""

@@ -1,0 +1,209 @@
+"""Evaluation of alert rules: takes rules, window results, states and a time; returns states and notifications. Pure.
+
+The time is the watermark of the micro-batch, so that a replayed batch decides the same. The numbered rules here select
+the readings that count; :mod:`alerts.decision.episode` decides when an alert fires and ends,
+:mod:`alerts.decision.incidents` which alerts notify.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from hopwatch.alerts.decision import evaluators, summaries
+from hopwatch.alerts.decision.episode import (
+    BEGINNING_US,
+    AlertSeries,
+    AlertState,
+    Phase,
+    apply_reading,
+    is_expired,
+    settle_windows,
+    withdraw_figures,
+)
+from hopwatch.alerts.decision.incidents import Incident, IncidentBoard
+from hopwatch.alerts.decision.inputs import PastWindows, WindowInput
+from hopwatch.alerts.decision.reading import Reading, bad_reading, good_reading
+from hopwatch.alerts.decision.rules import OWN_STREAM, AlertRule, AlertRules
+from hopwatch.alerts.events import AlertKind, Notification
+from hopwatch.monitor.results import WindowResult
+from hopwatch.probes.contract.limits import WINDOW_US
+
+MAX_MISSING: Final = 1_440
+"""Most windows of a silent stream that are counted at once: a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertSnapshot:
+    """State of all alerts between two micro-batches; ``begun_us`` is the watermark of the first."""
+
+    states: Mapping[AlertSeries, AlertState] = field(default_factory=dict)
+    incidents: Mapping[str, Incident] = field(default_factory=dict)
+    begun_us: int = 0
+    clock_us: int = BEGINNING_US
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Result of a micro-batch: the new snapshot, and the notifications to send."""
+
+    standing: AlertSnapshot
+    notifications: tuple[Notification, ...]
+
+
+def evaluate(
+    rules: AlertRules, minutes: Sequence[WindowInput], before: AlertSnapshot, now_us: int, past: PastWindows
+) -> Decision:
+    """Evaluate all rules for one micro-batch.
+
+    ``past`` answers queries about other windows, those that this batch has written included.
+    """
+    # 0. Before the first arrival there is no watermark.
+    if now_us <= 0:
+        return Decision(before, ())
+    begun_us = before.begun_us or now_us
+    desk = IncidentBoard(
+        rules, _select_in_force(rules, before.states), dict(before.incidents), now_us, before.clock_us, []
+    )
+    by_start = _group_by_start(rules, minutes)
+    missing = _find_missing(rules, before.states, begun_us, now_us, past)
+    told_of = _index_figures(desk.states)
+    # 1. Windows are evaluated in order of time, so that their split into batches does not matter.
+    for start_us in sorted(by_start.keys() | missing.keys()):
+        stirred = [
+            is_stirred
+            for minute in by_start.get(start_us, ())
+            for rule in rules.by_stream[minute.result.stream]
+            for is_stirred in _evaluate_window(desk, rule, minute, past, told_of)
+        ]
+        for stream in missing.get(start_us, ()):
+            stirred += [
+                _apply_reading(desk.states, rule, stream, start_us, bad_reading("", 0, rule.for_windows))
+                for rule in rules.by_stream[stream]
+                if rule.kind is AlertKind.SILENT
+            ]
+        desk.clock_us = max(desk.clock_us, start_us + WINDOW_US)
+        if any(stirred):
+            desk.tell()
+    # 2. The monitor's own rules have no windows: they are evaluated in the window that holds the watermark.
+    minute_us = now_us - now_us % WINDOW_US
+    for rule in rules.by_stream[OWN_STREAM]:
+        _apply_reading(desk.states, rule, OWN_STREAM, minute_us, _evaluate_own(rule, now_us, past))
+    desk.clock_us = max(desk.clock_us, minute_us)
+    desk.tell()
+    states = dict(_drop_expired(rules, desk.states, now_us))
+    return Decision(AlertSnapshot(states, desk.incidents, begun_us, desk.clock_us), tuple(desk.said))
+
+
+def _select_in_force(rules: AlertRules, states: Mapping[AlertSeries, AlertState]) -> dict[AlertSeries, AlertState]:
+    """Select the states whose rule, stream and node still exist: 3. the alerts of others are over."""
+    found: dict[AlertSeries, AlertState] = {}
+    for series, state in states.items():
+        rule = rules.by_name.get((series.rule, series.severity))
+        if rule is not None and rule.is_for(series.stream, series.node):
+            found[series] = state
+    return found
+
+
+def _group_by_start(rules: AlertRules, minutes: Sequence[WindowInput]) -> dict[int, list[WindowInput]]:
+    """Group the windows that count by their start: 4. they are final, and their stream is configured."""
+    found: dict[int, list[WindowInput]] = {}
+    for minute in sorted(minutes, key=lambda minute: minute.result.stream):
+        result: WindowResult = minute.result
+        if result.status.is_final and result.stream in rules.streams:
+            found.setdefault(result.window_start_us, []).append(minute)
+    return found
+
+
+def _find_missing(
+    rules: AlertRules, states: Mapping[AlertSeries, AlertState], begun_us: int, now_us: int, past: PastWindows
+) -> dict[int, list[str]]:
+    """Find the windows that would be final by now and do not exist, with their streams.
+
+    5. A stream without any observation has no windows, so its silence is derived from the watermark.
+    """
+    found: dict[int, list[str]] = {}
+    for rule in (rule for rule in rules.rules if rule.kind is AlertKind.SILENT):
+        for stream in sorted(rule.thresholds):
+            terms, last_us = rules.streams[stream].terms, past.last_window_us(stream)
+            state = states.get(AlertSeries(rule.name, rule.severity, stream, ""))
+            read_us = state.run.upto_us if state else BEGINNING_US
+            newest_us = now_us - now_us % WINDOW_US - WINDOW_US
+            newest_us -= -(-(terms.transit_us + terms.settle_us) // WINDOW_US) * WINDOW_US
+            first_us = begun_us - begun_us % WINDOW_US if last_us is None else last_us + WINDOW_US
+            first_us = max(first_us, read_us + WINDOW_US, newest_us - MAX_MISSING * WINDOW_US)
+            for start_us in range(first_us, newest_us + 1, WINDOW_US):
+                if stream not in found.setdefault(start_us, []):
+                    found[start_us].append(stream)
+    return found
+
+
+def _evaluate_own(rule: AlertRule, now_us: int, past: PastWindows) -> Reading:
+    if rule.kind is AlertKind.HEARTBEAT:
+        return bad_reading("", 0, 0)
+    threshold = rule.thresholds[OWN_STREAM]
+    records = past.set_aside(now_us - rule.over_us, now_us + 1)
+    if records > threshold:
+        return bad_reading("", records, threshold, (records, 0))
+    return good_reading("")
+
+
+FiguresIndex = Mapping[tuple[str, str, str, int], Sequence[AlertSeries]]
+"""Series that hold figures of a window, by rule, severity, stream and start of that window."""
+
+
+def _index_figures(states: Mapping[AlertSeries, AlertState]) -> FiguresIndex:
+    found: dict[tuple[str, str, str, int], list[AlertSeries]] = {}
+    for series, state in states.items():
+        for start_us in (*state.earlier, state.worst_us):
+            found.setdefault((series.rule, series.severity, series.stream, start_us), []).append(series)
+    return found
+
+
+def _evaluate_window(
+    desk: IncidentBoard, rule: AlertRule, minute: WindowInput, past: PastWindows, told_of: FiguresIndex
+) -> list[bool]:
+    """Apply the readings of a rule for a window; return for each whether the phase of its alert changed."""
+    result = minute.result
+    found = list(evaluators.evaluate_rule(rule, desk.rules.streams[result.stream], minute, past))
+    stirred = [_apply_reading(desk.states, rule, result.stream, result.window_start_us, reading) for reading in found]
+    # 6. Figures that an amended window no longer shows are withdrawn.
+    bad_nodes = {reading.node for reading in found if reading.is_bad}
+    for series in told_of.get((rule.name, rule.severity, result.stream, result.window_start_us), ()):
+        if series.node not in bad_nodes:
+            told = summaries.describe_amendment(rule, result, series.node)
+            desk.states[series] = withdraw_figures(desk.states[series], result.window_start_us, told)
+    return stirred
+
+
+def _apply_reading(
+    states: dict[AlertSeries, AlertState], rule: AlertRule, stream: str, start_us: int, reading: Reading
+) -> bool:
+    """Apply a reading to its series, and return whether the phase of the alert changed."""
+    series = AlertSeries(rule.name, rule.severity, stream, reading.node)
+    known = states.get(series)
+    # 7. A place that was never bad has no state.
+    if known is None and not reading.is_bad:
+        return False
+    before = known or AlertState(series)
+    after = apply_reading(before, start_us, rule, reading)
+    states[series] = after
+    return before.run.phase is not after.run.phase
+
+
+def _drop_expired(
+    rules: AlertRules, states: Mapping[AlertSeries, AlertState], now_us: int
+) -> Iterator[tuple[AlertSeries, AlertState]]:
+    """Yield the states still needed: 8. readings while their windows can be amended, states until they expire."""
+    for series, state in states.items():
+        rule = rules.by_name[series.rule, series.severity]
+        settled = settle_windows(state, _settled_before_us(rules, series.stream, now_us), rule)
+        if settled.run.phase is Phase.FIRING or not is_expired(settled, now_us):
+            yield series, settled
+
+
+def _settled_before_us(rules: AlertRules, stream: str, now_us: int) -> int:
+    if stream == OWN_STREAM:
+        return now_us - now_us % WINDOW_US
+    return now_us - rules.streams[stream].terms.kept_until_us(0)

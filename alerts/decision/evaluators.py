@@ -1,0 +1,219 @@
+"""Evaluators of the rule kinds: each reads a final window.
+
+Where nothing can be known there is no reading: UNKNOWN neither fires an alert of loss nor ends one.
+"""
+
+from __future__ import annotations
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Final
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import UNINFORMATIVE
+from hopwatch.monitor.results import NodeResult
+from hopwatch.monitor.results import Quantiles
+from hopwatch.monitor.results import Verdict
+from hopwatch.monitor.results import WindowResult
+from hopwatch.alerts.decision import burn_rate
+from hopwatch.alerts.decision.burn_rate import count_late
+from hopwatch.alerts.decision.inputs import PastWindows
+from hopwatch.alerts.decision.inputs import SeriesOutlier
+from hopwatch.alerts.decision.inputs import WindowInput
+from hopwatch.alerts.decision.reading import Reading
+from hopwatch.alerts.decision.reading import bad_reading
+from hopwatch.alerts.decision.reading import good_reading
+from hopwatch.alerts.decision.rules import AlertRule
+from hopwatch.alerts.decision.rules import AlertStream
+from hopwatch.alerts.events import MAX_LOST_IDS
+from hopwatch.alerts.events import AlertKind
+
+
+HEALTHY: Final = frozenset({Verdict.CLEAN, Verdict.IDLE})
+
+
+def evaluate_rule(rule: AlertRule, stream: AlertStream, minute: WindowInput, past: PastWindows) -> Iterator[Reading]:
+    """Yield the readings of a rule for a window, one for each place."""
+    if rule.kind is AlertKind.BURN_RATE:
+        burnt = burn_rate.evaluate_burn_rate(rule, stream, minute, past)
+        if burnt is not None:
+            yield burnt
+        return
+    for reading in _BY_KIND[rule.kind](rule, stream, minute):
+        if rule.is_for(minute.result.stream, reading.node):
+            yield reading
+
+
+def _loss(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+    result = minute.result
+    # 1. An unknown window is neither a loss nor the end of one.
+    if result.verdict in UNINFORMATIVE:
+        return
+    # 2. End to end, over all that is known.
+    of_stream = _judge_loss(rule, minute, "", (result.lost_lower, result.lost_upper), result.known)
+    if of_stream:
+        yield of_stream._replace(note=_describe_partial(result)) if of_stream.is_bad else of_stream
+    for node in result.nodes:
+        # 3. At a node, over what was expected or seen there.
+        out_of = node.expected_or_seen
+        found = _judge_loss(rule, minute, node.node, (node.loss_lower, node.loss_upper), out_of)
+        if found and found.is_bad:
+            ids = minute.lost_ids.get(node.node, ())[:MAX_LOST_IDS]
+            found = found._replace(edge=_edge(stream.pathway, node), lost_ids=ids, note=_describe_partial(result))
+        if found:
+            yield found
+
+
+def _describe_partial(result: WindowResult) -> str:
+    """Describe messages that were delivered on one branch and are missing on another; empty if there are none."""
+    if not result.partial:
+        return ""
+    return f"of {result.lost:,} missing in the stream {result.partial:,} were delivered elsewhere"
+
+
+def _judge_loss(
+    rule: AlertRule, minute: WindowInput, node: str, bounds: tuple[int, int | None], out_of: int
+) -> Reading | None:
+    """Return the reading of a loss by its bounds; none if the threshold lies between them."""
+    threshold, (lower, upper) = rule.thresholds[minute.result.stream], bounds
+    # 4. It is bad by what was surely lost.
+    if lower > threshold * out_of and out_of >= rule.least:
+        return bad_reading(node, lower / out_of, threshold, (lower, out_of))
+    # 5. It is good where no more can have been lost.
+    if minute.result.verdict in HEALTHY or (upper is not None and upper <= threshold * out_of):
+        return good_reading(node)
+    return None
+
+
+def _lag(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+    del stream
+    threshold = rule.thresholds[minute.result.stream]
+    for place, node in enumerate(minute.result.nodes):
+        sides = {"in": node.lag_in_us, "out": node.lag_out_us}
+        found = [(side, lag) for side in rule.sides if (lag := sides[side]) and lag.count >= rule.least]
+        if not found:
+            continue
+        side, worst = max(found, key=lambda one: one[1].p95)
+        if worst.p95 > threshold:
+            late = count_late(getattr(minute.lags[place], f"lag_{side}_us"), threshold) if minute.lags else 0
+            yield bad_reading(node.node, worst.p95, threshold, (late, worst.count), side)
+        # A message seen late was late; messages seen in time say nothing about those not seen.
+        elif minute.result.verdict not in UNINFORMATIVE:
+            yield good_reading(node.node)
+
+
+def _end_to_end_lag(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+    threshold, lag = rule.thresholds[minute.result.stream], minute.result.lag_us
+    if lag is None or lag.count < rule.least:
+        return
+    if lag.p95 > threshold:
+        yield bad_reading("", lag.p95, threshold, (_late_at_ends(stream, minute, threshold), lag.count))
+    elif minute.result.verdict not in UNINFORMATIVE:
+        yield good_reading("")
+
+
+def _late_at_ends(stream: AlertStream, minute: WindowInput, threshold: float) -> int:
+    pairs = zip(minute.lags, stream.pathway.terminals, strict=False)
+    return sum(count_late(lags.lag_out_us, threshold) for lags, is_end in pairs if is_end)
+
+
+def _unknown(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+    del stream
+    # A silent window is not an unknown one: it has a rule of its own.
+    if minute.result.verdict is not Verdict.SILENT:
+        is_bad = minute.result.verdict is Verdict.UNKNOWN
+        yield (
+            bad_reading("", 0, rule.for_windows, note="; ".join(minute.result.reasons)) if is_bad else good_reading("")
+        )
+
+
+def _silent(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+    del stream
+    if minute.result.verdict is Verdict.SILENT:
+        yield bad_reading("", 0, rule.for_windows)
+        return
+    yield good_reading("")
+    for node in minute.result.nodes:
+        # Nothing was seen there, and no probe has complete books that would prove that there was nothing.
+        is_silent = not node.seen and not node.coverage
+        yield bad_reading(node.node, 0, rule.for_windows) if is_silent else good_reading(node.node)
+
+
+def _outlier(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+    del stream
+    threshold = rule.thresholds[minute.result.stream]
+    for node, outliers in minute.outliers.items():
+        worst = max(outliers, key=lambda one: (one.score, one.quantity), default=None)
+        if worst is None or worst.score < threshold:
+            yield good_reading(node)
+        else:
+            yield bad_reading(node, worst.score, threshold, note=_describe_outlier(worst))
+
+
+def _describe_outlier(found: SeriesOutlier) -> str:
+    known = found.low is not None and found.high is not None
+    return f"{found.quantity} is {found.observed:g}" + (f", expected {found.low:g} to {found.high:g}" if known else "")
+
+
+def _probe_drops(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+    del stream
+    threshold, is_unhurt = rule.thresholds[minute.result.stream], minute.result.verdict in HEALTHY
+    for node in minute.result.nodes:
+        out_of = node.dropped + node.seen
+        if node.dropped > threshold * out_of and out_of >= rule.least:
+            yield bad_reading(node.node, node.dropped / out_of, threshold, (node.dropped, out_of))
+        # Books with a hole may hide drops.
+        elif is_unhurt or node.coverage == 1:
+            yield good_reading(node.node)
+
+
+def _rejected(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+    del stream
+    threshold, is_unhurt = rule.thresholds[minute.result.stream], minute.result.verdict in HEALTHY
+    for node in minute.result.nodes:
+        if node.rejected > threshold * node.seen and node.seen >= rule.least:
+            yield bad_reading(node.node, node.rejected / node.seen, threshold, (node.rejected, node.seen))
+        # Books with a hole may hide rejections.
+        elif is_unhurt or node.coverage == 1:
+            yield good_reading(node.node)
+
+
+def _clock_skew(rule: AlertRule, stream: AlertStream, minute: WindowInput) -> Iterator[Reading]:
+    del stream
+    threshold = rule.thresholds[minute.result.stream]
+    for node in minute.result.nodes:
+        stamps = _count(node.lag_in_us) + _count(node.lag_out_us)
+        if node.lag_negative > threshold * stamps and stamps >= rule.least:
+            yield bad_reading(node.node, node.lag_negative / stamps, threshold, (node.lag_negative, stamps))
+        # Without stamps nothing is known of a clock.
+        elif stamps:
+            yield good_reading(node.node)
+
+
+def _count(lag: Quantiles | None) -> int:
+    return lag.count if lag else 0
+
+
+def _edge(pathway: Pathway, node: NodeResult) -> str:
+    """Return the edge on which most of a node's loss is, if it is on one."""
+    place = pathway.nodes.index(node.node)
+    if node.lost_in_transit >= max(node.lost_inside, node.lost_after, 1):
+        sources = [pathway.nodes[source] for source, is_must in enumerate(pathway.must[:, place]) if is_must]
+        return f"{sources[0]} -> {node.node}" if len(sources) == 1 else ""
+    if node.lost_after > node.lost_inside:
+        branches = [group.targets for group in pathway.branches if group.source == place]
+        targets = " | ".join(pathway.nodes[target] for target in branches[0]) if len(branches) == 1 else ""
+        return f"{node.node} -> {targets}" if targets else ""
+    return ""
+
+
+_BY_KIND: Final[Mapping[AlertKind, Callable[[AlertRule, AlertStream, WindowInput], Iterator[Reading]]]] = {
+    AlertKind.LOSS: _loss,
+    AlertKind.LAG: _lag,
+    AlertKind.END_TO_END_LAG: _end_to_end_lag,
+    AlertKind.UNKNOWN: _unknown,
+    AlertKind.SILENT: _silent,
+    AlertKind.OUTLIER: _outlier,
+    AlertKind.PROBE_DROPS: _probe_drops,
+    AlertKind.CLOCK_SKEW: _clock_skew,
+    AlertKind.REJECTED: _rejected,
+}

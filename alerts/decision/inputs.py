@@ -1,0 +1,62 @@
+"""Inputs of alert rules: a final window with its digests, and queries about earlier windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.results import WindowResult
+
+
+class ObjectiveCounts(NamedTuple):
+    """Messages that an objective counted, and how many of them were bad."""
+
+    total: int
+    bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesOutlier:
+    """Value of a series that the outlier detector did not expect.
+
+    ``score`` is its rarity, as -log10 of its probability; ``low`` and ``high`` bound the expected values, in the unit
+    of the quantity, and are null if they are not known. Every window of an outlier episode has it, with the figures of
+    the window in which the episode became an outlier.
+    """
+
+    quantity: str
+    observed: float
+    low: float | None
+    high: float | None
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class WindowInput:
+    """A final window for the rules: its result, the digests of its nodes in order, and some lost ids of each node.
+
+    ``outliers`` are by node; a node that is missing there was not scored.
+    """
+
+    result: WindowResult
+    lags: tuple[NodeLags, ...] = ()
+    lost_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    outliers: Mapping[str, tuple[SeriesOutlier, ...]] = field(default_factory=dict)
+
+
+class PastWindows(Protocol):
+    """Queries about other windows, those that this batch has written included."""
+
+    def counts(self, stream: str, objective: str, from_us: int, to_us: int) -> ObjectiveCounts:
+        """Return the sums over the windows that start in ``[from_us, to_us)``."""
+
+    def last_bad_us(self, stream: str, objective: str) -> int | None:
+        """Return the start of the newest window in which a message was bad; none where there is none."""
+
+    def set_aside(self, from_us: int, to_us: int) -> int:
+        """Return how many records set aside arrived in ``[from_us, to_us)``."""
+
+    def last_window_us(self, stream: str) -> int | None:
+        """Return the start of the newest window in which a batch of the stream fell; none before the first."""

@@ -1,0 +1,147 @@
+"""Alert rules as values, with spans counted in windows and a threshold for every stream."""
+
+from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from functools import cached_property
+from typing import Final
+from hopwatch.alerts.events import Severity
+from hopwatch.monitor.kernel.window import WindowPolicy
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.alerts.events import AlertKind
+
+
+OWN_STREAM: Final = ""
+"""Stream name of the monitor's own rules: records set aside, heartbeat."""
+
+MIN_MEMORY_US: Final = 300_000_000
+"""Shortest time that an ended alert still covers others: two alerts of one cause do not end together."""
+
+KIND_ORDER: Final = (
+    *(
+        AlertKind.LOSS,
+        AlertKind.LAG,
+        AlertKind.END_TO_END_LAG,
+        AlertKind.SILENT,
+        AlertKind.PROBE_DROPS,
+        AlertKind.UNKNOWN,
+        AlertKind.BURN_RATE,
+    ),
+    *(AlertKind.CLOCK_SKEW, AlertKind.REJECTED, AlertKind.OUTLIER, AlertKind.SET_ASIDE, AlertKind.HEARTBEAT),
+)
+"""Of two rules about the same problem, the first names the place more exactly; that one notifies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """Service level objective of a stream: the part of its messages that must arrive, with a target within that lag.
+
+    ``budget`` is the part that may be bad. Objectives that count the same messages as bad have the same ``name``.
+    """
+
+    budget: float
+    target_us: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of what is counted as bad."""
+        return "loss" if self.target_us is None else f"lag over {self.target_us} us"
+
+
+@dataclass(frozen=True, slots=True)
+class BurnSpans:
+    """Long and short span of a burn rate rule; it is bad if both burn faster than ``rate``."""
+
+    rate: float
+    long_us: int
+    short_us: int
+
+
+@dataclass(frozen=True)
+class AlertRule:
+    """One rule of one severity.
+
+    It fires at the ``for_windows``-th bad window with no good one between, and ends at the ``keep_windows``-th good one
+    with no bad one between. ``thresholds`` has a number for each stream that the rule is for.
+    """
+
+    name: str
+    kind: AlertKind
+    severity: Severity
+    thresholds: Mapping[str, float]
+    for_windows: int = 1
+    keep_windows: int = 1
+    least: int = 1
+    nodes: frozenset[str] = frozenset()
+    sides: tuple[str, ...] = ("in", "out")
+    over_us: int = 0
+    objective: Objective | None = None
+    pairs: tuple[BurnSpans, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    runbook: str = ""
+
+    @property
+    def subject(self) -> str:
+        """Subject of the rule: of alerts with the same subject in one stream one notifies. An outlier has none."""
+        match self.kind:
+            case AlertKind.LOSS:
+                return "loss"
+            case AlertKind.LAG | AlertKind.END_TO_END_LAG:
+                return "lag"
+            case AlertKind.BURN_RATE:
+                return "loss" if self.objective is None or self.objective.target_us is None else "lag"
+            case AlertKind.SILENT | AlertKind.PROBE_DROPS | AlertKind.UNKNOWN:
+                return "sight"
+            case _:
+                return str(self.kind)
+
+    @property
+    def memory_us(self) -> int:
+        """Time that an ended alert still covers others: the longest of its short spans, and at least a minimum."""
+        return max([MIN_MEMORY_US, *(pair.short_us for pair in self.pairs)])
+
+    def is_for(self, stream: str, node: str) -> bool:
+        """Return whether the rule applies to this node, or without one to the stream as a whole."""
+        return stream in self.thresholds and (not self.nodes or not node or node in self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class AlertStream:
+    """Stream as the alert rules see it."""
+
+    pathway: Pathway
+    terms: WindowPolicy
+
+
+@dataclass(frozen=True)
+class AlertRules:
+    """All rules and their streams; ``dashboard`` is the base URL of links, or empty."""
+
+    rules: tuple[AlertRule, ...]
+    streams: Mapping[str, AlertStream]
+    dashboard: str = ""
+
+    @cached_property
+    def in_order(self) -> tuple[AlertRule, ...]:
+        """The rules, pages first, and those that name the place more exactly before the others."""
+        return tuple(sorted(self.rules, key=lambda rule: (rule.severity, KIND_ORDER.index(rule.kind), rule.name)))
+
+    @cached_property
+    def by_name(self) -> Mapping[tuple[str, str], AlertRule]:
+        """The rules by name and severity."""
+        return {(rule.name, rule.severity): rule for rule in self.rules}
+
+    @cached_property
+    def by_stream(self) -> Mapping[str, tuple[AlertRule, ...]]:
+        """The rules of each stream, and the monitor's own."""
+        return {
+            name: tuple(rule for rule in self.rules if name in rule.thresholds) for name in (OWN_STREAM, *self.streams)
+        }
+
+    @cached_property
+    def objectives(self) -> Mapping[str, tuple[Objective, ...]]:
+        """The objectives of each stream, each name once."""
+        return {
+            name: tuple({o.name: o for r in of if (o := r.objective)}.values()) for name, of in self.by_stream.items()
+        }

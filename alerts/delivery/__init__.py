@@ -1,0 +1,1 @@
+"""Delivery of notifications: dispatcher, workers, retry policy, threads and the test notification."""

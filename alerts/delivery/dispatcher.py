@@ -1,0 +1,97 @@
+"""Dispatcher of notifications: finds due deliveries in the outbox; each channel has a worker that sends them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Final
+
+from sqlalchemy import Engine
+
+from hopwatch.alerts.channels.routing import Routing
+from hopwatch.alerts.delivery import log
+from hopwatch.alerts.delivery.store_lock import StoreLock
+from hopwatch.alerts.delivery.worker import ChannelCounts, ChannelWorker, DeliveryResult
+from hopwatch.alerts.storage import outbox
+from hopwatch.alerts.storage.outbox import ChannelBacklog
+from hopwatch.monitor.clock import Clock
+from hopwatch.monitor.store.dialect import Hold
+
+UNKNOWN_CHANNEL: Final = "no channel of this name is configured"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelFigures(ChannelCounts):
+    """Counts of one channel since the monitor started, and its backlog.
+
+    ``oldest_waiting_us`` is the watermark at which the oldest waiting notification was decided, µs since 1970; none if
+    nothing waits.
+    """
+
+    waiting: int = 0
+    oldest_waiting_us: int | None = None
+
+
+class Dispatcher:
+    """Delivers what is due; :mod:`alerts.delivery.threads` runs it in threads, tests call :meth:`step`."""
+
+    def __init__(self, engine: Engine, ways: Routing, clock: Clock, hold: Hold | None = None) -> None:
+        """Deliver from the store of ``engine``, which has connections of its own, while this monitor has ``hold``."""
+        self._engine, self._ways, self._clock, self.pen = engine, ways, clock, StoreLock(engine, clock, hold)
+        self.carriers: Mapping[str, ChannelWorker] = {
+            name: ChannelWorker(name, channel, self._fallback(name), engine, clock, self.pen)
+            for name, channel in ways.channels.items()
+        }
+        self._waiting: Mapping[str, ChannelBacklog] = {}
+        self._has_begun = False
+        self._unknown: set[str] = set()
+
+    def step(self) -> list[DeliveryResult]:
+        """Deliver what is due now, one channel after the other; return the result of each delivery.
+
+        Raises:
+            StoreError: the store fails, or is another monitor's; nothing is lost.
+        """
+        return [receipt for name in self.look() for receipt in self.carriers[name].round()]
+
+    def look(self) -> list[str]:
+        """Return the channels that may have due deliveries; deliveries for unknown channels are given up.
+
+        Raises:
+            StoreError: the store fails, or is another monitor's.
+        """
+        if not self._has_begun:
+            self.pen.write(partial(outbox.catch_up_channels, self._engine, self._ways.routes, self.carriers))
+            self._has_begun = True
+        found, self._waiting = outbox.query_backlog(self._engine, self._clock.now_us())
+        self._give_up(sorted(found - self.carriers.keys()))
+        return sorted(found & self.carriers.keys())
+
+    def figures(self) -> Mapping[str, ChannelFigures]:
+        """Return counts and backlog of each channel, as of the last poll; any thread may call it."""
+        waiting = self._waiting
+        return {name: _channel_figures(carrier.counts, waiting.get(name)) for name, carrier in self.carriers.items()}
+
+    def _give_up(self, names: Iterable[str]) -> None:
+        """Give up deliveries for channels that are no longer configured."""
+        for name in names:
+            if name not in self._unknown:
+                known = ", ".join(self.carriers) or "none"
+                log.error("what waits for a channel is given up: " + UNKNOWN_CHANNEL, channel=name, known=known)
+            self._unknown.add(name)
+            for delivery in outbox.query_due(self._engine, self._clock.now_us(), channel=name):
+                self.pen.write(partial(outbox.mark_dead, self._engine, delivery, UNKNOWN_CHANNEL))
+
+    def _fallback(self, name: str) -> str | None:
+        fallback = self._ways.fallbacks.get(name)
+        return fallback if fallback in self._ways.channels else None
+
+
+def _channel_figures(counts: ChannelCounts, waiting: ChannelBacklog | None) -> ChannelFigures:
+    done = asdict(counts)
+    return (
+        ChannelFigures(**done, waiting=waiting.rows, oldest_waiting_us=waiting.oldest_us)
+        if waiting
+        else ChannelFigures(**done)
+    )

@@ -1,0 +1,61 @@
+"""Log of the dispatcher; logging never raises.
+
+WARNING: unexpected, nothing is lost. ERROR: a person has to act.
+"""
+
+from __future__ import annotations
+
+import traceback
+from contextlib import suppress
+
+import structlog
+
+from hopwatch.monitor.errors import HopwatchError
+
+_log = structlog.get_logger("hopwatch")
+
+
+def info(words: str, **told: str) -> None:
+    """Log that something works again."""
+    # A log that cannot be written, such as that of a closed terminal, must not block a page.
+    with suppress(Exception):
+        _log.info(words, **told)
+
+
+def warning(words: str, **told: str) -> None:
+    """Log something unexpected by which nothing is lost."""
+    with suppress(Exception):
+        _log.warning(words, **told)
+
+
+def error(words: str, **told: str) -> None:
+    """Log something that a person has to act on."""
+    with suppress(Exception):
+        _log.error(words, **told)
+
+
+def describe_fault(raised: Exception) -> str:
+    """Describe an error of our own code and its place; its text is left out, as it may hold a secret."""
+    place = traceback.extract_tb(raised.__traceback__)[-1]
+    return f"a fault of Hopwatch's own: {type(raised).__name__} in {place.name}, line {place.lineno}"
+
+
+class FailureLog:
+    """Logs once that something fails, and once that it works again."""
+
+    def __init__(self, what: str) -> None:
+        """Name what it is."""
+        self._what, self._is_failing = what, False
+
+    def fails(self, raised: Exception) -> None:
+        """Log the failure, if it worked before."""
+        if not self._is_failing:
+            why = str(raised) if isinstance(raised, HopwatchError) else describe_fault(raised)
+            warning("alerts wait, nothing is lost", what=self._what, why=why)
+        self._is_failing = True
+
+    def works(self) -> None:
+        """Log the recovery, if it failed before."""
+        if self._is_failing:
+            info("alerts are delivered again", what=self._what)
+        self._is_failing = False

@@ -1,0 +1,161 @@
+"""Worker of one notification channel: reads due deliveries from the outbox, sends them and records the outcomes.
+
+No transaction is open while it sends. An outcome that could not be recorded is recorded before anything else is sent,
+so that only a process that dies between sending and recording sends twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from sqlalchemy import Engine
+
+from hopwatch.alerts.channels.channel import Accepted, Channel, Failure, Outcome
+from hopwatch.alerts.delivery import log, retry_policy
+from hopwatch.alerts.delivery.store_lock import StoreLock
+from hopwatch.alerts.storage import outbox
+from hopwatch.alerts.storage.outbox import Delivery
+from hopwatch.monitor.clock import Clock
+
+MAX_CONSECUTIVE_FAILURES: Final = 3
+"""After so many failures in a row the channel counts as down: the other due notifications are not tried."""
+
+NOT_TRIED: Final = "not tried, as the channel fails: "
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryResult:
+    """Outcome of one delivery; ``is_sent`` is false if it was not tried because the channel is down."""
+
+    delivery: Delivery
+    outcome: Outcome
+    is_sent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelCounts:
+    """Counts of one channel since the monitor started: attempts and their outcomes."""
+
+    attempts: int = 0
+    taken: int = 0
+    failed: int = 0
+    handed_over: int = 0
+    given_up: int = 0
+
+
+@dataclass(slots=True)
+class ChannelWorker:
+    """Delivers the notifications of one channel; used by one thread at a time. Any thread may read ``counts``."""
+
+    name: str
+    channel: Channel
+    fallback: str | None
+    engine: Engine
+    clock: Clock
+    pen: StoreLock
+    counts: ChannelCounts = field(default_factory=ChannelCounts)
+    _owed: tuple[DeliveryResult, int] | None = None
+    """Result that could not be recorded yet, and when it was sent."""
+    _alone: tuple[int, int, str] | None = None
+    """Start and end of the wait that the receiver asked for, and its reason."""
+    _is_failing: bool = False
+
+    def round(self, is_over: Callable[[], bool] = lambda: False) -> list[DeliveryResult]:
+        """Deliver what is due now, up to a hundred; stops early once ``is_over``. Returns the result of each.
+
+        Raises:
+            StoreError: the store fails, or is another monitor's; nothing is lost.
+        """
+        if self._owed is not None:
+            self._note(*self._owed)
+        receipts: list[DeliveryResult] = []
+        failures: list[Failure] = []
+        for delivery in sorted(
+            outbox.query_due(self.engine, self.clock.now_us(), channel=self.name), key=retry_policy.sort_key
+        ):
+            if is_over():
+                break
+            receipt = self._receipt(delivery, failures)
+            outcome = receipt.outcome
+            failures = [*failures, outcome] if isinstance(outcome, Failure) and not outcome.is_for_good else []
+            receipts.append(receipt)
+            self._count(receipt)
+            self._note(receipt, self.clock.now_us())
+        return receipts
+
+    def _receipt(self, delivery: Delivery, failures: Sequence[Failure]) -> DeliveryResult:
+        """Send a delivery, unless the channel is paused or down."""
+        now_us = self.clock.now_us()
+        if self._alone is not None and self._alone[0] <= now_us < self._alone[1]:
+            left_s = (self._alone[1] - now_us) / 1e6
+            return DeliveryResult(delivery, Failure(NOT_TRIED + self._alone[2], wait_s=left_s), is_sent=False)
+        if len(failures) >= MAX_CONSECUTIVE_FAILURES:
+            one = failures[MAX_CONSECUTIVE_FAILURES - 1]
+            return DeliveryResult(delivery, Failure(NOT_TRIED + one.why, within_s=one.within_s), is_sent=False)
+        self.pen.check()
+        return DeliveryResult(delivery, self._sent(delivery, now_us))
+
+    def _sent(self, delivery: Delivery, now_us: int) -> Outcome:
+        try:
+            outcome = self.channel.send(delivery, now_us)
+        except Exception as error:  # noqa: BLE001 - whatever a channel does, others are told
+            outcome = Failure(log.describe_fault(error))
+        self._alone = None
+        if isinstance(outcome, Failure) and (asked_s := retry_policy.requested_wait_s(outcome)):
+            from_us = self.clock.now_us()
+            self._alone = from_us, from_us + round(asked_s * 1e6), outcome.why
+        self._tell(outcome)
+        return outcome
+
+    def _tell(self, outcome: Outcome) -> None:
+        """Log once that a channel fails, and once that it works again."""
+        if isinstance(outcome, Accepted):
+            if self._is_failing:
+                log.info("a channel takes notifications again", channel=self.name)
+        elif not self._is_failing:
+            log.warning("a channel has not taken a notification", channel=self.name, why=outcome.why)
+        self._is_failing = isinstance(outcome, Failure)
+
+    def _count(self, receipt: DeliveryResult) -> None:
+        is_taken = isinstance(receipt.outcome, Accepted)
+        if receipt.is_sent:
+            now = self.counts
+            taken, failed = now.taken + is_taken, now.failed + (not is_taken)
+            self.counts = replace(now, attempts=now.attempts + 1, taken=taken, failed=failed)
+
+    def _note(self, receipt: DeliveryResult, now_us: int) -> None:
+        """Record the result of a delivery; if the store fails, it is kept for the next call."""
+        self._owed = receipt, now_us
+        self.pen.write(partial(self._write, receipt, now_us))
+        self._owed = None
+
+    def _write(self, receipt: DeliveryResult, now_us: int) -> None:
+        delivery, outcome = receipt.delivery, receipt.outcome
+        if isinstance(outcome, Accepted):
+            after_s = outcome.again_after_s
+            again_at_us = None if after_s is None else now_us + round(retry_policy.resend_interval_s(after_s) * 1e6)
+            outbox.mark_sent(self.engine, delivery, again_at_us)
+            return
+        resort = retry_policy.decide_retry(delivery, outcome)
+        # This comes first: after a kill in between it is repeated, which changes nothing.
+        if resort.is_handed_over and self.fallback is not None:
+            self._hand_over(delivery, self.fallback)
+        if resort.wait_s is None:
+            self._give_up(delivery, outcome)
+        else:
+            outbox.mark_failed(self.engine, delivery, outcome.why, now_us + round(resort.wait_s * 1e6))
+
+    def _hand_over(self, delivery: Delivery, fallback: str) -> None:
+        if outbox.enqueue_fallback(self.engine, delivery, fallback):
+            self.counts = replace(self.counts, handed_over=self.counts.handed_over + 1)
+            told = {"channel": self.name, "fallback": fallback, "key": delivery.notification.key}
+            log.warning("a notification is handed over to another channel", **told)
+
+    def _give_up(self, delivery: Delivery, failure: Failure) -> None:
+        outbox.mark_dead(self.engine, delivery, failure.why)
+        self.counts = replace(self.counts, given_up=self.counts.given_up + 1)
+        told = {"channel": self.name, "key": delivery.notification.key, "what": delivery.notification.event.value}
+        log.error("a notification is given up: look at the channel", **told, why=failure.why)

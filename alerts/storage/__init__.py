@@ -1,0 +1,1 @@
+"""Alerts in the store: states, outbox, history, retention and figures for metrics."""

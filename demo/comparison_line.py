@@ -1,0 +1,41 @@
+"""One line of "injected against measured"."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+
+class ComparisonLine(NamedTuple):
+    """What was done and what was measured of it, in words, and whether the two agree as ``relation`` says they must."""
+
+    what: str
+    node: str
+    injected: str
+    relation: str
+    measured: str
+    holds: bool
+
+
+def expect_equal(what: str, node: str, injected: int, measured: int) -> ComparisonLine:
+    """Return the line of two numbers that have to be the same."""
+    return ComparisonLine(what, node, f"{injected:,}", "=", f"{measured:,}", injected == measured)
+
+
+def expect_at_most(what: str, node: str, injected: int, measured: int) -> ComparisonLine:
+    """Return the line of a number of which only a part may have been told."""
+    return ComparisonLine(what, node, f"{injected:,}", "≥", f"{measured:,}", measured <= injected)
+
+
+def expect_within(what: str, node: str, lower: int, upper: int, measured: int) -> ComparisonLine:
+    """Return the line of a number that the truth knows from ``lower`` to ``upper``."""
+    injected = f"{lower:,}" if lower == upper else f"{lower:,} … {upper:,}"
+    return ComparisonLine(
+        what, node, injected, "=" if lower == upper else "∋", f"{measured:,}", lower <= measured <= upper
+    )
+
+
+def format_difference(missing: AbstractSet[bytes], extra: AbstractSet[bytes]) -> str:
+    """Return in words how a set of ids differs from the one it should be; nothing if it does not."""
+    found = [(ids, word) for ids, word in ((missing, "missing"), (extra, "too many")) if ids]
+    return "".join(f", {len(ids):,} {word} (first {min(ids).hex()})" for ids, word in found)

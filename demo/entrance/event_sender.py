@@ -1,0 +1,137 @@
+"""What the sender does: breaks some messages, posts all until the gate has answered for each, and notes the truth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple, Protocol
+
+from hopwatch.demo.entrance.breakage import Breakage, Item, choose_breakage
+from hopwatch.demo.entrance.client import EventAnswer, GateAwayError
+from hopwatch.demo.entrance.events import SCHEMA, SUBJECT, build_item
+from hopwatch.demo.entrance.rejections import Rejections
+from hopwatch.demo.faults import Dice, FaultAction
+from hopwatch.demo.links import LinkError
+from hopwatch.demo.nodes import STREAM
+from hopwatch.demo.records import FlightMessage, wall_clock_us
+from hopwatch.demo.truth import NodeAction, TruthLog
+
+MAX_EVENTS: Final = 500
+"""Events of one request: with 400 bytes each they are far from the gate's bound of 1 MiB."""
+PATIENCE_S: Final = 30.0
+"""So long the gate may take nothing before the demo gives up."""
+RETRY_S: Final = 0.5
+"""How long the sender waits before it sends something again."""
+
+
+class Client(Protocol):
+    """What a sender needs of the gate."""
+
+    def register(self, subject: str, schema: dict[str, Any]) -> None:
+        """Register a schema."""
+
+    def post(self, stream: str, items: Sequence[Item]) -> list[EventAnswer]:
+        """Post events."""
+
+
+class OutgoingEvent(NamedTuple):
+    """A message on its way to the gate, and what is wrong with it, if anything."""
+
+    message: FlightMessage
+    item: Item
+    breakage: Breakage | None
+
+
+class EventSender:
+    """Sends messages in batches, in their order; what was not written goes again, with the same ids."""
+
+    def __init__(  # noqa: PLR0913 - a sender has these parts, each named where it is made
+        self,
+        *,
+        client: Client,
+        truth: TruthLog,
+        dice: Dice,
+        seed: int,
+        rejections: Rejections,
+        now_s: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Put the parts together; ``dice`` say which messages are broken, ``seed`` in which way."""
+        self._client = client
+        self._truth = truth
+        self._dice = dice
+        self._seed = seed
+        self._rejections = rejections
+        self._now_s = now_s
+        self._sleep = sleep
+
+    def register(self) -> None:
+        """Make the schema known to the gate, which may have to start first.
+
+        Raises:
+            LinkError: the gate does not take it.
+        """
+        give_up_s = self._now_s() + PATIENCE_S
+        while True:
+            try:
+                self._client.register(SUBJECT, SCHEMA)
+            except GateAwayError as error:
+                self._wait(give_up_s, str(error))
+            else:
+                return
+
+    def send(self, messages: Sequence[FlightMessage]) -> None:
+        """Send messages whose flights are parsed, until the gate has let in or rejected each.
+
+        Raises:
+            LinkError: it has not within the time that it may take.
+        """
+        left = [self._broken(message) for message in messages]
+        give_up_s, why = self._now_s() + PATIENCE_S, ""
+        while left:
+            again: list[OutgoingEvent] = []
+            for start in range(0, len(left), MAX_EVENTS):
+                some = left[start : start + MAX_EVENTS]
+                try:
+                    again += self._posted(some)
+                except GateAwayError as error:
+                    again, why = again + some, str(error)
+            if again:
+                self._wait(give_up_s, why or f"{len(again)} events were not written")
+            left = again
+
+    def _broken(self, message: FlightMessage) -> OutgoingEvent:
+        event = build_item(message)
+        if self._dice.fate(message.number) is not FaultAction.REJECT:
+            return OutgoingEvent(message, event, None)
+        breakage = choose_breakage(self._seed, message.number)
+        return OutgoingEvent(message, breakage.on(event), breakage)
+
+    def _posted(self, some: Sequence[OutgoingEvent]) -> list[OutgoingEvent]:
+        """Post some events and note what was done to them; return those that have to go again."""
+        answers = self._client.post(STREAM, [one.item for one in some])
+        again = []
+        for one, answer in zip(some, answers, strict=True):
+            if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                again.append(one)
+            else:
+                self._note(one, answer)
+        return again
+
+    def _note(self, one: OutgoingEvent, answer: EventAnswer) -> None:
+        """Write down what was sent: the deed is what the sender made of the event, whatever the gate says of it.
+
+        The gate keeps an event whose time cannot be under the moment at which it arrived, and tells when that was.
+        """
+        is_timeless = one.breakage is not None and one.breakage.place == "/time"
+        event_time_us = answer.arrived_us if is_timeless else one.message.event_time_us
+        self._truth.write(NodeAction.CREATED, event_time_us, one.message.id)
+        deed = NodeAction.HANDED_ON if one.breakage is None else NodeAction.REJECTED
+        self._truth.write(deed, wall_clock_us(), one.message.id)
+        self._rejections.note(one.breakage, answer)
+
+    def _wait(self, give_up_s: float, why: str) -> None:
+        if self._now_s() >= give_up_s:
+            raise LinkError(f"the gate has taken nothing for {PATIENCE_S:g} s: {why}; look into its log")
+        self._sleep(RETRY_S)

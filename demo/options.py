@@ -1,0 +1,35 @@
+"""What a run of the demo is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hopwatch.demo.faults import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What was asked for on the command line; ``run_s`` is ``None`` for: until Ctrl-C.
+
+    ``brokers`` are those of Kafka, empty for sockets; ``store_url`` is empty for a file of the run's own; ``sink_url``
+    is where the probes write to if another monitor is to watch, and empty for a monitor of the run's own, which tells
+    the Alertmanager at ``alertmanager_url``, if there is one. ``dashboard_port`` is ``None`` for no dashboard.
+    """
+
+    folder: Path
+    faults: Faults = field(default_factory=Faults)
+    rate_per_s: float = 2000.0
+    run_s: float | None = None
+    brokers: str = ""
+    store_url: str = ""
+    sink_url: str = ""
+    alertmanager_url: str = ""
+    dashboard_port: int | None = None
+    has_gate: bool = False
+    """Whether the entrance is the gate."""
+
+    @property
+    def gate_folder(self) -> Path | None:
+        """Return where a gate may spool; none without a gate."""
+        return self.folder.absolute() if self.has_gate else None

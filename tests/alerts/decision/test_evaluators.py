@@ -1,0 +1,285 @@
+"""Tests of what each kind of rule makes of one window: tables of figures and what they show."""
+
+from __future__ import annotations
+from dataclasses import replace
+from typing import Any
+from typing import Final
+import numpy as np
+import pytest
+from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.tally import NodeLags
+from hopwatch.monitor.results import Verdict
+from tests.alerts.windows import START_US
+from tests.alerts.windows import Memory
+from tests.alerts.windows import lag
+from tests.alerts.windows import node
+from tests.alerts.windows import window
+from hopwatch.alerts.decision import burn_rate
+from hopwatch.alerts.decision import evaluators
+from hopwatch.alerts.decision.inputs import ObjectiveCounts
+from hopwatch.alerts.decision.inputs import SeriesOutlier
+from hopwatch.alerts.decision.inputs import WindowInput
+from hopwatch.alerts.decision.reading import Reading
+from hopwatch.alerts.decision.reading import bad_reading
+from hopwatch.alerts.decision.reading import good_reading
+from hopwatch.alerts.decision.rules import AlertRules
+from hopwatch.alerts.decision.rules import Objective
+from hopwatch.alerts.events import AlertKind
+from tests.alerts.play import build_rules
+from tests.alerts.windows import window_input
+
+
+SECOND: Final = 1_000_000
+LAGS: Final = "".join(f'[[alerts.rules]]\nkind = "{kind}"\nthreshold = "1s"\n' for kind in ("lag", "end_to_end_lag"))
+
+
+def made(minute: WindowInput, kind: AlertKind, rules: AlertRules | None = None) -> dict[str, Reading]:
+    """Return what the rule of a kind makes of a window, by node."""
+    rules = rules or build_rules(LAGS)
+    rule = next(rule for rule in rules.rules if rule.kind is kind)
+    found = evaluators.evaluate_rule(rule, rules.streams["orders"], minute, Memory())
+    return {reading.node: reading for reading in found}
+
+
+def signs(minute: WindowInput, kind: AlertKind, rules: AlertRules | None = None) -> dict[str, bool]:
+    """Return whether it is bad, by node."""
+    return {name: reading.is_bad for name, reading in made(minute, kind, rules).items()}
+
+
+LOSSES: Final[dict[str, tuple[dict[str, Any], dict[str, bool]]]] = {
+    "nothing lost": ({}, {"": False, "a": False, "b": False}),
+    "nothing came": ({"known": 0}, {"": False, "a": False, "b": False}),
+    "as much as the threshold": ({"lost": {"b": 10}}, {"": False, "a": False, "b": False}),
+    "more": ({"lost": {"b": 11}}, {"": True, "a": False, "b": True}),
+    "unknown": ({"lost": {"b": 900}, "verdict": Verdict.UNKNOWN}, {}),
+    "silent": ({"verdict": Verdict.SILENT}, {}),
+    "perhaps more": ({"lost": {"b": 1}, "nodes": {"a": {"loss_upper": None}}, "lost_upper": 30}, {"b": False}),
+}
+
+
+@pytest.mark.parametrize(("fields", "expected"), LOSSES.values(), ids=LOSSES)
+def test_loss(fields: dict[str, Any], expected: dict[str, bool]) -> None:
+    """Bad by the lower bound, good by the upper one, and else neither."""
+    assert signs(window_input(0, **fields), AlertKind.LOSS) == expected
+
+
+def test_a_loss_names_the_edge_that_most_of_it_is_on() -> None:
+    """Into a node from the one before it, or out of it at a branch; none where there are several, or it is inside."""
+    rules = build_rules("", path="a -> b | c -> d")
+    cases = {
+        ("d", "lost_in_transit"): "",
+        ("a", "lost_after"): "a -> b | c",
+        ("b", "lost_inside"): "",
+        ("a", "lost_inside"): "",
+    }
+    for (name, where), edge in cases.items():
+        counts = dict.fromkeys(("lost_in_transit", "lost_inside", "lost_after"), 0) | {where: 20}
+        fields = {name: counts | {"loss": 20, "loss_lower": 20, "loss_upper": 20}}
+        found = made(
+            window_input(0, names=("a", "b", "c", "d"), nodes=fields, verdict=Verdict.LOSSY), AlertKind.LOSS, rules
+        )
+        assert (found[name].is_bad, found[name].edge) == (True, edge), (name, where)
+
+
+def test_a_loss_says_how_many_were_delivered_elsewhere() -> None:
+    """Of the stream and of its nodes, where any were; what is good says nothing."""
+    told = "of 20 missing in the stream 15 were delivered elsewhere"
+    found = made(window_input(0, lost={"b": 20}, partial=15), AlertKind.LOSS)
+    assert {name: reading.note for name, reading in found.items()} == {"": told, "a": "", "b": told}
+    assert {reading.note for reading in made(window_input(0, lost={"b": 20}), AlertKind.LOSS).values()} == {""}
+
+
+def test_too_few_messages_show_nothing() -> None:
+    """A rule says how many it takes to be bad; fewer of them are good if nothing was lost."""
+    rules = build_rules('[[alerts.rules]]\nkind = "loss"\nleast_messages = 100')
+    assert signs(window_input(0, known=99, lost={"b": 90}), AlertKind.LOSS, rules) == {"a": False}
+
+
+def test_a_rule_looks_at_its_own_nodes() -> None:
+    """And at the stream as a whole."""
+    rules = build_rules('[[alerts.rules]]\nkind = "loss"\nnodes = ["a"]')
+    assert signs(window_input(0, lost={"b": 500}), AlertKind.LOSS, rules) == {"": True, "a": False}
+
+
+def test_lag_is_the_worse_of_both_sides() -> None:
+    """With the side, and how many stamps were over, by the digest."""
+    values = np.array([2 * SECOND] * 10 + [SECOND // 2] * 90, np.int64)
+    digest = tdigest.build(values)
+    lags = tuple(NodeLags(tdigest.EMPTY, digest, tdigest.EMPTY) for _ in "ab")
+    sides = {"lag_in_us": lag(SECOND // 2, 100), "lag_out_us": lag(2 * SECOND, 100)}
+    minute = WindowInput(window(0, nodes={"b": sides}, lag_us=lag(2 * SECOND, 100)), lags)
+    assert made(minute, AlertKind.LAG) == {"b": bad_reading("b", 2 * SECOND, SECOND, (10, 100), "out")}
+    assert made(minute, AlertKind.END_TO_END_LAG) == {"": bad_reading("", 2 * SECOND, SECOND, (10, 100))}
+
+
+def test_what_was_seen_late_was_late_and_what_was_in_time_says_nothing_of_the_unseen() -> None:
+    """In an UNKNOWN window a lag is bad or nothing; without stamps it is nothing in any."""
+    for lag_us, verdict, expected in (
+        (2 * SECOND, Verdict.UNKNOWN, True),
+        (SECOND, Verdict.UNKNOWN, None),
+        (SECOND, Verdict.CLEAN, False),
+        (None, Verdict.CLEAN, None),
+    ):
+        figures = lag(lag_us) if lag_us else None
+        minute = window_input(0, verdict=verdict, nodes={"b": {"lag_in_us": figures}}, lag_us=figures)
+        assert signs(minute, AlertKind.LAG).get("b") is expected
+        assert signs(minute, AlertKind.END_TO_END_LAG).get("") is expected
+
+
+def test_ignorance_and_silence_are_two_things() -> None:
+    """Each verdict, and what it is to the two rules."""
+    expected = {
+        Verdict.CLEAN: (False, False),
+        Verdict.LOSSY: (False, False),
+        Verdict.IDLE: (False, False),
+        Verdict.UNKNOWN: (True, False),
+        Verdict.SILENT: (None, True),
+    }
+    found = {
+        one: (
+            signs(window_input(0, verdict=one), AlertKind.UNKNOWN),
+            signs(window_input(0, verdict=one), AlertKind.SILENT),
+        )
+        for one in Verdict
+    }
+    assert {verdict: (unknown.get(""), silent.get("")) for verdict, (unknown, silent) in found.items()} == expected
+
+
+def test_a_node_is_silent_that_saw_nothing_and_has_no_whole_account() -> None:
+    """One with an account that there was nothing is only idle."""
+    nodes = {"a": {"seen": 0, "coverage": 1.0}, "b": {"seen": 0, "coverage": None}}
+    assert signs(window_input(0, nodes=nodes), AlertKind.SILENT) == {"": False, "a": False, "b": True}
+
+
+def test_drops_are_a_part_of_what_was_seen_or_dropped() -> None:
+    """An account with a hole may hide some: it is not good."""
+    nodes = {"a": {"dropped": 90, "coverage": 0.5}, "b": {"coverage": 0.5}}
+    minute = window_input(0, verdict=Verdict.UNKNOWN, known=910, nodes=nodes)
+    assert made(minute, AlertKind.PROBE_DROPS) == {"a": bad_reading("a", 0.09, 0.01, (90, 1_000))}
+    assert signs(window_input(0), AlertKind.PROBE_DROPS) == {"a": False, "b": False}
+
+
+def test_what_is_rejected_is_a_part_of_what_was_seen() -> None:
+    """Over the threshold, not at it; an account with a hole may hide some, and without messages none is rejected."""
+    nodes = {
+        "a": {"seen": 1_000, "rejected": 51, "coverage": 0.5},
+        "b": {"seen": 1_000, "rejected": 50, "coverage": 1.0},
+    }
+    minute = window_input(0, verdict=Verdict.UNKNOWN, nodes=nodes)
+    assert made(minute, AlertKind.REJECTED) == {"a": bad_reading("a", 0.051, 0.05, (51, 1_000)), "b": good_reading("b")}
+    none: dict[str, Any] = {"a": {"seen": 0, "coverage": None}, "b": {"coverage": 0.5}}
+    assert signs(window_input(0, verdict=Verdict.UNKNOWN, nodes=none), AlertKind.REJECTED) == {}
+    assert signs(window_input(0), AlertKind.REJECTED) == {"a": False, "b": False}
+
+
+def test_a_clock_is_judged_by_its_stamps() -> None:
+    """Negative lags are a part of all stamps; without any nothing is known."""
+    both = {"lag_in_us": lag(5, 100), "lag_out_us": lag(5, 100)}
+    minute = window_input(
+        0, nodes={"a": both | {"lag_negative": 3}, "b": {"lag_in_us": lag(5, 300), "lag_negative": 3}}
+    )
+    assert made(minute, AlertKind.CLOCK_SKEW) == {
+        "a": bad_reading("a", 0.015, 0.01, (3, 200)),
+        "b": good_reading("b"),
+    }
+    assert signs(window_input(0), AlertKind.CLOCK_SKEW) == {}
+
+
+def test_an_outlier_is_what_the_detector_says() -> None:
+    """The rarest of a node, with what was expected; of a node at which nobody looked there is nothing to say."""
+    said = {
+        "b": (SeriesOutlier("lag_in_p95_us", 9e6, 1e3, 2e3, 7.5), SeriesOutlier("messages", 3, 90, 110, 6.5)),
+        "a": (),
+    }
+    found = made(window_input(0, outliers=said), AlertKind.OUTLIER)
+    assert found == {
+        "b": bad_reading("b", 7.5, 0, note="lag_in_p95_us is 9e+06, expected 1000 to 2000"),
+        "a": good_reading("a"),
+    }
+    assert made(window_input(0), AlertKind.OUTLIER) == {}
+    young = {"a": (SeriesOutlier("messages", 3, None, None, 7.0),)}
+    assert made(window_input(0, outliers=young), AlertKind.OUTLIER)["a"].note == "messages is 3"
+    strict = build_rules('[[alerts.rules]]\nkind = "outlier"\nthreshold = 8')
+    assert signs(window_input(0, outliers=said), AlertKind.OUTLIER, strict) == {"a": False, "b": False}
+
+
+def test_bad_messages_of_a_lag_objective_are_those_over_the_target() -> None:
+    """By the distribution function of the digests at the ends of the pathway."""
+    slow = NodeLags(tdigest.EMPTY, tdigest.build(np.arange(0, 1_000, dtype=np.int64)), tdigest.EMPTY)
+    lags = (NodeLags(tdigest.EMPTY, tdigest.build(np.full(50, 10**9, np.int64)), tdigest.EMPTY), slow)
+    stream = build_rules().streams["orders"]
+    objective = Objective(0.01, target_us=899)
+    assert burn_rate.count_window(objective, stream, WindowInput(window(0), lags)) == ObjectiveCounts(1_000, 100)
+    assert burn_rate.count_window(objective, stream, WindowInput(window(0, verdict=Verdict.UNKNOWN), lags)) is None
+    nothing = NodeLags(tdigest.EMPTY, tdigest.EMPTY, tdigest.EMPTY)
+    assert burn_rate.count_window(
+        objective, stream, WindowInput(window(0, known=0), (nothing, nothing))
+    ) == ObjectiveCounts(0, 0)
+
+
+def test_bad_messages_of_a_loss_objective_are_those_surely_lost() -> None:
+    """Of all that is known; what nobody knows counts in neither."""
+    stream, objective = build_rules().streams["orders"], Objective(0.001)
+    assert burn_rate.count_window(objective, stream, window_input(0, lost={"b": 7})) == ObjectiveCounts(1_000, 7)
+    assert burn_rate.count_window(objective, stream, window_input(0, lost={"b": 7}, verdict=Verdict.UNKNOWN)) is None
+
+
+BURNING: Final = {
+    # Lost of 1,000 a minute over the last minutes, least messages, what is shown.
+    "none": ([0] * 60, 100, (False, 0.0)),
+    "both spans over 14.4": ([0] * 55 + [1_000] * 5, 100, (True, 83.33)),
+    "it is over since five minutes": ([1_000] * 50 + [0] * 5, 100_000, (False, 0.0)),
+    "too few to say": ([1_000] * 60, 60_001, (False, 0.0)),
+    "just as many": ([1_000] * 60, 5_000, (True, 1_000.0)),
+}
+
+
+@pytest.mark.parametrize(("lost", "least", "expected"), BURNING.values(), ids=BURNING)
+def test_a_budget_burns_when_both_spans_say_so(lost: list[int], least: int, expected: tuple[bool, float]) -> None:
+    """And there are enough messages in both."""
+    rules = build_rules(f'[[alerts.rules]]\nkind = "burn_rate"\nleast_messages = {least}')
+    rule = next(rule for rule in rules.rules if rule.kind is AlertKind.BURN_RATE and rule.severity == "page")
+    memory = Memory()
+    found = [window_input(minute, lost={"b": of_minute}) for minute, of_minute in enumerate(lost)]
+    for minute in found:
+        memory.count(minute)
+    reading = burn_rate.evaluate_burn_rate(rule, rules.streams["orders"], found[-1], memory)
+    assert reading is not None
+    assert (reading.is_bad, round(reading.observed, 2)) == expected
+    place = ("worst at b", tuple(f"{n:032x}" for n in range(5))) if reading.is_bad else ("", ())
+    assert (reading.note, reading.lost_ids) == place
+
+
+def test_a_burnt_budget_names_the_node_that_lost_most_in_its_window() -> None:
+    """With no more than five of its ids; no node where the window itself lost none."""
+    rules = build_rules('[[alerts.rules]]\nkind = "burn_rate"')
+    rule = next(rule for rule in rules.rules if rule.kind is AlertKind.BURN_RATE and rule.severity == "page")
+    memory = Memory()
+    both = window_input(0, lost={"a": 400, "b": 300})
+    many = replace(both, lost_ids={"a": tuple("abcdefg"), "b": tuple("hijklmn")})
+    for minute in (both, quiet := window_input(1)):
+        memory.count(minute)
+    found = [burn_rate.evaluate_burn_rate(rule, rules.streams["orders"], minute, memory) for minute in (many, quiet)]
+    assert [(one.is_bad, one.note, one.lost_ids) for one in found if one] == [
+        (True, "worst at a", tuple("abcde")),
+        (True, "", ()),
+    ]
+
+
+def test_a_burnt_budget_of_lag_names_the_end_where_most_came_late() -> None:
+    """Of several ends; ids of what was late are not kept."""
+    text = '[[alerts.rules]]\nkind = "burn_rate"\nof = "lag"\ntarget = "1ms"'
+    rules = build_rules(text, path="a -> b & c")
+    rule = next(rule for rule in rules.rules if rule.kind is AlertKind.BURN_RATE and rule.severity == "page")
+    late = [tdigest.build(np.full(count, 9_000, np.int64)) for count in (900, 5, 9)]
+    lags = tuple(NodeLags(tdigest.EMPTY, digest, tdigest.EMPTY) for digest in late)
+    minute, memory = WindowInput(window(0, names=("a", "b", "c")), lags, {"c": ("x",)}), Memory()
+    memory.put("orders", rule.objective.name if rule.objective else "", START_US, ObjectiveCounts(1_000, 900))
+    reading = burn_rate.evaluate_burn_rate(rule, rules.streams["orders"], minute, memory)
+    assert reading is not None
+    assert (reading.is_bad, reading.note, reading.lost_ids) == (True, "worst at c", ())
+
+
+def test_a_node_has_the_defaults_of_a_node_that_is_well() -> None:
+    """What tests of alerts stand on."""
+    assert (node("a").seen, node("a", seen=3).arrived, node("a").coverage) == (1_000, 3, 1.0)
